@@ -20,6 +20,6 @@ def html(templates: Environment, page: PublicPage, static: Callable[[str], str])
     ``static`` is the link of a file in static/.
     """
     place = Place(templates=templates, static=static, up="", front="")
-    head, tag, body = front.page(page, place, TEMPLATE).decode().partition("<body>")
+    head, tag, body = front.page(page, place, TEMPLATE).decode().partition("<body")
     body = body.replace(LINK, NO_LINK).replace(ICON + NO_LINK, ICON + LINK)
     return head + tag + body

@@ -234,7 +234,7 @@ def test_without_room_for_the_copy_nothing_is_changed(older, settings, monkeypat
     def full(*_arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(schema, "_copy", full)
+    monkeypatch.setattr(schema, "copy_sqlite", full)
     with pytest.raises(WakefulError, match=r"could not be copied to .*No space left on device"):
         schema.upgrade()
     db.session.rollback()

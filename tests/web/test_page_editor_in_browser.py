@@ -164,7 +164,7 @@ def test_the_preview_follows_what_is_chosen_and_needs_no_bar_to_scroll(app, visi
     expect(preview(page).get_by_text("120 ms")).to_have_count(3)
     hidden = "({ scrollHeight, clientHeight }) => scrollHeight - clientHeight"
     assert preview(page).locator("html").evaluate(hidden) == 0
-    assert preview(page).locator("a[href]").count() == 0
+    expect(preview(page).locator("a[href]")).to_have_count(0)
 
 
 @DESKTOP

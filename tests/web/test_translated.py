@@ -144,9 +144,12 @@ def _data(path: Path, typed: object = None) -> Data:
         *_texts(scene.EVIDENCE),
         *(one.placeholder for one in CHANNELS.values()),
     }
+    texts.add("Bergen")  # a place in the evidence of an incident, which is compressed
     # The library that reads cron lines says them in English.
     texts.add(recurrence.explain("0 3 * * 1-5"))
     with closing(sqlite3.connect(path)) as connection:
+        # Names of places look like codes.
+        texts.update(name for (name,) in connection.execute("SELECT name FROM locations"))
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         for (table,) in tables.fetchall():
             for row in connection.execute(f'SELECT * FROM "{table}"'):

@@ -61,7 +61,9 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
 
     def sent(self, fields: Fields, *, new: bool = False) -> Fields:
         """Without what this server cannot take."""
-        own, known = OWN_FIELDS & fields.keys(), self.offers.known() if fields else frozenset()
+        own = OWN_FIELDS & fields.keys()
+        # Not asked without need: a write must not wait for another answer.
+        known = self.offers.known() if own else frozenset()
         unknown = own if Feature.EXTRA_FIELDS not in known else own & _lacking(known)
         lost = {name: [_(NO_SUCH_FIELD)] for name in unknown if _was_typed(name, fields[name])}
         if lost:
