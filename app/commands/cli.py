@@ -70,10 +70,12 @@ def _end(sentence: str, code: int) -> None:
     sys.exit(code)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=N_("Wakeful monitors URLs and alerts people when they fail."),
+)
 @click.version_option(__version__, prog_name="wakeful")
 def cli() -> None:
-    """Wakeful monitors URLs and alerts people when they fail."""
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     for noisy in ("alembic", "urllib3", "apprise"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -82,9 +84,8 @@ def cli() -> None:
 # --- Servers
 
 
-@cli.command()
+@cli.command(help=N_("Run everything on this machine: dashboard, API, checks and alerts."))
 def serve() -> None:
-    """Run everything on this machine: dashboard, API, checks and alerts."""
     from app.commands.serve import Supervisor
 
     sys.exit(Supervisor(read(), _part).run())
@@ -96,10 +97,9 @@ def _part(words: Sequence[str]) -> None:
     main()
 
 
-@cli.command()
+@cli.command(help=N_("Run the dashboard and the API."))
 @click.option("--fd", type=int, hidden=True)
 def web(fd: int | None) -> None:
-    """Run the dashboard and the API."""
     from app.commands.webserver import WebServer
 
     settings = read()
@@ -115,7 +115,7 @@ def web(fd: int | None) -> None:
     WebServer(settings, fd, early=early).run()
 
 
-@cli.command()
+@cli.command(help=N_("Run checks until told to stop."))
 @click.option(
     "--carrier",
     type=click.Choice(["local", "queue"]),
@@ -123,7 +123,6 @@ def web(fd: int | None) -> None:
     help=N_("Who makes the checks: this process, or the probers behind WAKEFUL_BROKER_URL."),
 )
 def checker(carrier: str) -> None:
-    """Run checks until told to stop."""
     from app.engine.checker import Checker
 
     settings = read()
@@ -138,19 +137,19 @@ def checker(carrier: str) -> None:
     _until_stopped(part.run)
 
 
-@cli.command()
+@cli.command(help=N_("Make the checks that checkers send through the queue. Needs no database."))
 @click.option("--location", metavar="NAME", help=N_("The place; default: WAKEFUL_LOCATION."))
 def prober(location: str | None) -> None:
-    """Make the checks that checkers send through the queue. Needs no database."""
     from app.commands.queues import run_prober
 
     named = {} if location is None else {f"{PREFIX}LOCATION": location}
     sys.exit(run_prober(read({**os.environ, **named}, make=False)))
 
 
-@cli.command()
+@cli.command(
+    help=N_("Make the checks of a place for the server at WAKEFUL_SERVER. Needs no database.")
+)
 def agent() -> None:
-    """Make the checks of a place for the server at WAKEFUL_SERVER. Needs no database."""
     from app.engine.agent.agent import Agent
 
     part = Agent(read(make=False))
@@ -158,9 +157,8 @@ def agent() -> None:
     _until_stopped(part.run)
 
 
-@cli.command()
+@cli.command(help=N_("Send alerts until told to stop."))
 def worker() -> None:
-    """Send alerts until told to stop."""
     from app.alerts.worker import Worker
 
     settings = read()
@@ -213,15 +211,14 @@ def _opened(
             db.engine.dispose()
 
 
-@cli.group("db")
+@cli.group("db", help=N_("Manage the database."))
 def database() -> None:
-    """Manage the database."""
+    pass
 
 
-@database.command()
+@database.command(help=N_("Bring the database's tables up to date. Safe to repeat."))
 @click.option("--new", is_flag=True, help=N_("Create a new SQLite file in place of a lost one."))
 def upgrade(new: bool) -> None:
-    """Bring the database's tables up to date. Safe to repeat."""
     with _opened(read()):
         schema.upgrade(new=new)
         click.echo(_("The database is up to date (%(revision)s).", revision=schema.present()))
@@ -234,17 +231,20 @@ DIFFERENT = N_("The two passphrases are different.")
 SHORTEST_PASSPHRASE = 8
 
 
-@cli.command("backup")
+@cli.command(
+    "backup",
+    help=N_(
+        "Write the database and the secret key to FILE, while Wakeful runs.\n\n"
+        "The passphrase is prompted for, or read from the first two lines of standard "
+        "input."
+    ),
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--encrypt", is_flag=True, help=N_("Encrypt the file. Asks for a passphrase twice."))
 @click.option(
     "--without-key", is_flag=True, help=N_("Leave the secret key out; keep it elsewhere.")
 )
 def backup_file(file: Path, encrypt: bool, without_key: bool) -> None:
-    """Write the database and the secret key to FILE, while Wakeful runs.
-
-    The passphrase is prompted for, or read from the first two lines of standard input.
-    """
     from app.commands.keeping import backup
 
     if str(file) == "-":  # elsewhere standard output; here a file of that name, with the key in it
@@ -261,7 +261,15 @@ def backup_file(file: Path, encrypt: bool, without_key: bool) -> None:
         click.echo(_("It contains the secret key: keep it where only you can read it."), err=True)
 
 
-@cli.command("restore")
+@cli.command(
+    "restore",
+    help=N_(
+        "Restore a backup from FILE. Stop Wakeful first.\n\n"
+        "The passphrase of an encrypted backup is prompted for, or read from standard "
+        "input. Messages older than an hour are held, until somebody retries them under "
+        "Deliveries."
+    ),
+)
 @click.argument("file", type=click.File("rb"))
 @click.option(
     "--force",
@@ -269,11 +277,6 @@ def backup_file(file: Path, encrypt: bool, without_key: bool) -> None:
     help=N_("Replace a database that is not empty, or a different secret key."),
 )
 def restore_file(file: BinaryIO, force: bool) -> None:
-    """Restore a backup from FILE. Stop Wakeful first.
-
-    The passphrase of an encrypted backup is prompted for, or read from standard input. Messages
-    older than an hour are held, until somebody retries them under Deliveries.
-    """
     from app.commands.keeping import archive
     from app.commands.keeping.restore import restore
 
@@ -322,16 +325,18 @@ def _access() -> Iterator[Access]:
         yield Access(settings)
 
 
-@cli.group()
+@cli.group(help=N_("Manage people."))
 def user() -> None:
-    """Manage people."""
+    pass
 
 
-@user.command("create")
+@user.command(
+    "create",
+    help=N_("Create an account. The password is read from standard input or prompted for."),
+)
 @click.argument("email")
 @click.option("--role", type=click.Choice([role.value for role in Role]), required=True)
 def user_create(email: str, role: str) -> None:
-    """Create an account. The password is read from standard input or prompted for."""
     if sys.stdin.isatty():
         password = click.prompt(_("Password"), hide_input=True, confirmation_prompt=True)
     else:
@@ -341,26 +346,24 @@ def user_create(email: str, role: str) -> None:
     click.echo(_("%(email)s can log in as %(role)s.", email=email, role=role))
 
 
-@cli.group()
+@cli.group(help=N_("Manage API keys."))
 def key() -> None:
-    """Manage API keys."""
+    pass
 
 
-@key.command("create")
+@key.command("create", help=N_("Create an API key and print it. It is shown only once."))
 @click.argument("name")
 @click.option("--scope", type=click.Choice([scope.value for scope in Scope]), required=True)
 @click.option("--expires", metavar="TIME", help=N_("UTC, as 2027-01-31T00:00:00; default: never."))
 def key_create(name: str, scope: str, expires: str | None) -> None:
-    """Create an API key and print it. It is shown only once."""
     moment = None if expires is None else _moment(expires)
     with _access() as access:
         _key, secret = access.create_key(name, scope, moment)
     click.echo(secret)
 
 
-@key.command("list")
+@key.command("list", help=N_("List the API keys: prefix, scope, name, state, last use."))
 def key_list() -> None:
-    """List the API keys: prefix, scope, name, state, last use."""
     with _access() as access:
         keys = access.keys()
     now = datetime.now(UTC)
@@ -375,18 +378,16 @@ def key_list() -> None:
         click.echo("\t".join([one.prefix, one.scope, one.name, state, used]))
 
 
-@key.command("revoke")
+@key.command("revoke", help=N_("Revoke the API key with this PREFIX."))
 @click.argument("prefix")
 def key_revoke(prefix: str) -> None:
-    """Revoke the API key with this PREFIX."""
     with _access() as access:
         access.revoke_key(prefix)
     click.echo(_("API key %(prefix)s revoked.", prefix=prefix))
 
 
-@cli.command("webhook-secret")
+@cli.command("webhook-secret", help=N_("Print the secret that webhooks are signed with."))
 def webhook_secret() -> None:
-    """Print the secret that webhooks are signed with."""
     from app.access.webhook_secret import webhook_secret as secret_of
 
     with _access() as access:
@@ -406,7 +407,15 @@ def _moment(raw: str) -> datetime:
 # --- Importing
 
 
-@cli.command("import")
+@cli.command(
+    "import",
+    help=N_(
+        "Create monitors from FILE: lines or CSV, an Uptime Kuma backup or kuma.db, or an "
+        'export of UptimeRobot, Better Stack or Gatus. "-" reads standard input.\n\n'
+        "Exit code 0: all were created. 3: some were skipped, as the output says. 1: "
+        "none."
+    ),
+)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--dry-run", is_flag=True, help=N_("Show what would be created, and create nothing."))
 @click.option(
@@ -444,11 +453,6 @@ def import_file(
     duplicates: bool,
     server: str | None,
 ) -> None:
-    """Create monitors from FILE: lines or CSV, an Uptime Kuma backup or kuma.db, or an export of
-    UptimeRobot, Better Stack or Gatus. "-" reads standard input.
-
-    Exit code 0: all were created. 3: some were skipped, as the output says. 1: none.
-    """
     from app import create_app
     from app.commands import importing
     from app.forms.imported import Shared
@@ -487,14 +491,17 @@ def _store_of(app: Flask, server: str | None) -> Store:
 # --- Looking
 
 
-@cli.command()
+@cli.command(
+    help=N_(
+        "Check URL once, now, and show every phase. Nothing is stored. Exit code 1 unless it is up."
+    )
+)
 @click.argument("url")
 @click.option("--method", type=click.Choice([m.value for m in RequestMethod]), default="GET")
 @click.option("--timeout", type=click.IntRange(1, 60), default=30, metavar="SECONDS")
 @click.option("--text", help=N_("Fail if the answer contains this text."))
 @click.option("--no-text", help=N_("Fail if the answer does not contain this text."))
 def check(url: str, method: str, timeout: int, text: str | None, no_text: str | None) -> None:
-    """Check URL once, now, and show every phase. Nothing is stored. Exit code 1 unless it is up."""
     # Imported here: a checker needs no forms and starts faster without them.
     from app.commands.check import check_once, lines
     from app.forms.binding import bind
@@ -524,9 +531,8 @@ def check(url: str, method: str, timeout: int, text: str | None, no_text: str | 
     sys.exit(0 if outcome.result.is_good else 1)
 
 
-@cli.command()
+@cli.command(help=N_("Examine everything that this installation needs, and report what is wrong."))
 def doctor() -> None:
-    """Examine everything that this installation needs, and report what is wrong."""
     from app.commands.doctor import Finding, examine
 
     settings = read(make=False)
