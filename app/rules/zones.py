@@ -65,13 +65,18 @@ def by_region() -> dict[str, list[str]]:
     return regions
 
 
+# Names that the time zone database cannot spell.
+SPELLED = {"DumontDUrville": "Dumont d'Urville"}
+
+
 def region_of(name: str) -> str:
     return name.partition("/")[0]
 
 
 def place_of(name: str) -> str:
     """How a list shows a zone below its region: ``Argentina, Buenos Aires``."""
-    return (name.partition("/")[2] or name).replace("/", ", ").replace("_", " ")
+    city = (name.partition("/")[2] or name).replace("/", ", ").replace("_", " ")
+    return SPELLED.get(city, city)
 
 
 def known(name: str | None) -> str | None:

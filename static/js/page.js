@@ -4,6 +4,9 @@
 // browsers in which autofocus works on inputs only.
 if (!("autofocus" in HTMLElement.prototype)) document.querySelector("[data-focus]")?.focus();
 
+// On a phone the tabs scroll sideways, and the chosen one may be out of sight.
+document.querySelector(".one-line [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+
 // A link in the summary goes to its field and opens the fold that the field is in.
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.(".error-summary a[href^='#']");

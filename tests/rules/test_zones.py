@@ -26,6 +26,7 @@ def test_each_offered_zone_is_valid_and_belongs_to_one_region():
     assert list(regions)[:2] == ["UTC", "Africa"]
     assert sum(map(len, regions.values())) == len(zones.offered())
     assert zones.place_of("America/Argentina/Buenos_Aires") == "Argentina, Buenos Aires"
+    assert zones.place_of("Antarctica/DumontDUrville") == "Dumont d'Urville"
     assert zones.place_of("UTC") == "UTC"
 
 
