@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from zoneinfo import available_timezones
 
-from app.i18n import N_
+from app.i18n import N_, _
 
 UTC = "UTC"
 ELSEWHERE = N_("Other")  # the region of a stored zone that is not offered
@@ -66,7 +66,7 @@ def by_region() -> dict[str, list[str]]:
 
 
 # Names that the time zone database cannot spell.
-SPELLED = {"DumontDUrville": "Dumont d'Urville"}
+SPELLED = {"DumontDUrville": N_("Dumont d'Urville")}
 
 
 def region_of(name: str) -> str:
@@ -76,7 +76,7 @@ def region_of(name: str) -> str:
 def place_of(name: str) -> str:
     """How a list shows a zone below its region: ``Argentina, Buenos Aires``."""
     city = (name.partition("/")[2] or name).replace("/", ", ").replace("_", " ")
-    return SPELLED.get(city, city)
+    return _(SPELLED[city]) if city in SPELLED else city
 
 
 def known(name: str | None) -> str | None:
