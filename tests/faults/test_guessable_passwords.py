@@ -10,7 +10,7 @@ from app.errors import Invalid, Throttled
 from tests.factories import PASSWORD, make_person
 
 ADDRESS = "ada.lovelace@shop-berlin.example"
-COMMON = "one of the most common ones"
+COMMON = "one of the most common passwords"
 
 
 @pytest.fixture
