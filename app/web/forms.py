@@ -372,7 +372,7 @@ class ImportForm(BrowserForm):
     file: Any = Upload(N_("File"))
     format = Options(N_("Format"), labels=list(FORMATS.items()), none=N_("Detect automatically"))
     interval = NumberChoice(
-        N_("Check every"),
+        N_("Interval"),
         required=True,
         labels=interval_labels,
         default=60,
