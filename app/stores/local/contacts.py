@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from sqlalchemy import delete, func, select
-from sqlalchemy.exc import IntegrityError
 
 from app.alerts import outbox
 from app.alerts.targets import in_order, places_in
@@ -23,7 +22,7 @@ from app.rules.together import quiet_hours
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local import shared_channels
-from app.stores.local.part import Part
+from app.stores.local.part import Part, locked_row, named_once
 from app.stores.local.rows import pairs_of
 from app.stores.local.search import fits, ids_of_page
 
@@ -53,11 +52,11 @@ class Contacts(Part, base.Contacts):
         return found[0]
 
     def create(self, fields: Fields) -> Contact:
-        id: int = _named_once(partial(self._create, fields))
+        id: int = named_once(partial(self._create, fields), NAME_TAKEN)
         return self.get(id)
 
     def update(self, id: int, fields: Fields) -> Contact:
-        _named_once(partial(self._update, id, fields))
+        named_once(partial(self._update, id, fields), NAME_TAKEN)
         return self.get(id)
 
     def delete(self, id: int) -> None:
@@ -66,7 +65,7 @@ class Contacts(Part, base.Contacts):
     def remove(self, id: int, *, replace_with: str | None = None, force: bool = False) -> None:
         with writing() as session:
             _take_turns(session)
-            row = _locked(session, id)
+            row = locked_row(session, ContactRow, "contact", id)
             users = _users(session, id)
             if replace_with is not None:
                 _replace(session, row.id, replace_with)
@@ -83,7 +82,7 @@ class Contacts(Part, base.Contacts):
         return shared_channels.shared(monitor_id) if fits(monitor_id) else ()
 
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
-        id: int = _named_once(partial(self._from_channel, name, monitor_id, mark))
+        id: int = named_once(partial(self._from_channel, name, monitor_id, mark), NAME_TAKEN)
         return self.get(id)
 
     def _from_channel(self, name: str, monitor_id: int, mark: str) -> int:
@@ -120,7 +119,7 @@ class Contacts(Part, base.Contacts):
 
     def _update(self, id: int, fields: Fields) -> None:
         with writing() as session:
-            row = _locked(session, id)
+            row = locked_row(session, ContactRow, "contact", id)
             _set(row, fields)
             # Two updates at once, each valid by itself, may together be invalid.
             if faults := quiet_hours(row.quiet_start, row.quiet_end):
@@ -199,20 +198,6 @@ def _find(session: Any, value: str, *, lock: bool = False) -> int | None:
     return None
 
 
-def _locked(session: DbSession, id: int) -> ContactRow:
-    row = None
-    if fits(id):
-        row = session.scalar(
-            select(ContactRow)
-            .where(ContactRow.id == id)
-            .with_for_update()
-            .execution_options(populate_existing=True)
-        )
-    if row is None:
-        raise NotFound("contact", id)
-    return row
-
-
 def _set(row: ContactRow, fields: Fields) -> None:
     for name in COLUMNS:
         if name in fields:
@@ -222,15 +207,6 @@ def _set(row: ContactRow, fields: Fields) -> None:
         row.name_folded = row.name.casefold()
     if "channels" in fields:
         row.channels = [[pair.key, pair.value] for pair in fields["channels"]]
-
-
-def _named_once(write: Callable[[], Any]) -> Any:
-    """``write``, where another contact may have the name already."""
-    try:
-        return write()
-    except IntegrityError:
-        db.session.rollback()
-        raise Invalid({"name": [_(NAME_TAKEN)]}) from None
 
 
 def _users(session: DbSession, id: int) -> list[int]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Any
 
 from sqlalchemy import delete, func, select
-from sqlalchemy.exc import IntegrityError
 
 from app.access.agents import give_token
 from app.db import DbSession, by_place, db, heartbeats, places, writing
@@ -18,7 +16,7 @@ from app.i18n import N_, _
 from app.records import Carrier, Location, Page, PageQuery, Place, PlaceSeen
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.part import Part, found_monitor
+from app.stores.local.part import Part, found_monitor, locked_row, named_once
 from app.stores.local.search import fits, ids_of_page
 
 NAME_TAKEN = N_("Another place has this name.")
@@ -48,11 +46,11 @@ class Locations(Part, base.Locations):
         return found[0]
 
     def create(self, fields: Fields) -> Place:
-        return self._whole(*_named_once(lambda: self._create(fields)))
+        return self._whole(*named_once(lambda: self._create(fields), NAME_TAKEN))
 
     def update(self, id: int, fields: Fields) -> Place:
         with writing() as session:
-            row = _locked(session, id)
+            row = locked_row(session, LocationRow, "location", id)
             if fields.get("name", row.name) != row.name:
                 raise Invalid({"name": [_(NAME_STAYS)]})
             carrier = fields.get("carrier", row.carrier)
@@ -65,7 +63,7 @@ class Locations(Part, base.Locations):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            row = _locked(session, id)
+            row = locked_row(session, LocationRow, "location", id)
             if row.id == Location.DEFAULT:
                 raise Conflict(_(DEFAULT_STAYS), monitors=_users(session, id))
             if users := _users(session, id):
@@ -77,7 +75,7 @@ class Locations(Part, base.Locations):
 
     def new_token(self, id: int) -> Place:
         with writing() as session:
-            row = _locked(session, id)
+            row = locked_row(session, LocationRow, "location", id)
             if row.carrier != Carrier.AGENT:
                 raise Conflict(_(NOT_AN_AGENT))
             # The next agent has a key of its own.
@@ -166,21 +164,6 @@ def _record(
     )
 
 
-def _locked(session: DbSession, id: int) -> LocationRow:
-    """Nobody gives the place to a monitor until the transaction ends."""
-    row = None
-    if fits(id):
-        row = session.scalar(
-            select(LocationRow)
-            .where(LocationRow.id == id)
-            .with_for_update()
-            .execution_options(populate_existing=True)
-        )
-    if row is None:
-        raise NotFound("location", id)
-    return row
-
-
 def _check_carrier(id: int, carrier: str) -> None:
     if id == Location.DEFAULT and carrier == Carrier.AGENT:
         raise Invalid({"carrier": [_(DEFAULT_HAS_NO_AGENT)]})
@@ -199,12 +182,3 @@ def _counts(ids: Collection[int]) -> Mapping[int, int]:
         .group_by(AssignmentRow.location_id)
     )
     return {row[0]: row[1] for row in db.session.execute(counted)}
-
-
-def _named_once(write: Callable[[], Any]) -> Any:
-    """``write``, where another place may have the name already."""
-    try:
-        return write()
-    except IntegrityError:
-        db.session.rollback()
-        raise Invalid({"name": [_(NAME_TAKEN)]}) from None

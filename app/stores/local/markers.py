@@ -6,15 +6,14 @@ from typing import Any
 
 from sqlalchemy import Select, select
 
-from app.db import DbSession, db, writing
+from app.db import db, writing
 from app.db.markers import concerns
 from app.db.tables import MarkerRow, MonitorRow
 from app.db.tags import tags_of, tags_text
-from app.errors import NotFound
 from app.records import Marker, MarkerQuery, Page
 from app.stores.base import Collection, Fields
 from app.stores.local.incidents import whole_seconds
-from app.stores.local.part import Part
+from app.stores.local.part import Part, found_row
 from app.stores.local.search import fits, ids_of_page
 
 
@@ -27,7 +26,7 @@ class Markers(Part, Collection[Marker, MarkerQuery]):
         return Page([_record(row) for row in rows], query.page, query.per_page, total)
 
     def get(self, id: int) -> Marker:
-        return _record(_found(db.session, id))
+        return _record(found_row(db.session, MarkerRow, "marker", id))
 
     def create(self, fields: Fields) -> Marker:
         now = self.now()
@@ -41,7 +40,7 @@ class Markers(Part, Collection[Marker, MarkerQuery]):
 
     def update(self, id: int, fields: Fields) -> Marker:
         with writing() as session:
-            row = _found(session, id)
+            row = found_row(session, MarkerRow, "marker", id)
             for name, value in self._columns(fields).items():
                 setattr(row, name, value)
             row.updated_at = self.now()
@@ -49,7 +48,7 @@ class Markers(Part, Collection[Marker, MarkerQuery]):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            session.delete(_found(session, id))
+            session.delete(found_row(session, MarkerRow, "marker", id))
 
     def _columns(self, fields: Fields) -> dict[str, Any]:
         """An empty time is now. Whole seconds survive a round trip of the API."""
@@ -65,13 +64,6 @@ def _record(row: MarkerRow) -> Marker:
     return Marker(
         row.id, row.name, row.time, row.link, tags_of(row.tags), row.created_at, row.updated_at
     )
-
-
-def _found(session: DbSession, id: int) -> MarkerRow:
-    row = session.get(MarkerRow, id, populate_existing=True) if fits(id) else None
-    if row is None:
-        raise NotFound("marker", id)
-    return row
 
 
 def _matching(query: MarkerQuery) -> Select[Any]:

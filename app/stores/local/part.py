@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
+from typing import Any, TypeVar
 
-from app.db import DbSession
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from app.db import DbSession, Model, db
 from app.db.tables import MonitorRow
-from app.errors import NotFound
+from app.errors import Invalid, NotFound
+from app.i18n import _
 from app.stores.base import Store
 from app.stores.local.search import fits
+
+R = TypeVar("R", bound=Model)
 
 
 class Part:
@@ -21,9 +29,43 @@ class Part:
         return self.store.now()
 
 
+def found_row(session: DbSession, of: type[R], kind: str, id: int, *, anew: bool = True) -> R:
+    """The row with this id. ``anew``: as it is now, also where the session has loaded it before.
+    ``kind``: the word of NotFound, which this raises.
+    """
+    row = session.get(of, id, populate_existing=anew) if fits(id) else None
+    if row is None:
+        raise NotFound(kind, id)
+    return row
+
+
+def locked_row(session: DbSession, of: type[R], kind: str, id: int) -> R:
+    """The row with this id as it is now, which nobody else changes or refers to until the
+    transaction ends. Raises NotFound.
+    """
+    row = None
+    if fits(id):
+        columns: Any = of
+        row = session.scalar(
+            select(of)
+            .where(columns.id == id)
+            .with_for_update()
+            .execution_options(populate_existing=True)
+        )
+    if row is None:
+        raise NotFound(kind, id)
+    return row
+
+
+def named_once(write: Callable[[], Any], taken: str) -> Any:
+    """``write``, where another record may have the name already: Invalid says ``taken`` then."""
+    try:
+        return write()
+    except IntegrityError:
+        db.session.rollback()
+        raise Invalid({"name": [_(taken)]}) from None
+
+
 def found_monitor(session: DbSession, id: int) -> MonitorRow:
     """Raises NotFound."""
-    row = session.get(MonitorRow, id) if fits(id) else None
-    if row is None:
-        raise NotFound("monitor", id)
-    return row
+    return found_row(session, MonitorRow, "monitor", id, anew=False)

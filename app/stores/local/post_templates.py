@@ -6,13 +6,13 @@ from sqlalchemy import func, select
 
 from app.db import DbSession, db, turns, writing
 from app.db.tables import PostTemplateRow
-from app.errors import Invalid, NotFound
+from app.errors import Invalid
 from app.i18n import N_, _
 from app.records import Page, PageQuery, PostTemplate
 from app.rules.post_templates import folded
 from app.stores.base import Collection, Fields
-from app.stores.local.part import Part
-from app.stores.local.search import fits, ids_of_page
+from app.stores.local.part import Part, found_row
+from app.stores.local.search import ids_of_page
 
 NAME_TAKEN = N_("Another template has this name.")
 
@@ -28,7 +28,7 @@ class PostTemplates(Part, Collection[PostTemplate, PageQuery]):
         return Page([_record(row) for row in rows], query.page, query.per_page, total)
 
     def get(self, id: int) -> PostTemplate:
-        return _record(_found(db.session, id))
+        return _record(found_row(db.session, PostTemplateRow, "post template", id))
 
     def create(self, fields: Fields) -> PostTemplate:
         now = self.now()
@@ -43,7 +43,7 @@ class PostTemplates(Part, Collection[PostTemplate, PageQuery]):
     def update(self, id: int, fields: Fields) -> PostTemplate:
         with writing() as session:
             _check_name(session, id, fields)
-            row = _found(session, id)
+            row = found_row(session, PostTemplateRow, "post template", id)
             for name, value in fields.items():
                 setattr(row, name, value)
             row.updated_at = self.now()
@@ -51,20 +51,13 @@ class PostTemplates(Part, Collection[PostTemplate, PageQuery]):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            session.delete(_found(session, id))
+            session.delete(found_row(session, PostTemplateRow, "post template", id))
 
 
 def _record(row: PostTemplateRow) -> PostTemplate:
     return PostTemplate(
         row.id, row.name, row.title, row.state, row.body, row.created_at, row.updated_at
     )
-
-
-def _found(session: DbSession, id: int) -> PostTemplateRow:
-    row = session.get(PostTemplateRow, id, populate_existing=True) if fits(id) else None
-    if row is None:
-        raise NotFound("post template", id)
-    return row
 
 
 def _check_name(session: DbSession, id: int | None, fields: Fields) -> None:

@@ -14,7 +14,7 @@ from app.forms.monitor import no_contact
 from app.i18n import N_, _
 from app.records import Channel, Page, PageQuery, ReportMail
 from app.stores.base import Collection, Fields
-from app.stores.local.part import Part
+from app.stores.local.part import Part, found_row
 from app.stores.local.search import fits, ids_of_page
 
 NO_ADDRESS = N_("This contact has no email address. Add one to it first.")
@@ -51,7 +51,7 @@ class ReportMails(Part, Collection[ReportMail, PageQuery]):
 
     def update(self, id: int, fields: Fields) -> ReportMail:
         with writing() as session:
-            row = _stored(session, id)
+            row = found_row(session, ReportMailRow, "monthly report", id)
             for name, value in self._columns(session, fields).items():
                 setattr(row, name, value)
             _refuse_second(session, row)
@@ -60,7 +60,7 @@ class ReportMails(Part, Collection[ReportMail, PageQuery]):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            session.delete(_stored(session, id))
+            session.delete(found_row(session, ReportMailRow, "monthly report", id))
 
     def _columns(self, session: DbSession, fields: Fields) -> dict[str, Any]:
         """Raises Invalid for a contact that there is not, or that no mail reaches."""
@@ -95,10 +95,3 @@ def _locked(session: DbSession, contact_id: int) -> ContactRow | None:
 
 def _record(row: ReportMailRow, contact: str) -> ReportMail:
     return ReportMail(row.id, contact, row.tag, row.created_at, row.updated_at)
-
-
-def _stored(session: DbSession, id: int) -> ReportMailRow:
-    row = session.get(ReportMailRow, id, populate_existing=True) if fits(id) else None
-    if row is None:
-        raise NotFound("monthly report", id)
-    return row

@@ -13,7 +13,7 @@ from app.db import DbSession, db, writing
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
 from app.db.tags import tagged, tags_text
 from app.db.windows import in_own_window, window_of
-from app.errors import Invalid, NotFound
+from app.errors import Invalid
 from app.i18n import N_, _
 from app.records import MaintenanceWindow, Page, PageQuery
 from app.rules import recurrence as calendar
@@ -24,7 +24,7 @@ from app.stores.local.cancelling import (
     pages_of,
     pages_of_window,
 )
-from app.stores.local.part import Part
+from app.stores.local.part import Part, found_row
 from app.stores.local.search import fits, ids_of_page
 
 END_BEFORE_START = N_("The end must be later than the start.")
@@ -123,15 +123,15 @@ def in_maintenance(now: datetime, active: Iterable[MaintenanceWindow]) -> Column
     return or_(own, MonitorRow.id.in_(listed), tagged(tags))
 
 
-def _record(session: DbSession, id: int) -> MaintenanceWindow:
-    return window_of(_found(session, id), _members([id])[id])
-
-
 def _found(session: DbSession, id: int) -> MaintenanceWindowRow:
-    row = session.get(MaintenanceWindowRow, id) if fits(id) else None
-    if row is None:
-        raise NotFound("maintenance window", id)
-    return row
+    return found_row(session, MaintenanceWindowRow, "maintenance window", id, anew=False)
+
+
+def _record(session: DbSession, id: int) -> MaintenanceWindow:
+    return window_of(
+        _found(session, id),
+        _members([id])[id],
+    )
 
 
 def _members(ids: Sequence[int]) -> dict[int, list[int]]:
