@@ -13,7 +13,7 @@ from sqlalchemy.orm.attributes import flag_modified
 from app.access import passwords
 from app.access.counters import Counters, origin_of
 from app.db import DbSession, db, writing
-from app.db.tables import InvitationRow, PersonRow, RecoveryRow, SessionRow
+from app.db.tables import HalfLoginRow, InvitationRow, PersonRow, RecoveryRow, SessionRow
 from app.errors import Conflict, Invalid, NotFound, Throttled
 from app.i18n import N_, _
 from app.records import MAX_PERSON_NAME, Person, Role
@@ -52,6 +52,12 @@ class People(Counters):
     def person(self, id: int) -> Person:
         """Raises NotFound."""
         return person_record(_found(db.session, id))
+
+    def person_called(self, email: str) -> Person | None:
+        """The person with this email address, however it is capitalized."""
+        query = select(PersonRow).where(PersonRow.email_folded == email.casefold())
+        row = db.session.scalar(query)
+        return None if row is None else person_record(row)
 
     def update_person(
         self, id: int, fields: Mapping[str, Any], *, anew: Collection[str] = ()
@@ -128,7 +134,8 @@ class People(Counters):
         return db.session.scalar(found) is not None
 
     def login(self, email: str, password: str, address: str | None = None) -> Person | None:
-        """The person, or None if email or password is wrong or the account is disabled.
+        """The person, or None if email or password is wrong or the account is disabled. Somebody
+        with a ``second_factor`` is not logged in by that: see ``HalfLogins``.
 
         Raises Throttled after too many failed attempts for the account or from ``address``, and
         when too many people log in at once.
@@ -164,7 +171,8 @@ class People(Counters):
     def _logged_in(self, id: int, new_hash: str | None) -> Person:
         with writing() as session:
             row = _found(session, id)
-            row.last_login_at = self.clock()
+            if not row.second_factor:  # otherwise half the way
+                row.last_login_at = self.clock()
             row.password_hash = new_hash or row.password_hash
             session.flush()
             return person_record(row)
@@ -207,13 +215,16 @@ def person_record(row: PersonRow) -> Person:
         last_login_at=row.last_login_at,
         disabled=row.disabled,
         name=row.name,
+        second_factor=row.second_factor,
     )
 
 
 def end_sessions(session: DbSession, id: int) -> None:
-    """End what lets this person in: sessions, and links to set a new password."""
-    session.execute(delete(SessionRow).where(SessionRow.person_id == id))
-    session.execute(delete(RecoveryRow).where(RecoveryRow.person_id == id))
+    """End what lets this person in: sessions, log-ins that wait for the second factor, and links to
+    set a new password.
+    """
+    for table in (SessionRow, HalfLoginRow, RecoveryRow):
+        session.execute(delete(table).where(table.person_id == id))
 
 
 def _found(session: DbSession, id: int) -> PersonRow:

@@ -205,6 +205,8 @@ class Housekeeper:
         access.forget_old_sessions()
         access.forget_old_invitations()
         access.forget_old_recoveries()
+        access.forget_old_half_logins()
+        access.forget_old_challenges()
 
     def look_after_domains(self) -> None:
         # An RDAP bootstrap of one's own may also list private top-level domains.

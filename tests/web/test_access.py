@@ -64,7 +64,7 @@ def test_the_first_visitor_makes_the_admin_with_the_link_once(app, stranger):
     )
     assert stranger.path == "/monitors/new"
     assert stranger.open("/people").status == 200
-    assert "ada@example.org (you) Admin just now just now" in stranger.text
+    assert "ada@example.org (you) Admin No just now just now" in stranger.text
     assert Visitor(app).open(path).status == 404
 
 
