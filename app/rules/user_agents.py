@@ -11,7 +11,7 @@ READ = 512  # characters; real headers are shorter
 BROWSERS = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
-    ("SamsungBrowser/", "Samsung Internet"),
+    ("SamsungBrowser/", "Samsung"),
     ("Firefox/", "Firefox"),
     ("FxiOS/", "Firefox"),
     ("CriOS/", "Chrome"),
