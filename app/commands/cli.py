@@ -21,7 +21,7 @@ import click
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
-from app.access import Access
+from app.access import Access, actors
 from app.commands import watchdog
 from app.config import PREFIX, SettingError, Settings, read
 from app.db import db, faults, schema
@@ -324,7 +324,8 @@ def _access() -> Iterator[Access]:
     with _opened(settings):
         # A key is often wanted before the first start.
         schema.upgrade()
-        yield Access(settings)
+        with actors.acting_as(actors.by_command()):
+            yield Access(settings)
 
 
 @cli.group(help=N_("Manage people."))
@@ -470,7 +471,8 @@ def import_file(
             Shared(int(interval), tags, contacts),
             telegram_token_set=bool(settings.telegram_token),
         )
-        code = importing.run(importer, reading, dry_run=dry_run, duplicates=duplicates)
+        with actors.acting_as(actors.by_command()):
+            code = importing.run(importer, reading, dry_run=dry_run, duplicates=duplicates)
     sys.exit(code)
 
 
