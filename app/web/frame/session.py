@@ -26,6 +26,7 @@ from flask import (
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 from werkzeug.wrappers import Response
 
+from app.access import actors
 from app.access.devices import KNOWN_FOR
 from app.errors import Denied
 from app.i18n import N_, _
@@ -88,7 +89,11 @@ def _load(token: str) -> User | None:
     if database_away():
         return None
     found = current_access().open_session(token, request.remote_addr)
-    return None if found is None else User(found[0], token, found[1])
+    if found is None:
+        return None
+    person, record = found
+    actors.begin(actors.by_person(person, request.remote_addr))
+    return User(person, token, record)
 
 
 def client() -> Client:
@@ -108,6 +113,7 @@ def begin(person: Person, *, password_at: datetime | None = None) -> None:
         current_access().end_session(token)
     _clear()
     session.permanent = True
+    actors.begin(actors.by_person(person, request.remote_addr))
     begun = current_access().begin_session(person.id, client(), password_at=password_at)
     g.device = begun.device
     login_user(_load(begun.session))
