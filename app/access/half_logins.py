@@ -11,23 +11,28 @@ from datetime import timedelta
 
 from sqlalchemy import delete, or_, select, update
 
-from app.access import recovery_codes, totp
+from app.access import actors, audit, recovery_codes, security_log, totp
 from app.access.one_time import digest_of, make_token
-from app.access.passkeys import CREDENTIAL, NOT_PROVEN, Passkeys, Site, count_use
+from app.access.passkeys import CREDENTIAL, NOT_PROVEN, Passkeys, Signed, Site, count_use
 from app.access.people import (
     LOGIN_WINDOW_SECONDS,
     LOGINS_PER_ACCOUNT,
+    NOWHERE,
     TOO_MANY_LOGINS,
     person_record,
 )
-from app.access.second_factor import CODE, WRONG_CODE, locked
+from app.access.second_factor import CODE, WRONG_CODE, locked, thing
+from app.access.security_log import Event
 from app.db import DbSession, db, writing
 from app.db.clocks import SKEW
 from app.db.tables import AuthenticatorAppRow, HalfLoginRow, PersonRow, RecoveryCodeRow
 from app.db.types import Unreadable
 from app.errors import Denied, Invalid, Throttled
 from app.i18n import N_, _
-from app.records import Person
+from app.records import Action, Actor, Client, Person
+
+Use = Callable[[DbSession, Person], None]  # use a proof up; raises Invalid
+Limits = tuple[tuple[str, int, int], ...]
 
 LASTS = timedelta(minutes=10)
 # Whoever knows a password may guess at codes for days: ten in five minutes alone would find one of
@@ -67,25 +72,27 @@ class HalfLogins(Passkeys):
         with writing() as session:
             session.execute(delete(HalfLoginRow).where(HalfLoginRow.digest == digest_of(token)))
 
-    def login_by_code(self, token: str, code: str) -> Person:
+    def login_by_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
         """Raises Invalid (``second_code``), Denied if the half login is over, and Throttled."""
-        return self._login(token, lambda session, id: self._use_code(session, id, code))
+        person = self._waiting(token)
+        return self._try(person, client, lambda: self._complete(token, self._code_use(code)))
 
-    def login_by_recovery_code(self, token: str, code: str) -> Person:
+    def login_by_recovery_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
         """As ``login_by_code`` (``recovery_code``). The code ends."""
-        return self._login(token, lambda session, id: _use_recovery_code(session, id, code))
+        person = self._waiting(token)
+        return self._try(person, client, lambda: self._complete(token, _recovery_use(code)))
 
-    def login_by_passkey(self, token: str, site: Site, credential: str) -> Person:
+    def login_by_passkey(
+        self, token: str, site: Site, credential: str, client: Client = NOWHERE
+    ) -> Person:
         """As ``login_by_code`` (``credential``)."""
         person = self._waiting(token)
-        self._count_try(person.id)
-        signed = self.signed_by(person.id, site, token, credential)
 
-        def use(session: DbSession, id: int) -> None:
-            if not count_use(session, signed, self.clock()):
-                raise Invalid({CREDENTIAL: [_(NOT_PROVEN)]})
+        def prove() -> Person:
+            signed = self.signed_by(person.id, site, token, credential)
+            return self._complete(token, self._signature_use(signed))
 
-        return self._complete(token, use)
+        return self._try(person, client, prove)
 
     def forget_old_half_logins(self) -> None:
         """The engine's housekeeping calls it."""
@@ -93,48 +100,92 @@ class HalfLogins(Passkeys):
         with writing() as session:
             session.execute(delete(HalfLoginRow).where(or_(at <= now - LASTS, at > now + SKEW)))
 
-    def _login(self, token: str, use: Callable[[DbSession, int], None]) -> Person:
-        self._count_try(self._waiting(token).id)
-        return self._complete(token, use)
-
     def _waiting(self, token: str) -> Person:
         person = self.half_person(token)
         if person is None:
             raise Denied(_(GONE))
         return person
 
-    def _complete(self, token: str, use: Callable[[DbSession, int], None]) -> Person:
+    def _try(self, person: Person, client: Client, prove: Callable[[], Person]) -> Person:
+        """Within the limits, do what logs in or raises Invalid; a failure is recorded."""
+        device = self.device_of(client.device, person.id)
+        limits = _limits(person.id, device)
+        try:
+            self._count_second(limits)
+            done = prove()
+        except Throttled:
+            security_log.tell(
+                Event.SECOND_FACTOR_THROTTLED, person=person.id, address=client.address
+            )
+            raise
+        except Invalid:
+            security_log.tell(Event.SECOND_FACTOR_WRONG, person=person.id, address=client.address)
+            with writing() as session:
+                audit.note(session, Action.LOGIN_FAILED, thing(person), actor=_by(person))
+            raise
+        for name, window, _most in limits:
+            self.uncount(name, window)
+        return done
+
+    def _count_second(self, limits: Limits) -> None:
+        """Before anything is compared, so that guesses at the same moment all count. Whoever is
+        over a limit already costs no write.
+        """
+        for name, window, most in limits:
+            if self.counted(name, window) >= most:
+                raise Throttled(_(TOO_MANY_LOGINS), self.seconds_left(window))
+        with writing():
+            over = [window for name, window, most in limits if self.count(name, window) > most]
+        if over:
+            raise Throttled(_(TOO_MANY_LOGINS), self.seconds_left(over[0]))
+
+    def _complete(self, token: str, use: Use) -> Person:
         """End the half login, with the proof in the same transaction: of two requests at once with
         the same proof or the same token, one logs in.
         """
         its = delete(HalfLoginRow).where(HalfLoginRow.digest == digest_of(token))
-        person = self._waiting(token)
+        waiting = self._waiting(token)
         with writing() as session:
-            row = locked(session, person.id)
+            row = locked(session, waiting.id)
             if row.disabled or session.execute(its.returning(HalfLoginRow.id)).first() is None:
                 raise Denied(_(GONE))
-            use(session, row.id)
+            use(session, waiting)
             row.last_login_at = self.clock()
             session.flush()
-            person = person_record(row)
-        for name, window, _most in _limits(person.id):
-            self.uncount(name, window)
-        return person
+            return person_record(row)
 
-    def _count_try(self, id: int) -> None:
-        """Counted before anything is compared, so that guesses at the same moment all count."""
-        for name, window, most in _limits(id):
-            if self.count(name, window) > most:
-                raise Throttled(_(TOO_MANY_LOGINS), self.seconds_left(window))
+    def _code_use(self, code: str) -> Use:
+        def use(session: DbSession, person: Person) -> None:
+            app = session.get(AuthenticatorAppRow, person.id, populate_existing=True)
+            if app is not None and isinstance(app.secret, Unreadable):
+                raise Invalid({CODE: [_(UNREADABLE)]})
+            now = self.clock()
+            step = None if app is None else totp.step_of(app.secret, code, now)
+            if step is None or not _is_first_use(session, person.id, step, totp.step_at(now)):
+                raise Invalid({CODE: [_(WRONG_CODE)]})
 
-    def _use_code(self, session: DbSession, id: int, code: str) -> None:
-        app = session.get(AuthenticatorAppRow, id, populate_existing=True)
-        if app is not None and isinstance(app.secret, Unreadable):
-            raise Invalid({CODE: [_(UNREADABLE)]})
-        now = self.clock()
-        step = None if app is None else totp.step_of(app.secret, code, now)
-        if step is None or not _is_first_use(session, id, step, totp.step_at(now)):
-            raise Invalid({CODE: [_(WRONG_CODE)]})
+        return use
+
+    def _signature_use(self, signed: Signed) -> Use:
+        def use(session: DbSession, _person: Person) -> None:
+            if not count_use(session, signed, self.clock()):
+                raise Invalid({CREDENTIAL: [_(NOT_PROVEN)]})
+
+        return use
+
+
+def _recovery_use(code: str) -> Use:
+    digest = recovery_codes.digest_of(code)
+
+    def use(session: DbSession, person: Person) -> None:
+        row = RecoveryCodeRow
+        its = delete(row).where(row.person_id == person.id, row.digest == digest)
+        if session.execute(its.returning(row.id)).first() is None:
+            raise Invalid({RECOVERY: [_(NOT_A_CODE)]})
+        change = {"recovery_codes": (None, _("one used"))}
+        audit.note(session, Action.USED, thing(person), change, actor=_by(person))
+
+    return use
 
 
 def _is_first_use(session: DbSession, id: int, step: int, present: int) -> bool:
@@ -148,18 +199,17 @@ def _is_first_use(session: DbSession, id: int, step: int, present: int) -> bool:
     return done.first() is not None
 
 
-def _use_recovery_code(session: DbSession, id: int, code: str) -> None:
-    digest = recovery_codes.digest_of(code)
-    its = delete(RecoveryCodeRow).where(
-        RecoveryCodeRow.person_id == id, RecoveryCodeRow.digest == digest
-    )
-    if session.execute(its.returning(RecoveryCodeRow.id)).first() is None:
-        raise Invalid({RECOVERY: [_(NOT_A_CODE)]})
+def _by(person: Person) -> Actor:
+    """Somebody who says to be this person, and has typed the password."""
+    return actors.named(person.email)
 
 
-def _limits(id: int) -> tuple[tuple[str, int, int], ...]:
-    """Counters of wrong tries: name, seconds of the window, most."""
+def _limits(id: int, device: int | None) -> Limits:
+    """Counters of wrong tries: name, seconds of the window, most. A browser in which the person has
+    logged in before has its own: others who know the password cannot keep it out.
+    """
+    name = f"second:{id}" if device is None else f"second:{id}:device:{device}"
     return (
-        (f"second:{id}", LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT),
-        (f"second:long:{id}", LONG_WINDOW_SECONDS, LONG_WINDOW_MOST),
+        (name, LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT),
+        (f"{name}:long", LONG_WINDOW_SECONDS, LONG_WINDOW_MOST),
     )

@@ -16,13 +16,13 @@ from typing import Any
 from sqlalchemy import delete, or_, select
 
 from app.access.one_time import digest_of
-from app.access.second_factor import SecondFactors
+from app.access.second_factor import SecondFactors, note
 from app.db import DbSession, db, writing
 from app.db.clocks import SKEW
 from app.db.tables import PasskeyChallengeRow, PasskeyRow
 from app.errors import Conflict, Denied, Invalid
 from app.i18n import N_, _, _n
-from app.records import MAX_PASSKEY_NAME, MAX_PASSKEYS, Person
+from app.records import MAX_PASSKEY_NAME, MAX_PASSKEYS, Action, Person
 from app.rules import text
 
 CHALLENGE_BYTES = 32
@@ -122,7 +122,8 @@ class Passkeys(SecondFactors):
             if session.scalar(known) is not None:
                 raise _invalid(KNOWN_ALREADY)
             session.add(row)
-            return self.changed(session, person), self.first_codes(session, id)
+            note(session, person, Action.CREATED, "passkey", row.name)
+            return self.changed(session, person), self.first_codes(session, person)
 
     def passkey_request(self, id: int, site: Site, holder: str) -> str:
         """For ``navigator.credentials.get``, as JSON. ``holder``: the token of the half login.

@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy import delete, func, select
 
-from app.access import recovery_codes, totp
+from app.access import audit, recovery_codes, security_log, totp
 from app.access.people import People, end_sessions, person_record
 from app.access.sealed import seal, unseal
+from app.access.security_log import Event
 from app.access.settings import SettingsTable
 from app.db import DbSession, db, writing
 from app.db.tables import AuthenticatorAppRow, PasskeyRow, PersonRow, RecoveryCodeRow
 from app.db.types import Unreadable
 from app.errors import Conflict, Denied, Invalid, NotFound
 from app.i18n import N_, _
-from app.records import Passkey, Person, Role, SecondFactor
+from app.records import Action, ObjectKind, Passkey, Person, Role, SecondFactor, Thing
 
 REQUIRED_ROLES = "second_factor_roles"  # the setting's name
 PURPOSE = "authenticator app"
@@ -78,26 +79,37 @@ class SecondFactors(People, SettingsTable):
             app = AuthenticatorAppRow(
                 person_id=id, secret=secret, used_step=step, created_at=self.clock()
             )
+            had = session.get(AuthenticatorAppRow, id) is not None
             session.merge(app)
-            return self.changed(session, row), self.first_codes(session, id)
+            note(session, row, Action.CHANGED if had else Action.CREATED, "app")
+            return self.changed(session, row), self.first_codes(session, row)
 
     def remove_app(self, id: int, *, current: str) -> Person:
         """Raises NotFound, Conflict for the last factor of a role that needs one, Invalid and
         Throttled.
         """
-        return self._remove(id, current, AuthenticatorAppRow, AuthenticatorAppRow.person_id == id)
+        with self.changing(id, current) as (session, row):
+            app = session.get(AuthenticatorAppRow, id)
+            if app is None:
+                raise NotFound("second factor", id)
+            note(session, row, Action.DELETED, "app")
+            return self._remove(session, row, app)
 
     def remove_passkey(self, id: int, passkey_id: int, *, current: str) -> Person:
         """As ``remove_app``."""
-        its = (PasskeyRow.id == passkey_id, PasskeyRow.person_id == id)
-        return self._remove(id, current, PasskeyRow, *its)
+        with self.changing(id, current) as (session, row):
+            passkey = session.get(PasskeyRow, passkey_id)
+            if passkey is None or passkey.person_id != id:
+                raise NotFound("passkey", passkey_id)
+            note(session, row, Action.DELETED, "passkey", passkey.name)
+            return self._remove(session, row, passkey)
 
     def renew_codes(self, id: int, *, current: str) -> tuple[Person, list[str]]:
         """Ten new recovery codes; the old ones end. Raises Conflict, Invalid and Throttled."""
         with self.changing(id, current) as (session, row):
             if not row.second_factor:
                 raise Conflict(_(NO_FACTOR))
-            codes = self._store_codes(session, id)
+            codes = self._store_codes(session, row)
             return self.changed(session, row), codes
 
     def reset_second_factor(self, id: int) -> Person:
@@ -106,6 +118,7 @@ class SecondFactors(People, SettingsTable):
         """
         with writing() as session:
             row = locked(session, id)
+            note(session, row, Action.DELETED, "second_factor")
             for table in (AuthenticatorAppRow, PasskeyRow, RecoveryCodeRow):
                 session.execute(delete(table).where(table.person_id == id))
             return self.changed(session, row)
@@ -117,7 +130,12 @@ class SecondFactors(People, SettingsTable):
 
     def require_second_factor(self, roles: Collection[Role]) -> None:
         kept = ",".join(role for role in Role if role in roles)
-        self.set_setting(REQUIRED_ROLES, kept or None)
+        with writing() as session:
+            before = self.setting(REQUIRED_ROLES) or ""
+            self.set_setting(REQUIRED_ROLES, kept or None)
+            if kept != before:
+                of = Thing(ObjectKind.SETTING, name=REQUIRED_ROLES)
+                audit.note(session, Action.CHANGED, of, {"roles": (before, kept)})
 
     def must_add_second_factor(self, person: Person) -> bool:
         """Whether this person may do nothing else before setting one up."""
@@ -141,15 +159,18 @@ class SecondFactors(People, SettingsTable):
         end_sessions(session, row.id)
         session.flush()
         session.expire(row)
+        security_log.tell(Event.SECOND_FACTOR_CHANGED, person=row.id)
         if not row.second_factor:  # codes alone are none
             session.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.person_id == row.id))
         return person_record(row)
 
-    def first_codes(self, session: DbSession, id: int) -> list[str]:
+    def first_codes(self, session: DbSession, row: PersonRow) -> list[str]:
         """Recovery codes for somebody who has none; no others."""
-        return [] if _codes_left(session, id) else self._store_codes(session, id)
+        return [] if _codes_left(session, row.id) else self._store_codes(session, row)
 
-    def _store_codes(self, session: DbSession, id: int) -> list[str]:
+    def _store_codes(self, session: DbSession, row: PersonRow) -> list[str]:
+        id = row.id
+        note(session, row, Action.CREATED, "recovery_codes")
         session.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.person_id == id))
         codes = recovery_codes.make()
         session.add_all(
@@ -158,20 +179,26 @@ class SecondFactors(People, SettingsTable):
         return codes
 
     def _remove(
-        self,
-        id: int,
-        current: str,
-        table: type[AuthenticatorAppRow | PasskeyRow],
-        *which: ColumnElement[bool],
+        self, session: DbSession, row: PersonRow, what: AuthenticatorAppRow | PasskeyRow
     ) -> Person:
-        with self.changing(id, current) as (session, row):
-            gone = delete(table).where(*which).returning(table.person_id)
-            if session.execute(gone).first() is None:
-                raise NotFound("second factor", id)
-            person = self.changed(session, row)
-            if self.must_add_second_factor(person):
-                raise Conflict(_(NEEDED))
-            return person
+        session.delete(what)
+        person = self.changed(session, row)
+        if self.must_add_second_factor(person):
+            raise Conflict(_(NEEDED))
+        return person
+
+
+def thing(person: Person | PersonRow) -> Thing:
+    """What the audit log says was changed."""
+    return Thing(ObjectKind.SECOND_FACTOR, person.id, person.email)
+
+
+def note(
+    session: DbSession, row: PersonRow, action: Action, what: str, name: str | None = None
+) -> None:
+    """A line of the audit log. ``what``: a word for the part; ``name``: of a passkey."""
+    pair = (name, None) if action == Action.DELETED else (None, name)
+    audit.note(session, action, thing(row), {what: pair if name else audit.CHANGED})
 
 
 def _passkey(row: PasskeyRow) -> Passkey:

@@ -37,13 +37,14 @@ def opened(
 
 @contextmanager
 def access_opened() -> Iterator[Access]:
-    from app.access import Access
+    from app.access import Access, actors
 
     settings = read()
     with opened(settings):
         # A key is often wanted before the first start.
         schema.upgrade()
-        yield Access(settings)
+        with actors.acting_as(actors.by_command()):
+            yield Access(settings)
 
 
 def typed_line(prompt: str) -> str:

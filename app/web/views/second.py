@@ -42,14 +42,20 @@ def show() -> Answer:
 @blueprint.post("")
 def code() -> Answer:
     form = CodeForm()
-    return _tried(form, lambda access, token: access.login_by_code(token, form.second_code.data))
+    return _tried(
+        form,
+        lambda access, token: access.login_by_code(token, form.second_code.data, sessions.client()),
+    )
 
 
 @blueprint.post("/recovery")
 def recovery() -> Answer:
     form = RecoveryCodeForm()
     return _tried(
-        form, lambda access, token: access.login_by_recovery_code(token, form.recovery_code.data)
+        form,
+        lambda access, token: access.login_by_recovery_code(
+            token, form.recovery_code.data, sessions.client()
+        ),
     )
 
 
@@ -63,7 +69,7 @@ def passkey() -> Answer:
             raise Invalid({CREDENTIAL: [why_not]})
         if not form.credential.data:
             raise Invalid({CREDENTIAL: [_(NEEDS_SCRIPT)]})
-        return access.login_by_passkey(token, site, form.credential.data)
+        return access.login_by_passkey(token, site, form.credential.data, sessions.client())
 
     return _tried(form, log_in)
 
@@ -73,8 +79,10 @@ def passkey_request() -> Answer:
     """What the script hands to the browser, which asks for the passkey."""
     access, token = current_access(), sessions.half_token()
     person = access.half_person(token)
+    if person is None:
+        return _again()
     site, _why_not = passkey_site()
-    if person is None or site is None:
+    if site is None:
         return no_options()
     try:
         return for_browser(access.passkey_request(person.id, site, token))
@@ -128,7 +136,7 @@ def _page(person: Person, failed: Forms | None = None) -> str:
 
 def _again() -> Response:
     """To the first step, which leads to the same page."""
-    sessions.end()
+    sessions.give_up_half()
     flash(_(GONE), "warning")
     return redirect(url_for("auth.login", next=request.args.get("next")))
 

@@ -56,7 +56,7 @@ def show() -> str:
 def app() -> Answer:
     access, form = current_access(), AppForm()
     secret, form.sealed.data = _started(form)
-    if form.validate_on_submit():
+    if form.validate_on_submit() and not form.trouble:
         try:
             person, codes = access.add_app(
                 _id(),
