@@ -165,7 +165,7 @@ TABLES: Mapping[type[Model], Table] = {
         ObjectKind.PERSON,
         shown=("email", "name", "role", "disabled", "time_zone", "theme"),
         secret=("password_hash",),
-        unseen=("email_folded", "last_login_at"),
+        unseen=("email_folded", "last_login_at", "second_factor"),
         name=lambda row: row.email,
     ),
     tables.ApiKeyRow: Table(

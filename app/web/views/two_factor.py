@@ -207,7 +207,8 @@ def _changed(person: Person, codes: list[str], *, what: str) -> Answer:
     session.begin(person)
     current_mail().tell_of_second_factor(person.email, what)
     if not codes:
-        flash(f"{_(what)} {_('You are logged out everywhere else.')}", "success")
+        elsewhere = _("You are logged out everywhere else.")
+        flash(f"{_(what)} {elsewhere}", "success")
         return redirect(url_for(".show"))
     page = render_template("two_factor/codes_made.html", what=_(what), codes=codes)
     return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
