@@ -254,5 +254,6 @@ NOT_RECORDED: Mapping[str, str] = {
     "settings": _OTHERS,
     "recoveries": _OTHERS,
     "sessions": _OTHERS,
+    "devices": "browsers that people have logged in with before",
     "subscribers": "they confirm and end their subscriptions; who clears a page's is noted",
 }

@@ -123,6 +123,7 @@ def web(fd: int | None) -> None:
     help=N_("Who makes the checks: this process, or the probers behind WAKEFUL_BROKER_URL."),
 )
 def checker(carrier: str) -> None:
+    from app.commands import heartbeat
     from app.engine.checker import Checker
 
     settings = read()
@@ -134,7 +135,8 @@ def checker(carrier: str) -> None:
     else:
         part = Checker(_ready(settings), settings)
     part.on_turn = watchdog.watch("checker")
-    _until_stopped(part.run)
+    with heartbeat.beating(part.app, settings):
+        _until_stopped(part.run)
 
 
 @cli.command(help=N_("Make the checks that checkers send through the queue. Needs no database."))

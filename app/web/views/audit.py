@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from flask import Blueprint, Response, render_template, request, stream_with_context, url_for
 
@@ -122,8 +123,8 @@ def _asked() -> dict[str, Any]:
 
 
 def _export_address() -> str:
-    args = {name: value for name, value in request.args.items() if value and name != "before"}
-    return url_for(".export", **args)
+    asked = urlencode([(name, value) for name, value in links.pairs("before") if value])
+    return f"{url_for('.export')}?{asked}" if asked else url_for(".export")
 
 
 def _place(at: datetime, id: int) -> str:
