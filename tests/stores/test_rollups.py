@@ -12,8 +12,8 @@ from sqlalchemy import delete, insert
 
 from app.config import Settings
 from app.db import db, rollups, writing
-from app.db.rollups import writing as sums
 from app.db.journal import VERDICT_NUMBERS
+from app.db.rollups import writing as sums
 from app.db.tables import MonitorStateRow, ResultRow, RollupRow
 from app.db.types import to_ms
 from app.engine import recorder
