@@ -34,6 +34,7 @@ _MISSING = {
     "post": N_("There is no post with the id %(id)s."),
     "post template": N_("There is no post template with the id %(id)s."),
     "second factor": N_("This was removed already."),
+    "session": N_("There is no session with the id %(id)s."),
     "status page": N_("There is no status page with the id %(id)s."),
     "subscription": N_("There is no subscription with the id %(id)s."),
     "update": N_("There is no update with the id %(id)s."),
