@@ -96,7 +96,7 @@ class Recovery(People):
             row.password_hash = hash_
             end_sessions(session, person.id)
             forget_devices(session, person.id)
-        security_log.tell(Event.PASSWORD_CHANGED, person=person.id)
+            security_log.tell(Event.PASSWORD_CHANGED, person)
         # Who guessed passwords until now must not keep the owner out.
         self.uncount(account_counter(person.email), LOGIN_WINDOW_SECONDS)
         return person
