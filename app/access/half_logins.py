@@ -114,14 +114,10 @@ class HalfLogins(Passkeys):
             self._count_second(limits)
             done = prove()
         except Throttled:
-            security_log.tell(
-                Event.SECOND_FACTOR_THROTTLED, person=person.id, address=client.address
-            )
+            security_log.tell(Event.SECOND_FACTOR_THROTTLED, person, address=client.address)
             raise
         except Invalid:
-            security_log.tell(Event.SECOND_FACTOR_WRONG, person=person.id, address=client.address)
-            with writing() as session:
-                audit.note(session, Action.LOGIN_FAILED, thing(person), actor=_by(person))
+            security_log.tell(Event.SECOND_FACTOR_WRONG, person, address=client.address)
             raise
         for name, window, _most in limits:
             self.uncount(name, window)

@@ -159,10 +159,11 @@ class SecondFactors(People, SettingsTable):
         end_sessions(session, row.id)
         session.flush()
         session.expire(row)
-        security_log.tell(Event.SECOND_FACTOR_CHANGED, person=row.id)
         if not row.second_factor:  # codes alone are none
             session.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.person_id == row.id))
-        return person_record(row)
+        person = person_record(row)
+        security_log.tell(Event.SECOND_FACTOR_CHANGED, person)
+        return person
 
     def first_codes(self, session: DbSession, row: PersonRow) -> list[str]:
         """Recovery codes for somebody who has none; no others."""

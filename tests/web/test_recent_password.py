@@ -335,7 +335,17 @@ UNASKED = {
     "profile.password": "its form asks for the password each time",
     "profile.show": "name, time zone and colours",
     "remote.choose": "what a person looks at",
+    "second.code": "nobody is logged in",
+    "second.passkey": "nobody is logged in",
+    "second.passkey_request": "nobody is logged in",
+    "second.recovery": "nobody is logged in",
     "sessions.forget": "it logs this browser out",
+    "two_factor.app": "its form asks for the password each time",
+    "two_factor.codes": "its form asks for the password each time",
+    "two_factor.new_passkey": "its form asks for the password each time",
+    "two_factor.passkey_options": "its form asks for the password each time",
+    "two_factor.remove_app": "its form asks for the password each time",
+    "two_factor.remove_passkey": "its form asks for the password each time",
     "wall_links.revoke": "it takes access away, and may be urgent",
 }
 
