@@ -42,6 +42,7 @@ FLOORS = (
     {"app.net", "app.proxies"},
     {"app.checks"},
     {"app.config", "app.middleware"},
+    {"app.hosts"},
     {"app.db"},
     {"app.access"},
     {"app.alerts"},

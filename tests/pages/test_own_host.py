@@ -51,6 +51,7 @@ def test_nothing_else_of_wakeful_is_there(app: Flask, client: FlaskClient):
         assert client.get(path, headers=key, **HOST).status_code == 404, path
 
 
+@pytest.mark.settings(allowed_hosts=("elsewhere.example",))
 def test_the_dashboard_stays_where_it_is(app: Flask, client: FlaskClient):
     make_page(app, domain="status.example.com")
     assert client.get("/login").status_code == 200

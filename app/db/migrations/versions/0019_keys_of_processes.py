@@ -1,0 +1,22 @@
+"""Heartbeats name the secret keys that their process has, so that no value is encrypted with a key
+that a running process lacks.
+
+Revision ID: 0019
+Revises: 0018
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0019"
+down_revision = "0018"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("heartbeats", sa.Column("keys", sa.Text(), nullable=True))
+
+
+def downgrade() -> None:
+    op.drop_column("heartbeats", "keys")
