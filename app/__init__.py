@@ -103,6 +103,7 @@ def _add_blueprints(app: Flask, settings: config.Settings) -> None:
     api.init_app(app)
     pages.init_app(app)  # in front of both
     app.wsgi_app = WholeBodies(app.wsgi_app)  # type: ignore[method-assign]
+    _add_actors(app)
     _add_hosts(app, Hosts(settings, pages.answering_for(app)))
     _add_proxies(app, Proxies(settings.trusted_proxies))
 
@@ -112,6 +113,20 @@ def _add_hosts(app: Flask, hosts: Hosts) -> None:
     app.wsgi_app = hosts.before(app.wsgi_app)  # type: ignore[method-assign]
     early = app.extensions["wakeful.before_body"]
     app.extensions["wakeful.before_body"] = hosts.before_body(early)
+
+
+def _add_actors(app: Flask) -> None:
+    """Each request begins with a visitor as the one who acts, before anything else; who logs in
+    or has a key takes the place. It ends with nobody: a thread serves many requests.
+    """
+    from flask import request
+
+    from app.access import actors
+
+    app.before_request_funcs.setdefault(None, []).insert(
+        0, lambda: actors.begin(actors.visitor(request.remote_addr))
+    )
+    app.teardown_request(lambda _fault: actors.begin(None))
 
 
 def _add_proxies(app: Flask, proxies: Proxies) -> None:

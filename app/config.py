@@ -84,6 +84,7 @@ class Settings:
     batch_key: str | None = field(default=None, repr=False)  # the same for all of them
     server: str | None = None  # of an agent
     agent_token: str | None = field(default=None, repr=False)
+    heartbeat_url: str | None = field(default=None, repr=False)  # whoever has it can feign life
     old_keys: tuple[str, ...] = field(default=(), repr=False)  # still decrypt and verify
 
     @property
@@ -106,7 +107,7 @@ KNOWN = frozenset(
         "WEBHOOK_SECRET", "ALLOW_NETWORKS", "PUBLIC_URL", "METRICS_TOKEN", "RATE_LIMIT",
         "CONFIRM_SECONDS", "DNS_SERVERS", "CA_BUNDLE", "RDAP_BOOTSTRAP", "CANARIES",
         "RETENTION_DAYS", "TRUSTED_PROXIES", "SUBSCRIBER_NETWORKS", "BATCH_KEY", "SERVER",
-        "AGENT_TOKEN", "ALLOWED_HOSTS",
+        "AGENT_TOKEN", "HEARTBEAT_URL", "ALLOWED_HOSTS",
     }
 )  # fmt: skip
 
@@ -164,6 +165,7 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
         batch_key=get.parsed("BATCH_KEY", _batch_key),
         server=get.parsed("SERVER", _server),
         agent_token=get.text("AGENT_TOKEN"),
+        heartbeat_url=get.parsed("HEARTBEAT_URL", _readable_by(parse_url)),
     )
 
 

@@ -62,9 +62,11 @@ class Hosts:
 
     def refusal(self, environ: Environ) -> Response | None:
         path = environ.get("PATH_INFO") or "/"
-        if path in PROBED:
-            return None
         header = environ.get("HTTP_HOST")
+        if path in PROBED:
+            if header and host_of(header) is None:
+                del environ["HTTP_HOST"]  # the framework refuses it
+            return None
         if self._any and not header:
             return None  # HTTP/1.0
         host = host_of(header or "")

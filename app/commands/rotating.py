@@ -9,13 +9,15 @@ from datetime import UTC, datetime
 
 import click
 
-from app.access import keyed_hash
+from app.access import audit, keyed_hash
 from app.access.acknowledgements import LIFETIME_SECONDS
 from app.config import Settings
-from app.db import heartbeats, rotation, schema
+from app.db import heartbeats, rotation, schema, writing
 from app.errors import WakefulError
 from app.i18n import N_, _, _n
+from app.records import Action, ObjectKind, Thing
 
+THING = Thing(ObjectKind.INSTALLATION, name="secret keys")
 ONE_KEY = N_(
     "There is one secret key, so nothing can be re-encrypted. Put a new key in front of it, in"
     " WAKEFUL_SECRET_KEY=NEW,OLD or as the first line of the file secret_key; restart every"
@@ -60,6 +62,9 @@ def rotate(settings: Settings) -> bool:
         raise WakefulError(_(OTHERS, names=", ".join(others)))
     keyed_hash.settle(now)
     counted = rotation.rotate()
+    changed = sum(one.changed for one in counted)
+    with writing() as session:
+        audit.note(session, Action.ROTATED, THING, {"re_encrypted": (None, changed)})
     _show(counted)
     lost = [str(broken) for broken in rotation.lost_values()]
     for line in lost:

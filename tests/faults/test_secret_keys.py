@@ -24,10 +24,11 @@ from app.commands.doctor import examine
 from app.config import SettingError, Settings, read
 from app.db import db, heartbeats, rotation, schema, unreadable, writing
 from app.db.settings import keep_setting
-from app.db.tables import ContactRow, IncidentRow, MonitorRow, SettingRow
+from app.db.tables import AuditRow, ContactRow, IncidentRow, MonitorRow, SettingRow
 from app.db.types import Unreadable
 from app.errors import Denied, WakefulError
 from app.pages.copies import Copies
+from app.records import Action
 from tests.conftest import SECRET_KEY
 from tests.factories import make_incident, make_monitor, make_person, make_subscriber, now
 from tests.pages.made import make_page
@@ -97,6 +98,9 @@ def test_rotate_re_encrypts_everything_and_the_old_key_can_go(stored, settings, 
     assert f"{values} values were re-encrypted" in said
     assert all(f"{name}: " in said for name in tables)
     assert "Done: no stored value needs the old key" in said
+    with stored.app_context():
+        line = db.session.query(AuditRow).filter_by(action=Action.ROTATED).one()
+        assert line.changes["re_encrypted"]["new"] == values
     assert rotate(settings)  # a second time finds nothing to do
     assert "0 values were re-encrypted" in capsys.readouterr().out
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, case, func, or_, select, union_all
 
+from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
 from app.checks.kinds import is_elsewhere
 from app.db import DbSession, db, latest, rollups, writing
@@ -183,7 +184,7 @@ class Monitors(Part, base.Monitors):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            found_monitor(session, id)
+            audit.deleted(session, found_monitor(session, id))
             with keeping_calendars(session, pages_showing(session, [id]), self.now()):
                 recorder.forget(session, id)
 

@@ -25,6 +25,7 @@ from flask import (
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 from werkzeug.wrappers import Response
 
+from app.access import actors
 from app.errors import Denied
 from app.i18n import N_, _
 from app.records import Person, Role
@@ -84,13 +85,17 @@ def _load(token: str) -> User | None:
     if database_away():
         return None
     person = current_access().session_person(token)
-    return None if person is None else User(person, token)
+    if person is None:
+        return None
+    actors.begin(actors.by_person(person, request.remote_addr))
+    return User(person, token)
 
 
 def begin(person: Person) -> None:
     """Log ``person`` in with a fresh session: nothing of the old one is kept."""
     end()
     session.permanent = True
+    actors.begin(actors.by_person(person, request.remote_addr))
     login_user(User(person, current_access().begin_session(person.id)))
 
 

@@ -1,15 +1,15 @@
 """Heartbeats name the secret keys that their process has, so that no value is encrypted with a key
 that a running process lacks.
 
-Revision ID: 0019
-Revises: 0018
+Revision ID: 0020
+Revises: 0019
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0019"
-down_revision = "0018"
+revision = "0020"
+down_revision = "0019"
 branch_labels = None
 depends_on = None
 
