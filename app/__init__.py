@@ -57,6 +57,8 @@ def create_core(settings: config.Settings) -> Flask:
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
         SESSION_COOKIE_NAME="wakeful",
+        # A late answer to another tab must not put an old cookie in place of a new one.
+        SESSION_REFRESH_EACH_REQUEST=False,
         # a form left open overnight must still save; the token lives with the session
         WTF_CSRF_TIME_LIMIT=None,
         MAX_CONTENT_LENGTH=MAX_FORM_BYTES,

@@ -223,5 +223,6 @@ NOT_RECORDED: Mapping[str, str] = {
     "invitations": _OTHERS,
     "settings": _OTHERS,
     "sessions": _OTHERS,
+    "devices": "browsers that people have logged in with before",
     "subscribers": "they confirm and end their subscriptions; who clears a page's is noted",
 }

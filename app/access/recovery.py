@@ -9,8 +9,9 @@ from datetime import timedelta
 
 from sqlalchemy import delete, select
 
-from app.access import passwords
+from app.access import passwords, security_log
 from app.access.counters import origin_of
+from app.access.devices import forget_devices
 from app.access.one_time import digest_of, make_token
 from app.access.people import (
     LOGIN_WINDOW_SECONDS,
@@ -19,6 +20,7 @@ from app.access.people import (
     end_sessions,
     person_record,
 )
+from app.access.security_log import Event
 from app.db import db, writing
 from app.db.clocks import SKEW
 from app.db.tables import PersonRow, RecoveryRow
@@ -93,6 +95,8 @@ class Recovery(People):
                 raise Denied(_(VOID))
             row.password_hash = hash_
             end_sessions(session, person.id)
+            forget_devices(session, person.id)
+        security_log.tell(Event.PASSWORD_CHANGED, person=person.id)
         # Who guessed passwords until now must not keep the owner out.
         self.uncount(account_counter(person.email), LOGIN_WINDOW_SECONDS)
         return person

@@ -203,6 +203,7 @@ class Housekeeper:
         access = Access(self.settings)
         access.forget_old_counts()
         access.forget_old_sessions()
+        access.forget_old_devices()
         access.forget_old_invitations()
         access.forget_old_recoveries()
 
