@@ -22,13 +22,15 @@ from app.config import SESSION_SECONDS
 from app.db import DbSession, best_effort, db, writing
 from app.db.clocks import SKEW
 from app.db.tables import PersonRow, SessionRow
-from app.errors import NotFound
+from app.errors import Denied, NotFound
+from app.i18n import _
 from app.records import Client, Person, Session
 from app.rules.user_agents import browser_of, system_of
 
 IDLE = timedelta(hours=12)
 IN_ALL = timedelta(seconds=SESSION_SECONDS)
 USED_AFTER = timedelta(minutes=3)  # a busy browser must not cost a write for each request
+RECENT = timedelta(minutes=10)  # how long a typed password is enough to change access
 TOKEN_BYTES = 24
 
 
@@ -105,6 +107,11 @@ class Sessions(devices.Devices):
         now = self.clock()
         return [_record(row) for row in rows if not _is_over(row, now)]
 
+    def password_is_recent(self, record: Session) -> bool:
+        """Whether the password was typed in this session within ``RECENT``."""
+        age = None if record.password_at is None else self.clock() - record.password_at
+        return age is not None and -SKEW < age < RECENT
+
     def password_typed(self, token: str) -> str:
         """Note that the person of this session has typed their password. Returns the session's new
         token: a copy of the old cookie must not have the rights that the password gives.
@@ -118,7 +125,7 @@ class Sessions(devices.Devices):
                 .returning(SessionRow.id)
             ).first()
         if done is None:
-            raise NotFound("session", 0)
+            raise Denied(_("Your session has ended. Log in again."))
         return new
 
     def end_session(self, token: str) -> None:

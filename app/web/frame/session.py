@@ -72,7 +72,7 @@ class User(UserMixin):  # type: ignore[misc]
 
 def init_app(app: Flask) -> None:
     manager = LoginManager(app)
-    manager.user_loader(_load)
+    manager.user_loader(load)
     # Flask-Login would compare the browser's name and address, and a phone's address changes.
     manager.session_protection = None
     app.after_request(_remember_device)
@@ -85,7 +85,8 @@ def database_away() -> bool:
     return bool(g.get("database_away"))
 
 
-def _load(token: str) -> User | None:
+def load(token: str) -> User | None:
+    """Whose session has this token."""
     if database_away():
         return None
     found = current_access().open_session(token, request.remote_addr)
@@ -116,7 +117,7 @@ def begin(person: Person, *, password_at: datetime | None = None) -> None:
     actors.begin(actors.by_person(person, request.remote_addr))
     begun = current_access().begin_session(person.id, client(), password_at=password_at)
     g.device = begun.device
-    login_user(_load(begun.session))
+    login_user(load(begun.session))
 
 
 def end(*, forget: bool = False) -> None:

@@ -121,6 +121,18 @@ def _person_page(
     return page, 422 if failed else 200
 
 
+@blueprint.post("/<int:id>/sessions/end")
+@needs(Role.ADMIN)
+def end_sessions(id: int) -> Response:
+    """Log somebody out of every browser."""
+    person = current_access().person(id)
+    if id == current_user.person.id:
+        return redirect(url_for("sessions.index"))
+    current_access().end_sessions_of(id, client=session.client())
+    flash(_("%(email)s is logged out everywhere.", email=person.email), "success")
+    return redirect(url_for(".edit", id=id))
+
+
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
 @needs(Role.ADMIN)
 def delete(id: int) -> Answer:
