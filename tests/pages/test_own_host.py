@@ -88,7 +88,7 @@ def test_a_new_host_name_works_at_once(
     app: Flask, client: FlaskClient, later: Callable[[float], None]
 ):
     id = make_page(app, [make_shown(app, "Shop")])
-    assert client.get("/", **HOST).status_code == 302, "the dashboard asks for a login"
+    assert client.get("/", **HOST).status_code == 400, "nobody has it yet"
     change_page(app, id, domain="status.example.com")
     later(10)
     assert "Shop" in client.get("/", **HOST).text
