@@ -35,7 +35,7 @@ from app.db import AnySession, db
 from app.db.tables import AuditRow
 from app.records import Action, Actor, ObjectKind, Thing
 
-__all__ = ["CHANGED", "Changes", "changed", "deleted", "note"]
+__all__ = ["CHANGED", "Changes", "changed", "deleted", "note", "thing"]
 
 # By field: the old and the new value, or CHANGED for a secret.
 Changes = Mapping[str, Any]
@@ -84,6 +84,11 @@ def changed(session: AnySession, of: Thing, changes: Changes) -> None:
     real = {name: pair for name, pair in changes.items() if pair is CHANGED or pair[0] != pair[1]}
     if real:
         _add(session, Action.CHANGED, of, real)
+
+
+def thing(row: Any) -> Thing:
+    """What the log calls this row of a recorded table."""
+    return TABLES[type(row)].thing(row)
 
 
 def deleted(session: AnySession, row: Any) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy.orm import object_session
 from app.db import Model, tables
 from app.db.tags import tags_of
 from app.records import ObjectKind, Thing
+from app.rules import smtp
 
 CHANGED = "changed"
 
@@ -179,12 +180,6 @@ TABLES: Mapping[type[Model], Table] = {
         shown=("name", "tag", "zone", "server"),
         unseen=("digest", "created_by", "last_used_at"),
     ),
-    tables.RecoveryRow: Table(
-        ObjectKind.RECOVERY_LINK,
-        shown=("person_id", "expires_at"),
-        unseen=("digest",),
-        name=lambda row: None,
-    ),
 }
 
 
@@ -192,6 +187,41 @@ def value_of(column: str, value: Any) -> Any:
     """A column's value as the log shows it."""
     return tags_of(value or "") if column == "tags" else value
 
+
+def _plain_setting(old: str | None, new: str | None) -> dict[str, Any]:
+    return {"value": (old, new)}
+
+
+def _secret_setting(old: str | None, new: str | None) -> dict[str, Any]:
+    return {} if old == new else {"value": CHANGED}
+
+
+def _mail_server(old: str | None, new: str | None) -> dict[str, Any]:
+    """Which server, as whom; that the password changed, where the server stays."""
+    before, after = _server(old), _server(new)
+    names = ("host", "port", "tls", "user", "sender")
+    changes: dict[str, Any] = {
+        name: (getattr(before, name, None), getattr(after, name, None)) for name in names
+    }
+    if getattr(before, "password", None) != getattr(after, "password", None):
+        changes["password"] = CHANGED
+    return changes
+
+
+def _server(url: str | None) -> smtp.Server | None:
+    try:
+        return None if url is None else smtp.parse(url)
+    except ValueError:
+        return None
+
+
+# The settings that people change, and what is recorded of a change. Others are Wakeful's own.
+SETTINGS: Mapping[str, Callable[[str | None, str | None], dict[str, Any]]] = {
+    "allow_networks": _plain_setting,
+    "smtp_url": _mail_server,
+    "webhook_secret": _secret_setting,
+    "webhook_secret_shown": _secret_setting,
+}
 
 _PARTS = "part of another object, whose line has it"
 _ENGINE = "what checks and the engine record"
@@ -222,6 +252,7 @@ NOT_RECORDED: Mapping[str, str] = {
     "deliveries": _OTHERS,
     "invitations": _OTHERS,
     "settings": _OTHERS,
+    "recoveries": _OTHERS,
     "sessions": _OTHERS,
     "devices": "browsers that people have logged in with before",
     "subscribers": "they confirm and end their subscriptions; who clears a page's is noted",

@@ -11,11 +11,13 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm.attributes import flag_modified
 
 from app.access import passwords, security_log
+from app.access.actors import acting_as
 from app.access.counters import Counters, origin_of
 from app.access.devices import Devices, forget_devices
 from app.access.security_log import Event
 from app.db import DbSession, db, writing
 from app.db.tables import InvitationRow, PersonRow, RecoveryRow, SessionRow
+from app.db.types import Replaced
 from app.errors import Conflict, Invalid, NotFound, Throttled
 from app.i18n import N_, _
 from app.records import MAX_PERSON_NAME, Client, Person, Role
@@ -81,8 +83,8 @@ class People(Counters, Devices):
                 end_sessions(session, id)
             for name, value in fields.items():
                 setattr(row, name, value)
-            for name in {*fields, *anew}:
-                flag_modified(row, name)
+            for name in anew:
+                _store_anew(row, name)
             session.flush()
             return person_record(row)
 
@@ -111,23 +113,24 @@ class People(Counters, Devices):
             forget_devices(session, id)
             session.flush()
             changed = person_record(row)
-        security_log.tell(Event.PASSWORD_CHANGED, person=id)
+            security_log.tell(Event.PASSWORD_CHANGED, changed)
         return changed
 
-    def confirm(self, id: int, password: str, client: Client = NOWHERE) -> None:
+    def confirm(self, id: int, password: str) -> None:
         """Raises Invalid (``current_password``) if the password is not the person's, and Throttled
         after as many wrong ones as a login may have: a browser that was left open must not be the
         place to guess it. Strangers who fail to log in are not counted here.
         """
-        hash_ = _found(db.session, id).password_hash
+        row = _found(db.session, id)
+        person, hash_ = person_record(row), row.password_hash
         counters = {f"confirm:person:{id}": LOGINS_PER_ACCOUNT}
         try:
             right = self._tries(counters, hash_, password, known=True)
         except Throttled:
-            security_log.tell(Event.PASSWORD_THROTTLED, person=id, address=client.address)
+            security_log.tell(Event.PASSWORD_THROTTLED, person)
             raise
         if not right:
-            security_log.tell(Event.PASSWORD_WRONG, person=id, address=client.address)
+            security_log.tell(Event.PASSWORD_WRONG, person)
             raise Invalid({"current_password": [_("The current password is wrong.")]})
         for counter in counters:
             self.uncount(counter, LOGIN_WINDOW_SECONDS)
@@ -145,7 +148,7 @@ class People(Counters, Devices):
         row = db.session.scalar(select(PersonRow).where(PersonRow.email_folded == email.casefold()))
         device = self.device_of(client.device, 0 if row is None else row.id)  # as long for both
         hash_ = None if row is None else row.password_hash
-        open_to = None if row is None or row.disabled else row.id
+        person = None if row is None else person_record(row)
         account, origin = account_counter(email), _address_counter(client.address)
         counters = {account: LOGINS_PER_ACCOUNT, origin: LOGINS_PER_ADDRESS}
         if device is not None:
@@ -153,15 +156,15 @@ class People(Counters, Devices):
         try:
             right = self._tries(counters, hash_, password, known=device is not None)
         except Throttled:
-            security_log.tell(Event.LOGIN_THROTTLED, typed=email, address=client.address)
+            security_log.tell(Event.LOGIN_THROTTLED, person, typed=email, address=client.address)
             raise
-        if open_to is None or hash_ is None or not right:
-            security_log.tell(Event.LOGIN_FAILED, typed=email, address=client.address)
+        if person is None or person.disabled or hash_ is None or not right:
+            security_log.tell(Event.LOGIN_FAILED, person, typed=email, address=client.address)
             return None
         for counter in counters:
             self.uncount(counter, LOGIN_WINDOW_SECONDS, by=1 if counter == origin else None)
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
-        return self._logged_in(open_to, new_hash)
+        return self._logged_in(person.id, new_hash)
 
     def _tries(
         self, counters: Mapping[str, int], hash_: str | None, password: str, *, known: bool
@@ -190,7 +193,8 @@ class People(Counters, Devices):
         return Throttled(_(TOO_MANY_LOGINS), self.seconds_left(LOGIN_WINDOW_SECONDS))
 
     def _logged_in(self, id: int, new_hash: str | None) -> Person:
-        with writing() as session:
+        # Nobody changes the password here: it is hashed again in the way of today.
+        with acting_as(None), writing() as session:
             row = _found(session, id)
             row.last_login_at = self.clock()
             row.password_hash = new_hash or row.password_hash
@@ -222,6 +226,14 @@ class People(Counters, Devices):
         session.add(row)
         session.flush()
         return person_record(row)
+
+
+def _store_anew(row: PersonRow, name: str) -> None:
+    """Store the value that is shown, where the stored one cannot be read."""
+    value = getattr(row, name)
+    if isinstance(value, Replaced):
+        setattr(row, name, str(value))
+        flag_modified(row, name)
 
 
 def person_record(row: PersonRow) -> Person:

@@ -134,8 +134,7 @@ def checker(carrier: str) -> None:
         part = Checker(_ready(settings), settings, carrier=make, remote=network)
     else:
         part = Checker(_ready(settings), settings)
-    part.on_turn = watchdog.watch("checker")
-    with heartbeat.beating(part.app, settings):
+    with heartbeat.beating(part.app, settings), watchdog.watching("checker") as part.on_turn:
         _until_stopped(part.run)
 
 
@@ -155,8 +154,8 @@ def agent() -> None:
     from app.engine.agent.agent import Agent
 
     part = Agent(read(make=False))
-    part.on_turn = watchdog.watch("agent")
-    _until_stopped(part.run)
+    with watchdog.watching("agent") as part.on_turn:
+        _until_stopped(part.run)
 
 
 @cli.command(help=N_("Send alerts until told to stop."))
@@ -165,8 +164,8 @@ def worker() -> None:
 
     settings = read()
     part = Worker(_ready(settings), settings)
-    part.on_turn = watchdog.watch("alert worker")
-    _until_stopped(part.run)
+    with watchdog.watching("alert worker") as part.on_turn:
+        _until_stopped(part.run)
 
 
 def _until_stopped(run: Callable[[threading.Event], None]) -> None:

@@ -37,7 +37,6 @@ class Action(StrEnum):
     REOPENED = "reopened"
     REVOKED = "revoked"
     ACCEPTED = "accepted"  # an invitation
-    ASKED = "asked"  # for a link to set a new password
     USED = "used"  # a link, a recovery code
     SHOWN = "shown"  # a secret
     IMPORTED = "imported"
@@ -45,7 +44,8 @@ class Action(StrEnum):
     BACKED_UP = "backed_up"
     RESTORED = "restored"
     ROTATED = "rotated"  # secret keys
-    SENT = "sent"  # a message by hand
+    RETRIED = "retried"  # a message
+    GIVEN_UP = "given_up"
     LOGGED_IN = "logged_in"
     LOGGED_OUT = "logged_out"
     LOGIN_FAILED = "login_failed"

@@ -48,7 +48,13 @@ from app.stores.base import Fields
 from app.stores.local import contacts
 from app.stores.local.cancelling import keeping_calendars, pages_showing
 from app.stores.local.part import Part, found_monitor
-from app.stores.local.places import names_of_places, next_check_at, places_of, watched_from
+from app.stores.local.places import (
+    names_of,
+    names_of_places,
+    next_check_at,
+    places_of,
+    watched_from,
+)
 from app.stores.local.rows import Known, monitor_columns, monitor_record, pairs_of
 from app.stores.local.search import contains, fits, ids_of_page, ordered
 from app.stores.local.windows import active_windows, in_maintenance
@@ -155,6 +161,8 @@ class Monitors(Part, base.Monitors):
             recorder.watch(session, row, now, places)
             id = row.id
             contacts.use(session, id, fields.get("alerts") or ())
+            if wanted := sorted(fields.get("locations") or ()):
+                audit.changed(session, audit.thing(row), {"locations": (None, wanted)})
         return self.get(id)
 
     def update(self, id: int, fields: Fields) -> Monitor:
@@ -172,7 +180,10 @@ class Monitors(Part, base.Monitors):
                 contacts.use(session, id, fields["alerts"] or ())
             recorder.rewatch(session, row, changed)
             if "locations" in fields:
-                places = places_of(fields["locations"] or DEFAULT_LOCATIONS)
+                wanted = fields["locations"] or DEFAULT_LOCATIONS
+                places = places_of(wanted)
+                before = names_of(session, id)
+                audit.changed(session, audit.thing(row), {"locations": (before, sorted(wanted))})
                 recorder.watch_from(session, id, places, now)
             pause = fields.get("pause")
             if pause is not None:

@@ -4,6 +4,7 @@ from app.web.frame import servers
 from app.web.views import (
     account,
     acknowledge,
+    audit,
     backups,
     bulk,
     checks,
@@ -62,6 +63,7 @@ ALL = (
     locations,
     mail_settings,
     backups,
+    audit,
     account,
     acknowledge,
     jump,
