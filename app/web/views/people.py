@@ -60,7 +60,7 @@ def edit(id: int) -> Answer:
     if form.validate_on_submit():
         try:
             if CURRENT in form and form.email.data != person.email:
-                current_access().confirm(id, form[CURRENT].data or "", session.client())
+                current_access().confirm(id, form[CURRENT].data or "")
             changed = current_access().update_person(id, form.fields(), anew=["role"])
         except Invalid as fault:
             show_errors(form, fault)
@@ -128,7 +128,7 @@ def end_sessions(id: int) -> Response:
     person = current_access().person(id)
     if id == current_user.person.id:
         return redirect(url_for("sessions.index"))
-    current_access().end_sessions_of(id, client=session.client())
+    current_access().end_sessions_of(id)
     flash(_("%(email)s is logged out everywhere.", email=person.email), "success")
     return redirect(url_for(".edit", id=id))
 
