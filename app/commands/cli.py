@@ -312,6 +312,30 @@ def _line(prompt: str) -> str:
     return sys.stdin.readline().rstrip("\r\n")
 
 
+# --- Secret keys
+
+
+@cli.group("secrets", help=N_("Manage the secret key."))
+def secret_keys() -> None:
+    pass
+
+
+@secret_keys.command(
+    "rotate",
+    help=N_(
+        "Encrypt all stored secrets with the first key of WAKEFUL_SECRET_KEY=NEW,OLD.\n\n"
+        "Start every process with both keys first; then run this while they run. It may be run "
+        "again at any time. Exit code 0: the old key can be removed. 1: it says what is left."
+    ),
+)
+def rotate_secrets() -> None:
+    from app.commands.rotating import rotate
+
+    settings = read(make=False)
+    with _opened(settings), actors.acting_as(actors.by_command()):
+        sys.exit(0 if rotate(settings) else 1)
+
+
 # --- People and keys
 
 
