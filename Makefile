@@ -128,7 +128,7 @@ $(RUN): requirements/run.txt requirements/build.txt pyproject.toml
 	@touch $@
 
 $(TEST): requirements/test.txt pyproject.toml
-	@scripts/venv
+	@scripts/venv for-tests
 	@echo "Installing Wakeful and what its tests need into $(VENV)"
 	@$(LOCKED) -r requirements/test.txt
 	@$(OURSELVES)

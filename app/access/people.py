@@ -126,23 +126,24 @@ class People(Counters, Devices):
             forget_devices(session, id)
             session.flush()
             changed = person_record(row)
-        security_log.tell(Event.PASSWORD_CHANGED, person=id)
+            security_log.tell(Event.PASSWORD_CHANGED, changed)
         return changed
 
-    def confirm(self, id: int, password: str, client: Client = NOWHERE) -> None:
+    def confirm(self, id: int, password: str) -> None:
         """Raises Invalid (``current_password``) if the password is not the person's, and Throttled
         after as many wrong ones as a login may have: a browser that was left open must not be the
         place to guess it. Strangers who fail to log in are not counted here.
         """
-        hash_ = _found(db.session, id).password_hash
+        row = _found(db.session, id)
+        person, hash_ = person_record(row), row.password_hash
         counters = {f"confirm:person:{id}": LOGINS_PER_ACCOUNT}
         try:
             right = self._tries(counters, hash_, password, known=True)
         except Throttled:
-            security_log.tell(Event.PASSWORD_THROTTLED, person=id, address=client.address)
+            security_log.tell(Event.PASSWORD_THROTTLED, person)
             raise
         if not right:
-            security_log.tell(Event.PASSWORD_WRONG, person=id, address=client.address)
+            security_log.tell(Event.PASSWORD_WRONG, person)
             raise Invalid({"current_password": [_("The current password is wrong.")]})
         for counter in counters:
             self.uncount(counter, LOGIN_WINDOW_SECONDS)
@@ -160,7 +161,7 @@ class People(Counters, Devices):
         row = db.session.scalar(select(PersonRow).where(PersonRow.email_folded == email.casefold()))
         device = self.device_of(client.device, 0 if row is None else row.id)  # as long for both
         hash_ = None if row is None else row.password_hash
-        open_to = None if row is None or row.disabled else row.id
+        person = None if row is None else person_record(row)
         account, origin = account_counter(email), _address_counter(client.address)
         counters = {account: LOGINS_PER_ACCOUNT, origin: LOGINS_PER_ADDRESS}
         if device is not None:
@@ -168,15 +169,15 @@ class People(Counters, Devices):
         try:
             right = self._tries(counters, hash_, password, known=device is not None)
         except Throttled:
-            security_log.tell(Event.LOGIN_THROTTLED, typed=email, address=client.address)
+            security_log.tell(Event.LOGIN_THROTTLED, person, typed=email, address=client.address)
             raise
-        if open_to is None or hash_ is None or not right:
-            security_log.tell(Event.LOGIN_FAILED, typed=email, address=client.address)
+        if person is None or person.disabled or hash_ is None or not right:
+            security_log.tell(Event.LOGIN_FAILED, person, typed=email, address=client.address)
             return None
         for counter in counters:
             self.uncount(counter, LOGIN_WINDOW_SECONDS, by=1 if counter == origin else None)
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
-        return self._logged_in(open_to, new_hash)
+        return self._logged_in(person.id, new_hash)
 
     def _tries(
         self, counters: Mapping[str, int], hash_: str | None, password: str, *, known: bool

@@ -134,8 +134,7 @@ def checker(carrier: str) -> None:
         part = Checker(_ready(settings), settings, carrier=make, remote=network)
     else:
         part = Checker(_ready(settings), settings)
-    part.on_turn = watchdog.watch("checker")
-    with heartbeat.beating(part.app, settings):
+    with heartbeat.beating(part.app, settings), watchdog.watching("checker") as part.on_turn:
         _until_stopped(part.run)
 
 
@@ -155,8 +154,8 @@ def agent() -> None:
     from app.engine.agent.agent import Agent
 
     part = Agent(read(make=False))
-    part.on_turn = watchdog.watch("agent")
-    _until_stopped(part.run)
+    with watchdog.watching("agent") as part.on_turn:
+        _until_stopped(part.run)
 
 
 @cli.command(help=N_("Send alerts until told to stop."))
@@ -165,8 +164,8 @@ def worker() -> None:
 
     settings = read()
     part = Worker(_ready(settings), settings)
-    part.on_turn = watchdog.watch("alert worker")
-    _until_stopped(part.run)
+    with watchdog.watching("alert worker") as part.on_turn:
+        _until_stopped(part.run)
 
 
 def _until_stopped(run: Callable[[threading.Event], None]) -> None:
@@ -311,6 +310,30 @@ def _line(prompt: str) -> str:
         typed: str = click.prompt(prompt, hide_input=True)
         return typed
     return sys.stdin.readline().rstrip("\r\n")
+
+
+# --- Secret keys
+
+
+@cli.group("secrets", help=N_("Manage the secret key."))
+def secret_keys() -> None:
+    pass
+
+
+@secret_keys.command(
+    "rotate",
+    help=N_(
+        "Encrypt all stored secrets with the first key of WAKEFUL_SECRET_KEY=NEW,OLD.\n\n"
+        "Start every process with both keys first; then run this while they run. It may be run "
+        "again at any time. Exit code 0: the old key can be removed. 1: it says what is left."
+    ),
+)
+def rotate_secrets() -> None:
+    from app.commands.rotating import rotate
+
+    settings = read(make=False)
+    with _opened(settings), actors.acting_as(actors.by_command()):
+        sys.exit(0 if rotate(settings) else 1)
 
 
 # --- People and keys

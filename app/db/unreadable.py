@@ -110,10 +110,11 @@ class Broken:
     name: str | None = None
 
     def __str__(self) -> str:
-        return _("The %(what)s cannot be read, because %(why)s", what=self._what, why=_(self.why))
+        return _("The %(what)s cannot be read, because %(why)s", what=self.what, why=_(self.why))
 
     @property
-    def _what(self) -> str:
+    def what(self) -> str:
+        """Names the value, as the subject of a sentence."""
         if self.table == SettingRow.__tablename__:
             return _("setting %(name)s", name=self.id)
         words = self.field.replace("_", " ")
@@ -145,12 +146,12 @@ def key_is_wrong() -> bool:
     """Whether SECRET_KEY is not the one of this database: in a sample of rows, none was written
     with it and at least one with another. A single broken row says nothing about the key.
     """
-    found = [value for table, columns in _encrypted() for value in _sample(table, columns)]
+    found = [value for table, columns in encrypted() for value in _sample(table, columns)]
     whys = [value.why if isinstance(value, Unreadable) else None for value in found]
     return Why.OTHER_KEY in whys and not {None, Why.ODD} & set(whys)
 
 
-def _encrypted() -> Iterator[tuple[Table, list[Column[Any]]]]:
+def encrypted() -> Iterator[tuple[Table, list[Column[Any]]]]:
     for table in db.metadata.sorted_tables:
         columns = [column for column in table.c if isinstance(column.type, Encrypted)]
         if columns:

@@ -107,8 +107,9 @@ class Steady:
     # --- what comes back
 
     @property
-    def waiting(self) -> bool:
-        return bool(self._waiting)
+    def waiting(self) -> int:
+        """How many results wait to be written."""
+        return len(self._waiting)
 
     def wait(self, clock: float) -> float:
         """The seconds until the next batch is to be written. ``clock`` is monotonic."""

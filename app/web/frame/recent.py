@@ -28,7 +28,7 @@ from app.stores import current_access, current_store
 from app.web.forms import password_field
 from app.web.frame import errors, links
 from app.web.frame.labels import is_box, label_of
-from app.web.frame.session import SAFE_METHODS, TOKEN, client, load
+from app.web.frame.session import SAFE_METHODS, TOKEN, load
 from app.web.shown import times
 
 CARRIED, PASSWORD = "carried", "your_password"
@@ -118,7 +118,7 @@ def _confirmed(view: View, change: Change, values: dict[str, Any]) -> Any:
     form = _opened(request.form[CARRIED])
     asking = RecentForm(formdata=None)
     try:
-        current_access().confirm(current_user.person.id, request.form.get(PASSWORD, ""), client())
+        current_access().confirm(current_user.person.id, request.form.get(PASSWORD, ""))
     except Invalid:
         asking.your_password.fault(_("This is not your password."))
         return _page(change, values, form, asking, 422)

@@ -108,7 +108,7 @@ def client() -> Client:
 
 def begin(person: Person, *, password_at: datetime | None = None) -> None:
     """Log ``person`` in with a fresh session: nothing of the old one is kept. ``password_at``: when
-    they last typed their password, if not now.
+    they last typed their password, if they go on after a change of their account.
     """
     if token := session.get(TOKEN):
         current_access().end_session(token)
@@ -125,7 +125,7 @@ def end(*, forget: bool = False) -> None:
     browser is a stranger's from now on.
     """
     if token := session.get(TOKEN):
-        current_access().log_out(token, client(), forget=forget)
+        current_access().log_out(token, forget=forget)
     _clear()
 
 

@@ -71,7 +71,7 @@ def edit(id: int) -> Answer:
     if form.validate_on_submit() and _has_decided(person, form):
         try:
             if CURRENT in form and form.email.data != person.email:
-                current_access().confirm(id, form[CURRENT].data or "", session.client())
+                current_access().confirm(id, form[CURRENT].data or "")
             settled = _settled(form.keys.data) if "keys" in form and form.disabled.data else {}
             changed = current_access().update_person(id, form.fields(), anew=["role"], **settled)
         except Invalid as fault:
@@ -160,7 +160,7 @@ def end_sessions(id: int) -> Response:
     person = current_access().person(id)
     if id == current_user.person.id:
         return redirect(url_for("sessions.index"))
-    current_access().end_sessions_of(id, client=session.client())
+    current_access().end_sessions_of(id)
     flash(_("%(email)s is logged out everywhere.", email=person.email), "success")
     return redirect(url_for(".edit", id=id))
 
