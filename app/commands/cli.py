@@ -35,7 +35,6 @@ from app.version import __version__
 if TYPE_CHECKING:  # imported where it is used: a checker starts faster without
     from flask import Flask
 
-    from app.access import Access
     from app.commands.doctor import Finding
     from app.stores import Store
 
@@ -344,18 +343,11 @@ def key_create(
 ) -> None:
     moment = None if expires is None else _moment(expires)
     with access_opened() as access:
-        owner_id = None if owner is None else _id_of(access, owner)
+        owner_id = None if owner is None else people.found(access, owner).id
         _key, secret = access.create_key(
             name, scope, moment, owner_id=owner_id, networks=",".join(networks), tag=tag
         )
     click.echo(secret)
-
-
-def _id_of(access: Access, email: str) -> int:
-    found = [one.id for one in access.people() if one.email.casefold() == email.casefold()]
-    if not found:
-        raise WakefulError(_("Nobody has the email address %(email)s.", email=email))
-    return found[0]
 
 
 @key.command("list", help=N_("List the API keys: prefix, scope, name, state, last use, owner."))
