@@ -95,6 +95,8 @@ class SessionRow(Model):
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_used_at: Mapped[datetime] = mapped_column(Moment)
     password_at: Mapped[datetime | None] = mapped_column(Moment)  # when it was last typed here
+    # Of the token until then, which requests that were on their way still have.
+    former_digest: Mapped[str | None] = mapped_column(String(64), index=True)
     address: Mapped[str | None] = mapped_column(String(64))
     # Words of app.rules.user_agents
     browser: Mapped[str | None] = mapped_column(String(32))

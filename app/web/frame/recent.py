@@ -140,10 +140,11 @@ def _replayed(view: View, values: dict[str, Any], form: list[tuple[str, str]]) -
     token, now = session.get(TOKEN), current_access().clock()
     current_user.session = replace(current_user.session, password_at=now)
     request.form = ImmutableMultiDict(form)
-    answer = view(**values)
-    if token and session.get(TOKEN) == token:  # otherwise the view has begun another session
-        login_user(load(current_access().password_typed(token)))
-    return answer
+    try:
+        return view(**values)
+    finally:  # also where the change is refused: the password was typed
+        if token and session.get(TOKEN) == token:  # otherwise the view has begun another session
+            login_user(load(current_access().password_typed(token)))
 
 
 def _sent() -> list[tuple[str, str]]:
