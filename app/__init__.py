@@ -53,6 +53,8 @@ def create_core(settings: config.Settings) -> Flask:
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
         SESSION_COOKIE_NAME="wakeful",
+        # A late answer to another tab must not put an old cookie in place of a new one.
+        SESSION_REFRESH_EACH_REQUEST=False,
         # a form left open overnight must still save; the token lives with the session
         WTF_CSRF_TIME_LIMIT=None,
         MAX_CONTENT_LENGTH=MAX_FORM_BYTES,
@@ -98,7 +100,22 @@ def _add_blueprints(app: Flask, settings: config.Settings) -> None:
     api.init_app(app)
     pages.init_app(app)  # in front of both
     app.wsgi_app = WholeBodies(app.wsgi_app)  # type: ignore[method-assign]
+    _add_actors(app)
     _add_proxies(app, Proxies(settings.trusted_proxies))
+
+
+def _add_actors(app: Flask) -> None:
+    """Each request begins with a visitor as the one who acts, before anything else; who logs in
+    or has a key takes the place. It ends with nobody: a thread serves many requests.
+    """
+    from flask import request
+
+    from app.access import actors
+
+    app.before_request_funcs.setdefault(None, []).insert(
+        0, lambda: actors.begin(actors.visitor(request.remote_addr))
+    )
+    app.teardown_request(lambda _fault: actors.begin(None))
 
 
 def _add_proxies(app: Flask, proxies: Proxies) -> None:

@@ -27,6 +27,7 @@ from app.net.canary import parse_canaries
 from app.net.hosts import parse_servers
 from app.proxies import Network, networks
 from app.rules.channel_values import TELEGRAM_TOKEN
+from app.rules.url import parse_url
 
 PREFIX = "WAKEFUL_"
 DEFAULT_BIND = "127.0.0.1:8000"
@@ -80,6 +81,7 @@ class Settings:
     batch_key: str | None = field(default=None, repr=False)  # the same for all of them
     server: str | None = None  # of an agent
     agent_token: str | None = field(default=None, repr=False)
+    heartbeat_url: str | None = field(default=None, repr=False)  # whoever has it can feign life
 
 
 KNOWN = frozenset(
@@ -89,7 +91,7 @@ KNOWN = frozenset(
         "WEBHOOK_SECRET", "ALLOW_NETWORKS", "PUBLIC_URL", "METRICS_TOKEN", "RATE_LIMIT",
         "CONFIRM_SECONDS", "DNS_SERVERS", "CA_BUNDLE", "RDAP_BOOTSTRAP", "CANARIES",
         "RETENTION_DAYS", "TRUSTED_PROXIES", "SUBSCRIBER_NETWORKS", "BATCH_KEY", "SERVER",
-        "AGENT_TOKEN",
+        "AGENT_TOKEN", "HEARTBEAT_URL",
     }
 )  # fmt: skip
 
@@ -144,6 +146,7 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
         batch_key=get.parsed("BATCH_KEY", _batch_key),
         server=get.parsed("SERVER", _server),
         agent_token=get.text("AGENT_TOKEN"),
+        heartbeat_url=get.parsed("HEARTBEAT_URL", _readable_by(parse_url)),
     )
 
 

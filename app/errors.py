@@ -32,6 +32,7 @@ _MISSING = {
     "person": N_("There is no person with the id %(id)s."),
     "post": N_("There is no post with the id %(id)s."),
     "post template": N_("There is no post template with the id %(id)s."),
+    "session": N_("There is no session with the id %(id)s."),
     "status page": N_("There is no status page with the id %(id)s."),
     "subscription": N_("There is no subscription with the id %(id)s."),
     "update": N_("There is no update with the id %(id)s."),

@@ -33,8 +33,9 @@ LEFT = 2  # of them, for all other requests, when everything below is used up at
 
 LONG_WAITS = Slots(5)  # checks on request, and answers of services to test alerts
 REMOTE_ANSWERS = Slots(5, patience=0.5)  # of the servers behind a dashboard
-PASSWORDS = Slots(4)  # being hashed, and waiting for that: app/access/passwords.py
-_taken = LONG_WAITS.most + REMOTE_ANSWERS.most + PASSWORDS.most
+PASSWORDS = Slots(3)  # being hashed, and waiting for that: app/access/passwords.py
+KNOWN_PASSWORDS = Slots(1)  # one more, for people whom we know: strangers cannot use it up
+_taken = LONG_WAITS.most + REMOTE_ANSWERS.most + PASSWORDS.most + KNOWN_PASSWORDS.most
 assert _taken <= THREADS - LEFT  # noqa: S101 - of constants
 
 BUSY_SECONDS = 5  # who finds none free is asked to come again after these

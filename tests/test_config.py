@@ -93,6 +93,8 @@ def test_a_right_value_is_read(environ, name, value, field, expected):
         ("BATCH_KEY", "hunter2"),
         ("SERVER", "http://wakeful.example.org"),
         ("SERVER", "ftp://127.0.0.1"),
+        ("HEARTBEAT_URL", "hunter2"),
+        ("HEARTBEAT_URL", "https://u:hunter2@hc.example/"),
         ("TIMEOUT", "5"),
     ],
 )
@@ -122,5 +124,6 @@ def test_what_is_secret_is_not_in_the_settings_as_printed(environ):
         "WAKEFUL_DATABASE_URL": "postgresql://u:hunter2@h/d",
         "WAKEFUL_SMTP_URL": "smtp://u:hunter2@h",
         "WAKEFUL_TELEGRAM_TOKEN": "1:hunter2",
+        "WAKEFUL_HEARTBEAT_URL": "https://hc.example/hunter2",
     }
     assert "hunter2" not in repr(read(environ | secrets))

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from app.access import passwords
+from app.access import actors, audit, passwords
 from app.access.one_time import digest_of, make_token
 from app.access.people import People, check_account, check_invited, refuse_taken
 from app.db import DbSession, db, writing
@@ -18,7 +18,7 @@ from app.db.clocks import SKEW
 from app.db.tables import InvitationRow
 from app.errors import Denied, NotFound
 from app.i18n import N_, _
-from app.records import Invitation, Person
+from app.records import Action, Invitation, ObjectKind, Person, Thing
 
 INVITED_DAYS = 7
 INVITED_FOR = timedelta(days=INVITED_DAYS)
@@ -35,7 +35,9 @@ class Invitations(People):
         token, now = make_token(), self.clock()
         with writing() as session:
             refuse_taken(session, email)
-            return _store(session, email, role, digest_of(token), now), token
+            made = _store(session, email, role, digest_of(token), now)
+            audit.note(session, Action.CREATED, _thing(made), {"role": (None, role)})
+            return made, token
 
     def renew_invitation(self, id: int) -> tuple[Invitation, str]:
         """A new link, for 7 days from now; the earlier one ends. Raises NotFound, and Invalid."""
@@ -51,6 +53,7 @@ class Invitations(People):
             if row is None:
                 raise NotFound("invitation", id)
             session.delete(row)
+            audit.note(session, Action.REVOKED, _thing(_record(row)))
             return _record(row)
 
     def invitations(self) -> list[Invitation]:
@@ -74,7 +77,7 @@ class Invitations(People):
             raise Denied(_(VOID))
         check_account(found.email, found.role, password, name=name, time_zone=time_zone)
         hash_ = passwords.hashed(password)
-        with writing() as session:
+        with actors.acting_as(actors.named(found.email)), writing() as session:
             # Of two who accept at once, the second finds it gone. So does who comes after a
             # renewal or a revocation.
             its = delete(InvitationRow).where(InvitationRow.digest == digest_of(token))
@@ -83,6 +86,7 @@ class Invitations(People):
             person = self._add_person(
                 session, found.email, hash_, found.role, name=name, time_zone=time_zone
             )
+            audit.note(session, Action.ACCEPTED, _thing(found))
         return self._logged_in(person.id, None)
 
     def is_over(self, one: InvitationRow | Invitation) -> bool:
@@ -95,6 +99,10 @@ class Invitations(People):
         with writing() as session:
             late = InvitationRow.expires_at <= self.clock() - KEPT_AFTER
             session.execute(delete(InvitationRow).where(late))
+
+
+def _thing(one: Invitation) -> Thing:
+    return Thing(ObjectKind.INVITATION, one.id, one.email)
 
 
 def _store(session: DbSession, email: str, role: str, digest: str, now: datetime) -> Invitation:

@@ -6,8 +6,8 @@ take a gigabyte.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 
 from argon2 import PasswordHasher
@@ -16,7 +16,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from app.errors import Throttled
 from app.i18n import N_, _
 from app.rules import text
-from app.slots import BUSY_SECONDS, PASSWORDS, Slots
+from app.slots import BUSY_SECONDS, KNOWN_PASSWORDS, PASSWORDS, Slots
 
 BUSY = N_("Too many people are logging in at this moment.")
 _AT_ONCE = Slots(2, patience=5.0)
@@ -35,14 +35,17 @@ def _nobody() -> str:
 
 
 @contextmanager
-def _turn() -> Iterator[None]:
-    """Wait until there is memory for a hash. Raises Throttled."""
-    with PASSWORDS.taken() as placed:
-        if placed:
-            with _AT_ONCE.taken() as free:
-                if free:
-                    yield
-                    return
+def _turn(*, known: bool = False) -> Iterator[None]:
+    """Wait until there is memory for a hash. ``known``: for somebody whom strangers must not keep
+    waiting. Raises Throttled.
+    """
+    with ExitStack() as held:
+        placed = held.enter_context(PASSWORDS.taken())
+        if not placed and known:
+            placed = held.enter_context(KNOWN_PASSWORDS.taken())
+        if placed and held.enter_context(_AT_ONCE.taken()):
+            yield
+            return
     raise Throttled(_(BUSY), BUSY_SECONDS)
 
 
@@ -79,16 +82,26 @@ def _common() -> frozenset[str]:
     return frozenset(FREQUENCY_LISTS["passwords"][:MOST_COMMON])
 
 
-def hashed(password: str) -> str:
+def hashed(password: str, *, known: bool = False) -> str:
     """Raises Throttled if too many are hashed at once, as ``matches`` does."""
-    with _turn():
+    with _turn(known=known):
         return _hasher.hash(password)
 
 
-def matches(hash_: str | None, password: str) -> bool:
-    """Whether ``hash_`` is of ``password``; False for None, after the same time."""
+def matches(
+    hash_: str | None,
+    password: str,
+    *,
+    count: Callable[[], object] = lambda: None,
+    known: bool = False,
+) -> bool:
+    """Whether ``hash_`` is of ``password``; False for None, after the same time. ``count`` counts
+    the attempt, once there is room to make it: those that are refused for want of room must not
+    cost a write each.
+    """
     try:
-        with _turn():
+        with _turn(known=known):
+            count()
             nobody = _nobody()  # for known emails too: the first call takes longer
             return _hasher.verify(hash_ or nobody, password) and hash_ is not None
     except (VerificationError, InvalidHashError):

@@ -10,13 +10,17 @@ from typing import Any
 from sqlalchemy import delete, select
 from sqlalchemy.orm.attributes import flag_modified
 
-from app.access import passwords
+from app.access import passwords, security_log
+from app.access.actors import acting_as
 from app.access.counters import Counters, origin_of
+from app.access.devices import Devices, forget_devices
+from app.access.security_log import Event
 from app.db import DbSession, db, writing
 from app.db.tables import InvitationRow, PersonRow, RecoveryRow, SessionRow
+from app.db.types import Replaced
 from app.errors import Conflict, Invalid, NotFound, Throttled
 from app.i18n import N_, _
-from app.records import MAX_PERSON_NAME, Person, Role
+from app.records import MAX_PERSON_NAME, Client, Person, Role
 from app.rules import text
 from app.rules.time import is_zone
 
@@ -27,14 +31,16 @@ LAST_ADMIN = N_("This is the last admin. Make another person an admin first.")
 TOO_MANY_LOGINS = N_("Too many attempts to log in. Wait a few minutes and try again.")
 
 # Failed attempts allowed in a window. The limit of an account stops a guesser with many addresses,
-# that of an address stops one who tries one password on many accounts. The window is short, because
-# anyone can use up the limit of an account.
+# that of an address stops one who tries one password on many accounts. Anyone can use up both, so
+# a browser in which the person has logged in before has a limit of its own instead.
 LOGIN_WINDOW_SECONDS = 300
 LOGINS_PER_ACCOUNT = 10
 LOGINS_PER_ADDRESS = 50
+LOGINS_PER_DEVICE = 10
+NOWHERE = Client()
 
 
-class People(Counters):
+class People(Counters, Devices):
     clock: Callable[[], datetime]
 
     def create_person(self, email: str, password: str, role: str) -> Person:
@@ -77,8 +83,8 @@ class People(Counters):
                 end_sessions(session, id)
             for name, value in fields.items():
                 setattr(row, name, value)
-            for name in {*fields, *anew}:
-                flag_modified(row, name)
+            for name in anew:
+                _store_anew(row, name)
             session.flush()
             return person_record(row)
 
@@ -94,75 +100,100 @@ class People(Counters):
 
         Raises NotFound and Invalid (``current_password``, ``password``).
         """
-        person = _found(db.session, id)
         if current is not None:
-            self._confirm(person, current)
+            self.confirm(id, current)
+        person = _found(db.session, id)
         if sentence := passwords.refused(password, person.email):
             raise Invalid({"password": [sentence]})
-        hash_ = passwords.hashed(password)
+        hash_ = passwords.hashed(password, known=True)
         with writing() as session:
             row = _found(session, id)
             row.password_hash = hash_
             end_sessions(session, id)
+            forget_devices(session, id)
             session.flush()
-            return person_record(row)
+            changed = person_record(row)
+        security_log.tell(Event.PASSWORD_CHANGED, person=id)
+        return changed
 
-    def confirm(self, id: int, password: str) -> None:
-        """Raises NotFound, and what ``_confirm`` does."""
-        self._confirm(_found(db.session, id), password)
-
-    def _confirm(self, person: PersonRow, password: str) -> None:
-        """Raises Invalid (``current_password``) if it is not the person's, and Throttled after as
-        many wrong ones as a login may have: a browser that was left open must not be the place to
-        guess it.
+    def confirm(self, id: int, password: str, client: Client = NOWHERE) -> None:
+        """Raises Invalid (``current_password``) if the password is not the person's, and Throttled
+        after as many wrong ones as a login may have: a browser that was left open must not be the
+        place to guess it. Strangers who fail to log in are not counted here.
         """
-        counter = account_counter(person.email)
-        self._throttle(counter, LOGINS_PER_ACCOUNT)
-        if not passwords.matches(person.password_hash, password):
+        hash_ = _found(db.session, id).password_hash
+        counters = {f"confirm:person:{id}": LOGINS_PER_ACCOUNT}
+        try:
+            right = self._tries(counters, hash_, password, known=True)
+        except Throttled:
+            security_log.tell(Event.PASSWORD_THROTTLED, person=id, address=client.address)
+            raise
+        if not right:
+            security_log.tell(Event.PASSWORD_WRONG, person=id, address=client.address)
             raise Invalid({"current_password": [_("The current password is wrong.")]})
-        self.uncount(counter, LOGIN_WINDOW_SECONDS)
+        for counter in counters:
+            self.uncount(counter, LOGIN_WINDOW_SECONDS)
 
     def has_logged_in(self, email: str) -> bool:
         """Whether somebody with this email address has ever logged in."""
         found = select(PersonRow.last_login_at).where(PersonRow.email_folded == email.casefold())
         return db.session.scalar(found) is not None
 
-    def login(self, email: str, password: str, address: str | None = None) -> Person | None:
+    def login(self, email: str, password: str, client: Client = NOWHERE) -> Person | None:
         """The person, or None if email or password is wrong or the account is disabled.
 
-        Raises Throttled after too many failed attempts for the account or from ``address``, and
-        when too many people log in at once.
+        Raises Throttled after too many failed attempts, and when too many people log in at once.
         """
-        account, origin = account_counter(email), _address_counter(address)
-        # Counted before the password is compared, so that a thousand guesses at the same moment all
-        # count.
-        self._throttle(account, LOGINS_PER_ACCOUNT)
-        self._throttle(origin, LOGINS_PER_ADDRESS)
-        row = db.session.execute(
-            select(PersonRow).where(PersonRow.email_folded == email.casefold())
-        ).scalar_one_or_none()
+        row = db.session.scalar(select(PersonRow).where(PersonRow.email_folded == email.casefold()))
+        device = self.device_of(client.device, 0 if row is None else row.id)  # as long for both
+        hash_ = None if row is None else row.password_hash
+        open_to = None if row is None or row.disabled else row.id
+        account, origin = account_counter(email), _address_counter(client.address)
+        counters = {account: LOGINS_PER_ACCOUNT, origin: LOGINS_PER_ADDRESS}
+        if device is not None:
+            counters = {f"login:device:{device}": LOGINS_PER_DEVICE}
         try:
-            right = passwords.matches(row.password_hash if row else None, password)
+            right = self._tries(counters, hash_, password, known=device is not None)
         except Throttled:
-            # The password was not compared, so this was not a failed attempt.
-            for counter in (account, origin):
-                self.uncount(counter, LOGIN_WINDOW_SECONDS, by=1)
+            security_log.tell(Event.LOGIN_THROTTLED, typed=email, address=client.address)
             raise
-        if row is None or not right or row.disabled:
+        if open_to is None or hash_ is None or not right:
+            security_log.tell(Event.LOGIN_FAILED, typed=email, address=client.address)
             return None
-        id, hash_ = row.id, row.password_hash
-        self.uncount(account, LOGIN_WINDOW_SECONDS)
-        self.uncount(origin, LOGIN_WINDOW_SECONDS, by=1)
+        for counter in counters:
+            self.uncount(counter, LOGIN_WINDOW_SECONDS, by=1 if counter == origin else None)
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
-        return self._logged_in(id, new_hash)
+        return self._logged_in(open_to, new_hash)
 
-    def _throttle(self, counter: str, limit: int) -> None:
-        if self.count(counter, LOGIN_WINDOW_SECONDS) > limit:
-            seconds = self.seconds_left(LOGIN_WINDOW_SECONDS)
-            raise Throttled(_(TOO_MANY_LOGINS), seconds)
+    def _tries(
+        self, counters: Mapping[str, int], hash_: str | None, password: str, *, known: bool
+    ) -> bool:
+        """Whether the password is right, within the limits of ``counters``. Raises Throttled."""
+        # Those over a limit, and those for whom there is no room, must not cost a write each:
+        # SQLite has one writer, and the results of checks would wait for it.
+        if any(self.counted(name, LOGIN_WINDOW_SECONDS) >= most for name, most in counters.items()):
+            raise self._too_many()
+        return passwords.matches(
+            hash_, password, count=lambda: self._count_try(counters), known=known
+        )
+
+    def _count_try(self, counters: Mapping[str, int]) -> None:
+        """Before the password is compared, so that a thousand guesses at the same moment all
+        count. Raises Throttled.
+        """
+        with writing():
+            over = [
+                self.count(name, LOGIN_WINDOW_SECONDS) > most for name, most in counters.items()
+            ]
+        if any(over):
+            raise self._too_many()
+
+    def _too_many(self) -> Throttled:
+        return Throttled(_(TOO_MANY_LOGINS), self.seconds_left(LOGIN_WINDOW_SECONDS))
 
     def _logged_in(self, id: int, new_hash: str | None) -> Person:
-        with writing() as session:
+        # Nobody changes the password here: it is hashed again in the way of today.
+        with acting_as(None), writing() as session:
             row = _found(session, id)
             row.last_login_at = self.clock()
             row.password_hash = new_hash or row.password_hash
@@ -196,6 +227,14 @@ class People(Counters):
         return person_record(row)
 
 
+def _store_anew(row: PersonRow, name: str) -> None:
+    """Store the value that is shown, where the stored one cannot be read."""
+    value = getattr(row, name)
+    if isinstance(value, Replaced):
+        setattr(row, name, str(value))
+        flag_modified(row, name)
+
+
 def person_record(row: PersonRow) -> Person:
     return Person(
         id=row.id,
@@ -210,9 +249,10 @@ def person_record(row: PersonRow) -> Person:
     )
 
 
-def end_sessions(session: DbSession, id: int) -> None:
-    """End what lets this person in: sessions, and links to set a new password."""
-    session.execute(delete(SessionRow).where(SessionRow.person_id == id))
+def end_sessions(session: DbSession, id: int, but: int | None = None) -> None:
+    """End what lets this person in: sessions ``but`` this one, and links to set a new password."""
+    others = () if but is None else (SessionRow.id != but,)
+    session.execute(delete(SessionRow).where(SessionRow.person_id == id, *others))
     session.execute(delete(RecoveryRow).where(RecoveryRow.person_id == id))
 
 

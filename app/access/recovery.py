@@ -9,8 +9,9 @@ from datetime import timedelta
 
 from sqlalchemy import delete, select
 
-from app.access import passwords
+from app.access import actors, audit, passwords, security_log
 from app.access.counters import origin_of
+from app.access.devices import forget_devices
 from app.access.one_time import digest_of, make_token
 from app.access.people import (
     LOGIN_WINDOW_SECONDS,
@@ -19,12 +20,13 @@ from app.access.people import (
     end_sessions,
     person_record,
 )
+from app.access.security_log import Event
 from app.db import db, writing
 from app.db.clocks import SKEW
 from app.db.tables import PersonRow, RecoveryRow
 from app.errors import Denied, Invalid, NotFound, Throttled
 from app.i18n import N_, _
-from app.records import Person
+from app.records import Action, Actor, ActorKind, ObjectKind, Person, Thing
 
 BY_MAIL = timedelta(hours=1)
 BY_ADMIN = timedelta(hours=24)  # handed over by people, who are not always there
@@ -53,13 +55,14 @@ class Recovery(People):
         if row is None or row.disabled:
             return None
         person = person_record(row)
-        return person, self._store_recovery(person.id, BY_MAIL)
+        return person, self._store_recovery(person, BY_MAIL)
 
     def make_recovery(self, id: int) -> str:
         """The token of a link that an admin hands over. Raises NotFound."""
-        if db.session.get(PersonRow, id) is None:
+        row = db.session.get(PersonRow, id)
+        if row is None:
             raise NotFound("person", id)
-        return self._store_recovery(id, BY_ADMIN)
+        return self._store_recovery(person_record(row), BY_ADMIN)
 
     def recovering(self, token: str) -> Person | None:
         """Whose password this link sets; None if it is not valid."""
@@ -85,7 +88,10 @@ class Recovery(People):
         if sentence := passwords.refused(password, person.email):
             raise Invalid({"password": [sentence]})
         hash_ = passwords.hashed(password)
-        with writing() as session:
+        # Whoever has the link, not somebody who is logged in beside it.
+        address = (actors.actor() or actors.WAKEFUL).address
+        who = Actor(ActorKind.LINK, person.email, address=address)
+        with actors.acting_as(who), writing() as session:
             # Of two who use it at once, the second finds it gone.
             its = delete(RecoveryRow).where(RecoveryRow.digest == digest_of(token))
             row = session.get(PersonRow, person.id, with_for_update=True)
@@ -93,6 +99,10 @@ class Recovery(People):
                 raise Denied(_(VOID))
             row.password_hash = hash_
             end_sessions(session, person.id)
+            forget_devices(session, person.id)
+            of = Thing(ObjectKind.RECOVERY_LINK, person.id, person.email)
+            audit.note(session, Action.USED, of)
+        security_log.tell(Event.PASSWORD_CHANGED, person=person.id)
         # Who guessed passwords until now must not keep the owner out.
         self.uncount(account_counter(person.email), LOGIN_WINDOW_SECONDS)
         return person
@@ -102,11 +112,13 @@ class Recovery(People):
         with writing() as session:
             session.execute(delete(RecoveryRow).where(RecoveryRow.expires_at <= self.clock()))
 
-    def _store_recovery(self, person_id: int, lasts: timedelta) -> str:
+    def _store_recovery(self, person: Person, lasts: timedelta) -> str:
         token, now = make_token(), self.clock()
         row = RecoveryRow(
-            digest=digest_of(token), person_id=person_id, created_at=now, expires_at=now + lasts
+            digest=digest_of(token), person_id=person.id, created_at=now, expires_at=now + lasts
         )
         with writing() as session:
             session.add(row)
+            of = Thing(ObjectKind.RECOVERY_LINK, person.id, person.email)
+            audit.note(session, Action.CREATED, of)
         return token

@@ -1,8 +1,8 @@
 """Sessions: who is logged in, in which browsers. Each has a record, which a cookie only names.
 
-A cookie cannot be revoked, and each answer renews its date. So only the record decides whether a
-session is valid, for every copy of its cookie: until 12 hours without use, until 30 days in all,
-and until a logout or a change of the person ends it (decisions.md 15).
+A cookie cannot be revoked. So only the record decides whether a session is valid, for every copy
+of its cookie: until 12 hours without use, until 30 days in all,
+and until somebody ends it, by a logout or in the list, or changes the person (decisions.md 15).
 """
 
 from __future__ import annotations
@@ -10,38 +10,77 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, or_, select, update
 
-from app.access.people import person_record
+from app.access import devices, security_log
+from app.access.people import NOWHERE, end_sessions, person_record
+from app.access.security_log import Event
 from app.config import SESSION_SECONDS
-from app.db import best_effort, db, writing
+from app.db import DbSession, best_effort, db, writing
 from app.db.clocks import SKEW
 from app.db.tables import PersonRow, SessionRow
-from app.records import Person
+from app.errors import Denied, NotFound
+from app.i18n import _
+from app.records import Client, Person, Session
+from app.rules.user_agents import browser_of, system_of
 
 IDLE = timedelta(hours=12)
 IN_ALL = timedelta(seconds=SESSION_SECONDS)
 USED_AFTER = timedelta(minutes=3)  # a busy browser must not cost a write for each request
+RECENT = timedelta(minutes=10)  # how long a typed password is enough to change access
 TOKEN_BYTES = 24
 
 
-class Sessions:
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What only the browser gets: the token of its session, and its token as a device."""
+
+    session: str
+    device: str
+
+
+class Sessions(devices.Devices):
     clock: Callable[[], datetime]
 
-    def begin_session(self, person_id: int) -> str:
-        """Start a session of this person. Returns its token, which only the browser gets."""
+    def begin_session(
+        self, person_id: int, client: Client = NOWHERE, *, password_at: datetime | None = None
+    ) -> Begun:
+        """Start a session of this person in the browser of ``client``, which is known from now on.
+        ``password_at``: when the password was last typed, if not now.
+        """
         token, now = secrets.token_urlsafe(TOKEN_BYTES), self.clock()
         row = SessionRow(
-            digest=_digest(token), person_id=person_id, created_at=now, last_used_at=now
+            digest=_digest(token),
+            person_id=person_id,
+            created_at=now,
+            last_used_at=now,
+            password_at=password_at or now,
+            address=client.address,
+            browser=browser_of(client.user_agent),
+            system=system_of(client.user_agent),
         )
+        is_new = self.device_of(client.device, person_id) is None
         with writing() as session:
+            row.device_id, device = devices.remember(session, client.device, person_id, now)
             session.add(row)
-        return token
+        if password_at is None:
+            security_log.tell(Event.LOGIN_OK, person=person_id, address=client.address)
+        if is_new:
+            security_log.tell(Event.LOGIN_NEW_DEVICE, person=person_id, address=client.address)
+        return Begun(token, device)
 
     def session_person(self, token: str) -> Person | None:
         """The person of this session; None if it does not exist or is over."""
+        found = self.open_session(token)
+        return None if found is None else found[0]
+
+    def open_session(self, token: str, address: str | None = None) -> tuple[Person, Session] | None:
+        """Whose session it is, and its record; None if it does not exist or is over. ``address``:
+        where it is used from now.
+        """
         found = db.session.execute(
             select(SessionRow, PersonRow)
             .join(PersonRow, PersonRow.id == SessionRow.person_id)
@@ -50,21 +89,82 @@ class Sessions:
         now = self.clock()
         if found is None or _is_over(found.SessionRow, now):
             return None
-        person = person_record(found.PersonRow)
-        id, used_at = found.SessionRow.id, found.SessionRow.last_used_at
+        person, record = person_record(found.PersonRow), _record(found.SessionRow)
         # abs(): after the clock was set back, the time must not stay in the future.
-        if abs(now - used_at) >= USED_AFTER:
-            best_effort("The last use of a session", lambda: self._touch_session(id, now))
-        return person
+        if abs(now - record.last_used_at) >= USED_AFTER:
+            best_effort(
+                "The last use of a session", lambda: _touch(record.id, now, address=address)
+            )
+        return person, record
 
-    def _touch_session(self, id: int, now: datetime) -> None:
+    def sessions_of(self, person_id: int) -> list[Session]:
+        """Those that are not over, the last used first."""
+        rows = db.session.scalars(
+            select(SessionRow)
+            .where(SessionRow.person_id == person_id)
+            .order_by(SessionRow.last_used_at.desc(), SessionRow.id.desc())
+        )
+        now = self.clock()
+        return [_record(row) for row in rows if not _is_over(row, now)]
+
+    def password_is_recent(self, record: Session) -> bool:
+        """Whether the password was typed in this session within ``RECENT``."""
+        age = None if record.password_at is None else self.clock() - record.password_at
+        return age is not None and -SKEW < age < RECENT
+
+    def password_typed(self, token: str) -> str:
+        """Note that the person of this session has typed their password. Returns the session's new
+        token: a copy of the old cookie must not have the rights that the password gives.
+        """
+        new = secrets.token_urlsafe(TOKEN_BYTES)
         with writing() as session:
-            session.execute(update(SessionRow).where(SessionRow.id == id).values(last_used_at=now))
+            done = session.execute(
+                update(SessionRow)
+                .where(SessionRow.digest == _digest(token))
+                .values(digest=_digest(new), password_at=self.clock())
+                .returning(SessionRow.id)
+            ).first()
+        if done is None:
+            raise Denied(_("Your session has ended. Log in again."))
+        return new
 
     def end_session(self, token: str) -> None:
         """Ending twice changes nothing."""
         with writing() as session:
             session.execute(delete(SessionRow).where(SessionRow.digest == _digest(token)))
+
+    def log_out(self, token: str, client: Client = NOWHERE, *, forget: bool = False) -> None:
+        """Twice changes nothing. ``forget``: the browser is a stranger's from now on."""
+        with writing() as session:
+            row = session.scalar(select(SessionRow).where(SessionRow.digest == _digest(token)))
+            if row is None:
+                return
+            person_id = row.person_id
+            _end(session, row, forget=forget)
+        security_log.tell(Event.LOGOUT, person=person_id, address=client.address)
+
+    def end_session_of(self, person_id: int, id: int, client: Client = NOWHERE) -> None:
+        """End a session in another browser, which is a stranger's from now on. Raises NotFound if
+        the person has no such session.
+        """
+        with writing() as session:
+            row = session.get(SessionRow, id)
+            if row is None or row.person_id != person_id:
+                raise NotFound("session", id)
+            _end(session, row, forget=True)
+        security_log.tell(Event.SESSIONS_ENDED, person=person_id, address=client.address)
+
+    def end_sessions_of(
+        self, person_id: int, *, but: int | None = None, client: Client = NOWHERE
+    ) -> None:
+        """End all sessions of a person, ``but`` this one; their browsers are strangers' from now
+        on. Links to set a new password end too.
+        """
+        with writing() as session:
+            kept = None if but is None else session.get(SessionRow, but)
+            end_sessions(session, person_id, but=but)
+            devices.forget_devices(session, person_id, but=None if kept is None else kept.device_id)
+        security_log.tell(Event.SESSIONS_ENDED, person=person_id, address=client.address)
 
     def forget_old_sessions(self) -> None:
         """Delete sessions that are over. The engine's housekeeping calls it."""
@@ -78,10 +178,35 @@ class Sessions:
             session.execute(delete(SessionRow).where(over))
 
 
+def _touch(id: int, now: datetime, *, address: str | None) -> None:
+    values = {"last_used_at": now} | ({} if address is None else {"address": address})
+    with writing() as session:
+        session.execute(update(SessionRow).where(SessionRow.id == id).values(values))
+
+
+def _end(session: DbSession, row: SessionRow, *, forget: bool) -> None:
+    if forget and row.device_id is not None:
+        devices.forget_device(session, row.device_id)
+    session.delete(row)
+
+
 def _is_over(row: SessionRow, now: datetime) -> bool:
     """One that began in the future would last until then and for its 30 days as well."""
     idle, age = now - row.last_used_at, now - row.created_at
     return idle >= IDLE or age >= IN_ALL or age < -SKEW
+
+
+def _record(row: SessionRow) -> Session:
+    return Session(
+        id=row.id,
+        person_id=row.person_id,
+        created_at=row.created_at,
+        last_used_at=row.last_used_at,
+        password_at=row.password_at,
+        address=row.address,
+        browser=row.browser,
+        system=row.system,
+    )
 
 
 def _digest(token: str) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from app.access import actors, audit, audited
 from app.db import settings, writing
 from app.db.types import Unreadable, readable
 from app.errors import Conflict
 from app.i18n import _
-from app.records import Notice
+from app.records import Notice, ObjectKind, Thing
 
 
 class SettingsTable:
@@ -31,7 +32,12 @@ class SettingsTable:
 
     def set_setting(self, name: str, value: str | None) -> None:
         """Store ``value`` under ``name``; None removes it."""
-        settings.keep_setting(name, value, self.clock())
+        with writing() as session:
+            before = self.setting(name)
+            settings.keep_setting(name, value, self.clock())
+            if name in audited.SETTINGS and actors.actor() is not None:
+                changes = audited.SETTINGS[name](before, value)
+                audit.changed(session, Thing(ObjectKind.SETTING, None, name), changes)
 
     def setting_or_make(self, name: str, make: Callable[[], str]) -> str:
         """The value stored under ``name``. If there is none it is made, once, even if several

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from flask import Request, Response, current_app
 
+from app.access import actors
 from app.api.body import JSON, TooLarge, WrongType, read_body
 from app.api.envelope import one, problem
 from app.errors import Invalid
 from app.i18n import N_, _
+from app.records import Actor, ActorKind
 
 if TYPE_CHECKING:
     from app.access.agents import AgentPlace
@@ -72,6 +74,7 @@ def answer(request: Request) -> Response:
     if isinstance(found, Response):
         return found
     handler, place = found
+    actors.begin(Actor(ActorKind.AGENT, place.name, place.id, request.remote_addr))
     received = datetime.now(UTC)
     try:
         body = read_body(request)

@@ -14,6 +14,7 @@ from flask import Request, Response, current_app
 from werkzeug.exceptions import HTTPException
 
 from app import errors
+from app.access import actors
 from app.api import agent, keys
 from app.api.body import TooLarge, WrongType, read_body, read_query
 from app.api.call import Call
@@ -96,6 +97,8 @@ def _answer(request: Request) -> Response:
     if isinstance(known, Response):
         return known
     path, ids, key = known
+    if key is not None:
+        actors.begin(actors.by_key(key, request.remote_addr))
     if key is None:
         return _operate(request, path, ids, None)
     limit = keys.RateLimit.count(key)

@@ -15,8 +15,18 @@ from app.api.envelope import answer, problem
 from app.codec import plain
 from app.errors import WakefulError
 from app.i18n import _
-from app.records import DeliveryQuery, DeliveryStatus, IncidentQuery, IncidentStatus
+from app.records import (
+    PAGE_SIZES,
+    DeliveryQuery,
+    DeliveryStatus,
+    IncidentQuery,
+    IncidentStatus,
+    PageQuery,
+    Place,
+    PlaceState,
+)
 from app.stores import current_store
+from app.stores.backlog import late_checks, oldest_alert
 from app.stores.health import Health, health
 
 
@@ -91,6 +101,9 @@ class _Figures(Collector):
         yield from _ages(found)
         if not found.readable:
             return
+        if _checks_here():
+            yield from _backlog(datetime.now(UTC))
+            yield from _places()
         try:
             monitors = dict(current_store().monitors.overview())
             yield _by_status("wakeful_monitors", "Monitors by status.", monitors)
@@ -107,6 +120,51 @@ def _ages(found: Health) -> Iterator[Metric]:
     ):
         if age is not None:
             yield GaugeMetricFamily(name, text, value=age)
+
+
+def _backlog(now: datetime) -> Iterator[Metric]:
+    late = GaugeMetricFamily(
+        "wakeful_check_lag_seconds",
+        "Since the most overdue check of a place was due. Up to 60 mean nothing.",
+        labels=["place"],
+    )
+    for place, seconds in late_checks(now).items():
+        late.add_metric([place], seconds)
+    yield late
+    yield GaugeMetricFamily(
+        "wakeful_oldest_alert_seconds",
+        "Since the oldest alert that waits for its delivery was written; 0 if none waits.",
+        value=oldest_alert(now),
+    )
+
+
+def _places() -> Iterator[Metric]:
+    silent = GaugeMetricFamily(
+        "wakeful_place_silent",
+        "1 for a place with monitors from which no results come.",
+        labels=["place"],
+    )
+    checks = GaugeMetricFamily(
+        "wakeful_place_checks_per_minute", "Checks that a place made lately.", labels=["place"]
+    )
+    for place in _each_place():
+        silent.add_metric([place.name], float(_is_silent(place)))
+        if place.checks_per_minute is not None:
+            checks.add_metric([place.name], place.checks_per_minute)
+    yield silent
+    yield checks
+
+
+def _each_place() -> Iterator[Place]:
+    number, last = 1, 1
+    while number <= last:
+        page = current_store().locations.list(PageQuery(PAGE_SIZES[-1], number))
+        yield from page.items
+        number, last = number + 1, page.last_number
+
+
+def _is_silent(place: Place) -> bool:
+    return place.monitors > 0 and place.state == PlaceState.SILENT
 
 
 def _incidents() -> dict[str, int]:

@@ -21,7 +21,7 @@ import click
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
-from app.access import Access
+from app.access import Access, actors
 from app.commands import watchdog
 from app.config import PREFIX, SettingError, Settings, read
 from app.db import db, faults, schema
@@ -123,6 +123,7 @@ def web(fd: int | None) -> None:
     help=N_("Who makes the checks: this process, or the probers behind WAKEFUL_BROKER_URL."),
 )
 def checker(carrier: str) -> None:
+    from app.commands import heartbeat
     from app.engine.checker import Checker
 
     settings = read()
@@ -134,7 +135,8 @@ def checker(carrier: str) -> None:
     else:
         part = Checker(_ready(settings), settings)
     part.on_turn = watchdog.watch("checker")
-    _until_stopped(part.run)
+    with heartbeat.beating(part.app, settings):
+        _until_stopped(part.run)
 
 
 @cli.command(help=N_("Make the checks that checkers send through the queue. Needs no database."))
@@ -322,7 +324,8 @@ def _access() -> Iterator[Access]:
     with _opened(settings):
         # A key is often wanted before the first start.
         schema.upgrade()
-        yield Access(settings)
+        with actors.acting_as(actors.by_command()):
+            yield Access(settings)
 
 
 @cli.group(help=N_("Manage people."))
@@ -468,7 +471,8 @@ def import_file(
             Shared(int(interval), tags, contacts),
             telegram_token_set=bool(settings.telegram_token),
         )
-        code = importing.run(importer, reading, dry_run=dry_run, duplicates=duplicates)
+        with actors.acting_as(actors.by_command()):
+            code = importing.run(importer, reading, dry_run=dry_run, duplicates=duplicates)
     sys.exit(code)
 
 

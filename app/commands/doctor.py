@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.access import networks
 from app.access.mail_server import smtp_url
 from app.access.setup import SETUP_TOKEN
+from app.commands.heartbeat import withheld
 from app.config import SettingError, Settings
 from app.db import db, heartbeats, integrity, patience, schema, unreadable
 from app.db.faults import DAMAGED, sentence_of
@@ -38,6 +39,7 @@ from app.net.canary import (
 from app.net.hosts import parse_servers
 from app.records import Channel
 from app.rules.smtp import Server, parse
+from app.rules.url import parse_url
 from app.stores import health
 from app.stores.writable import cannot_write
 
@@ -122,7 +124,7 @@ def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
     yield from _run(app, subject, [_folder, _database, _rights])
     of_tables: list[Look] = [_file, _secrets, _clock, _parts, _policy]
     yield from _run(app, subject, of_tables if subject.tables else [_unknown])
-    yield from _run(app, subject, [_names, _canaries, _mail])
+    yield from _run(app, subject, [_names, _canaries, _mail, _heartbeat])
 
 
 def _run(app: Flask, subject: _Subject, looks: Iterable[Look]) -> Iterator[Finding]:
@@ -437,6 +439,24 @@ def _no_mail(monitors: int | None) -> Finding:
         num=f"{monitors:,}",
     )
     return Finding(_("mail"), sentence, fault=True)
+
+
+def _heartbeat(subject: _Subject) -> Iterator[Finding]:
+    if subject.settings.store != "local":
+        return
+    url = subject.settings.heartbeat_url
+    if url is None:
+        sentence = _(
+            "WAKEFUL_HEARTBEAT_URL is not set: if this machine dies, only a service elsewhere that "
+            "misses a heartbeat can say so."
+        )
+        yield Finding(_("heartbeat"), sentence)
+        return
+    sentence = _("Checkers call %(host)s each minute.", host=parse_url(url).host)
+    reason = withheld(datetime.now(UTC)) if subject.tables else None
+    if reason is not None:
+        sentence += " " + _("Not now: %(reason)s", reason=reason)
+    yield Finding(_("heartbeat"), sentence, fault=reason is not None)
 
 
 def _monitors_with_email() -> int:

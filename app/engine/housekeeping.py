@@ -174,8 +174,8 @@ class Housekeeper:
 
     def forget_old(self) -> None:
         """Delete old results, deliveries, markers and changes, expired counters, sessions and
-        links, subscribers who have not confirmed, cancelled calendar entries, and the heartbeats of
-        dead processes.
+        links, subscribers who have not confirmed, cancelled calendar entries, lines of the audit
+        log, and the heartbeats of dead processes.
         """
         now = self.clock()
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
@@ -203,8 +203,10 @@ class Housekeeper:
         access = Access(self.settings)
         access.forget_old_counts()
         access.forget_old_sessions()
+        access.forget_old_devices()
         access.forget_old_invitations()
         access.forget_old_recoveries()
+        access.forget_old_audit()
 
     def look_after_domains(self) -> None:
         # An RDAP bootstrap of one's own may also list private top-level domains.

@@ -1,5 +1,5 @@
-"""HTTP for alert senders: judged by policy, pinned to the judged address, without redirects,
-bounded in time.
+"""HTTP for alert senders and the heartbeat: judged by policy, pinned to the judged address, without
+redirects, bounded in time.
 
 A name is resolved once, and the connection goes to an address that policy has judged. So a name
 that resolves differently the second time (DNS rebinding) reaches no other address.
@@ -104,11 +104,21 @@ class Network:
         service has taken the message, and retries would repeat it for a day. Raises Blocked and
         Unreachable.
         """
-        deadline = monotonic() + self.total_seconds
         target = parse_url(url)
+        request = requests.Request("POST", target.url, _headers(headers), data=body, auth=auth)
+        return self._send(request, target, own_setting=own_setting)
+
+    def get(self, url: str) -> Response:
+        """GET once, with the same rules as ``post``."""
+        target = parse_url(url)
+        return self._send(requests.Request("GET", target.url, _headers(None)), target)
+
+    def _send(
+        self, unprepared: requests.Request, target: Target, *, own_setting: bool = False
+    ) -> Response:
+        deadline = monotonic() + self.total_seconds
         addresses = self.addresses(target.ascii_host, own_setting=own_setting)
-        sent = {"User-Agent": USER_AGENT, "Accept": "*/*", **(headers or {})}
-        request = requests.Request("POST", target.url, sent, data=body, auth=auth).prepare()
+        request = unprepared.prepare()
         adapter = _PinnedAdapter(addresses, self.ca_bundle)
         # The adapter alone: a session would connect through a proxy from the environment, past the
         # policy, and would read the whole body of a redirect, however large.
@@ -139,6 +149,10 @@ class Network:
         if not found:
             raise Blocked(next(str(refusal) for refusal in refusals if refusal is not None))
         return found
+
+
+def _headers(own: Mapping[str, str] | None) -> dict[str, str]:
+    return {"User-Agent": USER_AGENT, "Accept": "*/*", **(own or {})}
 
 
 def _read(answer: requests.Response) -> str:

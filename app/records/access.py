@@ -62,6 +62,33 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
+class Client:
+    """What a request says of where it comes from. ``device``: the token in its cookie, if it has
+    one.
+    """
+
+    address: str | None = None
+    user_agent: str | None = None
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A browser in which a person is logged in. ``browser`` and ``system`` are words of
+    ``app.rules.user_agents``. ``password_at``: when the password was last typed in it.
+    """
+
+    id: int
+    person_id: int
+    created_at: datetime
+    last_used_at: datetime
+    password_at: datetime | None = None
+    address: str | None = None
+    browser: str | None = None
+    system: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Invitation:
     """Somebody who may make an account with this role, until the link expires."""
 

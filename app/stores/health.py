@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from flask import current_app
-from sqlalchemy import BigInteger, case, cast, func, select, type_coerce
+from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, faults, heartbeats, patience, schema, shards, unreadable
 from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, ShardRow
-from app.db.types import to_ms
 from app.i18n import N_, _, _n
 from app.records import Carrier
+from app.stores.backlog import late_checks
 from app.stores.writable import cannot_write, is_settling
 
 # Live checkers take a shard that has lost its checker within this time.
@@ -69,10 +69,10 @@ class Health:
         return (sentence,)
 
 
-def health(now: datetime, *, checks: bool = True) -> Health:
+def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True) -> Health:
     """Needs an application context. If the database does not answer, does not raise and does not
     wait long. ``checks``: whether this installation is meant to run checks; if not, heartbeats and
-    results from earlier are ignored.
+    results from earlier are ignored. ``count_unreadable``: reads every stored secret.
     """
     try:
         with patience(ANSWER_SECONDS):
@@ -82,7 +82,7 @@ def health(now: datetime, *, checks: bool = True) -> Health:
             senders = heartbeats.signs_of(heartbeats.WORKER, now)
             late = _are_late(signs.checked_at, now)
             alone = left_alone(now) if checks and signs.ever and not signs.silent else []
-            broken = _unreadable() if checks else 0
+            broken = _unreadable() if checks and count_unreadable else 0
             # Results are written without being read: their table may be damaged unnoticed.
             db.session.execute(select(ResultRow.at).limit(1)).all()
         stuck = cannot_write()
@@ -186,19 +186,7 @@ def _are_late(checked: datetime | None, now: datetime) -> bool:
     """
     if checked is None or now - checked <= CHECKS_LATE_AFTER:
         return False
-    # The next slot is at most an interval after the last one; a new monitor is due at once.
-    since = case(
-        (AssignmentRow.slot.is_(None), type_coerce(MonitorRow.updated_at, BigInteger)),
-        else_=type_coerce(AssignmentRow.slot, BigInteger)
-        + cast(MonitorRow.interval, BigInteger) * 1000,
-    )
-    found = db.session.scalar(
-        select(func.min(since))
-        .select_from(AssignmentRow)
-        .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
-        .where(MonitorRow.paused.is_(False))
-    )
-    return found is not None and found < to_ms(now - CHECKS_LATE_AFTER)
+    return max(late_checks(now).values(), default=0.0) > CHECKS_LATE_AFTER.total_seconds()
 
 
 def _unreadable() -> int:

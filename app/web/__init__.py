@@ -27,6 +27,7 @@ from app.web.frame import (
     language,
     links,
     notices,
+    recent,
     security,
     servers,
     session,
@@ -84,6 +85,7 @@ def init_app(app: Flask) -> None:
     for module in BLUEPRINTS:
         app.register_blueprint(module.blueprint)
     app.register_blueprint(wall_links.public)
+    recent.init_app(app)
 
 
 def _shared() -> dict[str, Any]:

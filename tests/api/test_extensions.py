@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.db import db, writing
+from app.alerts import outbox
+from app.db import db, journal, places, writing
 from app.db.tables import DeliveryRow, HeartbeatRow
+from tests.factories import make_monitor
 
 RESULT = [
     "id", "monitor_id", "checked_at", "verdict", "cause_code", "cause", "status_code",
@@ -301,6 +303,36 @@ def test_metrics_count_monitors_by_status(api, client):
     text = client.get("/metrics").text
     assert 'wakeful_monitors{status="pending"} 1.0' in text
     assert "wakeful_ready 1.0" in text
+
+
+def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
+    at, hour = datetime.now(UTC).replace(microsecond=0), timedelta(hours=1)
+    with app.app_context():
+        oslo = journal.location_id("oslo")
+        places.seen("oslo", at - hour, process="checker:oslo:1", checks_per_minute=7)
+    make_monitor(app, places=[1], assignment={"slot": at})
+    for slot in (at - timedelta(minutes=5), at - hour):
+        make_monitor(app, places=[oslo], assignment={"slot": slot})
+    make_monitor(app, places=[oslo], assignment={"slot": at - 2 * hour}, paused=True)
+
+    def figures():
+        return dict(line.rsplit(" ", 1) for line in client.get("/metrics").text.splitlines())
+
+    found = figures()
+    assert float(found['wakeful_check_lag_seconds{place="default"}']) == 0
+    assert 3540 <= float(found['wakeful_check_lag_seconds{place="oslo"}']) < 3600
+    assert float(found["wakeful_oldest_alert_seconds"]) == 0
+    assert float(found['wakeful_place_silent{place="oslo"}']) == 1
+    assert float(found['wakeful_place_silent{place="default"}']) == 0, "it was never there"
+    with app.app_context():
+        places.seen("oslo", at, process="checker:oslo:1", checks_per_minute=7, last_check_at=at)
+        with writing() as session:
+            for age, event in ((90, "test"), (30, "test")):
+                session.add(outbox.new_row(event, "email", "a@b", {}, at - timedelta(seconds=age)))
+    found = figures()
+    assert 90 <= float(found["wakeful_oldest_alert_seconds"]) < 150
+    assert float(found['wakeful_place_silent{place="oslo"}']) == 0
+    assert float(found['wakeful_place_checks_per_minute{place="oslo"}']) == 7
 
 
 @pytest.mark.settings(metrics_token="sesame")

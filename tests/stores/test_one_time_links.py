@@ -110,7 +110,7 @@ def test_of_many_who_use_a_recovery_link_at_once_one_sets_the_password(
     core: Flask, access: Access
 ) -> None:
     ada = access.create_person("ada@example.org", PASSWORD, "admin")
-    session = access.begin_session(ada.id)
+    session = access.begin_session(ada.id).session
     token = access.make_recovery(ada.id)
 
     def use(password: str) -> str | None:

@@ -164,6 +164,9 @@ def test_a_viewer_changes_nothing_whatever_is_posted(app, viewer):
     own = {
         "profile.show",
         "profile.password",
+        "sessions.end",
+        "sessions.end_others",
+        "sessions.forget",
         "auth.login",
         "auth.logout",
         "auth.setup",

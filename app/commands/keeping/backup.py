@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from app.access import actors, audit
 from app.commands.keeping import archive, postgres
 from app.config import Settings
-from app.db import best_effort, db, schema
+from app.db import best_effort, db, schema, writing
 from app.db import settings as settings_table
 from app.errors import WakefulError
 from app.i18n import N_, _
-from app.records import LAST_BACKUP
+from app.records import LAST_BACKUP, Action, ObjectKind, Thing
 from app.rules.time import iso
 from app.version import __version__
 
@@ -67,7 +68,9 @@ def _place(unfinished: Path, target: Path) -> None:
 
 def _note() -> None:
     now = datetime.now(UTC)
-    settings_table.keep_setting(LAST_BACKUP, iso(now), now)
+    with actors.acting_as(actors.by_command()), writing() as session:
+        settings_table.keep_setting(LAST_BACKUP, iso(now), now)
+        audit.note(session, Action.BACKED_UP, Thing(ObjectKind.INSTALLATION))
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from typing import BinaryIO
 from sqlalchemy import MetaData, delete, make_url
 
 from app import create_core
+from app.access import actors, audit
 from app.alerts.giving_up import hold_after_restore
 from app.commands.keeping import archive, backup, postgres
 from app.config import PREFIX, SettingError, Settings
@@ -27,6 +28,7 @@ from app.db import db, heartbeats, schema, writing
 from app.db.tables import HeartbeatRow
 from app.errors import WakefulError
 from app.i18n import N_, _
+from app.records import Action, ObjectKind, Thing
 
 KEY_FILE = "secret_key"
 RUNNING = N_("Wakeful is running on this database. Stop all its processes first.")
@@ -214,6 +216,8 @@ def _prepare(now: datetime) -> int:
     schema.check_key()
     with writing() as session:
         session.execute(delete(HeartbeatRow))  # of processes that are not here
+        of = Thing(ObjectKind.INSTALLATION)
+        audit.note(session, Action.RESTORED, of, actor=actors.by_command())
         return hold_after_restore(session, now)
 
 

@@ -6,6 +6,7 @@ orders use, because SQLite's own ``lower`` knows only ASCII.
 """
 
 from app.db.tables.access import *
+from app.db.tables.audit import *
 from app.db.tables.columns import *
 from app.db.tables.contacts import *
 from app.db.tables.deliveries import *

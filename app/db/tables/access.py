@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy import ForeignKey, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
@@ -80,6 +80,29 @@ class SessionRow(Model):
         Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
     )
     created_at: Mapped[datetime] = mapped_column(Moment)
+    last_used_at: Mapped[datetime] = mapped_column(Moment)
+    password_at: Mapped[datetime | None] = mapped_column(Moment)  # when it was last typed here
+    address: Mapped[str | None] = mapped_column(String(64))
+    # Words of app.rules.user_agents
+    browser: Mapped[str | None] = mapped_column(String(32))
+    system: Mapped[str | None] = mapped_column(String(32))
+    device_id: Mapped[int | None] = mapped_column(Id)  # it may be gone
+
+
+class DeviceRow(Model):
+    """A browser in which a person has logged in before: others' wrong passwords do not keep it out.
+    People who share a browser have a row each, with the same digest.
+    """
+
+    __tablename__ = "devices"
+    __table_args__ = (UniqueConstraint("digest", "person_id"), NEVER_REUSED)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    # SHA-256 of the token in the cookie: it has 192 random bits
+    digest: Mapped[str] = mapped_column(String(64))
+    person_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
+    )
     last_used_at: Mapped[datetime] = mapped_column(Moment)
 
 

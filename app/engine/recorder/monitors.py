@@ -154,8 +154,9 @@ def forget(session: AnySession, monitor_id: int) -> None:
             func.max(MaintenanceWindowMonitorRow.monitor_id) == monitor_id,
         )
     )
-    its = delete(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(alone))
-    session.execute(its.where(MaintenanceWindowRow.tags == ""))
+    its = select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(alone))
+    for window in session.scalars(its.where(MaintenanceWindowRow.tags == "")).all():
+        session.delete(window)  # a row at a time, for the audit log
     session.execute(delete(MonitorRow).where(MonitorRow.id == monitor_id))
     # Results and rollups have no foreign key, which would cost an index entry for each check.
     results = delete(ResultRow).where(ResultRow.monitor_id == monitor_id)

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select, update
 
+from app.access.actors import acting_as
 from app.alerts import recipients
 from app.db import AnySession, changes, journal, latest, shards, writing
 from app.db.by_place import Seen
@@ -114,7 +115,8 @@ def _record(
         return []
     journal.known_numbers([outcome.result for _claim, outcome in outcomes])
     place = journal.location_id(location)
-    with writing() as session:
+    # Whoever asked for a check or brought its result did not open the incident.
+    with acting_as(None), writing() as session:
         numbers = {claim.shard for claim, _outcome in outcomes} if fenced else set()
         tokens = shards.locked(session, place, numbers)
         known = _load(session, {claim.monitor_id for claim, _outcome in outcomes}, place, now)

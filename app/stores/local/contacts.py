@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, func, select
 
+from app.access import audit
 from app.alerts import outbox
 from app.alerts.targets import in_order, places_in
 from app.db import DbSession, db, turns, writing
@@ -68,7 +69,8 @@ class Contacts(Part, base.Contacts):
             row = locked_row(session, ContactRow, "contact", id)
             users = _users(session, id)
             if replace_with is not None:
-                _replace(session, row.id, replace_with)
+                other = _replace(session, row.id, replace_with)
+                audit.changed(session, audit.thing(row), {"replaced_with": (None, other)})
             elif users and not force:
                 raise Conflict(_(IN_USE), monitors=users[:MOST_NAMED])
             session.delete(row)
@@ -162,12 +164,31 @@ def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
         if found is None:
             raise Invalid({"alerts": [no_contact(alerts[place].value)]})
         places.setdefault(found, place)
+    _note_contacts(session, monitor_id, places)
     session.execute(delete(MonitorContactRow).where(MonitorContactRow.monitor_id == monitor_id))
     session.add_all(
         MonitorContactRow(monitor_id=monitor_id, contact_id=id, position=place)
         for id, place in places.items()
     )
     session.flush()
+
+
+def _note_contacts(session: DbSession, monitor_id: int, wanted: Collection[int]) -> None:
+    """Write to the audit log which contacts the monitor has from now on."""
+    before = set(
+        session.scalars(
+            select(MonitorContactRow.contact_id).where(MonitorContactRow.monitor_id == monitor_id)
+        )
+    )
+    if before == set(wanted):
+        return
+    known = session.execute(
+        select(ContactRow.id, ContactRow.name).where(ContactRow.id.in_({*before, *wanted}))
+    )
+    names = {row.id: row.name for row in known}
+    pair = [sorted(names[id] for id in ids) for ids in (before, wanted)]
+    row = session.get(MonitorRow, monitor_id)
+    audit.changed(session, audit.thing(row), {"contacts": (pair[0], pair[1])})
 
 
 def _take_turns(session: DbSession) -> None:
@@ -220,8 +241,8 @@ def _users(session: DbSession, id: int) -> list[int]:
     return list(session.scalars(query.order_by(member.monitor_id)))
 
 
-def _replace(session: DbSession, id: int, value: str) -> None:
-    """Put another contact in the place of this one. Raises Invalid."""
+def _replace(session: DbSession, id: int, value: str) -> str:
+    """Put another contact in the place of this one, and return its name. Raises Invalid."""
     other = _find(session, value, lock=True)
     if other is None:
         raise Invalid({"replace_with": [no_contact(value)]})
@@ -246,6 +267,7 @@ def _replace(session: DbSession, id: int, value: str) -> None:
                 )
             )
     session.flush()
+    return session.get_one(ContactRow, other).name
 
 
 def _replace_in_reports(session: DbSession, id: int, other: int) -> None:

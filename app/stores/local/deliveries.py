@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from sqlalchemy import select
 
+from app.access import audit
 from app.alerts import outbox
 from app.alerts.log import IS_ALERT, covered_ids, to_record
 from app.alerts.targets import contact_names
-from app.db import db
+from app.db import db, writing
 from app.db.tables import DeliveryRow
 from app.errors import NotFound
-from app.records import Delivery, DeliveryQuery, Page
+from app.records import Action, Delivery, DeliveryQuery, ObjectKind, Page, Thing
 from app.stores import base
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
@@ -56,13 +57,17 @@ class Deliveries(Part, base.Deliveries):
     def retry(self, id: int) -> Delivery:
         if not fits(id):
             raise NotFound("delivery", id)
-        outbox.retry(id, self.now())
+        with writing() as session:
+            outbox.retry(id, self.now())
+            audit.note(session, Action.RETRIED, Thing(ObjectKind.DELIVERY, id))
         return self.get(id)
 
     def give_up(self, id: int) -> Delivery:
         if not fits(id):
             raise NotFound("delivery", id)
-        outbox.give_up(id, self.now())
+        with writing() as session:
+            outbox.give_up(id, self.now())
+            audit.note(session, Action.GIVEN_UP, Thing(ObjectKind.DELIVERY, id))
         return self.get(id)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, bindparam, case, func, or_, select, union_all
 
+from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
 from app.checks.kinds import is_elsewhere
 from app.db import DbSession, db, latest, rollups, writing
@@ -49,7 +50,13 @@ from app.stores.base import Fields
 from app.stores.local import contacts
 from app.stores.local.cancelling import keeping_calendars, pages_showing
 from app.stores.local.part import Part, found_monitor
-from app.stores.local.places import names_of_places, next_check_at, places_of, watched_from
+from app.stores.local.places import (
+    names_of,
+    names_of_places,
+    next_check_at,
+    places_of,
+    watched_from,
+)
 from app.stores.local.rows import (
     MONITOR_COLUMNS,
     STATE_COLUMNS,
@@ -168,6 +175,8 @@ class Monitors(Part, base.Monitors):
             recorder.watch(session, row, now, places)
             id = row.id
             contacts.use(session, id, fields.get("alerts") or ())
+            if wanted := sorted(fields.get("locations") or ()):
+                audit.changed(session, audit.thing(row), {"locations": (None, wanted)})
         return self.get(id)
 
     def update(self, id: int, fields: Fields) -> Monitor:
@@ -185,7 +194,10 @@ class Monitors(Part, base.Monitors):
                 contacts.use(session, id, fields["alerts"] or ())
             recorder.rewatch(session, row, changed)
             if "locations" in fields:
-                places = places_of(fields["locations"] or DEFAULT_LOCATIONS)
+                wanted = fields["locations"] or DEFAULT_LOCATIONS
+                places = places_of(wanted)
+                before = names_of(session, id)
+                audit.changed(session, audit.thing(row), {"locations": (before, sorted(wanted))})
                 recorder.watch_from(session, id, places, now)
             pause = fields.get("pause")
             if pause is not None:
@@ -197,7 +209,7 @@ class Monitors(Part, base.Monitors):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            found_monitor(session, id)
+            audit.deleted(session, found_monitor(session, id))
             with keeping_calendars(session, pages_showing(session, [id]), self.now()):
                 recorder.forget(session, id)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from sqlalchemy import delete, select
 
+from app.access import audit
 from app.db import DbSession, db
 from app.db.tables import (
     MonitorRow,
@@ -15,6 +17,7 @@ from app.db.tables import (
     PostRow,
     StatusPageGroupRow,
     StatusPageMonitorRow,
+    StatusPageRow,
 )
 from app.errors import Invalid
 from app.i18n import N_, _
@@ -25,6 +28,7 @@ from app.stores.local.search import fits
 NO_MONITOR = N_("There is no monitor with the id %(id)s.")
 NOT_ON_PAGE = N_("The monitor %(id)s is not on the page.")
 IN_TWO_GROUPS = N_("The monitor %(id)s is in two groups.")
+MEMBERS = ("monitors", "names", "groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +70,17 @@ def on_page(session: DbSession, page_id: int) -> list[int]:
     )
 
 
-def change(session: DbSession, page_id: int, fields: Fields) -> None:
+def change(session: DbSession, page: StatusPageRow, fields: Fields) -> None:
     """Change what ``fields`` has of monitors, names and groups. The page is locked. Raises
     Invalid.
     """
+    if not fields.keys().isdisjoint(MEMBERS):
+        before = of_pages([page.id])[page.id]
+        _change(session, page.id, fields)
+        _note(session, page, before, of_pages([page.id])[page.id])
+
+
+def _change(session: DbSession, page_id: int, fields: Fields) -> None:
     # First: who deletes a monitor holds it while waiting for the page's rows, which we hold next.
     wanted = list(dict.fromkeys(fields.get("monitors") or ()))
     known = held_monitors(session, wanted)
@@ -92,6 +103,16 @@ def change(session: DbSession, page_id: int, fields: Fields) -> None:
     if "groups" in fields:
         _set_groups(session, page_id, present, fields["groups"] or ())
     session.flush()
+
+
+def _note(session: DbSession, page: StatusPageRow, before: Members, after: Members) -> None:
+    """Write to the audit log what the page shows from now on."""
+    told = {name: (_told(getattr(before, name)), _told(getattr(after, name))) for name in MEMBERS}
+    audit.changed(session, audit.thing(page), told)
+
+
+def _told(members: Sequence[Any]) -> list[Any]:
+    return [one if isinstance(one, int) else asdict(one) for one in members]
 
 
 def held_monitors(session: DbSession, ids: Iterable[int]) -> set[int]:

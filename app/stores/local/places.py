@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
-from app.db import assignments, db, latest
+from app.db import DbSession, assignments, db, latest
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow
 from app.engine.schedule import Standing, done_until, due
 from app.errors import Invalid
@@ -53,6 +53,16 @@ _WATCHED = (
 def names_of_places() -> list[str]:
     """Orders places: the default place first, then by creation."""
     return list(db.session.scalars(select(LocationRow.name).order_by(LocationRow.id)))
+
+
+def names_of(session: DbSession, monitor_id: int) -> list[str]:
+    """The names of the places that a monitor is checked from, in their order as text."""
+    found = (
+        select(LocationRow.name)
+        .join(AssignmentRow, AssignmentRow.location_id == LocationRow.id)
+        .where(AssignmentRow.monitor_id == monitor_id)
+    )
+    return sorted(session.scalars(found))
 
 
 def places_of(names: Sequence[str]) -> list[int]:

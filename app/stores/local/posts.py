@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
+from app.access import audit
 from app.alerts.announcing import announce
 from app.db import DbSession, db, writing
 from app.db.tables import (
@@ -72,7 +73,7 @@ class Posts(Part, base.Posts):
             )
             session.add(row)
             session.flush()
-            _set_monitors(session, row.id, fields.get("monitors") or ())
+            _set_monitors(session, row, fields.get("monitors") or ())
             _add(session, row, fields, now)
             return self.get(page_id, row.id)
 
@@ -84,7 +85,7 @@ class Posts(Part, base.Posts):
             with keeping_calendars(session, [page_id], now):
                 changes = [
                     _change(row, {name: fields[name] for name in COLUMNS if name in fields}),
-                    "monitors" in fields and _set_monitors(session, id, fields["monitors"] or ()),
+                    "monitors" in fields and _set_monitors(session, row, fields["monitors"] or ()),
                     _correct_ends(session, row, fields, now),
                 ]
                 if any(changes):
@@ -293,9 +294,9 @@ def _add(session: DbSession, row: PostRow, fields: Fields, now: datetime) -> Non
     announce(session, update, now)
 
 
-def _set_monitors(session: DbSession, id: int, monitors: Iterable[int]) -> bool:
+def _set_monitors(session: DbSession, row: PostRow, monitors: Iterable[int]) -> bool:
     """Whether they were others before."""
-    wanted = set(monitors)
+    id, wanted = row.id, set(monitors)
     present = set(
         session.scalars(select(PostMonitorRow.monitor_id).where(PostMonitorRow.post_id == id))
     )
@@ -305,6 +306,7 @@ def _set_monitors(session: DbSession, id: int, monitors: Iterable[int]) -> bool:
         )
     )
     session.add_all(PostMonitorRow(post_id=id, monitor_id=one) for one in wanted - present)
+    audit.changed(session, audit.thing(row), {"monitors": (sorted(present), sorted(wanted))})
     return wanted != present
 
 

@@ -114,7 +114,7 @@ class StatusPages(Part, base.StatusPages):
         row.updated_at = self.now()
         session.add(row)
         session.flush()
-        page_members.change(session, row.id, fields)
+        page_members.change(session, row, fields)
 
     def _check(
         self, session: DbSession, row: StatusPageRow | None, merged: Fields, secret: str | None

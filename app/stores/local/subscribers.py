@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
+from app.access import audit
 from app.alerts.subscribers import end
 from app.db import db, writing
 from app.db.tables import SubscriberRow
 from app.db.types import readable
-from app.records import Page, Subscriber, SubscriberQuery
+from app.records import Action, ObjectKind, Page, Subscriber, SubscriberQuery, Thing
 from app.stores import base
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
@@ -36,10 +37,12 @@ class Subscribers(Part, base.Subscribers):
     def clear(self, page_id: int) -> int:
         of_page = select(SubscriberRow.id).where(SubscriberRow.status_page_id == page_id)
         with writing() as session:
-            locked_page(session, page_id)
+            page = locked_page(session, page_id)
             ids = session.scalars(of_page).all()
             for start in range(0, len(ids), AT_ONCE):
                 end(session, ids[start : start + AT_ONCE])
+            of = Thing(ObjectKind.SUBSCRIBERS, page_id, page.name)
+            audit.note(session, Action.DELETED, of, {"subscribers": (len(ids), 0)})
             return len(ids)
 
 

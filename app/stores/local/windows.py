@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, or_, select, true
 
+from app.access import audit
 from app.db import DbSession, db, writing
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
 from app.db.tags import tagged, tags_text
@@ -61,7 +62,7 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
             )
             session.add(row)
             session.flush()
-            _set_members(session, row.id, fields.get("monitors") or ())
+            _set_members(session, row, fields.get("monitors") or ())
             id = _checked(_record(session, row.id)).id
         return self.get(id)
 
@@ -77,7 +78,7 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
                     setattr(row, name, value)
                 row.updated_at = now
                 if "monitors" in fields:
-                    _set_members(session, id, fields["monitors"] or ())
+                    _set_members(session, row, fields["monitors"] or ())
                 session.flush()
                 _checked(_record(session, id))
         return self.get(id)
@@ -154,13 +155,15 @@ def _members(ids: Sequence[int]) -> dict[int, list[int]]:
     return found
 
 
-def _set_members(session: DbSession, id: int, monitors: Iterable[int]) -> None:
+def _set_members(session: DbSession, row: MaintenanceWindowRow, monitors: Iterable[int]) -> None:
+    id = row.id
     wanted = list(dict.fromkeys(monitors))
     possible = [monitor for monitor in wanted if fits(monitor)]
     known = set(session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(possible))))
     missing = [monitor for monitor in wanted if monitor not in known]
     if missing:
         raise Invalid({"monitors": [_("There is no monitor with the id %(id)s.", id=missing[0])]})
+    audit.changed(session, audit.thing(row), {"monitors": (_members([id])[id], sorted(wanted))})
     session.execute(
         delete(MaintenanceWindowMonitorRow).where(MaintenanceWindowMonitorRow.window_id == id)
     )

@@ -63,8 +63,9 @@ RETRY_SECONDS = 5
 SECRETS = ("password", "secret")
 NOT_KEPT = ("csrf_token", *SECRETS)
 # What forms carry for themselves, and their buttons: sent again, and nothing that people typed.
-OWN = frozenset({"shown", "sealed", "once", "back", "rest", "sure", "done", "failed", "add",
-                 "remove", "pick", "do", "find", "search", "preview", "test"})  # fmt: skip
+OWN = frozenset({"shown", "sealed", "carried", "username", "once", "back", "rest", "sure", "done",
+                 "failed", "add", "remove", "pick", "do", "find", "search", "preview",
+                 "test"})  # fmt: skip
 
 
 def init_app(app: Flask) -> None:

@@ -13,6 +13,7 @@ from wtforms.fields.core import UnboundField
 
 from app.forms import browser
 from app.forms.browser import BrowserForm
+from app.forms.fields import Switch
 from app.i18n import _
 from app.web import forms
 
@@ -30,6 +31,12 @@ def label_of(name: str) -> str:
     if number.isdecimal() and len(number) < 4:
         label = _("%(field)s, row %(number)s", field=label, number=int(number) + 1)
     return f"{label}{_half(field, half)}"
+
+
+def is_box(name: str) -> bool:
+    """Whether the input is a checkbox: what it sends means yes."""
+    field = _fields().get(name)
+    return field is not None and issubclass(field.field_class, Switch)
 
 
 def _half(field: UnboundField[Any] | None, half: str) -> str:

@@ -8,6 +8,7 @@ blueprint that uses it, so a new page is closed unless somebody opens it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -25,9 +26,11 @@ from flask import (
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 from werkzeug.wrappers import Response
 
+from app.access import actors
+from app.access.devices import KNOWN_FOR
 from app.errors import Denied
 from app.i18n import N_, _
-from app.records import Person, Role
+from app.records import Client, Person, Role, Session
 from app.stores import current_access
 from app.web.frame import links
 
@@ -46,9 +49,10 @@ NOT_ALLOWED = {
 class User(UserMixin):  # type: ignore[misc]
     """The logged-in person as Flask-Login and the templates see them."""
 
-    def __init__(self, person: Person, token: str) -> None:
+    def __init__(self, person: Person, token: str, session: Session) -> None:
         self.person = person
         self.token = token
+        self.session = session
 
     def get_id(self) -> str:
         return self.token
@@ -68,9 +72,10 @@ class User(UserMixin):  # type: ignore[misc]
 
 def init_app(app: Flask) -> None:
     manager = LoginManager(app)
-    manager.user_loader(_load)
+    manager.user_loader(load)
     # Flask-Login would compare the browser's name and address, and a phone's address changes.
     manager.session_protection = None
+    app.after_request(_remember_device)
 
 
 def database_away() -> bool:
@@ -80,26 +85,70 @@ def database_away() -> bool:
     return bool(g.get("database_away"))
 
 
-def _load(token: str) -> User | None:
+def load(token: str) -> User | None:
+    """Whose session has this token."""
     if database_away():
         return None
-    person = current_access().session_person(token)
-    return None if person is None else User(person, token)
+    found = current_access().open_session(token, request.remote_addr)
+    if found is None:
+        return None
+    person, record = found
+    actors.begin(actors.by_person(person, request.remote_addr))
+    return User(person, token, record)
 
 
-def begin(person: Person) -> None:
-    """Log ``person`` in with a fresh session: nothing of the old one is kept."""
-    end()
-    session.permanent = True
-    login_user(User(person, current_access().begin_session(person.id)))
+def client() -> Client:
+    """What this request says of where it comes from."""
+    return Client(
+        request.remote_addr,
+        request.headers.get("User-Agent"),
+        request.cookies.get(_device_cookie()),
+    )
 
 
-def end() -> None:
-    """Log the person out: all copies of this session's cookie become invalid."""
+def begin(person: Person, *, password_at: datetime | None = None) -> None:
+    """Log ``person`` in with a fresh session: nothing of the old one is kept. ``password_at``: when
+    they last typed their password, if not now.
+    """
     if token := session.get(TOKEN):
         current_access().end_session(token)
+    _clear()
+    session.permanent = True
+    actors.begin(actors.by_person(person, request.remote_addr))
+    begun = current_access().begin_session(person.id, client(), password_at=password_at)
+    g.device = begun.device
+    login_user(load(begun.session))
+
+
+def end(*, forget: bool = False) -> None:
+    """Log the person out: all copies of this session's cookie become invalid. ``forget``: the
+    browser is a stranger's from now on.
+    """
+    if token := session.get(TOKEN):
+        current_access().log_out(token, client(), forget=forget)
+    _clear()
+
+
+def _clear() -> None:
     logout_user()
     session.clear()
+
+
+def _device_cookie() -> str:
+    return f"{current_app.config['SESSION_COOKIE_NAME']}_device"
+
+
+def _remember_device(response: Response) -> Response:
+    if device := g.get("device"):
+        response.set_cookie(
+            _device_cookie(),
+            device,
+            max_age=KNOWN_FOR,
+            secure=current_app.config["SESSION_COOKIE_SECURE"],
+            httponly=True,
+            samesite="Lax",
+        )
+    return response
 
 
 def needs(role: Role) -> Callable[[V], V]:

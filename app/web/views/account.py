@@ -9,8 +9,10 @@ from __future__ import annotations
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
+from app.access import actors
 from app.errors import Denied, Invalid, Throttled
 from app.i18n import _
+from app.records import Actor
 from app.stores import current_access, current_mail
 from app.web.account_forms import ForgottenForm, JoinForm, RecoveryForm
 from app.web.forms import show_errors
@@ -30,7 +32,8 @@ def forgotten() -> Answer:
         email = form.email.data
         try:
             if current_access().count_recovery(email, request.remote_addr):
-                current_mail().later(lambda: _send_link(email))
+                who = actors.actor()
+                current_mail().later(lambda: _send_link(email, who))
         except Throttled as fault:
             return _throttled(form, fault)
         return render_template("account/asked.html", email=email)
@@ -38,9 +41,10 @@ def forgotten() -> Answer:
     return page, 422 if mails and form.is_submitted() else 200
 
 
-def _send_link(email: str) -> None:
+def _send_link(email: str, who: Actor | None) -> None:
     """After the answer, on a thread of its own."""
-    found = current_access().recovery_for(email)
+    with actors.acting_as(who):
+        found = current_access().recovery_for(email)
     if found is not None:
         person, token = found
         current_mail().send_recovery(person.email, f"/new-password/{token}")

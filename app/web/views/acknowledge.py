@@ -6,10 +6,11 @@ from flask import Blueprint, current_app, make_response, render_template, reques
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
+from app.access import actors
 from app.access.acknowledgements import Acknowledgement, read_token
 from app.errors import Denied, NotFound
 from app.i18n import N_, _
-from app.records import MAX_OWN_NAME, Incident
+from app.records import MAX_OWN_NAME, Actor, Incident
 from app.stores import current_store
 from app.web.forms import AcknowledgeForm
 from app.web.frame import servers
@@ -38,7 +39,8 @@ def page(token: str) -> Answer:
     if done:
         by = _who(link, form.name.data)
         fields = {"acknowledged_at": current_store().now()}
-        incident = current_store().incidents.update(incident.id, fields, by=by)
+        with actors.acting_as(_actor(by)):
+            incident = current_store().incidents.update(incident.id, fields, by=by)
     page = render_template(
         "acknowledge/page.html",
         incident=incident,
@@ -62,6 +64,13 @@ def _who(link: Acknowledgement, name: str | None) -> str:
         return _("%(name)s, from %(service)s", name=name.strip(), service=_service(link))
     label: str | None = current_user.person.label if current_user.is_authenticated else None
     return label or link.via
+
+
+def _actor(by: str) -> Actor:
+    """Who is logged in, or else whoever has the link."""
+    if current_user.is_authenticated:
+        return actors.by_person(current_user.person, request.remote_addr)
+    return actors.by_link(by, request.remote_addr)
 
 
 def _service(link: Acknowledgement) -> str:

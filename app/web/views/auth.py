@@ -34,7 +34,7 @@ def login() -> Answer:
         return _login_page(form, 422 if form.is_submitted() else 200)
     try:
         known = current_access().has_logged_in(form.email.data)
-        person = current_access().login(form.email.data, form.password.data, request.remote_addr)
+        person = current_access().login(form.email.data, form.password.data, sessions.client())
     except Throttled as fault:
         return _throttled(form, fault)
     if person is None:

@@ -84,10 +84,14 @@ PAGES = (
           N_("add user account member invitation")),
     Entry(N_("Settings"), "settings.show", ADMIN,
           N_("networks private webhook secret configuration")),
+    Entry(N_("Audit log"), "audit.index", ADMIN,
+          N_("history changes who events security trail log-ins")),
     Entry(N_("Backup"), "backups.show", ADMIN, N_("restore save copy dump")),
     Entry(N_("Email settings"), "mail_settings.show", ADMIN, N_("smtp mail server sender")),
     Entry(N_("Profile"), "profile.show", VIEWER,
           N_("time zone colours dark light theme password name account language")),
+    Entry(N_("Sessions"), "sessions.index", VIEWER,
+          N_("devices browsers logged in log out everywhere")),
 )  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def edit(id: int) -> Answer:
     if form.validate_on_submit():
         try:
             if CURRENT in form and form.email.data != person.email:
-                current_access().confirm(id, form[CURRENT].data or "")
+                current_access().confirm(id, form[CURRENT].data or "", session.client())
             changed = current_access().update_person(id, form.fields(), anew=["role"])
         except Invalid as fault:
             show_errors(form, fault)
@@ -68,7 +68,8 @@ def edit(id: int) -> Answer:
             form.role.fault(str(fault))
         else:
             if id == current_user.person.id:
-                session.begin(changed)  # their own change must not log them out
+                # Their own change must not log them out, nor count as typing the password.
+                session.begin(changed, password_at=current_user.session.password_at)
             flash(_("%(name)s saved.", name=changed.email), "success")
             return redirect(url_for(".index"))
     return _person_page(person, form, NewPasswordForm(formdata=None), form.is_submitted())
@@ -118,6 +119,18 @@ def _person_page(
         mails=current_mail().is_set(),
     )
     return page, 422 if failed else 200
+
+
+@blueprint.post("/<int:id>/sessions/end")
+@needs(Role.ADMIN)
+def end_sessions(id: int) -> Response:
+    """Log somebody out of every browser."""
+    person = current_access().person(id)
+    if id == current_user.person.id:
+        return redirect(url_for("sessions.index"))
+    current_access().end_sessions_of(id, client=session.client())
+    flash(_("%(email)s is logged out everywhere.", email=person.email), "success")
+    return redirect(url_for(".edit", id=id))
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])

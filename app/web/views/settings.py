@@ -58,6 +58,12 @@ ENTRIES: tuple[tuple[str, str, str, Feature | None], ...] = (
     ),
     (N_("Backup"), N_("How to back up, and when that was last done."), "backups.show", None),
     (
+        N_("Audit log"),
+        N_("Who changed what, and who logged in."),
+        "audit.index",
+        None,
+    ),
+    (
         N_("Places"),
         N_("Where checks run from, and their agents."),
         "locations.index",

@@ -1,0 +1,259 @@
+"""Write the audit log: one line for each change, in the transaction of the change.
+
+Changes of rows write their lines themselves. ``app/access/audited.py`` says which tables are
+recorded, and which of their columns are shown; whatever the session stores, changes or deletes of
+them becomes a line when the transaction commits, if somebody acts (``app/access/actors.py``). So a
+view or a store that changes a row of these tables needs no call.
+
+Call this module for the rest, always inside ``writing()``:
+
+    with writing() as session:
+        ...
+        note(session, Action.LOGGED_IN, Thing(ObjectKind.PERSON, person.id, person.email))
+
+``changed`` adds fields that are no columns of the row, such as the contacts of a monitor, to the
+line of that object; ``deleted`` is for a row that a statement deletes, which the session does not
+see. A secret is ``CHANGED``: its values never come here.
+
+The lines of a transaction are inserted together, at its commit, and are lost with its rollback.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import event, insert, inspect
+
+from app.access import actors
+from app.access.audited import CALLED, CHANGED, TABLES, Table, value_of
+from app.codec.writing import plain
+from app.db import AnySession, db
+from app.db.tables import AuditRow
+from app.records import Action, Actor, ObjectKind, Thing
+
+__all__ = ["CHANGED", "Changes", "changed", "deleted", "note", "thing"]
+
+# By field: the old and the new value, or CHANGED for a secret.
+Changes = Mapping[str, Any]
+
+MOST_TEXT = 1000  # characters of a value that are kept
+MOST_NAME = 255
+_PENDING = "wakeful.audit"
+# Whoever names a field like this means a secret, whatever else is given.
+_SECRET = re.compile(r"password(?!_set)|secret|token|digest|hash|recovery_code")
+# One of these takes the place of those after it on the same line.
+_STRONGEST = (Action.DELETED, Action.CREATED)
+
+
+@dataclass(slots=True)
+class _Line:
+    actor: Actor
+    action: Action
+    of: Thing | None
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+def clock() -> datetime:
+    return datetime.now(UTC)
+
+
+def note(
+    session: AnySession,
+    action: Action,
+    of: Thing | None = None,
+    changes: Changes | None = None,
+    *,
+    actor: Actor | None = None,
+) -> None:
+    """Write a line of its own. ``changes``: by field a pair of the old and the new value, or
+    ``CHANGED``. ``actor``: who did it, if not the present one. To be called while writing.
+    """
+    who = actor or actors.actor() or actors.WAKEFUL
+    line = _Line(who, action, of, dict(changes or {}))
+    _lines(session)[(action, len(_lines(session)))] = line
+
+
+def changed(session: AnySession, of: Thing, changes: Changes) -> None:
+    """Add ``changes`` to the line of this object in this transaction: fields that are no columns
+    of its row. Pairs of equal values are left out. To be called while writing.
+    """
+    real = {name: pair for name, pair in changes.items() if pair is CHANGED or pair[0] != pair[1]}
+    if real:
+        _add(session, Action.CHANGED, of, real)
+
+
+def thing(row: Any) -> Thing:
+    """What the log calls this row of a recorded table."""
+    return TABLES[type(row)].thing(row)
+
+
+def deleted(session: AnySession, row: Any) -> None:
+    """Write that this row is deleted: for one that a statement deletes. To be called while
+    writing.
+    """
+    table = TABLES[type(row)]
+    _add(session, Action.DELETED, table.thing(row), _gone(table, row))
+
+
+# --- What the session sees ------------------------------------------------------------------------
+
+
+def _after_flush(session: Any, _context: object) -> None:
+    """Collect lines from the rows of this flush. Ids are known here, and old values still are."""
+    if actors.actor() is None:
+        return
+    # A copy: the name of a row may be read from the database, which loads others.
+    for rows, action, differences in (
+        (list(session.new), Action.CREATED, _fresh),
+        (list(session.dirty), Action.CHANGED, _differing),
+        (list(session.deleted), Action.DELETED, _gone),
+    ):
+        for row in rows:
+            table = TABLES.get(type(row))
+            if table is not None:
+                _collect(session, table, row, action, differences(table, row))
+
+
+def _collect(session: Any, table: Table, row: Any, action: Action, changes: Changes) -> None:
+    if table.part or action == Action.CHANGED:
+        if changes:
+            _add(session, Action.CHANGED, table.thing(row), changes)
+    else:
+        _add(session, action, table.thing(row), changes)
+
+
+def _before_commit(session: Any) -> None:
+    """Insert the lines, with those of a last flush."""
+    session.flush()
+    lines: dict[Any, _Line] = session.info.pop(_PENDING, {})
+    if lines:
+        now = clock()
+        session.execute(insert(AuditRow), [_columns(line, now) for line in lines.values()])
+
+
+def _after_rollback(session: Any, _transaction: object) -> None:
+    session.info.pop(_PENDING, None)
+
+
+event.listen(db.session, "after_flush", _after_flush)
+event.listen(db.session, "before_commit", _before_commit)
+event.listen(db.session, "after_soft_rollback", _after_rollback)
+
+
+def _fresh(table: Table, row: Any) -> dict[str, Any]:
+    """The values of a new row, without empty ones."""
+    return _values(table, row, lambda value: (None, value))
+
+
+def _gone(table: Table, row: Any) -> dict[str, Any]:
+    return _values(table, row, lambda value: (value, None))
+
+
+def _values(table: Table, row: Any, pair: Callable[[Any], Any]) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for column in (*table.shown, *table.secret):
+        value = value_of(column, getattr(row, column))
+        if value not in (None, "", [], ()):
+            changes[_called(column)] = CHANGED if column in table.secret else pair(value)
+    return changes
+
+
+def _differing(table: Table, row: Any) -> dict[str, Any]:
+    state = inspect(row)
+    changes: dict[str, Any] = {}
+    for column in (*table.shown, *table.secret):
+        history = state.attrs[column].history
+        if not history.added or history.added == history.deleted:
+            continue
+        old = history.deleted[0] if history.deleted else None
+        pair = (value_of(column, old), value_of(column, history.added[0]))
+        changes[_called(column)] = CHANGED if column in table.secret else pair
+    return changes
+
+
+def _called(column: str) -> str:
+    return CALLED.get(column, column)
+
+
+# --- Lines ----------------------------------------------------------------------------------------
+
+
+def _lines(session: AnySession) -> dict[Any, _Line]:
+    if not session.info.get("writing"):
+        raise RuntimeError("A line of the audit log is written with its change: inside writing().")
+    found: dict[Any, _Line] = session.info.setdefault(_PENDING, {})
+    return found
+
+
+def _add(session: AnySession, action: Action, of: Thing, changes: Changes) -> None:
+    """Add to the line of this object, if somebody acts."""
+    who = actors.actor()
+    if who is None:
+        return
+    key = (of.kind, of.id if of.id is not None else of.name)
+    line = _lines(session).setdefault(key, _Line(who, action, of))
+    if action in _STRONGEST and line.action != Action.DELETED:
+        line.action = action
+    if line.of is None or line.of.name is None:
+        line.of = of
+    for name, pair in changes.items():
+        before = line.changes.get(name)
+        both = isinstance(before, tuple) and isinstance(pair, tuple)
+        line.changes[name] = (before[0], pair[1]) if before and both else pair
+
+
+def _columns(line: _Line, now: datetime) -> dict[str, Any]:
+    who, of = line.actor, line.of
+    changes = {name: _shown(name, value) for name, value in line.changes.items()}
+    name = None if of is None or of.name is None else of.name[:MOST_NAME]
+    words = (who.name[:MOST_NAME], name or "", who.address or "")
+    return {
+        "at": now,
+        "actor_kind": who.kind.value,
+        "actor_id": who.id,
+        "actor_name": who.name[:MOST_NAME],
+        "address": who.address,
+        "action": _precise(line).value,
+        "object_kind": None if of is None else of.kind.value,
+        "object_id": None if of is None else of.id,
+        "object_name": name,
+        "changes": changes,
+        "words_folded": "\n".join(words).casefold(),
+    }
+
+
+def _shown(name: str, value: Any) -> Any:
+    if value is CHANGED or _SECRET.search(name):
+        return CHANGED
+    old, new = value
+    return {"old": _cut(plain(old)), "new": _cut(plain(new))}
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > MOST_TEXT:
+        return f"{value[:MOST_TEXT]}…"
+    return value
+
+
+def _precise(line: _Line) -> Action:
+    """The word for a change that has one of its own."""
+    if line.action != Action.CHANGED or line.of is None:
+        return line.action
+    for name, word in _WORDS.get(line.of.kind, {}).items():
+        if isinstance(pair := line.changes.get(name), tuple):
+            return word(pair[1])
+    return line.action
+
+
+_WORDS: Mapping[ObjectKind, Mapping[str, Callable[[Any], Action]]] = {
+    ObjectKind.MONITOR: {"paused": lambda new: Action.PAUSED if new else Action.RESUMED},
+    ObjectKind.INCIDENT: {
+        "ended_at": lambda new: Action.RESOLVED if new else Action.REOPENED,
+        "acknowledged_at": lambda new: Action.ACKNOWLEDGED if new else Action.CHANGED,
+    },
+    ObjectKind.KEY: {"revoked_at": lambda new: Action.REVOKED if new else Action.CHANGED},
+}

@@ -1,0 +1,141 @@
+"""Read, export and expire the audit log. Nothing here changes a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Select, and_, delete, or_, select
+
+from app.access import audit
+from app.db import db, writing
+from app.db.tables import AuditRow
+from app.records import (
+    AUDIT_DAYS,
+    MAX_ID,
+    Action,
+    Actor,
+    ActorKind,
+    AuditLine,
+    AuditPage,
+    AuditQuery,
+    Thing,
+)
+from app.records import ObjectKind as Kind
+
+KEPT = timedelta(days=AUDIT_DAYS)
+# Lines that one request looks through for a word. No index finds a part of a word on both
+# databases; a page says how far back it has searched, and goes on from there.
+SEARCHED_AT_ONCE = 50_000
+FORGOTTEN_AT_ONCE = 5_000  # in one transaction
+EXPORTED_AT_ONCE = 500
+
+
+class AuditLog:
+    clock: Callable[[], datetime]
+
+    def record(
+        self, action: Action, of: Thing | None = None, changes: audit.Changes | None = None
+    ) -> None:
+        """Write a line about something that changes no row, such as an export."""
+        with writing() as session:
+            audit.note(session, action, of, changes)
+
+    def audit_page(self, query: AuditQuery) -> AuditPage:
+        """The lines that a query finds, the newest first."""
+        statement = _matching(query)
+        until = None
+        if query.search:
+            until = _searched_until(statement)
+            if until is not None:
+                statement = statement.where(_not_older(until))
+            statement = statement.where(_has_words(query.search))
+        rows = list(
+            db.session.scalars(statement.order_by(*_NEWEST_FIRST).limit(query.per_page + 1))
+        )
+        more = len(rows) > query.per_page
+        lines = [_record(row) for row in rows[: query.per_page]]
+        if more:
+            return AuditPage(lines, (lines[-1].at, lines[-1].id))
+        return AuditPage(lines, until, None if until is None else until[0])
+
+    def audit_lines(self, query: AuditQuery) -> Iterator[AuditLine]:
+        """All lines that a query finds, the newest first, read in parts: a million fit in no
+        memory.
+        """
+        asked = replace(query, per_page=EXPORTED_AT_ONCE)
+        while True:
+            page = self.audit_page(asked)
+            # The transaction would keep the database from tidying up while somebody reads slowly.
+            db.session.rollback()
+            yield from page.lines
+            if page.older is None:
+                return
+            asked = replace(asked, before=page.older)
+
+    def forget_old_audit(self) -> None:
+        """Delete lines that are older than 400 days. The engine's housekeeping calls it."""
+        old = select(AuditRow.id).where(AuditRow.at < self.clock() - KEPT)
+        while True:
+            with writing() as session:
+                ids = list(session.scalars(old.limit(FORGOTTEN_AT_ONCE)))
+                session.execute(delete(AuditRow).where(AuditRow.id.in_(ids)))
+            if len(ids) < FORGOTTEN_AT_ONCE:
+                return
+
+
+_NEWEST_FIRST = (AuditRow.at.desc(), AuditRow.id.desc())
+
+
+def _matching(query: AuditQuery) -> Select[Any]:
+    statement = select(AuditRow)
+    for column, wanted in (
+        (AuditRow.actor_kind, query.actor_kind),
+        (AuditRow.actor_id, query.actor_id),
+        (AuditRow.action, query.action),
+        (AuditRow.object_kind, query.object_kind),
+        (AuditRow.object_id, query.object_id),
+    ):
+        if wanted is not None:
+            fits = not isinstance(wanted, int) or 0 <= wanted <= MAX_ID
+            statement = statement.where(column == (wanted if fits else -1))
+    if query.start is not None:
+        statement = statement.where(AuditRow.at >= query.start)
+    if query.end is not None:
+        statement = statement.where(AuditRow.at <= query.end)
+    if query.before is not None:
+        at, id = query.before
+        older = or_(AuditRow.at < at, and_(AuditRow.at == at, AuditRow.id < id))
+        # The first condition alone is one that an index can begin at.
+        statement = statement.where(AuditRow.at <= at, older)
+    return statement
+
+
+def _searched_until(statement: Select[Any]) -> tuple[datetime, int] | None:
+    """The last line that a search looks at; None if it can look at all."""
+    place = statement.with_only_columns(AuditRow.at, AuditRow.id).order_by(*_NEWEST_FIRST)
+    found = db.session.execute(place.offset(SEARCHED_AT_ONCE - 1).limit(1)).first()
+    return None if found is None else (found.at, found.id)
+
+
+def _not_older(place: tuple[datetime, int]) -> Any:
+    at, id = place
+    newer = or_(AuditRow.at > at, and_(AuditRow.at == at, AuditRow.id >= id))
+    return and_(AuditRow.at >= at, newer)
+
+
+def _has_words(search: str) -> Any:
+    """Each word of a search is found somewhere in a line's names and address."""
+    words = search.casefold().split()
+    return and_(*(AuditRow.words_folded.contains(word, autoescape=True) for word in words))
+
+
+def _record(row: AuditRow) -> AuditLine:
+    of = None
+    if row.object_kind in set(Kind):
+        of = Thing(Kind(row.object_kind), row.object_id, row.object_name)
+    kind = ActorKind(row.actor_kind) if row.actor_kind in set(ActorKind) else ActorKind.WAKEFUL
+    who = Actor(kind, row.actor_name, row.actor_id, row.address)
+    return AuditLine(row.id, row.at, who, row.action, of, row.changes)

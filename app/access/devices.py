@@ -1,0 +1,95 @@
+"""Browsers in which a person has logged in before. Others' wrong passwords do not keep them out: an
+attempt that such a browser makes is counted against the browser (``People.login``).
+
+A cookie holds a token, and only its hash is stored, for each person who has logged in there. Each
+login replaces the token, so an old copy of the cookie is worth nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, select, update
+
+from app.access.one_time import digest_of, make_token
+from app.db import DbSession, db, writing
+from app.db.tables import DeviceRow
+
+KNOWN_FOR = timedelta(days=180)  # since the last login
+DEVICES_PER_PERSON = 20  # the rest is forgotten, the longest unused first
+
+
+class Devices:
+    clock: Callable[[], datetime]
+
+    def device_of(self, token: str | None, person_id: int) -> int | None:
+        """The id of this browser, if the person has logged in there before."""
+        if not token:
+            return None
+        row = db.session.scalar(
+            select(DeviceRow).where(
+                DeviceRow.digest == digest_of(token), DeviceRow.person_id == person_id
+            )
+        )
+        return None if row is None or self.clock() - row.last_used_at >= KNOWN_FOR else row.id
+
+    def forget_old_devices(self) -> None:
+        """The engine's housekeeping calls it."""
+        with writing() as session:
+            late = DeviceRow.last_used_at <= self.clock() - KNOWN_FOR
+            session.execute(delete(DeviceRow).where(late))
+
+
+def remember(
+    session: DbSession, token: str | None, person_id: int, now: datetime
+) -> tuple[int, str]:
+    """Note that the person logs in with the browser of ``token``. Returns the id of the device and
+    the new token of the browser. Call it in a write transaction.
+    """
+    new = make_token()
+    if token:
+        # Those of others who share the browser too: it has one cookie.
+        session.execute(
+            update(DeviceRow)
+            .where(DeviceRow.digest == digest_of(token))
+            .values(digest=digest_of(new))
+        )
+    row = session.scalar(
+        select(DeviceRow).where(
+            DeviceRow.digest == digest_of(new), DeviceRow.person_id == person_id
+        )
+    )
+    if row is None:
+        row = DeviceRow(digest=digest_of(new), person_id=person_id)
+        session.add(row)
+    row.last_used_at = now
+    session.flush()
+    _keep_the_newest(session, person_id)
+    return row.id, new
+
+
+def _keep_the_newest(session: DbSession, person_id: int) -> None:
+    kept = (
+        select(DeviceRow.id)
+        .where(DeviceRow.person_id == person_id)
+        .order_by(DeviceRow.last_used_at.desc(), DeviceRow.id.desc())
+        .limit(DEVICES_PER_PERSON)
+    )
+    late = session.scalars(kept).all()
+    session.execute(
+        delete(DeviceRow).where(DeviceRow.person_id == person_id, DeviceRow.id.not_in(late))
+    )
+
+
+def forget_device(session: DbSession, id: int) -> None:
+    session.execute(delete(DeviceRow).where(DeviceRow.id == id))
+
+
+def forget_devices(session: DbSession, person_id: int, but: int | None = None) -> None:
+    """All devices of the person are strangers' from now on, ``but`` this one."""
+    session.execute(
+        delete(DeviceRow).where(
+            DeviceRow.person_id == person_id, *(() if but is None else (DeviceRow.id != but,))
+        )
+    )

@@ -1,0 +1,136 @@
+"""The heartbeat: each minute, the checker calls a URL of another service, as long as checks are
+made and alerts leave. That service tells people when the calls stop, which Wakeful itself cannot do
+once its machine is off.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from flask import Flask
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.access.networks import Policies
+from app.config import Settings
+from app.db import db, faults, heartbeats, patience
+from app.db.settings import noticed
+from app.i18n import N_, _
+from app.net.client import Blocked, Network, Unreachable
+from app.net.hosts import SystemNames, parse_servers
+from app.records import Notice
+from app.rules.url import parse_url
+from app.stores import backlog
+from app.stores.health import WORKER_SILENT, health
+
+log = logging.getLogger(__name__)
+
+# The first call comes after this time too: a checker that dies again and again is not well.
+EVERY_SECONDS = 60.0
+PATIENCE_SECONDS = 5.0  # for each question to the database
+STOP_SECONDS = 1.0  # how long the end of the process waits for a call
+
+NETWORK_DOWN = N_("Wakeful's own network does not work.")
+ALERTS_STUCK = N_("An alert has waited for 15 minutes, and none was delivered meanwhile.")
+
+
+def withheld(now: datetime) -> str | None:
+    """Why no heartbeat may be sent now; None if all is well. Needs an application context."""
+    found = health(now, count_unreadable=False)
+    if found.faults:
+        return found.faults[0]
+    # To be ready, a worker need never have run. Alerts leave only if one does.
+    if heartbeats.signs_of(heartbeats.WORKER, now).silent:
+        return _(WORKER_SILENT)
+    if noticed(Notice.NETWORK_DOWN):
+        return _(NETWORK_DOWN)
+    return _(ALERTS_STUCK) if backlog.alerts_stuck(now) else None
+
+
+class Heartbeat:
+    """``settings.heartbeat_url`` is set. Only its host is ever shown: the rest is a secret."""
+
+    def __init__(
+        self,
+        app: Flask,
+        settings: Settings,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.app = app
+        self._settings = settings
+        self._clock = clock
+        self._url = settings.heartbeat_url or ""
+        self._host = parse_url(self._url).host
+        self._policies = Policies(settings)
+        self._names = SystemNames(parse_servers(settings.dns_servers or ""))
+        self._told: str | None = ""  # the last reason why none was sent; at first, no reason yet
+
+    def run(self, stop: threading.Event) -> None:
+        """Beat every EVERY_SECONDS until ``stop`` is set."""
+        while not stop.wait(EVERY_SECONDS):
+            self.beat()
+
+    def beat(self) -> bool:
+        """Call the URL if all is well; returns whether it was accepted. Never raises."""
+        try:
+            with self.app.app_context():
+                reason = self._withheld()
+            reason = reason or self._call()
+        except Exception as fault:
+            # The error's text may contain the URL.
+            reason = _("A bug in Wakeful: %(fault)s.", fault=type(fault).__name__)
+        self._tell(reason)
+        return reason is None
+
+    def _withheld(self) -> str | None:
+        try:
+            with patience(PATIENCE_SECONDS):
+                found = withheld(self._clock())
+                if found is None:
+                    self._policies.refresh()
+            return found
+        except SQLAlchemyError as fault:
+            return faults.short(fault)
+        finally:
+            db.session.rollback()
+
+    def _call(self) -> str | None:
+        """Why the call failed; None if it was accepted."""
+        network = Network(self._policies.current(), self._names, self._settings.ca_bundle)
+        try:
+            answer = network.get(self._url)
+        except (Blocked, Unreachable) as fault:
+            return str(fault)
+        if 200 <= answer.status < 300:
+            return None
+        return _("%(host)s answered %(status)s.", host=self._host, status=answer.status)
+
+    def _tell(self, reason: str | None) -> None:
+        """Log each change once, not each minute."""
+        if reason == self._told:
+            return
+        self._told = reason
+        if reason is None:
+            log.info("Heartbeat: %s accepts it.", self._host)
+        else:
+            log.warning("Heartbeat: %s", reason)
+
+
+@contextmanager
+def beating(app: Flask, settings: Settings) -> Iterator[None]:
+    """Within it, a thread sends heartbeats, if WAKEFUL_HEARTBEAT_URL is set."""
+    if settings.heartbeat_url is None:
+        yield
+        return
+    stop = threading.Event()
+    heart = Heartbeat(app, settings)
+    thread = threading.Thread(target=heart.run, args=(stop,), name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(STOP_SECONDS)

@@ -1,0 +1,196 @@
+"""The recent password: whoever changes access, or wants to see a secret, has typed their password
+in this session within the last 10 minutes. A browser that was left open, or a stolen cookie, must
+not be enough to make an account or a key.
+
+``CHANGES`` names the endpoints. Where the password is older, the same address answers with a page
+that names the change and asks for it. That page carries the form, encrypted and bound to session,
+address and time, so that nothing is typed twice: with the right password the view runs as if the
+form had been sent now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import Any
+
+from flask import Flask, Response, abort, render_template, request, session, url_for
+from flask_login import current_user, login_user
+from werkzeug.datastructures import ImmutableMultiDict
+
+from app.access import sealed
+from app.errors import Denied, Invalid, Throttled
+from app.forms.browser import BrowserForm
+from app.i18n import N_, _
+from app.stores import current_access, current_store
+from app.web.forms import password_field
+from app.web.frame import errors, links
+from app.web.frame.labels import is_box, label_of
+from app.web.frame.session import SAFE_METHODS, TOKEN, client, load
+from app.web.shown import times
+
+CARRIED, PASSWORD = "carried", "your_password"
+CARRIED_FOR = timedelta(hours=1)
+MOST_CARRIED = 64 * 1024  # characters: the longest form in the table is a tenth of that
+MASK = "••••••••"
+
+View = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """``name``: as the page calls it. ``whom``: whom or what it concerns, from the address."""
+
+    name: str
+    whom: Callable[..., str] = lambda **_values: ""
+
+
+def _person(id: int) -> str:
+    return current_access().person(id).email
+
+
+def _invited(id: int) -> str:
+    return next((one.email for one in current_access().invitations() if one.id == id), "")
+
+
+def _place(id: int) -> str:
+    return current_store().locations.get(id).title
+
+
+CHANGES: Mapping[str, Change] = {
+    "people.new": Change(N_("Add a person")),
+    "people.edit": Change(N_("Change a person"), _person),
+    "people.password": Change(N_("Set a password for a person"), _person),
+    "people.delete": Change(N_("Delete a person"), _person),
+    "people.end_sessions": Change(N_("Log a person out everywhere"), _person),
+    "invitations.new": Change(N_("Invite a person")),
+    "invitations.renew": Change(N_("Create a new link for an invitation"), _invited),
+    "invitations.password_link": Change(N_("Create a link to set a new password"), _person),
+    "sessions.end": Change(N_("End a session")),
+    "sessions.end_others": Change(N_("Log out everywhere else")),
+    "keys.index": Change(N_("Create an API key")),
+    "locations.new": Change(N_("Add a place")),
+    "locations.edit": Change(N_("Change a place"), _place),
+    "locations.token": Change(N_("Create a token for an agent"), _place),
+    "locations.delete": Change(N_("Delete a place"), _place),
+    "mail_settings.show": Change(N_("Change the mail server")),
+    "mail_settings.remove": Change(N_("Remove the mail server")),
+    "settings.show": Change(N_("Change the networks that checks and alerts may reach")),
+    "settings.show_secret": Change(N_("Show the webhook secret")),
+    "settings.change_secret": Change(N_("Change the webhook secret")),
+    "wall_links.index": Change(N_("Create a link to the wall")),
+}
+
+
+class RecentForm(BrowserForm):
+    your_password = password_field(N_("Your password"), "current-password")
+
+
+def init_app(app: Flask) -> None:
+    """After all blueprints. The views are wrapped, so role and CSRF token are checked before."""
+    for endpoint, change in CHANGES.items():
+        app.view_functions[endpoint] = _asking(app.view_functions[endpoint], change)
+
+
+def _asking(view: View, change: Change) -> View:
+    @wraps(view)
+    def asked(**values: Any) -> Any:
+        if request.method in SAFE_METHODS:
+            return view(**values)
+        if CARRIED in request.form:
+            return _confirmed(view, change, values)
+        if current_access().password_is_recent(current_user.session):
+            return view(**values)
+        return _page(change, values, _sent(), RecentForm(formdata=None), 200)
+
+    return asked
+
+
+def _confirmed(view: View, change: Change, values: dict[str, Any]) -> Any:
+    form = _opened(request.form[CARRIED])
+    asking = RecentForm(formdata=None)
+    try:
+        current_access().confirm(current_user.person.id, request.form.get(PASSWORD, ""), client())
+    except Invalid:
+        asking.your_password.fault(_("This is not your password."))
+        return _page(change, values, form, asking, 422)
+    except Throttled as fault:
+        wait = _("The next one is possible in %(span)s.", span=times.span(fault.retry_after))
+        asking.your_password.fault(f"{fault} {wait}")
+        page = _page(change, values, form, asking, 429)
+        page.headers["Retry-After"] = str(fault.retry_after)
+        return page
+    return _replayed(view, values, form)
+
+
+def _replayed(view: View, values: dict[str, Any], form: list[tuple[str, str]]) -> Any:
+    """What the view answers to ``form``. The session gets its new token only then: while the view
+    mails an invitation, other tabs still send the old one.
+    """
+    token, now = session.get(TOKEN), current_access().clock()
+    current_user.session = replace(current_user.session, password_at=now)
+    request.form = ImmutableMultiDict(form)
+    answer = view(**values)
+    if token and session.get(TOKEN) == token:  # otherwise the view has begun another session
+        login_user(load(current_access().password_typed(token)))
+    return answer
+
+
+def _sent() -> list[tuple[str, str]]:
+    """The form of this request, without the token that the asking page has anew."""
+    return [pair for pair in request.form.items(multi=True) if pair[0] != "csrf_token"]
+
+
+def _page(
+    change: Change,
+    values: dict[str, Any],
+    form: list[tuple[str, str]],
+    asking: RecentForm,
+    status: int,
+) -> Response:
+    carried = sealed.seal([current_access().clock().isoformat(), form], _purpose())
+    if len(carried) > MOST_CARRIED:
+        abort(413)
+    methods = (request.url_rule.methods if request.url_rule else None) or set()
+    page = render_template(
+        "recent/ask.html",
+        change=_(change.name),
+        whom=change.whom(**values),
+        entered=[(label_of(name), _shown(name, value)) for name, value in _typed(form)],
+        carried=carried,
+        form=asking,
+        back=links.full_path() if "GET" in methods else url_for("home.show"),
+    )
+    return Response(page, status, {"Cache-Control": "no-store"}, mimetype="text/html")
+
+
+def _typed(form: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What was entered, by field. Emptied fields too: what is stored would be removed."""
+    found: dict[str, list[str]] = {}
+    for name, value in form:
+        if name not in errors.OWN:
+            found.setdefault(name, []).append(value)
+    # Before a box there is a hidden, empty field of its name.
+    return [(name, ", ".join(filter(None, values))) for name, values in found.items()]
+
+
+def _shown(name: str, value: str) -> str:
+    if any(word in name for word in errors.SECRETS):
+        return MASK if value else ""
+    return _("Yes") if value and is_box(name) else value
+
+
+def _opened(text: str) -> list[tuple[str, str]]:
+    """The form that ``_page`` carried in this session to this address. Raises Denied."""
+    moment, form = sealed.unseal(text, _purpose())
+    age = current_access().clock() - datetime.fromisoformat(moment)
+    if abs(age) >= CARRIED_FOR:  # a clock that was set back must not make it last longer
+        raise Denied(_(sealed.LOST))
+    return [(name, value) for name, value in form]
+
+
+def _purpose() -> str:
+    """Text that is sealed for one session and address is unreadable at every other."""
+    return f"recent password {current_user.session.id} {links.full_path()}"

@@ -1,0 +1,142 @@
+"""The audit log: who changed what, for admins. Nobody changes it.
+
+People, keys, settings and log-ins are always of this installation. Over another server, changes of
+monitors and of all else that it keeps are in the log of that server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, render_template, request, stream_with_context, url_for
+
+from app.errors import Invalid
+from app.forms.browser import BrowserForm
+from app.forms.fields import RecordId, Text, Word
+from app.i18n import N_, _
+from app.records import (
+    MAX_SEARCH,
+    Action,
+    ActorKind,
+    AuditPage,
+    AuditQuery,
+    ObjectKind,
+    Role,
+    Thing,
+)
+from app.stores import current_access
+from app.web.frame import links, servers
+from app.web.frame.session import guarded, needs
+from app.web.shown import audit, times
+from app.web.shown.zoom import Instant
+
+blueprint = guarded(Blueprint("audit", __name__))
+
+NO_STORE = {"Cache-Control": "no-store"}
+BEFORE = N_("This link is not complete. Open the audit log again.")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+
+
+class AuditForm(BrowserForm):
+    search = Text(N_("Search"), most=MAX_SEARCH, description=N_("Names and addresses."))
+    actor_kind = Word(N_("Who"), words=ActorKind, labels=audit.ACTORS.__getitem__, none=N_("All"))
+    actor_id = RecordId(N_("Number"))
+    action = Word(N_("Action"), words=Action, labels=audit.ACTIONS.__getitem__, none=N_("All"))
+    object_kind = Word(
+        N_("Object"), words=ObjectKind, labels=audit.OBJECTS.__getitem__, none=N_("All")
+    )
+    object_id = RecordId(N_("Number"))
+    from_ = Instant(N_("From"), name="from")
+    to = Instant(N_("To"))
+
+    class Meta:
+        csrf = False  # it only looks
+
+    def query(self) -> AuditQuery:
+        """Raises Invalid."""
+        if not self.validate():
+            raise Invalid(self.named_errors())
+        return AuditQuery(
+            search=self.search.data,
+            actor_kind=self.actor_kind.data,
+            actor_id=self.actor_id.data,
+            action=self.action.data,
+            object_kind=self.object_kind.data,
+            object_id=self.object_id.data,
+            start=self.from_.data,
+            end=self.to.data,
+            before=_before(request.args.get("before")),
+        )
+
+
+@blueprint.get("/audit")
+@needs(Role.ADMIN)
+def index() -> Response:
+    form = AuditForm(formdata=request.args, zone=times.zone())
+    status = 200
+    try:
+        found = current_access().audit_page(form.query())
+    except Invalid:
+        found, status = AuditPage([]), 422
+    page = render_template(
+        "audit/index.html",
+        form=form,
+        found=found,
+        shown=audit,
+        here=links.here,
+        older=found.older and links.here(before=_place(*found.older)),
+        export=_export_address(),
+        one_object=form.object_id.data is not None and form.object_kind.data,
+        elsewhere=servers.servers() is not None,
+    )
+    return Response(page, status, NO_STORE, mimetype="text/html")
+
+
+@blueprint.get("/audit.jsonl")
+@needs(Role.ADMIN)
+def export() -> Response:
+    """All lines that the filters find, one JSON object a line, as they are read."""
+    form = AuditForm(formdata=request.args, zone=times.zone())
+    query = form.query()
+    access = current_access()
+    access.record(Action.EXPORTED, Thing(ObjectKind.AUDIT_LOG), _asked())
+
+    def lines() -> Iterator[str]:
+        for line in access.audit_lines(query):
+            yield audit.json_line(line)
+
+    headers = {"Content-Disposition": 'attachment; filename="audit.jsonl"', **NO_STORE}
+    return Response(stream_with_context(lines()), 200, headers, mimetype="application/jsonl")
+
+
+def _asked() -> dict[str, Any]:
+    """The filters of an export, for its own line."""
+    return {
+        name: (None, value)
+        for name, value in request.args.items()
+        if value and name in ("search", "actor_kind", "action", "object_kind", "from", "to")
+    }
+
+
+def _export_address() -> str:
+    asked = urlencode([(name, value) for name, value in links.pairs("before") if value])
+    return f"{url_for('.export')}?{asked}" if asked else url_for(".export")
+
+
+def _place(at: datetime, id: int) -> str:
+    return f"{(at - _EPOCH) // _MS}.{id}"
+
+
+def _before(text: str | None) -> tuple[datetime, int] | None:
+    if not text:
+        return None
+    ms, dot, id = text.partition(".")
+    if not (dot and ms.isascii() and ms.isdigit() and id.isascii() and id.isdigit()):
+        raise Invalid({"before": [_(BEFORE)]})
+    if len(ms) > 14 or len(id) > 18:
+        raise Invalid({"before": [_(BEFORE)]})
+    return _EPOCH + int(ms) * _MS, int(id)

@@ -1,0 +1,254 @@
+"""Nobody closes the login for others (decisions.md 15): a browser in which the person has logged in
+before has a limit of its own, and room of its own for the hash.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import event
+
+from app.access import passwords
+from app.access.devices import DEVICES_PER_PERSON, KNOWN_FOR
+from app.access.people import (
+    LOGIN_WINDOW_SECONDS,
+    LOGINS_PER_ACCOUNT,
+    LOGINS_PER_ADDRESS,
+    LOGINS_PER_DEVICE,
+)
+from app.db import db
+from app.db.tables import CounterRow, DeviceRow
+from app.errors import Throttled
+from app.records import Client
+from tests.factories import PASSWORD, make_person
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.sqlite
+
+EMAIL = "ada@wakeful.test"
+NEW = PASSWORD + "!"
+TRIES = 1000
+
+
+class Clock:
+    def __init__(self):
+        self.now = datetime(2026, 11, 23, 8, tzinfo=UTC)
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def access(app):
+    return app.extensions["wakeful.access"]
+
+
+@pytest.fixture
+def clock(access):
+    access.clock = Clock()
+    return access.clock
+
+
+@pytest.fixture
+def ada(app, clock):
+    return make_person(app, email=EMAIL)
+
+
+@pytest.fixture
+def browser(app, ada):
+    """Ada's, in which she has logged in before."""
+    browser = Visitor(app).log_in(EMAIL)
+    browser.open("/").press("Log out")
+    return browser
+
+
+def device(browser):
+    return browser.client.get_cookie("wakeful_device").value
+
+
+def logged_in(browser):
+    return browser.open("/profile").path == "/profile"
+
+
+def guess(app, tries, email=EMAIL, device=None):
+    """So many wrong passwords, each from another address; how many were compared."""
+    access, compared = app.extensions["wakeful.access"], 0
+    with app.app_context():
+        for number in range(tries):
+            client = Client(f"2001:db8:{number:x}::1", device=device)
+            try:
+                assert access.login(email, "guess", client) is None
+            except Throttled:
+                continue
+            compared += 1
+    return compared
+
+
+def test_the_owner_logs_in_on_a_known_device_while_strangers_guess(app, browser):
+    assert guess(app, TRIES) == LOGINS_PER_ACCOUNT, "and no more than these are compared"
+    assert Visitor(app).log_in(EMAIL).status == 429
+    browser.log_in(EMAIL)
+    assert logged_in(browser)
+    assert guess(app, 1) == 0, "the owner's login gives strangers no new attempts"
+
+
+def test_strangers_at_the_owners_address_do_not_lock_the_owner_out(app, browser, access):
+    for number in range(LOGINS_PER_ADDRESS):
+        with app.app_context():
+            access.login(f"somebody{number}@example.org", "guess", Client("127.0.0.1"))
+    assert Visitor(app).log_in(EMAIL).status == 429
+    browser.log_in(EMAIL)
+    assert logged_in(browser)
+
+
+def test_a_known_device_has_a_limit_too(app, browser, clock):
+    for _ in range(LOGINS_PER_DEVICE):
+        assert browser.log_in(EMAIL, "guess").status == 422
+    assert browser.log_in(EMAIL).status == 429
+    assert Visitor(app).log_in(EMAIL).status != 429, "which closes no other browser"
+    clock.now += timedelta(seconds=LOGIN_WINDOW_SECONDS)
+    browser.log_in(EMAIL)
+    assert logged_in(browser)
+
+
+def test_a_device_of_one_person_is_a_strangers_for_another(app, browser):
+    make_person(app, "admin", email="bob@wakeful.test")
+    assert guess(app, 20, "bob@wakeful.test", device(browser)) == LOGINS_PER_ACCOUNT
+
+
+def test_two_people_who_share_a_browser_are_both_known_in_it(app, browser):
+    make_person(app, "admin", email="bob@wakeful.test")
+    browser.log_in("bob@wakeful.test").open("/").press("Log out")
+    for email in (EMAIL, "bob@wakeful.test"):
+        guess(app, LOGINS_PER_ACCOUNT, email)
+        browser.log_in(email)
+        assert logged_in(browser)
+        browser.press("Log out")
+
+
+def test_a_copy_of_the_cookie_is_worth_nothing_after_the_next_login(app, browser):
+    copied = device(browser)
+    browser.log_in(EMAIL)
+    assert device(browser) != copied
+    guess(app, LOGINS_PER_ACCOUNT)
+    assert guess(app, 1, device=copied) == 0
+    assert guess(app, 1, device=device(browser)) == 1
+
+
+@pytest.mark.parametrize("made_up", ["", "x", "x" * 5000, "ü\ud800", "1"])
+def test_a_made_up_cookie_is_a_strangers(app, browser, made_up):
+    guess(app, LOGINS_PER_ACCOUNT)
+    assert guess(app, 1, device=made_up) == 0
+
+
+def test_a_new_password_makes_every_other_browser_a_strangers(app, browser):
+    elsewhere = Visitor(app).log_in(EMAIL)
+    elsewhere.open("/profile").press(
+        "Change password", current_password=PASSWORD, password=NEW, password_again=NEW
+    )
+    guess(app, LOGINS_PER_ACCOUNT)
+    assert browser.log_in(EMAIL, NEW).status == 429
+    elsewhere.press("Log out")
+    elsewhere.log_in(EMAIL, NEW)
+    assert logged_in(elsewhere), "the one in which it was changed is known"
+
+
+def test_a_device_is_known_for_half_a_year_since_its_last_login(app, browser, clock, access):
+    clock.now += KNOWN_FOR - timedelta(milliseconds=1)
+    guess(app, LOGINS_PER_ACCOUNT)
+    with app.app_context():
+        access.forget_old_devices()
+    assert guess(app, 1, device=device(browser)) == 1
+    clock.now += timedelta(milliseconds=1)
+    guess(app, LOGINS_PER_ACCOUNT)  # a new window has begun
+    assert guess(app, 1, device=device(browser)) == 0
+    with app.app_context():
+        access.forget_old_devices()
+        assert db.session.query(DeviceRow).count() == 0
+
+
+def test_the_longest_unused_devices_of_a_person_are_forgotten(app, browser, clock):
+    browsers = [browser]
+    for _ in range(DEVICES_PER_PERSON):
+        clock.now += timedelta(minutes=1)
+        browsers.append(Visitor(app).log_in(EMAIL))
+    guess(app, LOGINS_PER_ACCOUNT)
+    known = [bool(guess(app, 1, device=device(one))) for one in browsers]
+    assert known == [False] + DEVICES_PER_PERSON * [True]
+
+
+def test_the_table_holds_no_token(app, browser):
+    with app.app_context():
+        assert device(browser) not in str(vars(db.session.query(DeviceRow).one()))
+
+
+def test_the_cookie_is_out_of_the_reach_of_scripts_and_other_sites(app, ada):
+    Visitor(app).log_in(EMAIL)
+    page = app.test_client().get("/login")
+    assert "wakeful_device" not in str(page.headers), "only a login sets it"
+    visitor = Visitor(app).log_in(EMAIL)
+    cookie = visitor.client.get_cookie("wakeful_device")
+    assert cookie.http_only
+    assert cookie.same_site == "Lax"
+    assert cookie.max_age == KNOWN_FOR.total_seconds()
+
+
+# --- What an attempt costs
+
+
+def writes_during(app, act):
+    """The statements that change something."""
+    found = []
+
+    def note(_connection, _cursor, statement, *_rest):
+        if statement.split()[0] in ("INSERT", "UPDATE", "DELETE"):
+            found.append(statement)
+
+    with app.app_context():
+        engine = db.engine
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        act()
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+    return found
+
+
+def test_an_attempt_that_is_refused_writes_nothing(app, ada):
+    guess(app, LOGINS_PER_ACCOUNT)
+    assert writes_during(app, lambda: guess(app, 20)) == []
+
+
+def test_an_attempt_without_room_for_its_hash_writes_nothing(app, ada):
+    with ExitStack() as stack:
+        while stack.enter_context(passwords.PASSWORDS.taken()):
+            pass
+        assert writes_during(app, lambda: guess(app, 20)) == []
+    with app.app_context():
+        assert db.session.query(CounterRow).count() == 0
+
+
+def test_strangers_take_all_room_for_hashes_but_one_is_left_for_people_we_know(app, browser):
+    with ExitStack() as stack:
+        while stack.enter_context(passwords.PASSWORDS.taken()):
+            pass
+        assert Visitor(app).log_in(EMAIL).status == 429
+        browser.log_in(EMAIL)
+        assert logged_in(browser)
+
+
+def test_a_hundred_guesses_at_the_same_moment_all_count(app, ada, access, monkeypatch):
+    monkeypatch.setattr(passwords, "PASSWORDS", passwords.Slots(16))
+    monkeypatch.setattr(passwords, "_AT_ONCE", passwords.Slots(16))
+    together = threading.Barrier(16)
+
+    def one(_number):
+        together.wait(60)
+        return guess(app, 6)
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sum(pool.map(one, range(16))) == LOGINS_PER_ACCOUNT

@@ -1,0 +1,166 @@
+"""The page of the audit log, its filters and its export."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import insert
+
+from app.access import actors, audit_log
+from app.db import db, writing
+from app.db.tables import AuditRow
+from app.records import AUDIT_DAYS
+
+pytestmark = pytest.mark.sqlite
+NOW = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
+
+
+def lines_of(answer):
+    return [json.loads(line) for line in answer.get_data(as_text=True).splitlines()]
+
+
+def fill(app, count, *, start=NOW, **columns):
+    """``count`` lines, a second apart, the last at ``start``."""
+    line = {
+        "actor_kind": "person", "actor_id": 1, "actor_name": "ada@example.com", "address": None,
+        "action": "changed", "object_kind": "monitor", "object_id": 5, "object_name": "Shop",
+        "changes": {}, "words_folded": "ada@example.com\nshop\n",
+    }  # fmt: skip
+    rows = [{**line, "at": start - timedelta(seconds=number), **columns} for number in range(count)]
+    with app.app_context(), writing() as session:
+        session.execute(insert(AuditRow), rows)
+
+
+def test_an_admin_reads_who_changed_what_and_from_where(app, admin, editor):
+    editor.open("/monitors/new").press(
+        "Save", name="Shop", url="https://shop.example/", interval="60"
+    )
+    editor.open("/monitors/1").press("Pause")
+    admin.open("/audit")
+    assert admin.status == 200
+    for word in (
+        "editor@",
+        "127.0.0.1",
+        "Created",
+        "Paused",
+        "Monitor Shop",
+        "https://shop.example/",
+    ):
+        assert word in admin.text
+    assert admin.page.headers["Cache-Control"] == "no-store"
+    admin.open("/audit?action=paused")
+    assert "Paused" in admin.text
+    assert "https://shop.example/" not in admin.text
+
+
+@pytest.mark.parametrize("path", ["/audit", "/audit.jsonl"])
+def test_only_admins_read_it(path, editor, viewer, stranger):
+    assert editor.open(path).status == 403
+    assert viewer.open(path).status == 403
+    assert stranger.open(path).path == "/login"
+
+
+def test_filters_find_by_person_action_object_time_and_word(app, admin):
+    fill(app, 1)
+    fill(app, 1, actor_id=2, actor_name="bob@example.com", words_folded="bob@example.com\n")
+    fill(app, 1, action="deleted", object_name="Deleted one")
+    fill(app, 1, object_kind="contact", object_name="On call")
+    fill(app, 1, start=NOW - timedelta(days=3), object_name="Older one")
+
+    def names(query):
+        return {
+            (line["actor"]["name"], line["object"]["name"])
+            for line in lines_of(admin.client.get(f"/audit.jsonl?{query}"))
+            if line["object"]["kind"] != "audit_log"
+        }
+
+    ada, bob = "ada@example.com", "bob@example.com"
+    assert len(names("")) == 5
+    assert names("actor_kind=person&actor_id=2") == {(bob, "Shop")}
+    assert names("search=BOB@") == {(bob, "Shop")}
+    assert names("action=deleted") == {(ada, "Deleted one")}
+    assert names("object_kind=contact") == {(ada, "On call")}
+    assert names("to=2026-11-21T00:00:00Z") == {(ada, "Older one")}
+    assert (ada, "Older one") not in names("from=2026-11-21T00:00:00Z")
+    assert names("search=100%25") == set()
+
+
+def test_what_a_filter_cannot_read_is_named_and_no_id_is_too_large(admin):
+    admin.open("/audit?from=yesterday")
+    assert admin.status == 422
+    assert "From" in admin.text
+    assert admin.open("/audit?before=nonsense").status == 422
+    for id in ("99999999999999999999", "0"):
+        assert admin.open(f"/audit?object_kind=monitor&object_id={id}").status == 200
+        assert "No line matches" in admin.text
+
+
+def test_pages_go_back_line_by_line_without_a_gap_or_a_repetition(app, admin):
+    for number in range(0, 120, 3):  # three of each moment: the id decides
+        for third in range(3):
+            moment = NOW - timedelta(minutes=number)
+            fill(app, 1, start=moment, object_name=f"Line {number + third}.")
+    seen, address = [], "/audit?object_kind=monitor&object_id=5"
+    while address:
+        admin.open(address)
+        seen += re.findall(r"Line (\d+)\.", admin.text)
+        forward = re.search(r'rel="next" href="([^"]+)"', admin.page.text)
+        address = html.unescape(forward[1]) if forward else None
+    assert sorted(map(int, seen)) == list(range(120))
+
+
+def test_a_search_says_how_far_it_has_looked_and_goes_on(app, admin, monkeypatch):
+    monkeypatch.setattr(audit_log, "SEARCHED_AT_ONCE", 40)
+    fill(app, 100)
+    fill(app, 1, start=NOW - timedelta(hours=1), words_folded="needle\n", object_name="Needle")
+    admin.open("/audit?search=needle")
+    assert "Searched back to" in admin.text
+    assert "Needle" not in admin.text
+    for _step in range(3):
+        if "Monitor Needle" in admin.text:
+            break
+        forward = re.search(r'rel="next" href="([^"]+)"', admin.page.text)
+        admin.open(html.unescape(forward[1]))
+    assert "Monitor Needle" in admin.text
+    found = lines_of(admin.client.get("/audit.jsonl?search=needle&object_kind=monitor"))
+    assert [line["object"]["name"] for line in found] == ["Needle"]
+
+
+def test_the_export_is_json_lines_and_leaves_a_line_itself(app, admin, monkeypatch):
+    monkeypatch.setattr(audit_log, "EXPORTED_AT_ONCE", 7)
+    fill(app, 30, changes={"interval": {"old": 60, "new": 300}, "alerts": "changed"})
+    answer = admin.client.get("/audit.jsonl?object_kind=monitor")
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.mimetype == "application/jsonl"
+    lines = lines_of(answer)
+    assert len({line["id"] for line in lines}) == 30
+    assert lines[0]["at"] == "2026-11-23T08:00:00Z"
+    assert lines[0]["changes"] == {"interval": {"old": 60, "new": 300}, "alerts": "changed"}
+    admin.open("/audit")
+    assert "Exported" in admin.text
+
+
+def test_names_with_markup_are_text(app, admin):
+    fill(app, 1, object_name="<script>alert(1)</script>", actor_name="<b>x</b>")
+    admin.open("/audit")
+    assert "<script>alert(1)</script>" in admin.text
+    assert "<script>alert(1)" not in admin.page.get_data(as_text=True)
+
+
+def test_lines_are_kept_for_400_days(app):
+    fill(app, 1, start=datetime.now(UTC) - timedelta(days=AUDIT_DAYS, minutes=1))
+    fill(app, 1, start=datetime.now(UTC) - timedelta(days=AUDIT_DAYS - 1))
+    with app.app_context():
+        app.extensions["wakeful.access"].forget_old_audit()
+        assert db.session.query(AuditRow).count() == 1
+
+
+def test_one_request_does_not_act_in_the_name_of_the_one_before(app, admin, stranger):
+    admin.open("/monitors")
+    assert actors.actor() is None
+    stranger.open("/login")
+    assert actors.actor() is None

@@ -1,0 +1,378 @@
+"""Whoever changes access or sees a secret has typed the password within the last 10 minutes."""
+
+from __future__ import annotations
+
+import random
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.access.people import LOGINS_PER_ACCOUNT
+from app.access.sessions import RECENT
+from app.db import db
+from app.db.clocks import SKEW
+from app.db.tables import InvitationRow, PersonRow, SessionRow
+from app.records import Role
+from app.stores import current_access
+from app.web.frame.recent import CARRIED_FOR, CHANGES, MASK, MOST_CARRIED
+from app.web.frame.session import SAFE_METHODS
+from tests.factories import PASSWORD, make_person
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.sqlite
+
+MOMENT = timedelta(milliseconds=1)
+ASKED = "Your password, please"
+NEW = "another long password"
+
+
+class Clock:
+    def __init__(self):
+        self.now = datetime(2026, 11, 23, 8, tzinfo=UTC)
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(app):
+    clock = app.extensions["wakeful.access"].clock = Clock()
+    return clock
+
+
+@pytest.fixture
+def admin(app, clock):
+    return Visitor(app).log_in(make_person(app, "admin").email)
+
+
+@pytest.fixture
+def late(admin, clock):
+    """An admin whose password is not recent any more."""
+    clock.now += RECENT
+    return admin
+
+
+def emails(app):
+    with app.app_context():
+        return {one.email for one in current_access().people()}
+
+
+def carried(visitor):
+    return dict(visitor.form_with("Add a person")[0].values)["carried"]
+
+
+def add(visitor, email="eve@wakeful.test"):
+    return visitor.open("/people/new").press("Add person", email=email, password=NEW, role="viewer")
+
+
+# --- The rule
+
+
+def test_a_change_asks_for_the_password_and_then_needs_nothing_typed_again(app, late):
+    add(late)
+    assert late.status == 200
+    assert ASKED in late.text
+    assert "Add a person" in late.text
+    assert "eve@wakeful.test" in late.text
+    assert MASK in late.text
+    assert NEW not in late.page.text, "it is carried encrypted"
+    assert emails(app) == {"admin@wakeful.test"}, "nothing has been changed yet"
+    late.press("Add a person", your_password=PASSWORD)
+    assert late.path == "/people"
+    assert "eve@wakeful.test can log in now." in late.text
+    assert Visitor(app).log_in("eve@wakeful.test", NEW).open("/").path == "/"
+    add(late, "bob@wakeful.test")
+    assert "bob@wakeful.test can log in now." in late.text, "the next one does not ask again"
+
+
+def test_the_password_is_recent_for_ten_minutes(app, admin, clock):
+    clock.now += RECENT - MOMENT
+    assert ASKED not in add(admin).text
+    clock.now += MOMENT
+    assert ASKED in add(admin, "bob@wakeful.test").text
+
+
+def test_a_clock_that_was_set_back_makes_no_password_recent(app, admin, clock):
+    access = app.extensions["wakeful.access"]
+    with app.app_context():
+        (record,) = access.sessions_of(1)
+    clock.now -= SKEW - MOMENT
+    assert access.password_is_recent(record), "another machine may be a moment ahead"
+    clock.now -= MOMENT
+    assert not access.password_is_recent(record)
+
+
+def test_pages_open_without_it_and_other_changes_too(late):
+    for path in ("/people", "/people/new", "/people/1", "/settings", "/keys"):
+        assert ASKED not in late.open(path).text
+    late.open("/profile").press("Save", theme="dark")
+    assert "Profile saved." in late.text
+    late.open("/monitors/new").press("Save", url="https://shop.example.com/", name="Shop")
+    assert "Shop saved." in late.text
+
+
+def test_a_wrong_password_changes_nothing_and_keeps_the_form(app, late):
+    add(late).press("Add a person", your_password="wrong")
+    assert late.status == 422
+    assert "This is not your password." in late.text
+    assert "eve@wakeful.test" in late.text
+    assert emails(app) == {"admin@wakeful.test"}
+    late.press("Add a person", your_password=PASSWORD)
+    assert "eve@wakeful.test can log in now." in late.text
+
+
+def test_wrong_passwords_are_throttled_and_the_form_survives_it(app, late, clock):
+    add(late)
+    for _ in range(LOGINS_PER_ACCOUNT):
+        assert late.press("Add a person", your_password="wrong").status == 422
+    late.press("Add a person", your_password=PASSWORD)
+    assert late.status == 429
+    assert int(late.page.headers["Retry-After"]) > 0
+    assert emails(app) == {"admin@wakeful.test"}
+    clock.now += timedelta(minutes=5)
+    late.press("Add a person", your_password=PASSWORD)
+    assert "eve@wakeful.test can log in now." in late.text
+
+
+def test_strangers_who_fail_to_log_in_do_not_keep_an_admin_from_typing_it(app, late):
+    for _ in range(LOGINS_PER_ACCOUNT + 1):
+        Visitor(app).log_in("admin@wakeful.test", "guess")
+    add(late).press("Add a person", your_password=PASSWORD)
+    assert "eve@wakeful.test can log in now." in late.text
+
+
+def test_a_fault_of_the_form_is_told_on_its_own_page(late):
+    late.open("/people/new").press("Add person", email="eve", password=NEW, role="viewer")
+    late.press("Add a person", your_password=PASSWORD)
+    assert late.status == 422
+    assert "This is not an email address." in late.text
+    late.press("Add person", email="eve@wakeful.test", password=NEW)
+    assert "eve@wakeful.test can log in now." in late.text
+
+
+def test_the_page_names_whom_it_concerns_and_what_is_emptied(app, late):
+    with app.app_context():
+        eve = current_access().create_person("eve@wakeful.test", NEW, "viewer")
+        current_access().update_person(eve.id, {"name": "Eve"})
+    late.open(f"/people/{eve.id}").press("Save", name="", role="editor", disabled=True)
+    assert "Change a person: eve@wakeful.test" in late.text
+    assert "Name empty" in late.text
+    assert "Role editor" in late.text
+    assert "No access Yes" in late.text
+    late.press("Change a person", your_password=PASSWORD)
+    with app.app_context():
+        changed = current_access().person(eve.id)
+    assert (changed.name, changed.role, changed.disabled) == (None, "editor", True)
+
+
+def test_a_secret_is_shown_in_the_answer_to_the_password(late):
+    late.open("/settings").press("Show secret")
+    assert "Show the webhook secret" in late.text
+    late.press("Show the webhook secret", your_password=PASSWORD)
+    assert late.page.headers["Cache-Control"] == "no-store"
+    assert re.search(r"whsec_\w+", late.text)
+
+
+def test_the_asking_page_is_kept_by_no_cache_and_framed_by_no_site(late):
+    headers = add(late).page.headers
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["X-Frame-Options"] == "DENY"
+
+
+def test_a_link_that_is_made_is_made_once(app, late):
+    late.open("/people/invite").press("Create link", email="eve@wakeful.test")
+    late.press("Invite a person", your_password=PASSWORD)
+    assert late.status == 201
+    with app.app_context():
+        assert db.session.query(InvitationRow).count() == 1
+
+
+# --- The session
+
+
+def test_the_session_gets_a_new_token_so_a_copied_cookie_ends(app, late):
+    thief = Visitor(app)
+    thief.client.set_cookie("wakeful", late.client.get_cookie("wakeful").value)
+    assert thief.open("/profile").path == "/profile"
+    add(late).press("Add a person", your_password=PASSWORD)
+    assert thief.open("/profile").path == "/login"
+    assert late.open("/profile").path == "/profile"
+    with app.app_context():
+        assert db.session.query(SessionRow).count() == 1
+
+
+def test_typing_it_does_not_make_the_session_last_longer(app, late, clock):
+    began = clock.now - RECENT
+    add(late).press("Add a person", your_password=PASSWORD)
+    while clock.now < began + timedelta(days=29, hours=18):
+        clock.now += timedelta(hours=6)
+        assert late.open("/profile").path == "/profile"
+    clock.now = began + timedelta(days=30)
+    assert late.open("/profile").path == "/login"
+
+
+def test_a_late_answer_to_another_tab_does_not_bring_the_old_cookie_back(late):
+    late.open("/people/new")
+    assert "Set-Cookie" not in late.open("/monitors").page.headers
+
+
+def test_saving_ones_own_account_is_not_typing_the_password(app, admin, clock):
+    clock.now += RECENT - MOMENT
+    admin.open("/people/1").press("Save", name="Ada")
+    assert ASKED not in admin.text
+    clock.now += MOMENT
+    assert ASKED in add(admin).text
+
+
+# --- The carried form is worth something here alone
+
+
+def post(visitor, path, text, password=PASSWORD):
+    """The asking page's answer, with another carried form or to another address."""
+    token = dict(visitor.open("/people/new").form_with("Add person")[0].values)["csrf_token"]
+    fields = {"carried": text, "your_password": password, "csrf_token": token}
+    return visitor.client.post(path, data=fields)
+
+
+@pytest.fixture
+def form(late):
+    """What an admin's page carries."""
+    return carried(add(late))
+
+
+def test_it_is_void_in_another_session_of_the_same_person(app, form):
+    elsewhere = Visitor(app).log_in("admin@wakeful.test")
+    assert post(elsewhere, "/people/new", form).status_code == 403
+    assert emails(app) == {"admin@wakeful.test"}
+
+
+def test_it_is_void_for_another_person(app, form):
+    other = Visitor(app).log_in(make_person(app, "admin", email="bob@wakeful.test").email)
+    assert post(other, "/people/new", form).status_code == 403
+
+
+def test_it_is_void_at_another_address(app, late, form):
+    for path in ("/people/invite", "/people/new?x=1", "/people/1", "/keys"):
+        assert post(late, path, form).status_code == 403, path
+
+
+def test_it_is_void_after_an_hour(app, late, clock, form):
+    clock.now += CARRIED_FOR - MOMENT
+    assert post(late, "/people/new", form, "wrong").status_code == 422
+    clock.now += MOMENT
+    answer = post(late, "/people/new", form)
+    assert answer.status_code == 403
+    assert "Start again." in answer.text
+
+
+@pytest.mark.parametrize("made_up", ["", "x", "gAAAAA" + 100 * "x", "ü"])
+def test_a_made_up_one_is_refused(app, late, made_up):
+    assert post(late, "/people/new", made_up).status_code == 403
+    assert emails(app) == {"admin@wakeful.test"}
+
+
+def test_it_needs_the_right_password_however_recent_the_session_is(app, late, form):
+    add(late, "bob@wakeful.test").press("Add a person", your_password=PASSWORD)
+    assert post(late, "/people/new", form, "wrong").status_code == 422
+    assert "eve@wakeful.test" not in emails(app)
+
+
+def test_it_is_worth_nothing_once_the_role_is_lost(app, late, form):
+    with app.app_context():
+        db.session.get(PersonRow, 1).role = Role.VIEWER  # as if no session had ended
+        db.session.commit()
+    token = dict(late.open("/profile").form_with("Save")[0].values)["csrf_token"]
+    fields = {"carried": form, "your_password": PASSWORD, "csrf_token": token}
+    assert late.client.post("/people/new", data=fields).status_code == 403
+    assert emails(app) == {"admin@wakeful.test"}
+
+
+def test_it_needs_the_token_of_the_form(app, late, form):
+    fields = {"carried": form, "your_password": PASSWORD}
+    assert late.client.post("/people/new", data=fields).status_code == 400
+    assert emails(app) == {"admin@wakeful.test"}
+
+
+def test_it_is_not_shown_as_typed_when_the_session_ended_meanwhile(app, late):
+    add(late)
+    with app.app_context():
+        current_access().end_sessions_of(1)
+    late.press("Add a person", your_password=PASSWORD)
+    assert late.status == 400
+    assert "You are logged out, so nothing was changed." in late.text
+    assert PASSWORD not in late.page.text
+    assert "gAAAA" not in late.page.text
+
+
+def test_a_form_that_is_too_large_to_carry_is_refused(late):
+    form = dict(late.open("/people/new").form_with("Add person")[0].values)
+    noise = random.Random(0).randbytes(MOST_CARRIED).hex()
+    answer = late.client.post("/people/new", data=form | {"email": noise})
+    assert answer.status_code == 413
+    answer = late.client.post("/people/new", data=form | {"email": "x" * 300})
+    assert answer.status_code == 200
+
+
+# --- Every address has been decided
+
+# What everybody with the role may do at any time, by blueprint: monitors and what belongs to them.
+ORDINARY = {
+    "acknowledge", "bulk", "checks", "contacts", "deliveries", "imports", "incidents", "markers",
+    "monitors", "page_editor", "post_templates", "posts", "reports", "shared_channels",
+    "status_pages", "windows",
+}  # fmt: skip
+UNASKED = {
+    "account.forgotten": "nobody is logged in",
+    "account.join": "nobody is logged in",
+    "account.recover": "nobody is logged in",
+    "auth.login": "nobody is logged in",
+    "auth.logout": "it takes access away",
+    "auth.setup": "nobody is logged in",
+    "invitations.revoke": "it takes access away, and may be urgent",
+    "keys.revoke": "it takes access away, and may be urgent",
+    "mail_settings.test": "it changes nothing",
+    "profile.password": "its form asks for the password each time",
+    "profile.show": "name, time zone and colours",
+    "remote.choose": "what a person looks at",
+    "sessions.forget": "it logs this browser out",
+    "wall_links.revoke": "it takes access away, and may be urgent",
+}
+
+
+def changing(app):
+    """The endpoints of the dashboard that change something."""
+    for rule in app.url_map.iter_rules():
+        if not rule.rule.startswith("/api") and (rule.methods or set()) - SAFE_METHODS:
+            yield rule.endpoint
+
+
+def test_every_route_that_changes_something_asks_or_says_why_not(app):
+    undecided = []
+    for endpoint in changing(app):
+        role = getattr(app.view_functions[endpoint], "needs_role", None)
+        ordinary = endpoint.partition(".")[0] in ORDINARY and role != Role.ADMIN
+        if not ordinary and endpoint not in CHANGES and endpoint not in UNASKED:
+            undecided.append(endpoint)
+    assert undecided == []
+
+
+def test_what_is_decided_exists_and_is_decided_once(app):
+    known = set(changing(app))
+    assert CHANGES.keys() <= known
+    assert UNASKED.keys() <= known
+    assert not CHANGES.keys() & UNASKED.keys()
+
+
+def test_every_route_in_the_table_asks(app, late):
+    """Also when somebody sends a field of the asking page themselves."""
+    app.config["WTF_CSRF_ENABLED"] = False
+    with app.app_context():
+        current_access().invite("eve@wakeful.test", "viewer")
+    for rule in app.url_map.iter_rules():
+        if rule.endpoint in CHANGES:
+            path = rule.rule.replace("<int:id>", "1")
+            answer = late.client.post(path, data={"your_password": PASSWORD, "name": "x"})
+            assert answer.status_code == 200, path
+            assert ASKED in answer.text, path
+            assert CHANGES[rule.endpoint].name in answer.text, path
