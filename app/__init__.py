@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flask import Flask
 
     from app import config
+    from app.hosts import Hosts
 
 
 def create_app(settings: config.Settings | None = None) -> Flask:
@@ -47,6 +48,9 @@ def create_core(settings: config.Settings) -> Flask:
     )
     app.config.update(
         SECRET_KEY=settings.secret_key,
+        SECRET_KEY_FALLBACKS=list(settings.old_keys),
+        # Forms that were opened before a new key came can still be sent. The last one signs.
+        WTF_CSRF_SECRET_KEY=[*reversed(settings.old_keys), settings.secret_key],
         SQLALCHEMY_DATABASE_URI=settings.database_url,
         BOOTSTRAP_SERVE_LOCAL=True,
         PERMANENT_SESSION_LIFETIME=SESSION_SECONDS,
@@ -95,13 +99,22 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
 
 def _add_blueprints(app: Flask, settings: config.Settings) -> None:
     from app import api, pages, web
+    from app.hosts import Hosts
 
     web.init_app(app)
     api.init_app(app)
     pages.init_app(app)  # in front of both
     app.wsgi_app = WholeBodies(app.wsgi_app)  # type: ignore[method-assign]
     _add_actors(app)
+    _add_hosts(app, Hosts(settings, pages.answering_for(app)))
     _add_proxies(app, Proxies(settings.trusted_proxies))
+
+
+def _add_hosts(app: Flask, hosts: Hosts) -> None:
+    """A foreign host is refused before anything else looks at the request."""
+    app.wsgi_app = hosts.before(app.wsgi_app)  # type: ignore[method-assign]
+    early = app.extensions["wakeful.before_body"]
+    app.extensions["wakeful.before_body"] = hosts.before_body(early)
 
 
 def _add_actors(app: Flask) -> None:

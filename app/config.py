@@ -13,6 +13,7 @@ import os
 import secrets
 import ssl
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -27,10 +28,11 @@ from app.net.canary import parse_canaries
 from app.net.hosts import parse_servers
 from app.proxies import Network, networks
 from app.rules.channel_values import TELEGRAM_TOKEN
-from app.rules.url import parse_url
+from app.rules.url import DEFAULT_PORTS, parse_url, take_apart
 
 PREFIX = "WAKEFUL_"
 DEFAULT_BIND = "127.0.0.1:8000"
+ANY_HOST = "*"
 # A session lasts no longer, however much it is used; app/access/sessions.py has the rest.
 SESSION_SECONDS = 30 * 24 * 3600
 PUBLIC_TELEGRAM_API = "https://api.telegram.org"
@@ -53,7 +55,7 @@ class Settings:
 
     instance: Path
     database_url: str = field(repr=False)
-    secret_key: str = field(repr=False)
+    secret_key: str = field(repr=False)  # encrypts and signs
     bind: str = DEFAULT_BIND
     store: Literal["local", "remote"] = "local"
     remotes: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # (url, key)
@@ -68,6 +70,7 @@ class Settings:
     )
     subscriber_networks: str = ""  # as allow_networks, for webhooks of status pages' subscribers
     public_url: str | None = None
+    allowed_hosts: tuple[str, ...] = ()  # empty: not set; "*" stands for any
     trusted_proxies: tuple[Network, ...] = ()
     metrics_token: str | None = field(default=None, repr=False)
     rate_limit: int = 600  # requests a minute for each key; 0 is off
@@ -82,6 +85,19 @@ class Settings:
     server: str | None = None  # of an agent
     agent_token: str | None = field(default=None, repr=False)
     heartbeat_url: str | None = field(default=None, repr=False)  # whoever has it can feign life
+    old_keys: tuple[str, ...] = field(default=(), repr=False)  # still decrypt and verify
+
+    @property
+    def secret_keys(self) -> tuple[str, ...]:
+        """The first one first; empty where there is none."""
+        return (self.secret_key, *self.old_keys) if self.secret_key else ()
+
+    @property
+    def own_hosts(self) -> frozenset[str]:
+        """The hosts of the dashboard. No status page may have one of them as its own."""
+        named = {host for host in self.allowed_hosts if host != ANY_HOST}
+        public = {parse_url(self.public_url).ascii_host} if self.public_url else set()
+        return frozenset({"localhost", *named, *public})
 
 
 KNOWN = frozenset(
@@ -91,7 +107,7 @@ KNOWN = frozenset(
         "WEBHOOK_SECRET", "ALLOW_NETWORKS", "PUBLIC_URL", "METRICS_TOKEN", "RATE_LIMIT",
         "CONFIRM_SECONDS", "DNS_SERVERS", "CA_BUNDLE", "RDAP_BOOTSTRAP", "CANARIES",
         "RETENTION_DAYS", "TRUSTED_PROXIES", "SUBSCRIBER_NETWORKS", "BATCH_KEY", "SERVER",
-        "AGENT_TOKEN", "HEARTBEAT_URL",
+        "AGENT_TOKEN", "HEARTBEAT_URL", "ALLOWED_HOSTS",
     }
 )  # fmt: skip
 
@@ -116,11 +132,13 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
         )
     get = _Reader(environ)
     instance = Path(get.text("INSTANCE") or "instance").resolve()
+    keys = get.parsed("SECRET_KEY", _secret_keys) or split_keys(_kept_secret(instance, make))
     return Settings(
         instance=instance,
         database_url=get.parsed("DATABASE_URL", _in(instance))
         or f"sqlite:///{instance / 'wakeful.db'}",
-        secret_key=get.parsed("SECRET_KEY", _secret_key) or _kept_secret(instance, make),
+        secret_key=keys[0] if keys else "",
+        old_keys=keys[1:],
         bind=get.parsed("BIND", _bind) or DEFAULT_BIND,
         store=get.parsed("STORE", _store) or "local",
         remotes=_remotes(get),
@@ -133,6 +151,7 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
         allow_networks=get.parsed("ALLOW_NETWORKS", _networks, empty=""),
         subscriber_networks=get.parsed("SUBSCRIBER_NETWORKS", _networks) or "",
         public_url=get.parsed("PUBLIC_URL", _http_url),
+        allowed_hosts=get.parsed("ALLOWED_HOSTS", _hosts) or (),
         trusted_proxies=get.parsed("TRUSTED_PROXIES", networks) or (),
         metrics_token=get.text("METRICS_TOKEN"),
         rate_limit=_or(get.parsed("RATE_LIMIT", _whole(0, 1_000_000)), 600),
@@ -245,10 +264,19 @@ def _database_url(raw: str) -> str:
     return url.render_as_string(hide_password=False)
 
 
-def _secret_key(raw: str) -> str:
-    if len(raw) < 16:
-        raise ValueError(_("it must have 16 characters or more."))
-    return raw
+def split_keys(text: str) -> tuple[str, ...]:
+    """The secret keys in a text, separated by commas or line breaks, each once."""
+    parts = (part.strip() for part in text.replace(",", "\n").splitlines())
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _secret_keys(raw: str) -> tuple[str, ...]:
+    keys = split_keys(raw)
+    if not keys or any(len(key) < 16 for key in keys):
+        raise ValueError(
+            _("it must have 16 characters or more. A comma separates a new key from older ones.")
+        )
+    return keys
 
 
 def _bind(raw: str) -> str:
@@ -312,6 +340,28 @@ def _http_url(raw: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(_("it must be a URL that starts with http:// or https://."))
     return raw.rstrip("/")
+
+
+def _hosts(raw: str) -> tuple[str, ...]:
+    return tuple(_host(part.strip()) for part in raw.split(",") if part.strip())
+
+
+def _host(part: str) -> str:
+    """A host in the spelling of ``host_of``. One that no request can name would admit nobody."""
+    if part == ANY_HOST:
+        return part
+    bare = f"[{part}]" if part.count(":") > 1 and not part.startswith("[") else part
+    # Its port is left out of the comparison, and one that is written would seem to count.
+    if not any(mark in bare.rpartition("]")[2] for mark in ":/?#"):
+        with suppress(ValueError):
+            return take_apart(f"http://{bare}", DEFAULT_PORTS).ascii_host
+    raise ValueError(
+        _(
+            "%(part)s is not a host. Name hosts or addresses without scheme and port, such as "
+            "wakeful.example.com, separated by commas, or * for any.",
+            part=repr(part),
+        )
+    )
 
 
 def _batch_key(raw: str) -> str:

@@ -13,6 +13,7 @@ from app.config import SettingError, read
 
 WHSEC = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 PROXIES = (ip_network("127.0.0.1"), ip_network("10.0.0.0/8"))
+HOSTS = ("up.example.org", "xn--bcher-kva.example", "::1")
 
 
 @pytest.fixture
@@ -46,6 +47,8 @@ def test_processes_that_start_together_keep_one_secret_key(environ):
         ("ALLOW_NETWORKS", "private, 169.254.1.0/24", "allow_networks", "private, 169.254.1.0/24"),
         ("SUBSCRIBER_NETWORKS", "10.1.0.0/16", "subscriber_networks", "10.1.0.0/16"),
         ("TRUSTED_PROXIES", "127.0.0.1, 10.0.0.7/8", "trusted_proxies", PROXIES),
+        ("ALLOWED_HOSTS", "UP.example.org, bücher.example,::1", "allowed_hosts", HOSTS),
+        ("ALLOWED_HOSTS", "*", "allowed_hosts", ("*",)),
         ("TRUSTED_PROXIES", "::1", "trusted_proxies", (ip_network("::1"),)),
         ("CANARIES", "", "canaries", ""),
         ("RATE_LIMIT", "0", "rate_limit", 0),
@@ -81,6 +84,11 @@ def test_a_right_value_is_read(environ, name, value, field, expected):
         ("TRUSTED_PROXIES", "private"),
         ("TRUSTED_PROXIES", "proxy.example.org"),
         ("TRUSTED_PROXIES", "0.0.0.0/0"),
+        ("ALLOWED_HOSTS", "https://up.example.org"),
+        ("ALLOWED_HOSTS", "up.example.org:8443"),
+        ("ALLOWED_HOSTS", "[::1]:80"),
+        ("ALLOWED_HOSTS", "*.example.org"),
+        ("ALLOWED_HOSTS", "up..example.org"),
         ("RATE_LIMIT", "-1"),
         ("RATE_LIMIT", "1e3"),
         ("CONFIRM_SECONDS", "nan"),

@@ -181,3 +181,26 @@ def test_what_python_lacks_is_said_in_one_sentence_with_what_to_type(tmp_path, p
     assert "type '" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / ".venv").exists()
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "taken"), [(10**9, True), (1, False)], ids=["slower", "faster"]
+)
+def test_the_systems_python_is_taken_where_it_is_clearly_faster(tmp_path, microseconds, taken):
+    system = Path("/usr/bin/python3")
+    able = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))"
+    if sys.platform != "linux" or not system.exists() or run(system, "-c", able).returncode:
+        pytest.skip("The system has no Python of 3.11 or newer with venv: install python3-venv")
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "venv", tmp_path / "scripts")
+    first = tmp_path / "python3"
+    first.write_text(
+        '#!/bin/sh\ncase "$*" in\n*base_prefix*) echo /elsewhere;;\n'
+        f'*process_time*) echo {microseconds};;\n*) exec {sys.executable} "$@";;\nesac\n'
+    )
+    first.chmod(0o755)
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "VENV": f"{first}/venv"}
+    environ.pop("PYTHON", None)
+    done = run("scripts/venv", cwd=tmp_path, env=environ)
+    assert done.returncode != 0  # no folder can be made in a file, so nothing is installed
+    assert ("Taking /usr/bin/python3" in done.stderr) == taken

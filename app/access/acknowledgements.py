@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flask import current_app
 from itsdangerous import BadData, SignatureExpired, URLSafeTimedSerializer
 
 from app.errors import Denied
 from app.i18n import _
+from app.secret_keys import signing_keys
 
 LIFETIME_SECONDS = 7 * 24 * 3600
 _SALT = "wakeful acknowledge v1"
@@ -50,4 +50,4 @@ def read_token(token: str) -> Acknowledgement:
 
 
 def _serializer() -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(current_app.config["SECRET_KEY"], salt=_SALT)
+    return URLSafeTimedSerializer(signing_keys(), salt=_SALT)

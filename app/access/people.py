@@ -16,7 +16,7 @@ from app.access.counters import Counters, origin_of
 from app.access.devices import Devices, forget_devices
 from app.access.security_log import Event
 from app.db import DbSession, db, writing
-from app.db.tables import InvitationRow, PersonRow, RecoveryRow, SessionRow
+from app.db.tables import HalfLoginRow, InvitationRow, PersonRow, RecoveryRow, SessionRow
 from app.db.types import Replaced
 from app.errors import Conflict, Invalid, NotFound, Throttled
 from app.i18n import N_, _
@@ -58,6 +58,12 @@ class People(Counters, Devices):
     def person(self, id: int) -> Person:
         """Raises NotFound."""
         return person_record(_found(db.session, id))
+
+    def person_called(self, email: str) -> Person | None:
+        """The person with this email address, however it is capitalized."""
+        query = select(PersonRow).where(PersonRow.email_folded == email.casefold())
+        row = db.session.scalar(query)
+        return None if row is None else person_record(row)
 
     def update_person(
         self, id: int, fields: Mapping[str, Any], *, anew: Collection[str] = ()
@@ -113,23 +119,24 @@ class People(Counters, Devices):
             forget_devices(session, id)
             session.flush()
             changed = person_record(row)
-        security_log.tell(Event.PASSWORD_CHANGED, person=id)
+            security_log.tell(Event.PASSWORD_CHANGED, changed)
         return changed
 
-    def confirm(self, id: int, password: str, client: Client = NOWHERE) -> None:
+    def confirm(self, id: int, password: str) -> None:
         """Raises Invalid (``current_password``) if the password is not the person's, and Throttled
         after as many wrong ones as a login may have: a browser that was left open must not be the
         place to guess it. Strangers who fail to log in are not counted here.
         """
-        hash_ = _found(db.session, id).password_hash
+        row = _found(db.session, id)
+        person, hash_ = person_record(row), row.password_hash
         counters = {f"confirm:person:{id}": LOGINS_PER_ACCOUNT}
         try:
             right = self._tries(counters, hash_, password, known=True)
         except Throttled:
-            security_log.tell(Event.PASSWORD_THROTTLED, person=id, address=client.address)
+            security_log.tell(Event.PASSWORD_THROTTLED, person)
             raise
         if not right:
-            security_log.tell(Event.PASSWORD_WRONG, person=id, address=client.address)
+            security_log.tell(Event.PASSWORD_WRONG, person)
             raise Invalid({"current_password": [_("The current password is wrong.")]})
         for counter in counters:
             self.uncount(counter, LOGIN_WINDOW_SECONDS)
@@ -140,14 +147,15 @@ class People(Counters, Devices):
         return db.session.scalar(found) is not None
 
     def login(self, email: str, password: str, client: Client = NOWHERE) -> Person | None:
-        """The person, or None if email or password is wrong or the account is disabled.
+        """The person, or None if email or password is wrong or the account is disabled. Somebody
+        with a ``second_factor`` is not logged in by that: see ``HalfLogins``.
 
         Raises Throttled after too many failed attempts, and when too many people log in at once.
         """
         row = db.session.scalar(select(PersonRow).where(PersonRow.email_folded == email.casefold()))
         device = self.device_of(client.device, 0 if row is None else row.id)  # as long for both
         hash_ = None if row is None else row.password_hash
-        open_to = None if row is None or row.disabled else row.id
+        person = None if row is None else person_record(row)
         account, origin = account_counter(email), _address_counter(client.address)
         counters = {account: LOGINS_PER_ACCOUNT, origin: LOGINS_PER_ADDRESS}
         if device is not None:
@@ -155,15 +163,15 @@ class People(Counters, Devices):
         try:
             right = self._tries(counters, hash_, password, known=device is not None)
         except Throttled:
-            security_log.tell(Event.LOGIN_THROTTLED, typed=email, address=client.address)
+            security_log.tell(Event.LOGIN_THROTTLED, person, typed=email, address=client.address)
             raise
-        if open_to is None or hash_ is None or not right:
-            security_log.tell(Event.LOGIN_FAILED, typed=email, address=client.address)
+        if person is None or person.disabled or hash_ is None or not right:
+            security_log.tell(Event.LOGIN_FAILED, person, typed=email, address=client.address)
             return None
         for counter in counters:
             self.uncount(counter, LOGIN_WINDOW_SECONDS, by=1 if counter == origin else None)
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
-        return self._logged_in(open_to, new_hash)
+        return self._logged_in(person.id, new_hash)
 
     def _tries(
         self, counters: Mapping[str, int], hash_: str | None, password: str, *, known: bool
@@ -195,7 +203,8 @@ class People(Counters, Devices):
         # Nobody changes the password here: it is hashed again in the way of today.
         with acting_as(None), writing() as session:
             row = _found(session, id)
-            row.last_login_at = self.clock()
+            if not row.second_factor:  # otherwise half the way
+                row.last_login_at = self.clock()
             row.password_hash = new_hash or row.password_hash
             session.flush()
             return person_record(row)
@@ -246,14 +255,18 @@ def person_record(row: PersonRow) -> Person:
         last_login_at=row.last_login_at,
         disabled=row.disabled,
         name=row.name,
+        second_factor=row.second_factor,
     )
 
 
 def end_sessions(session: DbSession, id: int, but: int | None = None) -> None:
-    """End what lets this person in: sessions ``but`` this one, and links to set a new password."""
+    """End what lets this person in: sessions ``but`` this one, log-ins that wait for the second
+    factor, and links to set a new password.
+    """
     others = () if but is None else (SessionRow.id != but,)
     session.execute(delete(SessionRow).where(SessionRow.person_id == id, *others))
-    session.execute(delete(RecoveryRow).where(RecoveryRow.person_id == id))
+    for table in (HalfLoginRow, RecoveryRow):
+        session.execute(delete(table).where(table.person_id == id))
 
 
 def _found(session: DbSession, id: int) -> PersonRow:

@@ -102,7 +102,7 @@ class Recovery(People):
             forget_devices(session, person.id)
             of = Thing(ObjectKind.RECOVERY_LINK, person.id, person.email)
             audit.note(session, Action.USED, of)
-        security_log.tell(Event.PASSWORD_CHANGED, person=person.id)
+            security_log.tell(Event.PASSWORD_CHANGED, person)
         # Who guessed passwords until now must not keep the owner out.
         self.uncount(account_counter(person.email), LOGIN_WINDOW_SECONDS)
         return person

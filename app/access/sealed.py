@@ -4,18 +4,15 @@ change: an import's passwords must not stand in a page's source.
 
 from __future__ import annotations
 
-import base64
 import json
 import zlib
 from typing import Any
 
-from cryptography.fernet import Fernet, InvalidToken
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from flask import current_app
+from cryptography.fernet import InvalidToken, MultiFernet
 
 from app.errors import Denied
 from app.i18n import N_, _
+from app.secret_keys import cipher, keys_of
 
 LIFETIME_SECONDS = 24 * 3600
 LOST = N_("This page is too old, or it is not complete. Start again.")
@@ -36,7 +33,5 @@ def unseal(text: str, purpose: str) -> Any:
     return json.loads(zlib.decompress(packed))
 
 
-def _fernet(purpose: str) -> Fernet:
-    secret = str(current_app.config["SECRET_KEY"]).encode()
-    derived = HKDF(SHA256(), 32, salt=None, info=f"wakeful sealed v1 {purpose}".encode())
-    return Fernet(base64.urlsafe_b64encode(derived.derive(secret)))
+def _fernet(purpose: str) -> MultiFernet:
+    return cipher(f"wakeful sealed v1 {purpose}".encode(), keys_of())

@@ -1,5 +1,5 @@
-"""Security events in the log of the server, one line each, for people and for programs such as
-fail2ban (docs/people.md has the events):
+"""Security events: a line each in the log of the server, for people and for programs such as
+fail2ban (docs/people.md has the events), and for most of them one in the audit log:
 
     security event=login.failed who=account:5f1e9c0d8a7b6c4d address=192.0.2.7
 
@@ -17,9 +17,16 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 
+from app.access import actors, audit
+from app.db import best_effort, writing
+from app.records import Action, ObjectKind, Person, Thing
+
 log = logging.getLogger(__name__)
 
-A_MINUTE = 100  # lines of one event in a minute: nobody fills the disk by failing
+# Lines of one event in a minute, in the log and, for failures, in the audit log: nobody fills the
+# disk by failing.
+A_MINUTE = 100
+AUDITED_A_MINUTE = 10
 DIGITS = 16
 
 
@@ -33,44 +40,76 @@ class Event(StrEnum):
     PASSWORD_CHANGED = "password.changed"  # noqa: S105 - an event
     PASSWORD_WRONG = "password.wrong"  # noqa: S105 - an event
     PASSWORD_THROTTLED = "password.throttled"  # noqa: S105 - an event
+    SECOND_FACTOR_CHANGED = "second-factor.changed"
+    SECOND_FACTOR_WRONG = "second-factor.wrong"
+    SECOND_FACTOR_THROTTLED = "second-factor.throttled"
+
+
+_ACTIONS = {
+    Event.LOGIN_OK: Action.LOGGED_IN,
+    Event.LOGIN_FAILED: Action.LOGIN_FAILED,
+    Event.PASSWORD_WRONG: Action.LOGIN_FAILED,
+    Event.SECOND_FACTOR_WRONG: Action.LOGIN_FAILED,
+    Event.LOGOUT: Action.LOGGED_OUT,
+    Event.SESSIONS_ENDED: Action.SESSION_ENDED,
+}
+_FAILURES = (Event.LOGIN_FAILED, Event.PASSWORD_WRONG, Event.SECOND_FACTOR_WRONG)
 
 
 class Bound:
-    """At most ``A_MINUTE`` of each event in a minute. The rest is counted, and told afterwards."""
+    """At most ``most`` of each event in a minute. The rest is counted, and told afterwards."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
         self._clock = clock
         self._lock = threading.Lock()
         self._minute = -1
         self._seen: dict[Event, int] = {}
 
     def take(self, event: Event) -> tuple[bool, dict[Event, int]]:
-        """Whether ``event`` may be logged, and what the minute before left out."""
+        """Whether ``event`` is within the bound, and what the minute before left out."""
         with self._lock:
             left_out: dict[Event, int] = {}
             minute = int(self._clock() // 60)
             if minute != self._minute:
-                left_out = {one: n - A_MINUTE for one, n in self._seen.items() if n > A_MINUTE}
+                left_out = {one: n - self._most for one, n in self._seen.items() if n > self._most}
                 self._minute, self._seen = minute, {}
             self._seen[event] = self._seen.get(event, 0) + 1
-            return self._seen[event] <= A_MINUTE, left_out
+            return self._seen[event] <= self._most, left_out
 
 
-_bound = Bound()
+_logged, _audited = Bound(A_MINUTE), Bound(AUDITED_A_MINUTE)
 
 
 def tell(
-    event: Event, *, person: int | None = None, typed: str = "", address: str | None = None
+    event: Event, person: Person | None = None, *, typed: str = "", address: str | None = None
 ) -> None:
-    """Log that ``event`` happened to ``person``, or to the account whose email address is
-    ``typed``.
+    """``event`` happened to ``person``, or to the account whose email address is ``typed``.
+    ``address``: the client's, if not that of the request. Where it changes something, call this
+    inside its ``writing()``: the audit line stands or falls with the change.
     """
-    logged, left_out = _bound.take(event)
+    here = actors.actor()
+    address = address or (here.address if here else None)
+    within, left_out = _logged.take(event)
     for one, number in left_out.items():
         log.warning("security event=%s left-out=%s", one, number)
-    if logged:
-        who = f"account:{account_of(typed)}" if person is None else f"person:{person}"
+    account = f"account:{account_of(typed)}"
+    if within:
+        who = account if person is None else f"person:{person.id}"
         log.info("security event=%s who=%s address=%s", event, who, _plain(address))
+    of = Thing(ObjectKind.PERSON, None, account)
+    if person is not None:
+        of = Thing(ObjectKind.PERSON, person.id, person.email)
+    if event in _FAILURES:
+        if _audited.take(event)[0]:
+            best_effort("An audit line of a failure", lambda: _note(event, of))
+    elif event in _ACTIONS:
+        _note(event, of)
+
+
+def _note(event: Event, of: Thing) -> None:
+    with writing() as session:
+        audit.note(session, _ACTIONS[event], of)
 
 
 def account_of(email: str) -> str:

@@ -49,7 +49,7 @@ class Sessions(devices.Devices):
         self, person_id: int, client: Client = NOWHERE, *, password_at: datetime | None = None
     ) -> Begun:
         """Start a session of this person in the browser of ``client``, which is known from now on.
-        ``password_at``: when the password was last typed, if not now.
+        ``password_at``: when the password was last typed, where this is no login.
         """
         token, now = secrets.token_urlsafe(TOKEN_BYTES), self.clock()
         row = SessionRow(
@@ -66,10 +66,10 @@ class Sessions(devices.Devices):
         with writing() as session:
             row.device_id, device = devices.remember(session, client.device, person_id, now)
             session.add(row)
-        if password_at is None:
-            security_log.tell(Event.LOGIN_OK, person=person_id, address=client.address)
-        if is_new:
-            security_log.tell(Event.LOGIN_NEW_DEVICE, person=person_id, address=client.address)
+            if password_at is None:
+                _tell(session, Event.LOGIN_OK, person_id, client.address)
+            if password_at is None and is_new:
+                _tell(session, Event.LOGIN_NEW_DEVICE, person_id, client.address)
         return Begun(token, device)
 
     def session_person(self, token: str) -> Person | None:
@@ -133,17 +133,16 @@ class Sessions(devices.Devices):
         with writing() as session:
             session.execute(delete(SessionRow).where(SessionRow.digest == _digest(token)))
 
-    def log_out(self, token: str, client: Client = NOWHERE, *, forget: bool = False) -> None:
+    def log_out(self, token: str, *, forget: bool = False) -> None:
         """Twice changes nothing. ``forget``: the browser is a stranger's from now on."""
         with writing() as session:
             row = session.scalar(select(SessionRow).where(SessionRow.digest == _digest(token)))
             if row is None:
                 return
-            person_id = row.person_id
+            _tell(session, Event.LOGOUT, row.person_id)
             _end(session, row, forget=forget)
-        security_log.tell(Event.LOGOUT, person=person_id, address=client.address)
 
-    def end_session_of(self, person_id: int, id: int, client: Client = NOWHERE) -> None:
+    def end_session_of(self, person_id: int, id: int) -> None:
         """End a session in another browser, which is a stranger's from now on. Raises NotFound if
         the person has no such session.
         """
@@ -152,11 +151,9 @@ class Sessions(devices.Devices):
             if row is None or row.person_id != person_id:
                 raise NotFound("session", id)
             _end(session, row, forget=True)
-        security_log.tell(Event.SESSIONS_ENDED, person=person_id, address=client.address)
+            _tell(session, Event.SESSIONS_ENDED, person_id)
 
-    def end_sessions_of(
-        self, person_id: int, *, but: int | None = None, client: Client = NOWHERE
-    ) -> None:
+    def end_sessions_of(self, person_id: int, *, but: int | None = None) -> None:
         """End all sessions of a person, ``but`` this one; their browsers are strangers' from now
         on. Links to set a new password end too.
         """
@@ -164,7 +161,7 @@ class Sessions(devices.Devices):
             kept = None if but is None else session.get(SessionRow, but)
             end_sessions(session, person_id, but=but)
             devices.forget_devices(session, person_id, but=None if kept is None else kept.device_id)
-        security_log.tell(Event.SESSIONS_ENDED, person=person_id, address=client.address)
+            _tell(session, Event.SESSIONS_ENDED, person_id)
 
     def forget_old_sessions(self) -> None:
         """Delete sessions that are over. The engine's housekeeping calls it."""
@@ -176,6 +173,11 @@ class Sessions(devices.Devices):
         )
         with writing() as session:
             session.execute(delete(SessionRow).where(over))
+
+
+def _tell(session: DbSession, event: Event, person_id: int, address: str | None = None) -> None:
+    row = session.get_one(PersonRow, person_id)
+    security_log.tell(event, person_record(row), address=address)
 
 
 def _touch(id: int, now: datetime, *, address: str | None) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from flask import current_app
+from app.access.keyed_hash import keyed_hash
+from app.secret_keys import keys_of
 
 CONFIRM_WITHIN = timedelta(hours=48)
 _MARK = 16  # of the digest: tells a target from another
@@ -38,7 +39,7 @@ def digest(channel: str, target: str) -> str:
     Two spellings of an email address that differ in case are one.
     """
     folded = target.casefold() if channel == "email" else target
-    return _hash("subscriber", channel, folded)
+    return keyed_hash("subscriber", channel, folded)
 
 
 def make_token(
@@ -46,13 +47,14 @@ def make_token(
 ) -> str:
     stamp = int(now.timestamp()) if purpose is Purpose.CONFIRM else 0
     content = f"{page_id}-{subscriber_id}-{digest[:_MARK]}-{stamp}"
-    return f"{content}-{_mac(purpose, content)}"
+    return f"{content}-{_mac(keys_of()[0], purpose, content)}"
 
 
 def read_token(purpose: Purpose, token: str, now: datetime) -> Subscription | None:
     """The content of a token that is ours, for this purpose, and not too old."""
     content, _, mac = token.rpartition("-")
-    if not token.isascii() or not hmac.compare_digest(mac, _mac(purpose, content)):
+    right = (_mac(key, purpose, content) for key in keys_of())
+    if not token.isascii() or not any(hmac.compare_digest(mac, one) for one in right):
         return None
     page_id, subscriber_id, mark, stamp = content.split("-")
     if purpose is Purpose.CONFIRM and now.timestamp() - int(stamp) > CONFIRM_WITHIN.total_seconds():
@@ -60,10 +62,6 @@ def read_token(purpose: Purpose, token: str, now: datetime) -> Subscription | No
     return Subscription(int(page_id), int(subscriber_id), mark)
 
 
-def _mac(purpose: Purpose, content: str) -> str:
-    return _hash("subscription token v1", purpose, content)[:_MAC]
-
-
-def _hash(*parts: str) -> str:
-    key = current_app.config["SECRET_KEY"].encode()
-    return hmac.new(key, "\0".join(parts).encode(), hashlib.sha256).hexdigest()
+def _mac(key: str, purpose: Purpose, content: str) -> str:
+    parts = ("subscription token v1", purpose, content)
+    return hmac.new(key.encode(), "\0".join(parts).encode(), hashlib.sha256).hexdigest()[:_MAC]

@@ -7,8 +7,6 @@ the change as well. The worker (``app/alerts/worker.py``) sends these rows.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import logging
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -16,9 +14,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from flask import current_app
 from sqlalchemy import ColumnElement, Update, or_, select, update
 
+from app.access.keyed_hash import keyed_hash
 from app.alerts import held, recipients
 from app.alerts.suspects import suspects
 from app.alerts.targets import (
@@ -241,10 +239,7 @@ def lane(channel: str, value: str) -> str:
     """The lane of a channel value: a keyed hash, so that a guessed address cannot be recognised in
     the database.
     """
-    key = current_app.config["SECRET_KEY"].encode()
-    return hmac.new(key, f"alert lane\0{channel}\0{value}".encode(), hashlib.sha256).hexdigest()[
-        :32
-    ]
+    return keyed_hash("alert lane", channel, value)[:32]
 
 
 def snapshot(

@@ -21,7 +21,7 @@ from app.access.mail_server import smtp_url
 from app.access.setup import SETUP_TOKEN
 from app.commands.heartbeat import withheld
 from app.config import SettingError, Settings
-from app.db import db, heartbeats, integrity, patience, schema, unreadable
+from app.db import db, heartbeats, integrity, patience, rotation, schema, unreadable
 from app.db.faults import DAMAGED, sentence_of
 from app.db.settings import setting
 from app.db.tables import MonitorRow, MonitorStateRow
@@ -78,6 +78,11 @@ MENDED_BY = {
     "locations": N_("Edit the place and save it again."),
     "post_templates": N_("Edit the template and save it again, or delete it."),
 }
+ROTATE = N_("Run: wakeful secrets rotate")
+NO_OLD = N_(
+    "The first key reads every stored value. wakeful secrets rotate says when to remove the others."
+)
+OLD_SHOWN = 20
 STORED_WHOLE = N_(
     "All stored secrets, texts and times can be read. (Check results are not examined.)"
 )
@@ -122,7 +127,7 @@ def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
     """
     subject = _Subject(settings)
     yield from _run(app, subject, [_folder, _database, _rights])
-    of_tables: list[Look] = [_file, _secrets, _clock, _parts, _policy]
+    of_tables: list[Look] = [_file, _secrets, _old_keys, _clock, _parts, _policy]
     yield from _run(app, subject, of_tables if subject.tables else [_unknown])
     yield from _run(app, subject, [_names, _canaries, _mail, _heartbeat])
 
@@ -255,6 +260,24 @@ def _secrets(subject: _Subject) -> Iterator[Finding]:
         yield Finding(_("stored values"), f"{broken}. {_(advice)}", fault=not nothing_to_do)
     if whole:
         yield Finding(_("stored values"), _(STORED_WHOLE))
+
+
+def _old_keys(subject: _Subject) -> Iterator[Finding]:
+    """What stands in the way of removing an old key."""
+    if not subject.settings.old_keys:
+        return
+    olds = list(rotation.old_values())
+    for old in olds[:OLD_SHOWN]:
+        sentence = _("Only an old secret key reads the %(what)s.", what=old.what)
+        yield Finding(_("secret key"), f"{sentence} {_(ROTATE)}")
+    if len(olds) > OLD_SHOWN:
+        more = len(olds) - OLD_SHOWN
+        sentence = _n(
+            "%(num)s more value needs an old key.", "%(num)s more values need an old key.", more
+        )
+        yield Finding(_("secret key"), sentence)
+    if not olds:
+        yield Finding(_("secret key"), _(NO_OLD))
 
 
 def _clock(subject: _Subject) -> Iterator[Finding]:

@@ -10,9 +10,9 @@ import logging
 import os
 import sys
 import threading
-import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 log = logging.getLogger(__name__)
 
@@ -22,23 +22,30 @@ LAST_WORDS_SECONDS = 2.0
 EXIT_CODE = 70  # "internal software error" among the exit codes of sysexits.h
 
 
-def watch(name: str) -> Callable[[], None]:
-    """Watch the loop of the calling thread. Returns what the loop must call at each turn. ``name``:
-    the process in the log, such as "checker".
+@contextmanager
+def watching(name: str) -> Iterator[Callable[[], None]]:
+    """Watch the loop that the calling thread runs in this block. Gives what the loop must call at
+    each turn. ``name``: the process in the log, such as "checker".
+
+    The watch ends with the block: a process that goes on after it is not ended.
     """
-    loop, moved = threading.get_ident(), threading.Event()
+    loop, moved, over = threading.get_ident(), threading.Event(), threading.Event()
 
     def look() -> None:
         # Counts checks, not seconds: if the whole process was stopped, so was this thread.
         missed, pause = 0, LIMIT_SECONDS / LOOKS
         while missed < LOOKS:
-            time.sleep(pause)
+            if over.wait(pause):
+                return
             missed = 0 if moved.is_set() else missed + 1
             moved.clear()
         _end(name, loop)
 
     threading.Thread(target=look, name="watchdog", daemon=True).start()
-    return moved.set
+    try:
+        yield moved.set
+    finally:
+        over.set()
 
 
 def _end(name: str, loop: int) -> None:

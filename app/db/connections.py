@@ -172,7 +172,7 @@ def _prepare_sqlite(engine: Engine) -> None:
     engine.dialect.colspecs = {
         **engine.dialect.colspecs, String: _String, Text: _Text, Integer: _Integer,
     }  # fmt: skip
-    path = _file_of(engine)
+    path = file_of(engine)
     if path is not None:
         _keep_to_file(engine, path)
 
@@ -203,7 +203,7 @@ def _prepare_sqlite(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
-def _file_of(engine: Engine) -> str | None:
+def file_of(engine: Engine) -> str | None:
     """The path of the database; None in memory, and for one that is named as a URI of SQLite's."""
     name = engine.url.database or ":memory:"
     return None if name == ":memory:" or name.startswith("file:") else os.path.abspath(name)

@@ -9,11 +9,12 @@ import socket
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
 
 from app.db import db, writing
 from app.db.clocks import SKEW
 from app.db.tables import HeartbeatRow
+from app.secret_keys import keys_of, mark_of
 
 CHECKER, WORKER = "checker", "worker"
 PROBER, AGENT = "prober", "agent"  # they check for a place; their heartbeats come by others' hands
@@ -53,6 +54,7 @@ def write(
         version=version,
         clock_offset_ms=clock_offset_ms,
         checks_per_minute=checks_per_minute,
+        keys=",".join(map(mark_of, keys_of())),
     )
     with writing() as session:
         session.merge(row)
@@ -80,6 +82,25 @@ def note_end(process: str, now: datetime) -> None:
     )
     with writing() as session:
         session.execute(update(HeartbeatRow).where(its).values(ended_at=now))
+
+
+def with_other_keys(now: datetime) -> list[str]:
+    """The names of checkers and alert workers that seem to run and do not have the first of our
+    secret keys. Web servers have no heartbeat.
+    """
+    mine = mark_of(keys_of()[0])
+    found = db.session.execute(
+        select(HeartbeatRow.name, HeartbeatRow.keys).where(
+            or_(*(_lives(role, now) for role in SILENT_AFTER)), HeartbeatRow.ended_at.is_(None)
+        )
+    )
+    return sorted(name for name, keys in found if mine not in (keys or "").split(","))
+
+
+def _lives(role: str, now: datetime) -> ColumnElement[bool]:
+    within = SILENT_AFTER[role]
+    of_role = HeartbeatRow.name.startswith(f"{role}:")
+    return of_role & HeartbeatRow.at.between(now - within, now + within)
 
 
 def forget_old(now: datetime) -> None:

@@ -91,13 +91,16 @@ def take(
     return taken
 
 
-def renew(session: DbSession, place: int, owner: str, until: datetime) -> None:
-    session.execute(
+def renew(session: DbSession, place: int, owner: str, until: datetime) -> dict[int, int]:
+    """Renew the leases of an owner; returns the tokens of its shards, by shard number."""
+    rows = session.execute(
         update(ShardRow)
         .where(ShardRow.location_id == place, ShardRow.owner == owner)
         .values(until=until)
+        .returning(ShardRow.number, ShardRow.token)
         .execution_options(synchronize_session=False)
     )
+    return {row.number: row.token for row in rows}
 
 
 def release(

@@ -10,22 +10,21 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from cryptography.fernet import Fernet, InvalidToken
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from flask import current_app
 from sqlalchemy import JSON, BigInteger, Dialect, Integer, SmallInteger, String, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from app.i18n import N_
 from app.records import AUTO
+from app.secret_keys import ciphers, keys_of
 
 T = TypeVar("T")
 
@@ -241,31 +240,36 @@ SHORT = 1024  # bytes of an encrypted text: some 700 of plain; 16 MB at most are
 
 
 class _Cipher:
-    """Encrypts and decrypts with one key.
+    """Encrypts with the first key, decrypts with all.
 
     What was decrypted of late is remembered where it is short: a list of a hundred monitors that
     refreshes itself spends a tenth of its time on the same secrets otherwise. Who can read this
     process's memory finds the key there anyway. Evidence is long, and seldom read twice.
     """
 
-    def __init__(self, fernet: Fernet) -> None:
-        self.encrypt = fernet.encrypt
+    def __init__(self, fernets: Sequence[Fernet]) -> None:
+        fernet = MultiFernet(fernets)
+        self.encrypt, self.rotate = fernet.encrypt, fernet.rotate
+        self._first = fernets[0]
         self._decrypt = fernet.decrypt
         self._remembered = lru_cache(maxsize=REMEMBERED)(fernet.decrypt)
 
     def decrypt(self, token: bytes) -> bytes:
         return (self._remembered if len(token) <= SHORT else self._decrypt)(token)
 
+    def is_current(self, token: bytes) -> bool:
+        """Whether the first key alone reads it."""
+        try:
+            self._first.decrypt(token)
+        except InvalidToken:
+            return False
+        return True
 
-def _cipher() -> _Cipher:
+
+def cipher_of_database() -> _Cipher:
     cipher: _Cipher | None = current_app.extensions.get("wakeful.cipher")
     if cipher is None:
-        # A key of its own, derived from SECRET_KEY: a leak of the key for cookies must not decrypt
-        # the database.
-        derived = HKDF(
-            algorithm=SHA256(), length=32, salt=None, info=b"wakeful database secrets v1"
-        ).derive(current_app.config["SECRET_KEY"].encode())
-        cipher = _Cipher(Fernet(base64.urlsafe_b64encode(derived)))
+        cipher = _Cipher(ciphers(b"wakeful database secrets v1", keys_of()))
         current_app.extensions["wakeful.cipher"] = cipher
     return cipher
 
@@ -291,7 +295,7 @@ class Encrypted(TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        return None if value is None else _cipher().encrypt(value.encode()).decode()
+        return None if value is None else cipher_of_database().encrypt(value.encode()).decode()
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         return self.look(value)
@@ -302,7 +306,7 @@ class Encrypted(TypeDecorator[Any]):
         if not isinstance(value, str):
             return Unreadable(Why.DAMAGED)
         try:
-            return _cipher().decrypt(value.encode()).decode()
+            return cipher_of_database().decrypt(value.encode()).decode()
         except InvalidToken:
             return Unreadable(_why_not(value))
         except UnicodeDecodeError:

@@ -60,6 +60,7 @@ _NOUNS = {
     "maintenance_windows": N_("maintenance window"),
     "markers": N_("marker"),
     "people": N_("person"),
+    "authenticator_apps": N_("authenticator app of person"),
     "invitations": N_("invitation"),
     "incidents": N_("incident"),
     "deliveries": N_("delivery"),
@@ -82,6 +83,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     },
     "deliveries": {"value": N_("target"), "facts": N_("message")},
     "subscribers": {"value": N_("target")},
+    "authenticator_apps": {"secret": N_("secret")},
 }
 # The column by which people know a row.
 _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
@@ -110,10 +112,11 @@ class Broken:
     name: str | None = None
 
     def __str__(self) -> str:
-        return _("The %(what)s cannot be read, because %(why)s", what=self._what, why=_(self.why))
+        return _("The %(what)s cannot be read, because %(why)s", what=self.what, why=_(self.why))
 
     @property
-    def _what(self) -> str:
+    def what(self) -> str:
+        """Names the value, as the subject of a sentence."""
         if self.table == SettingRow.__tablename__:
             return _("setting %(name)s", name=self.id)
         words = self.field.replace("_", " ")
@@ -145,12 +148,12 @@ def key_is_wrong() -> bool:
     """Whether SECRET_KEY is not the one of this database: in a sample of rows, none was written
     with it and at least one with another. A single broken row says nothing about the key.
     """
-    found = [value for table, columns in _encrypted() for value in _sample(table, columns)]
+    found = [value for table, columns in encrypted() for value in _sample(table, columns)]
     whys = [value.why if isinstance(value, Unreadable) else None for value in found]
     return Why.OTHER_KEY in whys and not {None, Why.ODD} & set(whys)
 
 
-def _encrypted() -> Iterator[tuple[Table, list[Column[Any]]]]:
+def encrypted() -> Iterator[tuple[Table, list[Column[Any]]]]:
     for table in db.metadata.sorted_tables:
         columns = [column for column in table.c if isinstance(column.type, Encrypted)]
         if columns:

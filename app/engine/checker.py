@@ -20,8 +20,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.access.networks import Policies
 from app.config import Settings
-from app.db import assignments, db, latest, places, shards, writing
-from app.db.faults import tell
+from app.db import assignments, db, heartbeats, latest, patience, places, shards, writing
+from app.db.faults import passes, tell
 from app.db.settings import keep_setting, noticed
 from app.engine import changes, owner, schedule
 from app.engine.canaries import Canaries
@@ -45,7 +45,8 @@ PACE_SECONDS = 10.0  # how often the pace is adapted to the number of monitors
 POLICY_SECONDS = 2.0
 REPORT_SECONDS = 10.0  # how often it is stored what processes elsewhere say of themselves
 STEP_SECONDS = 1.0  # a larger difference means that the clock was set
-TROUBLE_SECONDS = 1.0  # pause after the database could not be used
+TROUBLE_SECONDS = 1.0  # between two tries to use a database that failed
+TRY_SECONDS = 1.0  # how long such a try may take: checks wait meanwhile
 STOP_SECONDS = 7.0  # how long a stop waits for running checks
 CHORES_SECONDS = 1.0  # how long it then waits for a running chore
 
@@ -95,6 +96,7 @@ class Checker:
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self._returns = Returns(self._network, settings.location, self._told)
         self._outdated: set[int] = set()  # monitors that the plan must reload
+        self._unread: set[int] = set()  # shards whose assignments must be read
         self._was_down = False
         self._done = 0  # checks that were recorded
         self.on_turn: Callable[[], object] = lambda: None  # called at each turn of the loop
@@ -118,14 +120,20 @@ class Checker:
         keeper = Housekeeper(self.app, self.settings, self._policies, self._canaries)
         chores = keeper.start(stop)
         try:
+            away = False  # whether the database could not be used
             while not stop.is_set():
                 self.on_turn()
                 try:
-                    self._turn(carrier)
+                    if away:
+                        self._go_on(carrier, stop)
+                    if not away or self._database_answers():
+                        self._turn(carrier)
+                        away = False
                 except Exception as fault:
-                    # The database may be unavailable. Nothing is lost: due checks stay due.
-                    tell(log, "Checks could not be started or recorded. Trying again.", fault)
-                    stop.wait(TROUBLE_SECONDS)
+                    tell(log, "Results of checks could not be stored. Trying again.", fault)
+                    away = passes(fault)
+                    if not away:
+                        stop.wait(TROUBLE_SECONDS)
         finally:
             self._finish(carrier)
             for chore in chores:
@@ -149,6 +157,26 @@ class Checker:
         if self._network.down != self._was_down or self._returns.must_write:
             with self.app.app_context():
                 self._record()
+
+    def _go_on(self, carrier: Carrier, stop: threading.Event) -> None:
+        """Without the database, start checks and keep their results, for TROUBLE_SECONDS."""
+        until = time.monotonic() + TROUBLE_SECONDS
+        while (now := time.monotonic()) < until and not stop.is_set():
+            self._notice_step(now)
+            if now >= self._start_at:
+                self._start_at = now + self._start_due(carrier, now)
+            self._returns.collect(min(self._start_at, until) - now, recording=False)
+
+    def _database_answers(self) -> bool:
+        """Whether it can be written. Asked with less patience than a turn has, because checks wait
+        meanwhile.
+        """
+        try:
+            with self.app.app_context(), patience(TRY_SECONDS):
+                heartbeats.write(heartbeats.process_name(heartbeats.PROBE), _now())
+        except SQLAlchemyError:
+            return False
+        return True
 
     def _record(self) -> None:
         if self._network.down != self._was_down:
@@ -175,17 +203,31 @@ class Checker:
         """Keep our part of the shards, and load the assignments of those that we took."""
         if now < self._shards_at:
             return
+        if self._shards.lapsed(now):
+            self._feed = changes.Feed()  # what it has not seen may be deleted by now
         self._feed.start()  # changes made while the assignments are read are in the feed
         moved = self._shards.look(_now(), now, self._returns.last_check_at, self._done)
         self._plan.drop_shards(moved.lost)
         if moved.lost:
             self._returns.keep_shards(self._shards.held)
-        if moved.gained:
-            self._put(assignments.of_shards(self._shards.place, moved.gained))
-            self._pace_at = float("-inf")
+        self._unread |= moved.gained.keys()
+        self._read_shards()
         self._shards_at = now + LOOK_SECONDS
         if self._remote is not None and now - self._reported_at >= REPORT_SECONDS:
             self._report(self._remote.reports(), now)
+
+    def _read_shards(self) -> None:
+        """Read what is assigned in the shards that are not read yet. If the database fails here,
+        the next turn does it.
+        """
+        unread = self._unread & self._shards.held.keys()
+        if unread:
+            self._returns.flush()  # the rows must say which slots are done
+            found = assignments.of_shards(self._shards.place, unread)
+            self._plan.drop_shards(unread)
+            self._put(found)
+            self._pace_at = float("-inf")
+        self._unread.clear()
 
     def _report(self, told: Sequence[Report], now: float) -> None:
         """Store what those who make the checks elsewhere said of themselves."""
@@ -229,11 +271,14 @@ class Checker:
 
     def _start_due(self, carrier: Carrier, now: float) -> float:
         """Start the due checks; returns the seconds until the next call is worthwhile."""
-        if self._shards.lapsed(now):
-            return LEAST_PAUSE_SECONDS  # another checker may own the shards by now
+        if not self._shards.may_start(now) or self._returns.full:
+            return LEAST_PAUSE_SECONDS
         room = min(AT_ONCE, self._bucket.available(now)) if self._paced else AT_ONCE
         jobs = self._plan.take(_now(), room)
+        kept = self._returns.kept() if jobs else ()
         for job in jobs:
+            if job.monitor_id in kept:
+                continue  # of two results at the same turn, the second would be dropped
             carrier.submit(job.spec, partial(self._returns.came_back, job.claim()))
         self._bucket.take(len(jobs))
         return self._pause(self._plan.next())

@@ -58,25 +58,34 @@ class Returns:
         """Forget what is remembered of the monitors of all other shards."""
         self._steady.keep_shards(tokens)
 
-    def collect(self, wait: float) -> None:
+    @property
+    def full(self) -> bool:
+        """Whether as many results wait as are kept while the database is unavailable."""
+        return len(self._unrecorded) + self._steady.waiting + self._back.qsize() >= KEPT_AT_MOST
+
+    def kept(self) -> set[int]:
+        """The monitors with a result that must be recorded before their next check."""
+        return {claim.monitor_id for claim, _outcome in self._unrecorded}
+
+    def collect(self, wait: float, *, recording: bool = True) -> None:
         """Wait up to ``wait`` seconds for an outcome, then BATCH_SECONDS for more of them, and take
-        those that change nothing. Needs no application context.
+        those that change nothing. Needs no application context. ``recording`` False: the database
+        cannot be used, so the time to write the next batch ends no wait.
         """
         now = time.monotonic()
-        until = now + max(0.0, min(wait, self._steady.wait(now)))
-        finished = self._arrived(until)
+        wait = min(wait, self._steady.wait(now)) if recording else wait
+        finished = self._arrived(now + max(0.0, wait))
         now = time.monotonic()
         ready = self._network.sort(finished, now) + self._network.collect(now)
         self._unrecorded += [one for one in ready if not self._taken(one)]
 
     def _arrived(self, until: float) -> list[Finished]:
-        room = BATCH - len(self._unrecorded)
         found: list[Finished | None] = []
         try:
             found.append(self._back.get(timeout=max(0.0, until - time.monotonic())))
             # Not one by one: each would wake this thread, and stop the one that checks.
             time.sleep(max(0.0, min(BATCH_SECONDS, until - time.monotonic())))
-            while len(found) < room:
+            while len(found) < BATCH:
                 found.append(self._back.get_nowait())
         except queue.Empty:
             pass

@@ -25,12 +25,14 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 2.0
 # A checker whose heartbeat is older than this, or further in the future, counts as dead.
 ALIVE = timedelta(seconds=15)
+# How long a checker that was alone in its place starts checks while the database cannot be used.
+ALONE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The shards that this checker gained, with their tokens by number, and those it lost. A shard
-    that it has again under a new token is in both.
+    """The shards whose assignments must be read, with their tokens by number, and those that this
+    checker lost. A shard that it has again under a new token is in both.
     """
 
     gained: Mapping[int, int]
@@ -52,6 +54,7 @@ class Shards:
         self.location = location
         self.held: dict[int, int] = {}  # token by number
         self._renewed = float("-inf")
+        self._alone = False  # whether no other checker of the place was alive at the last look
         self._rate = Rate()
 
     @property
@@ -63,13 +66,24 @@ class Shards:
         """Whether other checkers may own all shards by now. ``clock``: monotonic, in seconds."""
         return clock - self._renewed > LEASE.total_seconds()
 
+    def may_start(self, clock: float) -> bool:
+        """Whether checks may start. Once the lease has lapsed, another checker takes the shards
+        and makes the checks. Without another one nobody would, so they go on for a time: their
+        results count if the token is still ours when they are recorded.
+        """
+        limit = ALONE_SECONDS if self._alone else LEASE.total_seconds()
+        return clock - self._renewed <= limit
+
     def look(
         self, now: datetime, clock: float, last_check_at: datetime | None = None, checks: int = 0
     ) -> Moved:
         """Renew, give up and take shards; returns what changed. ``checks``: how many were recorded
         since the start.
+
+        A shard that nobody took while the lease had lapsed is kept with its token: checks made
+        meanwhile are recorded. Changes may have been missed, so its assignments are to be read.
         """
-        place, before = self.place, {} if self.lapsed(clock) else dict(self.held)
+        place, before, lapsed = self.place, dict(self.held), self.lapsed(clock)
         rate = self._rate.per_minute(clock, checks)
         with writing() as session:
             heartbeats.write(
@@ -85,19 +99,22 @@ class Shards:
                 shards.make(place)
                 found = shards.read(place)
             kept = {one.number for one in found if self._still_mine(one, before)}
-            part = fair_part(self.name, *self._others(found, now), len(found))
+            alive, owned = self._others(found, now)
+            part = fair_part(self.name, alive, owned, len(found))
             beyond = set(sorted(kept)[part:])
             kept -= beyond
             ours = {one.number for one in found if one.owner == self.name}
             shards.release(session, place, ours - kept, self.name, now)
-            shards.renew(session, place, self.name, now + LEASE)
+            renewed = shards.renew(session, place, self.name, now + LEASE)
+            # After a lapse, another checker may have taken one since it was read.
+            kept = {number for number in kept if renewed.get(number) == before[number]}
             free = [one for one in found if self._is_free(one, now)]
             free = [one for one in free if one.number not in kept | beyond]
             taken = self._take(session, place, free[: part - len(kept)], now)
         lost = frozenset(self.held) - kept
         self.held = {number: before[number] for number in kept} | taken
-        self._renewed = clock
-        return Moved(taken, lost)
+        self._renewed, self._alone = clock, len(alive) == 1
+        return Moved(dict(self.held) if lapsed else taken, lost)
 
     def give_up(self, now: datetime, last_check_at: datetime | None) -> None:
         """Release all shards, and store that this checker has ended."""
@@ -124,7 +141,7 @@ class Shards:
 
     def _is_free(self, shard: Shard, now: datetime) -> bool:
         if shard.owner == self.name:
-            return True  # ours under a lease that has lapsed: taken again with a new token
+            return True  # taken by a transaction whose end we do not know, under its own token
         return not shard.held(now) or owner.is_gone(shard.owner or "")
 
     def _others(

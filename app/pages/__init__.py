@@ -6,6 +6,7 @@ page's own host name. It reads through ``app.stores.public.PublicPages`` and kee
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from flask import Flask
@@ -26,3 +27,9 @@ def init_app(app: Flask) -> None:
         app.extensions["wakeful.pages"] = pages
         app.extensions["wakeful.before_body"] = pages.before_body
         app.wsgi_app = pages  # type: ignore[method-assign]
+
+
+def answering_for(app: Flask) -> Callable[[str, str], bool]:
+    """``StatusPages.answers_for`` of this installation, which may have no pages of its own."""
+    pages: StatusPages | None = app.extensions.get("wakeful.pages")
+    return pages.answers_for if pages is not None else lambda host, path: False

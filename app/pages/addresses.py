@@ -42,12 +42,6 @@ class Directory:
         }
 
 
-def host_of(header: str) -> str:
-    """The host name in a Host header, without the port."""
-    name = header if header.endswith("]") else header.rpartition(":")[0] or header
-    return name.rstrip(".").lower()
-
-
 def is_ours(path: str) -> bool:
     return path == FOLDER or path.startswith(f"{FOLDER}/")
 

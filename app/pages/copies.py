@@ -6,23 +6,21 @@ them, and readable by their owner alone. What another version wrote is not read.
 
 from __future__ import annotations
 
-import base64
 import logging
 import os
 import pickle
 import time
 import zlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from cryptography.fernet import Fernet, InvalidToken
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.fernet import InvalidToken
 
 from app import records
+from app.secret_keys import cipher
 from app.stores.public import Address
 from app.version import __version__
 
@@ -42,13 +40,10 @@ _SHAPE = (__version__, *(tuple(field.name for field in fields(kept)) for kept in
 
 class Copies:
     def __init__(
-        self, instance: Path, secret_key: str, clock: Callable[[], float] = time.monotonic
+        self, instance: Path, keys: Sequence[str], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._folder = instance / FOLDER
-        key = HKDF(
-            algorithm=SHA256(), length=32, salt=None, info=b"wakeful status page copies v1"
-        ).derive(secret_key.encode())
-        self._fernet = Fernet(base64.urlsafe_b64encode(key))
+        self._fernet = cipher(b"wakeful status page copies v1", keys)
         self._clock = clock
         self._written: dict[Hashable, float] = {}
 

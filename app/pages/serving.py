@@ -31,7 +31,6 @@ from app.pages.addresses import (
     Directory,
     Links,
     Target,
-    host_of,
     is_ours,
     link_name,
     links,
@@ -47,7 +46,8 @@ from app.pages.place import HTML, Place, Visit
 from app.pages.routes import Asked, Shown
 from app.pages.visitors import Visitors
 from app.records import Component, PublicMonth, PublicPage, StatusPage, Visibility
-from app.rules.url import own_hosts
+from app.rules.url import host_of
+from app.secret_keys import keys_of
 from app.stores.public import Address, PublicPages
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ MAX_FORM_BYTES = 16_384
 DIRECTORY, LIST = "addresses", "list"
 # They answer while the database is away, and must not wait for it.
 AT_ONCE = ("/healthz", "/readyz")
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "")
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 OUTDATED = N_("The page was changed since this was read.")
 HISTORY = Shown("history", HTML, front.page)  # made by ``_month``, because it needs another record
 FRONT_PAGE = Shown(FRONT, HTML, front.page)
@@ -88,8 +88,8 @@ class StatusPages:
         self._api_before_body: Callable[[Environ], Any] = app.extensions["wakeful.before_body"]
         self._visitors = Visitors(app, public)
         self._assets = Assets(Path(str(app.static_folder)), routes.ASSETS)
-        self._copies = Copies(settings.instance, settings.secret_key, self._now)
-        self._our_hosts = {*LOCAL_HOSTS, *own_hosts(settings.public_url)}
+        self._copies = Copies(settings.instance, keys_of(app), self._now)
+        self._our_hosts = {*LOCAL_HOSTS, *settings.own_hosts}
         self._directory: Memory[str, Directory] = Memory(
             self._read_directory, 1, self._copied, self._now
         )
@@ -131,12 +131,18 @@ class StatusPages:
         own = self._own_page(environ, environ.get("PATH_INFO") or "/")
         return None if own is not None else self._api_before_body(environ)
 
+    def answers_for(self, host: str, path: str) -> bool:
+        """Whether a page has this host name, or had it when it sent the link that the path is.
+        Raises Unavailable where that cannot be told now.
+        """
+        return host in self._pages_known().by_host or self._link(path) is not None
+
     # --- whose request it is
 
     def _own_page(self, environ: Environ, path: str) -> Address | None:
         """The page whose own host name this request is for."""
         host = host_of(environ.get("HTTP_HOST", ""))
-        if host in self._our_hosts:
+        if host is None or host in self._our_hosts:
             return None
         if path in AT_ONCE:
             known = self._directory.known(DIRECTORY)

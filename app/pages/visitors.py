@@ -13,6 +13,7 @@ from app.access.counters import origin_of
 from app.errors import Throttled
 from app.i18n import N_, _
 from app.records import Visibility
+from app.secret_keys import signing_keys
 from app.stores.away import DatabaseError, unavailable
 from app.stores.public import Address, PublicPages
 
@@ -27,7 +28,7 @@ class Visitors:
     def __init__(self, app: Flask, public: PublicPages) -> None:
         self._app, self._public = app, public
         self._access: Access = app.extensions["wakeful.access"]
-        self._signer = URLSafeTimedSerializer(app.config["SECRET_KEY"], "wakeful status page")
+        self._signer = URLSafeTimedSerializer(signing_keys(app), "wakeful status page")
 
     def may_read(self, address: Address, environ: dict[str, Any]) -> bool:
         if address.visibility in (Visibility.PUBLIC, Visibility.UNLISTED):
@@ -59,7 +60,8 @@ class Visitors:
             return False
         try:
             with self._app.app_context():
-                return self._access.session_person(token) is not None
+                person = self._access.session_person(token)
+                return person is not None and not self._access.must_add_second_factor(person)
         except DatabaseError:
             return False  # it cannot be told who this is
 

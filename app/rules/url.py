@@ -148,10 +148,17 @@ def host_name(text: str) -> str:
     return name
 
 
-def own_hosts(public_url: str | None) -> set[str]:
-    """The host names of Wakeful itself. ``localhost`` leads to it with any public address."""
-    public = {parse_url(public_url).ascii_host} if public_url else set()
-    return {"localhost", *public}
+@lru_cache(maxsize=1_000)
+def host_of(header: str) -> str | None:
+    """The host that a Host header names, without its port, in one spelling (``Target.ascii_host``).
+    None for a header that is empty or that no browser sends.
+    """
+    if not header.isascii() or any(mark in header for mark in "/?#"):
+        return None
+    try:
+        return take_apart(f"http://{header}", DEFAULT_PORTS).ascii_host
+    except ValueError:
+        return None
 
 
 def _is_label(label: str) -> bool:

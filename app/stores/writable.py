@@ -1,9 +1,11 @@
 """Whether the database accepts writes. Only a write shows that: a database that is locked, full or
-read-only still answers queries. Needs an application context.
+read-only still answers queries. On a full disk a small write may still fit, and a batch of results
+not, so the room is looked at too. Needs an application context.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import dataclass, field
@@ -12,10 +14,13 @@ from datetime import UTC, datetime
 from flask import current_app
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import faults, heartbeats, patience
+from app.db import db, faults, heartbeats, patience
+from app.db.connections import file_of
+from app.i18n import _
 
 PROBE_EVERY = 5.0  # seconds between two attempts to write
 PROBE_SECONDS = 2.0  # how long one may take
+LEAST_BYTES = 1 << 20  # a disk with less room is full
 # For so long after a failed write, silent checkers and workers are not reported: they could not
 # write either, and wait up to SQLite's busy timeout before they try again.
 SETTLE_SECONDS = 15.0
@@ -61,4 +66,18 @@ def _write() -> str | None:
             heartbeats.write(heartbeats.process_name(heartbeats.PROBE), datetime.now(UTC))
     except SQLAlchemyError as fault:
         return faults.short(fault)
-    return None
+    return _(faults.FULL) if _is_full() else None
+
+
+def _is_full() -> bool:
+    """Whether the disk of an SQLite file is full. That of a server cannot be seen from here."""
+    path = file_of(db.engine)
+    if db.engine.dialect.name != "sqlite" or path is None:
+        return False
+    try:
+        disk = os.statvfs(os.path.dirname(path))
+    except OSError:
+        return False  # the write has just told what is wrong
+    # Some file systems keep a part for root.
+    blocks = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail
+    return blocks * disk.f_frsize < LEAST_BYTES

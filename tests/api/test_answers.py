@@ -75,6 +75,7 @@ def test_section_1_store_show_update_delete(api):
 
 
 @pytest.mark.sqlite
+@pytest.mark.settings(public_url=None)
 def test_section_1_links_are_absolute_under_the_host_of_the_request(api):
     answer = api("GET", "/monitors", headers={"Host": "status.example:8443"})
     assert answer.json["meta"]["path"] == "http://status.example:8443/api/v1/monitors"

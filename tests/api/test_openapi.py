@@ -36,6 +36,7 @@ def written(stranger):
     return stranger.get("/openapi.json")
 
 
+@pytest.mark.settings(public_url=None)
 def test_the_document_needs_no_key_and_names_the_requested_url(stranger):
     answer = stranger("GET", "/openapi.json", headers={"Host": "status.example"})
     assert answer.json["servers"] == [{"url": "http://status.example/api/v1"}]

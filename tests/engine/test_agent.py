@@ -28,7 +28,7 @@ from app.db.types import to_ms
 from app.engine.agent import link as links
 from app.engine.agent.agent import Agent
 from app.engine.agent.buffer import Buffer, Made
-from app.engine.agent.clock import Clock
+from app.engine.agent.clock import Clock, uptime
 from app.engine.schedule import last_slot
 from app.records import Cause, Verdict
 from tests.factories import make_monitor, make_outcome
@@ -354,13 +354,12 @@ def test_a_missing_setting_is_named(tmp_path, missing):
 
 
 def test_a_clock_follows_the_quickest_answer():
-    clock = Clock()
-    sent = datetime(2026, 11, 22, 8, tzinfo=UTC)
-    for seconds, received, answered in ((4.0, 64, 64), (3.0, 60.1, 62.9), (2.0, 62, 62)):
-        moments = (sent + timedelta(seconds=one) for one in (received, answered))
-        clock.measure(sent, seconds, *moments)
-    assert clock.offset == timedelta(seconds=60)
-    assert clock.corrected(sent) == sent + timedelta(minutes=1)
+    clock, sent, at = Clock(), uptime(), datetime.now(UTC)
+    for took, received, answered in ((4.0, 64, 64), (3.0, 60.1, 62.9), (2.0, 62, 62)):
+        moments = (at + timedelta(seconds=one) for one in (received, answered))
+        clock.measure(sent, took, *moments)
+    assert clock.offset.total_seconds() == pytest.approx(60, abs=0.05)
+    assert (clock.corrected(at) - at).total_seconds() == pytest.approx(60, abs=0.05)
 
 
 def test_a_buffer_gives_the_newest_first_and_forgets_after_a_day(tmp_path):
@@ -378,8 +377,7 @@ def test_a_buffer_gives_the_newest_first_and_forgets_after_a_day(tmp_path):
 
 
 def test_a_slow_answer_that_fits_the_known_difference_changes_nothing():
-    clock = Clock()
-    sent = datetime(2026, 11, 22, 8, tzinfo=UTC)
-    late = sent + timedelta(seconds=1.9)
+    clock, sent = Clock(), uptime()
+    late = datetime.now(UTC) + timedelta(seconds=1.9)
     clock.measure(sent, 2.0, late, late)  # it waited on its way to the server
-    assert clock.offset == timedelta()
+    assert abs(clock.offset) < timedelta(seconds=0.05)

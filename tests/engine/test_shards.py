@@ -10,7 +10,7 @@ from app.db import db, journal, shards, writing
 from app.db.shards import LEASE
 from app.db.tables import HeartbeatRow
 from app.engine import owner
-from app.engine.shards import LOOK_SECONDS, Shards, fair_part
+from app.engine.shards import ALONE_SECONDS, LOOK_SECONDS, Shards, fair_part
 from app.paths import MIGRATIONS
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -135,7 +135,7 @@ def test_an_owner_that_was_suspended_for_long_loses_all_its_shards(house):
     house.join("a")
     house.look("a")
     house.seconds += 30
-    assert house.checkers["a"].lapsed(house.seconds), "it starts nothing more"
+    assert house.checkers["a"].lapsed(house.seconds)
     house.join("b")
     house.look("b")
     moved = house.look("a")
@@ -144,14 +144,28 @@ def test_an_owner_that_was_suspended_for_long_loses_all_its_shards(house):
     assert parts(house, 32, 32)
 
 
-def test_a_suspended_owner_gets_the_shards_that_nobody_took_under_new_tokens(house):
-    """Meanwhile it missed changes, so all of it is read again."""
+def test_a_suspended_owner_keeps_the_shards_that_nobody_took_and_reads_them_again(house):
+    """What it checked meanwhile counts. But it missed changes."""
     house.join("a")
     first = house.look("a").gained
     house.seconds += 30
     moved = house.look("a")
-    assert moved.lost == frozenset(first)
-    assert moved.gained == {number: token + 1 for number, token in first.items()}
+    assert moved.lost == frozenset()
+    assert moved.gained == house.checkers["a"].held == first
+
+
+def test_checks_go_on_for_a_time_without_the_database_if_no_other_checker_would_make_them(house):
+    house.join("a")
+    house.look("a")
+    alone = house.checkers["a"]
+    assert alone.may_start(house.seconds + ALONE_SECONDS)
+    assert not alone.may_start(house.seconds + ALONE_SECONDS + 1)
+    house.join("b")
+    house.go_on(8)
+    lease = LEASE.total_seconds()
+    for one in house.checkers.values():
+        assert one.may_start(house.seconds + lease - LOOK_SECONDS)
+        assert not one.may_start(house.seconds + lease + 1)
 
 
 @pytest.mark.parametrize("hours", [6, -6], ids=["forward", "back"])

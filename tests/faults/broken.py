@@ -9,7 +9,7 @@ from flask import Flask
 from sqlalchemy import Text, cast, select, type_coerce, update
 
 from app.db import db, writing
-from app.db.types import _cipher
+from app.db.types import cipher_of_database
 
 # Each kind, as what it makes of the stored token. The last four hold valid tokens.
 KINDS = {
@@ -27,7 +27,7 @@ TEXT_KINDS = ["another key", "truncated", "garbled", "not UTF-8"]
 
 
 def _token(plain: bytes) -> str:
-    return _cipher().encrypt(plain).decode()
+    return cipher_of_database().encrypt(plain).decode()
 
 
 def corrupt(app: Flask, column: Any, id: Any, kind: str = "another key") -> None:

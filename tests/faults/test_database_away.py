@@ -287,58 +287,6 @@ def test_a_disk_that_fails_leaves_no_broken_connection(core):
         store("after")
 
 
-FULL_DISK = """
-import pathlib, sys
-from app import create_app
-from app.config import Settings
-from app.db import db, schema
-from tests.factories import make_key, make_monitor
-
-folder = pathlib.Path(sys.argv[1])
-app = create_app(Settings(folder, f"sqlite:///{folder / 'wakeful.db'}", "a secret for tests only"))
-with app.app_context():
-    schema.upgrade()
-make_monitor(app)
-key = {"Authorization": f"Bearer {make_key(app)}"}
-client = app.test_client()
-fields = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": "60"}
-fields |= {"request_body": "x" * 60_000}
-with open(folder / "filler", "wb", buffering=0) as filler:
-    try:
-        while filler.write(bytes(4096)):
-            pass
-    except OSError:
-        pass
-for method, data in (("GET", None), ("POST", fields), ("GET", None)):
-    answer = client.open("/api/v1/monitors", method=method, headers=key, data=data)
-    print(answer.status_code, answer.json.get("message") or answer.json["meta"]["total"])
-ready = client.get("/readyz")
-print(ready.status_code, *ready.json["faults"])
-(folder / "filler").unlink()
-print(client.post("/api/v1/monitors", headers=key, data=fields).status_code)
-"""
-
-
-@pytest.mark.sqlite
-def test_a_disk_that_is_full_can_be_read_and_says_what_it_is(tmp_path):
-    """A disk of its own, of 4 MB, in a name space of the process."""
-    mount = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-    disk = 'mount -t tmpfs -o size=4m none "$0"'
-    if subprocess.run([*mount, disk, tmp_path], capture_output=True, check=False).returncode:
-        pytest.skip("this machine lets no process mount a small disk of its own (unshare, tmpfs)")
-    done = subprocess.run(
-        [*mount, f'{disk} && exec "$1" -c "$2" "$0"', tmp_path, sys.executable, FULL_DISK],
-        cwd=Path(__file__).parents[2],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": "."},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=90,
-    )
-    full = f"503 {faults.FULL}"
-    assert done.stdout.splitlines() == ["200 1", full, "200 1", full, "201"], done.stderr
-
-
 # --- PostgreSQL
 
 

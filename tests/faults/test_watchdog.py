@@ -30,10 +30,11 @@ import sys, threading, time
 from app.commands import watchdog
 
 watchdog.LIMIT_SECONDS = 1.0
-on_turn = watchdog.watch("checker")
-for _ in range(int(sys.argv[1])):
-    on_turn()
-    time.sleep(0.1)
+with watchdog.watching("checker") as on_turn:
+    for _ in range(int(sys.argv[1])):
+        on_turn()
+        time.sleep(0.1)
+time.sleep(float(sys.argv[2]))
 print("still here", flush=True)
 """
 
@@ -71,7 +72,14 @@ def test_a_process_whose_loop_hangs_ends_and_logs_where(core, settings, command,
 
 @pytest.mark.sqlite
 def test_a_running_loop_is_not_ended(settings):
-    done = run(settings, TURNING, "30")
+    done = run(settings, TURNING, "30", "0")
+    assert (done.returncode, done.stdout.strip()) == (0, "still here")
+
+
+@pytest.mark.sqlite
+def test_a_process_is_not_ended_after_its_loop(settings):
+    """A process that runs a command and goes on, as a worker of the tests, ended by it later."""
+    done = run(settings, TURNING, "1", "2")
     assert (done.returncode, done.stdout.strip()) == (0, "still here")
 
 

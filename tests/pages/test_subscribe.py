@@ -24,10 +24,16 @@ T = datetime(2026, 11, 21, 8, tzinfo=UTC)
 WHO = {"channel": "email", "target": "reader@example.com"}
 
 
+def set_clock(app: Flask, moment: datetime) -> None:
+    """Of whoever reads tokens: they expire."""
+    public = app.extensions["wakeful.public"]
+    public._clock = public._subscribing.clock = lambda: moment
+
+
 @pytest.fixture
 def site(app: Flask) -> Iterator[str]:
     make_page(app, [make_shown(app)], domain="status.example.com")
-    app.extensions["wakeful.public"]._subscribing.clock = lambda: T
+    set_clock(app, T)
     with serving(app) as url:
         yield f"{url}/status/example"
 
@@ -177,7 +183,7 @@ def test_a_link_that_was_never_given_out_does_nothing(site: str, name: str, toke
 def test_a_confirmation_is_valid_for_48_hours(app: Flask, site: str, rows: Pages):
     requests.post(f"{site}/subscribe", WHO)
     confirm = f"{site}/confirm/{newest(rows, 'token')}"
-    app.extensions["wakeful.public"]._subscribing.clock = lambda: T.replace(day=24)
+    set_clock(app, T.replace(day=24))
     answer = requests.post(confirm)
     assert answer.status_code == 404
     assert "This link is not valid" in answer.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from sqlalchemy import delete, insert
 from app.config import Settings
 from app.db import db, rollups, writing
 from app.db.journal import VERDICT_NUMBERS
+from app.db.rollups import writing as sums
 from app.db.rollups.reading import Figures
 from app.db.rollups.rows import MONITORS
 from app.db.tables import MonitorStateRow, ResultRow, RollupRow
@@ -408,3 +409,25 @@ def test_a_shorter_interval_makes_no_gaps_of_the_hours_before(
     rollups.roll(here)
     # Of the hour that is not summed yet, only what the present interval covers.
     assert 4 <= store.results.statistics(monitor.id, "7d")["watched"] / 3600 < 5.1
+
+
+def test_an_hour_that_two_checkers_sum_at_once_counts_once(core: Flask, monkeypatch):
+    """One computed which hours are complete just before one ended, and waited for the other."""
+    id = make_monitor(core).id
+    noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    add_results(id, noon - timedelta(hours=3), noon + timedelta(hours=1))
+    late = noon + sums.GRACE
+    locked = sums._locked
+
+    def overtaken(*arguments: Any) -> Any:
+        monkeypatch.setattr(sums, "_locked", locked)
+        rollups.roll(late)
+        return locked(*arguments)
+
+    monkeypatch.setattr(sums, "_locked", overtaken)
+    rollups.roll(late - MINUTE)
+    hours = rows_of(id, HOUR_MS)
+    assert len(hours) == 3
+    assert db.session.get(MonitorStateRow, id).rolled_until == noon, "and no hour is read again"
+    day = rows_of(id, DAY_MS)[to_ms(noon - timedelta(hours=12)) // 1000]
+    assert day.up_s == sum(one.up_s for one in hours.values())

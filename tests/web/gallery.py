@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SECRET_KEY = "a secret key for pictures only"
 ADMIN, VIEWER = "admin@wakeful.test", "viewer@wakeful.test"
+LATE = "late@wakeful.test"  # an admin who has not typed the password lately
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,15 @@ def fresh_secret(page: Page) -> None:
     """Each secret is shown once, so each look makes a new one."""
     press("Change secret")(page)
     press("Show secret")(page)
+
+
+def ask_password(page: Page) -> None:
+    press("Create link", email="new@example.org")(page)
+
+
+def mistype_password(page: Page) -> None:
+    ask_password(page)
+    press("Invite a person", your_password="not this")(page)
 
 
 def unfold(page: Page) -> None:
@@ -333,6 +343,9 @@ LIVING = {
     "person-link": Sight("/people/2", then=press("Create a link"), brief=True),
     "person-delete": Sight("/people/2/delete", brief=True),
     "profile": Sight("/profile"),
+    "sessions": Sight("/profile/sessions"),
+    "ask-password": Sight("/people/invite", LATE, then=ask_password),
+    "ask-password-wrong": Sight("/people/invite", LATE, then=mistype_password, brief=True),
     "settings": Sight("/settings"),
     "settings-secret": Sight("/settings/webhook-secret/change", then=fresh_secret, brief=True),
     "settings-change-secret": Sight("/settings/webhook-secret/change"),
@@ -427,6 +440,8 @@ def untouched(app: Flask) -> dict[str, Any]:
 def people(app: Flask) -> dict[str, Any]:
     make_person(app, "admin", ADMIN)
     make_person(app, "viewer", VIEWER)
+    # Whoever looks at all pages takes longer than the password is recent.
+    app.extensions["wakeful.access"].password_is_recent = lambda record: True
     return {}
 
 
@@ -452,6 +467,9 @@ def living(app: Flask) -> dict[str, Any]:
     """Fill ``app``; what the paths of LIVING name in braces."""
     people(app)
     make_person(app, "editor", "somebody.with-a-rather-long-name@department.example.org")
+    late = make_person(app, "admin", LATE)
+    access = app.extensions["wakeful.access"]
+    access.password_is_recent = lambda record: record.person_id != late.id
     ids = scene.fill(app)
     by_hand = make_incident(
         app, make_monitor(app, name="Parcel desk", state={"verdict": "down"}),

@@ -49,7 +49,7 @@ def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bo
         with os.fdopen(
             os.open(unfinished, os.O_CREAT | os.O_WRONLY, archive.PRIVATE), "wb"
         ) as file:
-            archive.write(file, manifest, database, settings.secret_key, passphrase)
+            archive.write(file, manifest, database, "\n".join(settings.secret_keys), passphrase)
             file.flush()
             os.fsync(file.fileno())
         _place(unfinished, target)

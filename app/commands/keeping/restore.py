@@ -23,7 +23,7 @@ from app import create_core
 from app.access import actors, audit
 from app.alerts.giving_up import hold_after_restore
 from app.commands.keeping import archive, backup, postgres
-from app.config import PREFIX, SettingError, Settings
+from app.config import PREFIX, SettingError, Settings, split_keys
 from app.db import db, heartbeats, schema, writing
 from app.db.tables import HeartbeatRow
 from app.errors import WakefulError
@@ -70,8 +70,8 @@ def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: 
             raise WakefulError(
                 _(schema.NEWER).format(present=manifest.revision, wanted=schema.wanted())
             )
-        key = _key(settings, key, force=force)
-        settings = replace(settings, secret_key=key)
+        first, *others = _keys(settings, split_keys(key), force=force)
+        settings = replace(settings, secret_key=first, old_keys=tuple(others))
         held, kept = (_sqlite if kind == "sqlite" else _postgres)(
             settings, database, force, datetime.now(UTC)
         )
@@ -85,16 +85,16 @@ def _file(settings: Settings) -> Path:
     return Path(name).absolute()
 
 
-def _key(settings: Settings, found: str, *, force: bool) -> str:
-    """The secret key of the restored database. ``found``: the backup's, or ""."""
-    ours = settings.secret_key
+def _keys(settings: Settings, found: tuple[str, ...], *, force: bool) -> tuple[str, ...]:
+    """The secret keys of the restored database. ``found``: the backup's, if it has any."""
+    ours = settings.secret_keys
     if not found and not ours:
         raise SettingError(
             _("This backup has no secret key. Put the file secret_key into %(folder)s, or set"
               " %(setting)s.", folder=settings.instance, setting=f"{PREFIX}SECRET_KEY")
         )  # fmt: skip
-    if not found or found == ours or not ours:
-        return found or ours
+    if set(found) <= set(ours) or not ours:
+        return ours or found
     if _key_is_set():
         raise SettingError(
             _("%(setting)s is not the secret key of this backup. Set it to the one in the backup,"
@@ -237,13 +237,13 @@ def _write_key(settings: Settings, now: datetime) -> list[Path]:
     if _key_is_set():
         return []
     if path.exists():
-        if path.read_text().strip() == settings.secret_key:
+        if split_keys(path.read_text()) == settings.secret_keys:
             return []
         kept.append(_set_aside(path, now))
     with os.fdopen(
         os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, archive.PRIVATE), "w"
     ) as new:
-        new.write(settings.secret_key)
+        new.write("\n".join(settings.secret_keys))
     return kept
 
 

@@ -65,6 +65,9 @@ def roll(now: datetime, limit: int = 1000) -> int:
             spans = [
                 (monitor, _first_due(monitor, until), until)
                 for monitor in _locked(session, ids[place : place + CHUNK])
+                # Not one that another checker, whose hour is later, has summed since it was found:
+                # that hour would count as not summed, and be read from sums and from results.
+                if monitor.rolled_until is None or monitor.rolled_until < from_ms(until)
             ]
             _sum(session, [span for span in spans if span[1] < until])
             rows = [{"of": span[0].monitor_id, "until": from_ms(until)} for span in spans]

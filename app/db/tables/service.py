@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, String
+from sqlalchemy import BigInteger, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
@@ -51,3 +51,5 @@ class HeartbeatRow(Model):
     # How far its clock is ahead of the server's, where it has one of its own
     clock_offset_ms: Mapped[int | None] = mapped_column(BigInteger)
     checks_per_minute: Mapped[int | None]
+    # The names of the secret keys that it has (app/secret_keys.py), separated by commas
+    keys: Mapped[str | None] = mapped_column(Text)

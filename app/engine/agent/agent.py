@@ -23,7 +23,6 @@ from app.checks.prober import Prober
 from app.codec.packing import moment, pack, spec_of
 from app.codec.values import Odd
 from app.config import PREFIX, SettingError, Settings
-from app.db.clocks import SKEW
 from app.engine import schedule
 from app.engine.agent.buffer import Buffer, Made
 from app.engine.agent.clock import Clock
@@ -74,7 +73,7 @@ class Agent:
         self._jobs: dict[int, Job] = {}
         self._started: dict[int, datetime] = {}  # when the last check of each monitor began
         self._done = self._buffer.done()  # the last check of each monitor, with its version
-        self._offset = self._clock.offset
+        self._base, self._offset = self._clock.base, self._clock.offset
         self._recent: deque[float] = deque()  # when checks came back, in the last minute
         self._clean_at = 0.0
         self.on_turn: Callable[[], object] = lambda: None
@@ -126,16 +125,15 @@ class Agent:
                 log.warning("%d results were older than a day and are dropped.", lost)
 
     def _notice_step(self) -> None:
-        """The server's time as we know it has changed, and with it all due times."""
-        if abs(self._clock.offset - self._offset) > timedelta(seconds=STEP_SECONDS):
+        base, offset = self._clock.base, self._clock.offset
+        if abs(offset - self._offset) > timedelta(seconds=STEP_SECONDS):
             log.warning(
                 "This machine's clock differs from the server's by %+.1f s.",
-                -self._clock.offset.total_seconds(),
+                -offset.total_seconds(),
             )
+        if abs(base - self._base) > STEP_SECONDS:  # the time as we know it, and all due times
             self._plan.rearrange(self._clock.now())
-        if abs(self._clock.offset - self._offset) > SKEW:
-            self._started.clear()
-        self._offset = self._clock.offset
+        self._base, self._offset = base, offset
 
     def _start_due(self, prober: Prober) -> None:
         now = self._clock.now()
@@ -165,27 +163,26 @@ class Agent:
 
     def _keep(self, finished: list[Finished]) -> None:
         """Write results down, and schedule the next checks of their monitors."""
-        kept = []
+        kept, now = [], self._clock.now()
         for claim, outcome in finished:
             job = self._jobs.get(claim.monitor_id)
             if job is None or job.standing.turn != claim.turn:
                 continue  # the monitor was changed meanwhile
             # Not before it was started: if the difference of the clocks was measured anew
             # meanwhile, the check would seem to belong to the slot before.
-            at = max(
-                self._clock.corrected(outcome.result.checked_at),
-                self._started.get(claim.monitor_id, EARLIEST),
-            )
+            started = self._started.get(claim.monitor_id, EARLIEST)
+            at = max(started, self._clock.corrected(outcome.result.checked_at))
+            if at > now + timedelta(seconds=STEP_SECONDS):  # a clock was set back meanwhile
+                at = now
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
             body = {"made_for": claim.turn, "outcome": pack(placed)}
             kept.append(Made(claim.monitor_id, claim.turn, at, body))
-            self._plan.back(claim, self._stood(job, placed), self._clock.now())
+            self._plan.back(claim, self._stood(job, placed), now)
         if kept:
             self._buffer.add(kept)
             self._done |= {one.monitor_id: (one.version, one.at) for one in kept}
             self._link.hurry()
-            now = time.monotonic()
-            self._recent.extend([now] * len(kept))
+            self._recent.extend([time.monotonic()] * len(kept))
 
     def _stood(self, job: Job, outcome: Outcome) -> Standing:
         result = outcome.result

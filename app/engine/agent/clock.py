@@ -1,4 +1,8 @@
-"""The server's time, by which an agent schedules checks and dates results."""
+"""The server's time, by which an agent schedules checks and dates results.
+
+Once it is measured, it follows this machine's uptime: setting this machine's clock changes nothing,
+also while the server is away.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 
 # Of the last requests, the one that took least time measures the difference best.
 MEASURED = 20
-# A difference that is smaller is noise of the network.
-LEAST = timedelta(milliseconds=100)
+# A difference that is smaller is noise of the network. In seconds.
+LEAST = 0.1
 
 
 class Clock:
@@ -18,38 +22,52 @@ class Clock:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._measured: deque[tuple[float, timedelta]] = deque(maxlen=MEASURED)
-        self._ahead = _ahead()
-        self.offset = timedelta()
+        self._measured: deque[tuple[float, float]] = deque(maxlen=MEASURED)  # on the way, base
+        self._base: float | None = None
+
+    @property
+    def base(self) -> float:
+        """The server's time when this machine's uptime was 0 (Unix seconds). It changes when the
+        server's clock is set; before the first answer, when this machine's is.
+        """
+        return _started() if self._base is None else self._base
 
     def now(self) -> datetime:
-        return self.corrected(datetime.now(UTC))
+        return datetime.fromtimestamp(self.base + uptime(), UTC)
+
+    @property
+    def offset(self) -> timedelta:
+        """How far the server's clock is ahead of this machine's."""
+        return timedelta() if self._base is None else timedelta(seconds=self._base - _started())
 
     def corrected(self, moment: datetime) -> datetime:
         """A time of this machine as the server would say it."""
         return moment + self.offset
 
-    def measure(
-        self, sent: datetime, seconds: float, received: datetime, answered: datetime
-    ) -> None:
-        """The answer to a request came ``seconds`` after ``sent``; by the server's clock, it was
-        ``received`` and ``answered`` then.
+    def measure(self, sent: float, took: float, received: datetime, answered: datetime) -> None:
+        """The answer to a request came ``took`` seconds after ``sent`` (``uptime``); by the
+        server's clock, it was ``received`` and ``answered`` then.
         """
-        took = max(0.0, (answered - received).total_seconds())
-        middle = sent + timedelta(seconds=seconds / 2)
+        inside = max(0.0, (answered - received).total_seconds())
+        away = max(0.0, took - inside)
+        base = received.timestamp() + inside / 2 - (sent + took / 2)
         with self._lock:
-            ahead = _ahead()
-            if abs(ahead - self._ahead) > 1.0:  # this machine's clock was set
-                self._measured.clear()
-                self._ahead = ahead
-            offset = received + timedelta(seconds=took / 2) - middle
-            self._measured.append((max(0.0, seconds - took), offset))
-            on_the_way, best = min(self._measured)
+            # What this answer contradicts was measured before the server's clock was set.
+            fitting = [
+                one for one in self._measured if abs(one[1] - base) <= LEAST + (one[0] + away) / 2
+            ]
+            self._measured = deque([*fitting, (away, base)], maxlen=MEASURED)
+            away, best = min(self._measured)
             # A request may have waited anywhere on its way: what fits is left as it is.
-            if abs(best - self.offset) > LEAST + timedelta(seconds=on_the_way / 2):
-                self.offset = best
+            known = self.base
+            self._base = best if abs(best - known) > LEAST + away / 2 else known
 
 
-def _ahead() -> float:
-    """Changes when the clock is set."""
-    return time.time() - time.monotonic()
+def uptime() -> float:
+    """Seconds since this machine started, with those during which it was suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _started() -> float:
+    """By this machine's clock."""
+    return time.time() - uptime()

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import requests
 from app.codec.packing import moment
 from app.codec.sealing import new_private_key, public_key_of, unseal
 from app.engine.agent.buffer import Buffer
-from app.engine.agent.clock import Clock
+from app.engine.agent.clock import Clock, uptime
 from app.net.trust import Bundle
 from app.version import __version__
 
@@ -213,14 +213,14 @@ class Link:
 
     def _send(self, path: str, data: Mapping[str, Any] | str) -> dict[str, Any]:
         body = data if isinstance(data, str) else json.dumps(data)
-        sent, began = datetime.now(UTC), time.monotonic()
+        sent = uptime()
         answer = self._session.post(
             self._base + path,
             data=body.encode(),
             timeout=(CONNECT_SECONDS, READ_SECONDS),
             allow_redirects=False,
         )
-        seconds = time.monotonic() - began
+        took = uptime() - sent
         try:
             told = answer.json()
         except ValueError:
@@ -230,7 +230,7 @@ class Link:
         said: dict[str, Any] = told["data"]
         received, answered = moment(said["received"]), moment(said["now"])
         if received is not None and answered is not None:
-            self._clock.measure(sent, seconds, received, answered)
+            self._clock.measure(sent, took, received, answered)
         return said
 
     def _opened(self, location: str, sealed: bytes) -> Assigned:

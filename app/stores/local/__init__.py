@@ -41,7 +41,7 @@ class LocalStore(Store):
         self.channels = Channels(self)
         self.contacts = Contacts(self)
         self.locations = Locations(self)
-        self.status_pages = StatusPages(self, settings.public_url)
+        self.status_pages = StatusPages(self, settings)
         self.posts = Posts(self)
         self.post_templates = PostTemplates(self)
         self.report_mails = ReportMails(self)

@@ -8,13 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from flask import has_request_context, request
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
 from app.access import passwords
+from app.config import Settings
 from app.db import DbSession, db, writing
 from app.db.tables import StatusPageMonitorRow, StatusPageRow, SubscriberRow
 from app.errors import Conflict, Invalid, NotFound
@@ -22,7 +22,7 @@ from app.i18n import N_, _
 from app.records import Page, PageQuery, StatusPage, Visibility
 from app.rules import slugs
 from app.rules.page_links import page_link
-from app.rules.url import own_hosts
+from app.rules.url import host_of
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local import page_members
@@ -44,9 +44,9 @@ _TRIES = 20  # each that fails was overtaken by one that did not
 
 
 class StatusPages(Part, base.StatusPages):
-    def __init__(self, store: base.Store, public_url: str | None) -> None:
+    def __init__(self, store: base.Store, settings: Settings) -> None:
         super().__init__(store)
-        self._public_url = public_url
+        self._public_url, self._hosts = settings.public_url, settings.own_hosts
 
     def list(self, query: PageQuery) -> Page[StatusPage]:
         """The newest first."""
@@ -140,8 +140,8 @@ class StatusPages(Part, base.StatusPages):
         """Where people reach Wakeful: also where this request came to, because the page would take
         the place of the dashboard there. Many installations have no PUBLIC_URL.
         """
-        here = urlsplit(request.host_url).hostname if has_request_context() else None
-        return {*own_hosts(self._public_url), (here or "").rstrip(".")}
+        here = host_of(request.host) if has_request_context() else None
+        return {*self._hosts, *({here} if here else ())}
 
     def _records(self, ids: Sequence[int]) -> Sequence[StatusPage]:
         """The pages with these ids, in their order, in one query for each table."""

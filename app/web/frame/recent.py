@@ -28,7 +28,7 @@ from app.stores import current_access, current_store
 from app.web.forms import password_field
 from app.web.frame import errors, links
 from app.web.frame.labels import is_box, label_of
-from app.web.frame.session import SAFE_METHODS, TOKEN, client, load
+from app.web.frame.session import SAFE_METHODS, TOKEN, load
 from app.web.shown import times
 
 CARRIED, PASSWORD = "carried", "your_password"
@@ -64,6 +64,7 @@ CHANGES: Mapping[str, Change] = {
     "people.edit": Change(N_("Change a person"), _person),
     "people.password": Change(N_("Set a password for a person"), _person),
     "people.delete": Change(N_("Delete a person"), _person),
+    "people.reset_second_factor": Change(N_("Reset the second factor of a person"), _person),
     "people.end_sessions": Change(N_("Log a person out everywhere"), _person),
     "invitations.new": Change(N_("Invite a person")),
     "invitations.renew": Change(N_("Create a new link for an invitation"), _invited),
@@ -78,6 +79,7 @@ CHANGES: Mapping[str, Change] = {
     "mail_settings.show": Change(N_("Change the mail server")),
     "mail_settings.remove": Change(N_("Remove the mail server")),
     "settings.show": Change(N_("Change the networks that checks and alerts may reach")),
+    "settings.require_second_factor": Change(N_("Change who needs a second factor")),
     "settings.show_secret": Change(N_("Show the webhook secret")),
     "settings.change_secret": Change(N_("Change the webhook secret")),
     "wall_links.index": Change(N_("Create a link to the wall")),
@@ -112,7 +114,7 @@ def _confirmed(view: View, change: Change, values: dict[str, Any]) -> Any:
     form = _opened(request.form[CARRIED])
     asking = RecentForm(formdata=None)
     try:
-        current_access().confirm(current_user.person.id, request.form.get(PASSWORD, ""), client())
+        current_access().confirm(current_user.person.id, request.form.get(PASSWORD, ""))
     except Invalid:
         asking.your_password.fault(_("This is not your password."))
         return _page(change, values, form, asking, 422)

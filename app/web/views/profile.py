@@ -42,7 +42,8 @@ def password() -> Answer:
         except Invalid as fault:
             show_errors(form, fault)
         else:
-            session.begin(person)  # every other session ends, this one goes on
+            # Every other session ends, this one goes on.
+            session.begin(person, password_at=current_access().clock())
             flash(_("Password changed. You are logged out everywhere else."), "success")
             return redirect(url_for(".show"))
     return _page(ProfileForm(formdata=None, record=current_user.person), form, True)

@@ -40,7 +40,7 @@ def browser(one: Session) -> str:
 def end(id: int) -> Response:
     if id == current_user.session.id:
         return forget()
-    current_access().end_session_of(current_user.person.id, id, session.client())
+    current_access().end_session_of(current_user.person.id, id)
     flash(_("Session ended. That browser has to log in again."), "success")
     return redirect(url_for(".index"))
 
@@ -48,9 +48,7 @@ def end(id: int) -> Response:
 @blueprint.post("/others/end")
 @needs(Role.VIEWER)
 def end_others() -> Response:
-    current_access().end_sessions_of(
-        current_user.person.id, but=current_user.session.id, client=session.client()
-    )
+    current_access().end_sessions_of(current_user.person.id, but=current_user.session.id)
     flash(_("You are logged out everywhere else."), "success")
     return redirect(url_for(".index"))
 

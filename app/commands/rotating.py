@@ -1,0 +1,96 @@
+"""``wakeful secrets rotate``: encrypt everything with the new secret key, and say when the old one
+can go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from app.access import audit, keyed_hash
+from app.access.acknowledgements import LIFETIME_SECONDS
+from app.config import Settings
+from app.db import heartbeats, rotation, schema, writing
+from app.errors import WakefulError
+from app.i18n import N_, _, _n
+from app.records import Action, ObjectKind, Thing
+
+THING = Thing(ObjectKind.INSTALLATION, name="secret keys")
+ONE_KEY = N_(
+    "There is one secret key, so nothing can be re-encrypted. Put a new key in front of it, in"
+    " WAKEFUL_SECRET_KEY=NEW,OLD or as the first line of the file secret_key; restart every"
+    " process; then run this again."
+)
+OTHERS = N_(
+    "These processes run without the new key: %(names)s. They could not read what this writes."
+    " Restart them with both keys, or wait a minute if they have ended. Nothing was changed."
+)
+WEB = N_(
+    "Web servers cannot be seen from here. Each must have been restarted with both keys before the"
+    " old one is removed."
+)
+REMOVE = N_(
+    "Done: no stored value needs the old key. Remove it from WAKEFUL_SECRET_KEY or from the file"
+    " secret_key, and restart every process. Then links in messages that were signed with the old"
+    " key no longer work: wait %(days)s days for links to acknowledge incidents. Links to end the"
+    " subscription to a status page work as long as their key is there. Backups from before need"
+    " the old key: it is inside, unless they were made with --without-key."
+)
+NOT_DONE = N_(
+    "Not done: a process goes on writing with the old key. Restart every process with both keys,"
+    " then run this again. Keep the old key."
+)
+LOST = N_(
+    "These values need neither key: they are damaged, or were written with a key that is not"
+    " listed. If you have that key, add it at the end and run this again. wakeful doctor says how"
+    " to replace them."
+)
+
+
+def rotate(settings: Settings) -> bool:
+    """Whether the old key can be removed and everything was read. Raises WakefulError where nothing
+    could be begun.
+    """
+    if not settings.old_keys:
+        raise WakefulError(_(ONE_KEY))
+    schema.require()
+    schema.check_key()
+    now = datetime.now(UTC)
+    if others := heartbeats.with_other_keys(now):
+        raise WakefulError(_(OTHERS, names=", ".join(others)))
+    keyed_hash.settle(now)
+    counted = rotation.rotate()
+    changed = sum(one.changed for one in counted)
+    with writing() as session:
+        audit.note(session, Action.ROTATED, THING, {"re_encrypted": (None, changed)})
+    _show(counted)
+    lost = [str(broken) for broken in rotation.lost_values()]
+    for line in lost:
+        click.echo(line, err=True)
+    if lost:
+        click.echo(_(LOST), err=True)
+    if any(one.old for one in counted):
+        click.echo(_(NOT_DONE), err=True)
+        return False
+    click.echo(_(WEB))
+    click.echo(_(REMOVE, days=LIFETIME_SECONDS // 86400))
+    return not lost
+
+
+def _show(counted: Sequence[rotation.Counted]) -> None:
+    for one in counted:
+        click.echo(
+            _(
+                "%(table)s: %(changed)s re-encrypted, %(current)s with the new key, %(old)s with an"
+                " old key, %(lost)s not readable",
+                table=one.table,
+                changed=one.changed,
+                current=one.current,
+                old=one.old,
+                lost=one.lost,
+            )
+        )
+    changed = sum(one.changed for one in counted)
+    click.echo(_n("%(num)s value was re-encrypted.", "%(num)s values were re-encrypted.", changed))

@@ -1,0 +1,105 @@
+"""Which hosts Wakeful answers for (decisions.md 15).
+
+A page builds links from the Host header of its request, and a browser can be led to any server
+under a name of a stranger (DNS rebinding). So where ``ALLOWED_HOSTS`` or ``PUBLIC_URL`` says which
+hosts are Wakeful's, a request for another is refused before anything of it is read.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from werkzeug.wrappers import Response
+
+from app.config import ANY_HOST, Settings
+from app.errors import Unavailable
+from app.i18n import N_, _
+from app.rules.url import host_of
+
+Environ: TypeAlias = dict[str, Any]
+
+# Load balancers and monitoring ask by address, or in HTTP/1.0 without a host. No answer there
+# depends on the host.
+PROBED = frozenset({"/healthz", "/readyz", "/metrics"})
+FOREIGN = N_(
+    "This server does not answer for that host. If it should, add the host to"
+    " WAKEFUL_ALLOWED_HOSTS."
+)
+UNKNOWN_YET = N_("Which hosts this server answers for cannot be read now. Try again in a moment.")
+
+
+class Hosts:
+    """``is_of_a_page`` tells whether a status page answers for a host at a path; it may raise
+    Unavailable.
+    """
+
+    def __init__(self, settings: Settings, is_of_a_page: Callable[[str, str], bool]) -> None:
+        self._is_of_a_page = is_of_a_page
+        named = bool(settings.allowed_hosts or settings.public_url)
+        self._any = ANY_HOST in settings.allowed_hosts or not named
+        bound = host_of(settings.bind)
+        self._own = settings.own_hosts | ({bound} if bound else set())
+
+    def before(self, answer: Callable[..., Any]) -> Callable[..., Any]:
+        """``answer``, a WSGI application, for Wakeful's own hosts alone."""
+
+        def answer_own(environ: Environ, start_response: Any) -> Any:
+            refusal = self.refusal(environ)
+            return (
+                answer(environ, start_response)
+                if refusal is None
+                else refusal(environ, start_response)
+            )
+
+        return answer_own
+
+    def before_body(self, answer: Callable[[Environ], Any]) -> Callable[[Environ], Any]:
+        """``answer``, which answers from the header alone or returns None."""
+        return lambda environ: self.refusal(environ) or answer(environ)
+
+    def refusal(self, environ: Environ) -> Response | None:
+        path = environ.get("PATH_INFO") or "/"
+        header = environ.get("HTTP_HOST")
+        if path in PROBED:
+            if header and host_of(header) is None:
+                del environ["HTTP_HOST"]  # the framework refuses it
+            return None
+        if self._any and not header:
+            return None  # HTTP/1.0
+        host = host_of(header or "")
+        if host is None:
+            return _refuse(path, 400, _(FOREIGN))
+        try:
+            known = self._any or self._is_own(host) or self._is_of_a_page(host, path)
+        except Unavailable:
+            return _refuse(path, 503, _(UNKNOWN_YET), {"Retry-After": "5"})
+        return None if known else _refuse(path, 400, _(FOREIGN))
+
+    def _is_own(self, host: str) -> bool:
+        """Also this machine's own names: whoever comes through a tunnel uses them, and no page of a
+        stranger can have them.
+        """
+        return host in self._own or _is_loopback(host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse(
+    path: str, status: int, sentence: str, headers: dict[str, str] | None = None
+) -> Response:
+    """In JSON below /api, like every error there."""
+    api = path.lstrip("/").partition("/")[0] == "api"
+    text = json.dumps({"message": sentence, "status": status}) if api else f"{sentence}\n"
+    response = Response(text, status, mimetype="application/json" if api else "text/plain")
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers.update(headers or {})
+    return response

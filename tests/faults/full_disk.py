@@ -1,0 +1,125 @@
+"""What ``test_full_disk.py`` runs on a small disk of its own: the folder and a part of it by name.
+
+Each function fills the disk for real, says on a line of JSON what it saw, and makes room again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import func, select
+
+from app import create_app
+from app.config import Settings
+from app.db import db, schema
+from app.db.tables import IncidentRow, ResultRow
+from app.engine.checker import Checker
+from app.stores import writable
+from tests.engine.test_checker import Site
+from tests.factories import make_key, make_monitor
+from tests.support.service import eventually
+
+LARGE = {
+    "name": "Shop",
+    "url": "http://127.0.0.1:9/",
+    "interval": "60",
+    "request_body": "x" * 60_000,
+}
+FULL_SECONDS = 20.0
+INTERVAL = 2
+
+
+@contextmanager
+def full(folder: Path, left: int = 0) -> Iterator[None]:
+    """The disk has this many bytes left."""
+    filler = folder / "filler"
+    with open(filler, "wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+        file.truncate(max(0, file.tell() - left))
+    try:
+        yield
+    finally:
+        filler.unlink(missing_ok=True)
+
+
+def say(*words: object) -> None:
+    print(json.dumps(words), flush=True)
+
+
+def requests_of(app, folder: Path) -> None:
+    """Reads, small writes and large ones through the API, and what /readyz says."""
+    key = {"Authorization": f"Bearer {make_key(app)}"}
+    client = app.test_client()
+    small = LARGE | {"request_body": ""}
+
+    def ask(method: str, data: dict[str, str] | None = None) -> None:
+        answer = client.open("/api/v1/monitors", method=method, headers=key, data=data)
+        say(answer.status_code, answer.json.get("message"))
+
+    def ready() -> None:
+        answer = client.get("/readyz")
+        say(answer.status_code, *answer.json["faults"])
+
+    with full(folder):
+        for method, data in (("GET", None), ("POST", LARGE), ("GET", None)):
+            ask(method, data)
+        ready()
+    ask("POST", LARGE)
+    with full(folder, left=100_000):
+        ask("POST", small)
+        ready()
+    ready()
+
+
+def checks_of(app, folder: Path) -> None:
+    """A checker, while the disk is full and afterwards."""
+    site, stop = Site(), threading.Event()
+    settings = app.extensions["wakeful.settings"]
+    for _ in range(3):
+        make_monitor(app, url=site.url, interval=INTERVAL, timeout=1, confirmations=0)
+    checker = threading.Thread(target=Checker(app, settings).run, args=[stop])
+    checker.start()
+
+    def stored(table) -> int:
+        with app.app_context():
+            return db.session.scalar(select(func.count()).select_from(table))
+
+    eventually(lambda: stored(ResultRow) >= 6, "the first results")
+    with full(folder):
+        before = site.asked
+        threading.Event().wait(FULL_SECONDS)
+        say("asked", site.asked - before)
+        say(*app.test_client().get("/readyz").json["faults"])
+    after = stored(ResultRow)
+    eventually(lambda: stored(ResultRow) > after + 6, "results are stored again", 60)
+    stop.set()
+    checker.join()
+    site.close()
+    say("lost", site.asked - stored(ResultRow))
+    say("incidents", stored(IncidentRow))
+
+
+def main() -> None:
+    folder, part = Path(sys.argv[1]), sys.argv[2]
+    writable.PROBE_EVERY = 0.0
+    url = f"sqlite:///{folder / 'wakeful.db'}"
+    settings = Settings(folder, url, "a secret for tests only", allow_networks="loopback")
+    app = create_app(settings)
+    with app.app_context():
+        schema.upgrade()
+    {"requests": requests_of, "checks": checks_of}[part](app, folder)
+    os._exit(0)  # connections to a database that goes with its disk
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""A disk that is really full: 4 MB of memory, mounted in a name space of the test's process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.db import faults
+from tests.faults import full_disk
+
+pytestmark = [pytest.mark.sqlite, pytest.mark.timeout(200)]
+MOUNT = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+DISK = 'mount -t tmpfs -o size=4m none "$0"'
+
+
+def seen(folder: Path, part: str) -> list:
+    """What a part of ``full_disk`` says on a disk of its own."""
+    if subprocess.run([*MOUNT, DISK, folder], capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets no process mount a small disk of its own (unshare, tmpfs)")
+    run = f'{DISK} && exec "$1" -m tests.faults.full_disk "$0" "$2"'
+    done = subprocess.run(
+        [*MOUNT, run, folder, sys.executable, part],
+        cwd=Path(__file__).parents[2],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": "."},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_full_disk_can_be_read_and_readyz_says_what_it_is_also_while_small_writes_fit(tmp_path):
+    full = [503, faults.FULL]
+    assert seen(tmp_path, "requests") == [
+        *([200, None], full, [200, None], full),
+        [201, None],
+        *([201, None], full),
+        [200],
+    ]
+
+
+@pytest.mark.slow
+def test_checks_go_on_while_the_disk_is_full_and_their_results_are_stored_later(tmp_path):
+    asked, told, lost, incidents = seen(tmp_path, "checks")
+    assert asked[1] >= full_disk.FULL_SECONDS / full_disk.INTERVAL
+    assert told == [faults.FULL]
+    assert (lost, incidents) == (["lost", 0], ["incidents", 0])

@@ -1,0 +1,78 @@
+"""kill -9 at each step between a check and its alert leaves nothing half done.
+
+The alert worker's steps are in ``tests/alerts/test_crash.py``.
+"""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from app.db import db
+from app.db.tables import DeliveryRow, IncidentRow, MonitorStateRow, ResultRow
+from app.db.types import from_ms
+from tests.factories import make_monitor
+from tests.faults import crash_checker
+from tests.support.command import start
+from tests.support.service import eventually
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def run(core, settings):
+    """Starts a checker that kills itself at this step."""
+
+    def run(step):
+        where = settings.database_url, settings.secret_key, str(settings.instance)
+        return start(crash_checker.main, *where, step)
+
+    return run
+
+
+def killed(checker):
+    checker.join(120)
+    assert checker.exitcode == -9
+
+
+def found(core, statement):
+    with core.app_context():
+        rows = db.session.scalars(statement).all()
+        db.session.remove()
+        return rows
+
+
+def test_a_checker_killed_at_any_step_leaves_nothing_half_done(core, run, site):
+    site.status = 503
+    hook = [["webhook", "http://127.0.0.1:9/hook"]]
+    make_monitor(core, url=site.url, interval=2, timeout=5, confirmations=1, alerts=hook)
+    results = sa.select(ResultRow.at).order_by(ResultRow.at)
+    failures = sa.select(MonitorStateRow.failures)
+    deliveries = sa.select(DeliveryRow.event)
+
+    for asked, step in enumerate(("checking", "checked", "recording"), start=1):
+        killed(run(step))
+        eventually(lambda asked=asked: site.asked == asked, "the target was asked")
+        assert found(core, results) == [], "what was not committed is not there"
+        assert found(core, failures) == [0]
+
+    killed(run("recorded"))
+    assert (len(found(core, results)), found(core, failures)) == (1, [1])
+    assert found(core, deliveries) == [], "it is not confirmed"
+
+    killed(run("recorded"))  # which is the confirmation
+    [incident] = found(core, sa.select(IncidentRow))
+    assert incident.started_at == from_ms(found(core, results)[0])
+    assert found(core, deliveries) == ["incident.opened"], "in the same transaction"
+
+    checker = run("never")
+    eventually(lambda: len(found(core, results)) >= 4, "the next one goes on", 60)
+    site.status = 200
+    eventually(lambda: len(found(core, deliveries)) == 2, "the recovery is noticed", 60)
+    checker.terminate()
+    checker.join(60)
+    assert checker.exitcode == 0
+    assert found(core, deliveries) == ["incident.opened", "incident.resolved"]
+    assert len(found(core, sa.select(IncidentRow))) == 1
+    # Three checks ended with their checker. Every other one is a result, and none is two.
+    assert len(found(core, results)) == site.asked - 3

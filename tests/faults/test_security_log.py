@@ -1,0 +1,184 @@
+"""Each security event is one line of a fixed form in the log, without a secret, and nobody fills
+the disk by failing. Most are lines of the audit log too.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import pytest
+
+from app.access import security_log
+from app.access.people import LOGINS_PER_ACCOUNT
+from app.access.security_log import A_MINUTE, AUDITED_A_MINUTE, Bound, Event, account_of
+from app.db import db
+from app.db.tables import AuditRow
+from app.records import Client
+from tests.factories import PASSWORD, make_person
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.sqlite
+
+EMAIL = "ada@wakeful.test"
+NEW = PASSWORD + "!"
+FORM = re.compile(
+    r"security event=[a-z.-]+ who=(?:person:\d+|account:[0-9a-f]{16})"
+    r" address=(?:[0-9a-f.:]+|unknown)"
+)
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def bounds(monkeypatch):
+    """Of this test alone, in a minute that does not end."""
+    clock = Clock()
+    monkeypatch.setattr(security_log, "_logged", Bound(A_MINUTE, clock))
+    monkeypatch.setattr(security_log, "_audited", Bound(AUDITED_A_MINUTE, clock))
+    return clock
+
+
+@pytest.fixture
+def lines(caplog):
+    caplog.set_level(logging.INFO, logger="app.access.security_log")
+
+    def read():
+        found = [one.message for one in caplog.records if one.name == security_log.__name__]
+        caplog.clear()
+        return found
+
+    return read
+
+
+@pytest.fixture
+def ada(app):
+    return make_person(app, "editor", EMAIL)
+
+
+def events(found):
+    return [line.split("event=")[1].split()[0] for line in found]
+
+
+def audited(app):
+    with app.app_context():
+        rows = db.session.query(AuditRow).order_by(AuditRow.id)
+        return [(row.action, row.object_id, row.object_name) for row in rows]
+
+
+def test_every_event_is_a_line_of_one_form_without_a_secret(app, ada, lines):
+    one = Visitor(app)
+    one.log_in(EMAIL, "a wrong password")
+    one.log_in("a password in the wrong field", "x")
+    one.log_in(EMAIL)
+    other = Visitor(app).log_in(EMAIL)
+    one.open("/profile/sessions").press("Log out everywhere else")
+    one.open("/profile").press(
+        "Change password", current_password="wrong one", password=NEW, password_again=NEW
+    )
+    one.press("Change password", current_password=PASSWORD, password=NEW, password_again=NEW)
+    one.open("/").press("Log out")
+    found = lines()
+    assert events(found) == [
+        "login.failed", "login.failed", "login.ok", "login.new-device",
+        "login.ok", "login.new-device", "sessions.ended", "password.wrong", "password.changed",
+        "logout",
+    ]  # fmt: skip
+    assert all(FORM.fullmatch(line) for line in found), found
+    assert found[2] == f"security event=login.ok who=person:{ada.id} address=127.0.0.1"
+    assert account_of("A password in the wrong field") in found[1], "whoever looks can compute it"
+    assert all(line.endswith(" address=127.0.0.1") for line in found)
+    for secret in (
+        "a wrong",
+        "wrong one",
+        "wrong field",
+        PASSWORD,
+        NEW,
+        other.client.get_cookie("wakeful").value,
+        EMAIL,
+    ):
+        assert secret not in " ".join(found)
+
+
+def test_failures_beyond_the_limit_are_throttled_events(app, ada, lines):
+    for _ in range(LOGINS_PER_ACCOUNT + 1):
+        Visitor(app).log_in(EMAIL, "guess")
+    assert events(lines()) == LOGINS_PER_ACCOUNT * ["login.failed"] + ["login.throttled"]
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("fe80::1%eth0 event=login.ok", "fe80::1"),
+        ("192.0.2.1\nsecurity event=login.ok", "unknown"),
+        ("", "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_nobody_writes_a_line_of_their_own(lines, app, address, shown):
+    with app.app_context():
+        security_log.tell(Event.LOGIN_THROTTLED, typed="x\ny", address=address)
+    (line,) = lines()
+    assert line.endswith(f" address={shown}")
+    assert FORM.fullmatch(line)
+
+
+def test_a_minute_has_a_bounded_number_of_lines_and_the_rest_is_counted(app, lines, bounds):
+    def fail(times):
+        with app.app_context():
+            for _ in range(times):
+                security_log.tell(Event.LOGIN_FAILED, typed="x", address="192.0.2.1")
+
+    fail(A_MINUTE + 7)
+    assert len(lines()) == A_MINUTE
+    with app.app_context():
+        security_log.tell(Event.LOGIN_THROTTLED, typed="x")
+    assert len(lines()) == 1, "other events are told"
+    bounds.now += 60
+    fail(1)
+    assert lines() == [
+        "security event=login.failed left-out=7",
+        f"security event=login.failed who=account:{account_of('x')} address=192.0.2.1",
+    ]
+    assert len(audited(app)) == AUDITED_A_MINUTE + 1
+
+
+def test_the_audit_log_has_logins_failures_and_ends_once_each(app, ada):
+    browser = Visitor(app)
+    browser.log_in(EMAIL, "wrong")
+    browser.log_in("nobody@wakeful.test", "wrong")
+    browser.log_in(EMAIL)
+    Visitor(app).log_in(EMAIL)
+    browser.open("/profile/sessions").press("Log out everywhere else")
+    browser.press("Log out")
+    person = (ada.id, EMAIL)
+    assert audited(app) == [
+        ("login_failed", *person),
+        ("login_failed", None, f"account:{account_of('nobody@wakeful.test')}"),
+        ("logged_in", *person),
+        ("logged_in", *person),
+        ("session_ended", *person),
+        ("logged_out", *person),
+    ]
+
+
+def test_a_login_that_cannot_be_audited_is_no_login(app, ada, monkeypatch):
+    """The line and the session are one transaction."""
+
+    def broken(*_args, **_kwargs):
+        raise RuntimeError("no line")
+
+    monkeypatch.setattr("app.access.audit.note", broken)
+    access = app.extensions["wakeful.access"]
+    with app.app_context(), pytest.raises(RuntimeError):
+        access.begin_session(ada.id, Client("192.0.2.1"))
+    with app.app_context():
+        assert access.sessions_of(ada.id) == []
