@@ -149,7 +149,9 @@ def _replayed(view: View, values: dict[str, Any], form: list[tuple[str, str]]) -
 
 
 def _take_new_token(token: str) -> None:
-    """Where the session is over meanwhile, the answer must still be read: its link is shown once."""
+    """Where the session is over meanwhile, the answer is read nevertheless: it may have a link that
+    is shown once.
+    """
     new = current_access().password_typed(token)
     user = load(new) if new else None
     if user is not None:
