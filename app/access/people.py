@@ -14,9 +14,10 @@ from app.access import passwords, security_log
 from app.access.actors import acting_as
 from app.access.counters import Counters, origin_of
 from app.access.devices import Devices, forget_devices
+from app.access.keys import settle_keys
 from app.access.security_log import Event
 from app.db import DbSession, db, writing
-from app.db.tables import InvitationRow, PersonRow, RecoveryRow, SessionRow
+from app.db.tables import HalfLoginRow, InvitationRow, PersonRow, RecoveryRow, SessionRow
 from app.db.types import Replaced
 from app.errors import Conflict, Invalid, NotFound, Throttled
 from app.i18n import N_, _
@@ -59,12 +60,25 @@ class People(Counters, Devices):
         """Raises NotFound."""
         return person_record(_found(db.session, id))
 
+    def person_called(self, email: str) -> Person | None:
+        """The person with this email address, however it is capitalized."""
+        query = select(PersonRow).where(PersonRow.email_folded == email.casefold())
+        row = db.session.scalar(query)
+        return None if row is None else person_record(row)
+
     def update_person(
-        self, id: int, fields: Mapping[str, Any], *, anew: Collection[str] = ()
+        self,
+        id: int,
+        fields: Mapping[str, Any],
+        *,
+        anew: Collection[str] = (),
+        settle: bool = False,
+        heir_id: int | None = None,
     ) -> Person:
         """Change some of ``EDITABLE``. A new email, role or access ends the person's sessions.
         ``anew``: fields that are stored also where nobody changed them. One that cannot be read was
-        shown as another value, and whoever saves that means it.
+        shown as another value, and whoever saves that means it. ``settle``: the person's API keys
+        go to ``heir_id``, or are revoked without one.
 
         Raises NotFound, Invalid, and Conflict for the last admin.
         """
@@ -86,13 +100,18 @@ class People(Counters, Devices):
             for name in anew:
                 _store_anew(row, name)
             session.flush()
+            if settle:
+                settle_keys(session, id, heir_id, self.clock())
             return person_record(row)
 
-    def delete_person(self, id: int) -> None:
-        """Raises NotFound, and Conflict for the last admin."""
+    def delete_person(self, id: int, *, heir_id: int | None = None) -> None:
+        """``heir_id``: who gets the person's API keys; without, they are revoked. Raises NotFound,
+        and Conflict for the last admin.
+        """
         with writing() as session:
             row = _found(session, id)
             _refuse_last_admin(session, row)
+            settle_keys(session, id, heir_id, self.clock())
             session.delete(row)
 
     def change_password(self, id: int, password: str, *, current: str | None = None) -> Person:
@@ -141,7 +160,8 @@ class People(Counters, Devices):
         return db.session.scalar(found) is not None
 
     def login(self, email: str, password: str, client: Client = NOWHERE) -> Person | None:
-        """The person, or None if email or password is wrong or the account is disabled.
+        """The person, or None if email or password is wrong or the account is disabled. Somebody
+        with a ``second_factor`` is not logged in by that: see ``HalfLogins``.
 
         Raises Throttled after too many failed attempts, and when too many people log in at once.
         """
@@ -196,7 +216,8 @@ class People(Counters, Devices):
         # Nobody changes the password here: it is hashed again in the way of today.
         with acting_as(None), writing() as session:
             row = _found(session, id)
-            row.last_login_at = self.clock()
+            if not row.second_factor:  # otherwise half the way
+                row.last_login_at = self.clock()
             row.password_hash = new_hash or row.password_hash
             session.flush()
             return person_record(row)
@@ -247,14 +268,18 @@ def person_record(row: PersonRow) -> Person:
         last_login_at=row.last_login_at,
         disabled=row.disabled,
         name=row.name,
+        second_factor=row.second_factor,
     )
 
 
 def end_sessions(session: DbSession, id: int, but: int | None = None) -> None:
-    """End what lets this person in: sessions ``but`` this one, and links to set a new password."""
+    """End what lets this person in: sessions ``but`` this one, log-ins that wait for the second
+    factor, and links to set a new password.
+    """
     others = () if but is None else (SessionRow.id != but,)
     session.execute(delete(SessionRow).where(SessionRow.person_id == id, *others))
-    session.execute(delete(RecoveryRow).where(RecoveryRow.person_id == id))
+    for table in (HalfLoginRow, RecoveryRow):
+        session.execute(delete(table).where(table.person_id == id))
 
 
 def _found(session: DbSession, id: int) -> PersonRow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from sqlalchemy import ForeignKey, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
@@ -13,6 +14,9 @@ from app.db.tables.columns import NEVER_REUSED, Folded, Id
 from app.db.types import Moment, NamedMoment, Word
 from app.records import Role
 from app.rules.time import is_zone
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import MappedSQLExpression
 
 
 class PersonRow(Model):
@@ -31,6 +35,8 @@ class PersonRow(Model):
     disabled: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_login_at: Mapped[datetime | None] = mapped_column(Moment)
+    if TYPE_CHECKING:  # whether there is one; app/db/tables/second_factor.py says how to tell
+        second_factor: MappedSQLExpression[bool]
 
 
 class ApiKeyRow(Model):
@@ -47,6 +53,13 @@ class ApiKeyRow(Model):
     expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     last_used_at: Mapped[datetime | None] = mapped_column(Moment)
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
+    # Null: of nobody, as those from before keys had owners. A key that were left behind would be
+    # of nobody too, and may do everything: so it goes with the owner, if nobody has decided.
+    owner_id: Mapped[int | None] = mapped_column(
+        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
+    )
+    networks: Mapped[str] = mapped_column(Text, default="", server_default="")  # CIDRs, by comma
+    tag: Mapped[str | None] = mapped_column(Text)  # only monitors with it
 
 
 class WallLinkRow(Model):
@@ -82,6 +95,8 @@ class SessionRow(Model):
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_used_at: Mapped[datetime] = mapped_column(Moment)
     password_at: Mapped[datetime | None] = mapped_column(Moment)  # when it was last typed here
+    # Of the token until then, which requests that were on their way still have.
+    former_digest: Mapped[str | None] = mapped_column(String(64), index=True)
     address: Mapped[str | None] = mapped_column(String(64))
     # Words of app.rules.user_agents
     browser: Mapped[str | None] = mapped_column(String(32))

@@ -55,6 +55,10 @@ def _invited(id: int) -> str:
     return next((one.email for one in current_access().invitations() if one.id == id), "")
 
 
+def _key(prefix: str) -> str:
+    return current_access().key(prefix).name
+
+
 def _place(id: int) -> str:
     return current_store().locations.get(id).title
 
@@ -64,6 +68,7 @@ CHANGES: Mapping[str, Change] = {
     "people.edit": Change(N_("Change a person"), _person),
     "people.password": Change(N_("Set a password for a person"), _person),
     "people.delete": Change(N_("Delete a person"), _person),
+    "people.reset_second_factor": Change(N_("Reset the second factor of a person"), _person),
     "people.end_sessions": Change(N_("Log a person out everywhere"), _person),
     "invitations.new": Change(N_("Invite a person")),
     "invitations.renew": Change(N_("Create a new link for an invitation"), _invited),
@@ -71,6 +76,8 @@ CHANGES: Mapping[str, Change] = {
     "sessions.end": Change(N_("End a session")),
     "sessions.end_others": Change(N_("Log out everywhere else")),
     "keys.index": Change(N_("Create an API key")),
+    "keys.edit": Change(N_("Change an API key"), _key),
+    "keys.adopt": Change(N_("Take over an API key"), _key),
     "locations.new": Change(N_("Add a place")),
     "locations.edit": Change(N_("Change a place"), _place),
     "locations.token": Change(N_("Create a token for an agent"), _place),
@@ -78,6 +85,7 @@ CHANGES: Mapping[str, Change] = {
     "mail_settings.show": Change(N_("Change the mail server")),
     "mail_settings.remove": Change(N_("Remove the mail server")),
     "settings.show": Change(N_("Change the networks that checks and alerts may reach")),
+    "settings.require_second_factor": Change(N_("Change who needs a second factor")),
     "settings.show_secret": Change(N_("Show the webhook secret")),
     "settings.change_secret": Change(N_("Change the webhook secret")),
     "wall_links.index": Change(N_("Create a link to the wall")),
@@ -132,10 +140,11 @@ def _replayed(view: View, values: dict[str, Any], form: list[tuple[str, str]]) -
     token, now = session.get(TOKEN), current_access().clock()
     current_user.session = replace(current_user.session, password_at=now)
     request.form = ImmutableMultiDict(form)
-    answer = view(**values)
-    if token and session.get(TOKEN) == token:  # otherwise the view has begun another session
-        login_user(load(current_access().password_typed(token)))
-    return answer
+    try:
+        return view(**values)
+    finally:  # also where the change is refused: the password was typed
+        if token and session.get(TOKEN) == token:  # otherwise the view has begun another session
+            login_user(load(current_access().password_typed(token)))
 
 
 def _sent() -> list[tuple[str, str]]:
