@@ -143,9 +143,7 @@ def prober(location: str | None) -> None:
     from app.commands.queues import run_prober
 
     named = {} if location is None else {f"{PREFIX}LOCATION": location}
-    settings = read({**os.environ, **named}, make=False)
-    with watchdog.watching("prober") as on_turn:
-        sys.exit(run_prober(settings, on_turn))
+    sys.exit(run_prober(read({**os.environ, **named}, make=False)))
 
 
 @cli.command(

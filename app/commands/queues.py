@@ -39,8 +39,7 @@ def queue_carrier(
     return make, network
 
 
-def run_prober(settings: Settings, on_turn: Callable[[], object]) -> int:
-    """Returns the exit code. ``on_turn`` is called while it works."""
+def run_prober(settings: Settings) -> int:
     with _extra():
         from app.engine.carriers.queue.prober import run
-    return run(settings, on_turn)
+    return run(settings)

@@ -247,19 +247,6 @@ def test_a_prober_judges_its_own_network_by_its_own_canaries(redis_server, setti
     assert done[0].result.cause_code == Cause.NETWORK_DOWN
 
 
-def test_a_consumer_that_takes_nothing_while_batches_wait_does_not_work(redis_server, settings):
-    """The watchdog ends such a prober. While the broker is away, there is nothing to take."""
-    consumer = far.Consumer(settings.broker_url, "eu")
-    assert consumer.works()
-    redis_server.client.rpush(queue_of("eu"), b"a batch")
-    assert not consumer.works()
-    consumer.note()
-    assert consumer.works()
-    assert not consumer.works()
-    redis_server.kill()
-    assert consumer.works()
-
-
 @pytest.mark.parametrize("missing", ["broker_url", "batch_key"])
 def test_a_missing_setting_is_named(settings, missing):
     from dataclasses import replace

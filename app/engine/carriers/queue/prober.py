@@ -23,7 +23,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-import redis
 from celery import signals
 from celery.exceptions import SecurityWarning
 
@@ -59,7 +58,6 @@ MOST_AT_ONCE = 4_000  # checks; more batches wait in Redis, where another prober
 STOP_SECONDS = 7.0
 LARGEST_REPLY = 500
 _PR_SET_PDEATHSIG = 1
-CONSUMER_SECONDS = 5.0  # how often the consumer is looked at
 MOST_UNSENT = 20_000  # outcomes kept while Redis is away; the checks are then repeated anyway
 
 
@@ -279,47 +277,9 @@ def watch(consumer: Consumer, end: Callable[[], None], stop: threading.Event) ->
 WHERE = "in WAKEFUL_ALLOW_NETWORKS of this prober"
 
 
-class Consumer:
-    """What Celery's consumer does. After the broker was away it may hang: it then looks alive and
-    takes nothing.
-    """
-
-    def __init__(self, broker_url: str, location: str) -> None:
-        self._redis = make_redis(broker_url)
-        self._queue = queue_of(location)
-        self._taken = threading.Event()
-
-    def note(self, **_more: object) -> None:
-        """It has taken a batch."""
-        self._taken.set()
-
-    def works(self) -> bool:
-        """Whether it has taken a batch since the last call, or none waits for it."""
-        try:
-            works = self._taken.is_set() or self._redis.llen(self._queue) == 0
-        except redis.RedisError:
-            works = True  # it cannot take any
-        self._taken.clear()
-        return works
-
-    def watch(self, on_turn: Callable[[], object]) -> None:
-        """Call ``on_turn`` as long as it works, on a thread."""
-
-        def look() -> None:
-            while True:
-                time.sleep(CONSUMER_SECONDS)
-                if self.works():
-                    on_turn()
-
-        threading.Thread(target=look, name="consumer", daemon=True).start()
-
-
-def run(settings: Settings, on_turn: Callable[[], object]) -> int:
-    """Work until SIGTERM or SIGINT; returns the exit code. ``on_turn`` is called while it works."""
+def run(settings: Settings) -> int:
+    """Work until SIGTERM or SIGINT; returns the exit code."""
     broker_url, _key = needed(settings)
-    consumer = Consumer(broker_url, settings.location)
-    signals.task_received.connect(consumer.note, weak=False)
-    consumer.watch(on_turn)
     celery = make_celery(broker_url)
     desks: list[Desk] = []  # one, in the process that makes the checks
     stopped = threading.Event()
