@@ -96,12 +96,10 @@ def living(
 ) -> Iterator[tuple[Flask, dict[str, Any], Data]]:
     """An installation that has been running for months, what its paths need, and its data."""
     folder = tmp_path_factory.mktemp("translated")
-    shutil.copyfile(sqlite_template, folder / "wakeful.db")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(language, "TRANSLATIONS", translations)
         patch.setattr(front, "BARS", KeptBars())
-        app = gallery.open_app(folder)
-        names = gallery.living(app)
+        app, names = gallery.open_living(folder, sqlite_template, tmp_path_factory)
         yield app, names, _data(folder / "wakeful.db")
         i18n.choose(None)
         with app.app_context():
