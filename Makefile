@@ -22,8 +22,8 @@ RUN := $(VENV)/run.stamp
 TEST := $(VENV)/test.stamp
 
 # Programs that tests start themselves: a browser with two fonts, a target that breaks (nginx),
-# PostgreSQL, Redis; and what makes PDF files needs Pango.
-DEBIAN_PACKAGES := chromium-headless-shell fonts-dejavu-core fonts-liberation libharfbuzz-subset0 libpangoft2-1.0-0 nginx postgresql redis-server
+# proxies, PostgreSQL, Redis; promtool (prometheus); and what makes PDF files needs Pango.
+DEBIAN_PACKAGES := caddy chromium-headless-shell fonts-dejavu-core fonts-liberation libharfbuzz-subset0 libpangoft2-1.0-0 nginx postgresql prometheus redis-server
 
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
