@@ -176,7 +176,7 @@ def type_password(page: Page) -> None:
 
 def type_wrong_code(page: Page) -> None:
     type_password(page)
-    press("Log in with this code", recovery_code="")(page)
+    press("Log in", second_code="12")(page)
 
 
 BACKUP = Path(__file__).parents[1] / "imports" / "samples" / "kuma-backup.json"
