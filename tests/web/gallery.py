@@ -349,6 +349,10 @@ LIVING = {
     "keys-faults": Sight("/keys", then=press("Create key"), brief=True),
     "key-made": Sight("/keys", then=press("Create key", name="A new one")),
     "key-revoke": Sight("/keys/{prefix}/revoke", brief=True),
+    "key-edit": Sight("/keys/{prefix}", brief=True),
+    "key-adopt": Sight("/keys/{prefix}/adopt", brief=True),
+    "audit": Sight("/audit"),
+    "audit-faults": Sight("/audit?from=never", status=422, brief=True),
     "people": Sight("/people"),
     "people-new": Sight("/people/new"),
     "people-faults": Sight(
