@@ -34,6 +34,7 @@ from app.rules import recurrence, zones
 from app.rules.channel_values import CHANNELS
 from app.web.frame import language
 from tests.factories import make_monitor
+from tests.support.once import once
 from tests.support.sentences import READ_ATTRIBUTES
 from tests.web import gallery, scene
 from tests.web.visitor import Visitor
@@ -48,13 +49,16 @@ ASKING = {"Accept-Language": LANGUAGE}
 @pytest.fixture(scope="session")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     """What is marked now, whether or not ``make messages`` wrote it down."""
-    target = tmp_path_factory.mktemp("catalogue") / "messages.pot"
-    subprocess.run(
-        [ROOT / "scripts" / "messages", target],
-        env={"PATH": Path(sys.executable).parent.as_posix() + ":/usr/bin:/bin"},
-        check=True,
-        capture_output=True,
-    )
+
+    def write(folder: Path) -> None:
+        subprocess.run(
+            [ROOT / "scripts" / "messages", folder / "messages.pot"],
+            env={"PATH": Path(sys.executable).parent.as_posix() + ":/usr/bin:/bin"},
+            check=True,
+            capture_output=True,
+        )
+
+    target = once(tmp_path_factory, "catalogue", write) / "messages.pot"
     with target.open("rb") as file:
         return read_po(file)
 
