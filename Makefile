@@ -71,7 +71,7 @@ lock: ## Write requirements/*.txt from pyproject.toml (UPGRADE=1: with newer ver
 	@scripts/venv
 	@UPGRADE=$(UPGRADE) scripts/lock
 
-wheel: $(TEST) ## Build the wheel into dist/
+wheel: $(RUN) ## Build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 demo: $(RUN) ## Serve a demonstration: local targets that really fail, and 90 days of made-up history

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from app.access.audit_log import AuditLog
+from app.access.half_logins import HalfLogins
 from app.access.invitations import Invitations
 from app.access.keys import Keys
 from app.access.recovery import Recovery
@@ -22,7 +23,7 @@ from app.config import Settings
 __all__ = ["Access"]
 
 
-class Access(Keys, Sessions, Setup, Invitations, Recovery, WallLinks, AuditLog):
+class Access(Keys, Sessions, HalfLogins, Setup, Invitations, Recovery, WallLinks, AuditLog):
     """All parts. ``clock`` returns the present moment in UTC; tests pass their own."""
 
     def __init__(

@@ -166,7 +166,7 @@ TABLES: Mapping[type[Model], Table] = {
         ObjectKind.PERSON,
         shown=("email", "name", "role", "disabled", "time_zone", "theme"),
         secret=("password_hash",),
-        unseen=("email_folded", "last_login_at"),
+        unseen=("email_folded", "last_login_at", "second_factor"),
         name=lambda row: row.email,
     ),
     tables.ApiKeyRow: Table(
@@ -254,6 +254,11 @@ NOT_RECORDED: Mapping[str, str] = {
     "settings": _OTHERS,
     "recoveries": _OTHERS,
     "sessions": _OTHERS,
+    "authenticator_apps": _OTHERS,
+    "passkeys": _OTHERS,
+    "recovery_codes": _OTHERS,
+    "half_logins": "log-ins that wait for the second factor; the login is noted",
+    "passkey_challenges": "what a passkey is to sign",
     "devices": "browsers that people have logged in with before",
     "subscribers": "they confirm and end their subscriptions; who clears a page's is noted",
 }

@@ -16,7 +16,7 @@ from app.access.counters import Counters, origin_of
 from app.access.devices import Devices, forget_devices
 from app.access.security_log import Event
 from app.db import DbSession, db, writing
-from app.db.tables import InvitationRow, PersonRow, RecoveryRow, SessionRow
+from app.db.tables import HalfLoginRow, InvitationRow, PersonRow, RecoveryRow, SessionRow
 from app.db.types import Replaced
 from app.errors import Conflict, Invalid, NotFound, Throttled
 from app.i18n import N_, _
@@ -58,6 +58,12 @@ class People(Counters, Devices):
     def person(self, id: int) -> Person:
         """Raises NotFound."""
         return person_record(_found(db.session, id))
+
+    def person_called(self, email: str) -> Person | None:
+        """The person with this email address, however it is capitalized."""
+        query = select(PersonRow).where(PersonRow.email_folded == email.casefold())
+        row = db.session.scalar(query)
+        return None if row is None else person_record(row)
 
     def update_person(
         self, id: int, fields: Mapping[str, Any], *, anew: Collection[str] = ()
@@ -141,7 +147,8 @@ class People(Counters, Devices):
         return db.session.scalar(found) is not None
 
     def login(self, email: str, password: str, client: Client = NOWHERE) -> Person | None:
-        """The person, or None if email or password is wrong or the account is disabled.
+        """The person, or None if email or password is wrong or the account is disabled. Somebody
+        with a ``second_factor`` is not logged in by that: see ``HalfLogins``.
 
         Raises Throttled after too many failed attempts, and when too many people log in at once.
         """
@@ -196,7 +203,8 @@ class People(Counters, Devices):
         # Nobody changes the password here: it is hashed again in the way of today.
         with acting_as(None), writing() as session:
             row = _found(session, id)
-            row.last_login_at = self.clock()
+            if not row.second_factor:  # otherwise half the way
+                row.last_login_at = self.clock()
             row.password_hash = new_hash or row.password_hash
             session.flush()
             return person_record(row)
@@ -247,14 +255,18 @@ def person_record(row: PersonRow) -> Person:
         last_login_at=row.last_login_at,
         disabled=row.disabled,
         name=row.name,
+        second_factor=row.second_factor,
     )
 
 
 def end_sessions(session: DbSession, id: int, but: int | None = None) -> None:
-    """End what lets this person in: sessions ``but`` this one, and links to set a new password."""
+    """End what lets this person in: sessions ``but`` this one, log-ins that wait for the second
+    factor, and links to set a new password.
+    """
     others = () if but is None else (SessionRow.id != but,)
     session.execute(delete(SessionRow).where(SessionRow.person_id == id, *others))
-    session.execute(delete(RecoveryRow).where(RecoveryRow.person_id == id))
+    for table in (HalfLoginRow, RecoveryRow):
+        session.execute(delete(table).where(table.person_id == id))
 
 
 def _found(session: DbSession, id: int) -> PersonRow:

@@ -40,16 +40,20 @@ class Event(StrEnum):
     PASSWORD_CHANGED = "password.changed"  # noqa: S105 - an event
     PASSWORD_WRONG = "password.wrong"  # noqa: S105 - an event
     PASSWORD_THROTTLED = "password.throttled"  # noqa: S105 - an event
+    SECOND_FACTOR_CHANGED = "second-factor.changed"
+    SECOND_FACTOR_WRONG = "second-factor.wrong"
+    SECOND_FACTOR_THROTTLED = "second-factor.throttled"
 
 
 _ACTIONS = {
     Event.LOGIN_OK: Action.LOGGED_IN,
     Event.LOGIN_FAILED: Action.LOGIN_FAILED,
     Event.PASSWORD_WRONG: Action.LOGIN_FAILED,
+    Event.SECOND_FACTOR_WRONG: Action.LOGIN_FAILED,
     Event.LOGOUT: Action.LOGGED_OUT,
     Event.SESSIONS_ENDED: Action.SESSION_ENDED,
 }
-_FAILURES = (Event.LOGIN_FAILED, Event.PASSWORD_WRONG)
+_FAILURES = (Event.LOGIN_FAILED, Event.PASSWORD_WRONG, Event.SECOND_FACTOR_WRONG)
 
 
 class Bound:

@@ -11,8 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -21,21 +20,21 @@ import click
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
-from app.access import Access, actors
-from app.commands import watchdog
+from app.access import actors
+from app.commands import people, watchdog
+from app.commands.opened import access_opened, opened, typed_line
 from app.config import PREFIX, SettingError, Settings, read
 from app.db import db, faults, schema
 from app.errors import Invalid, WakefulError
 from app.i18n import N_, _, _n
 from app.imports.candidates import FORMATS
-from app.records import INTERVALS, AlertCondition, RequestMethod, Role, Scope
+from app.records import INTERVALS, AlertCondition, RequestMethod, Scope
 from app.rules.time import iso
 from app.version import __version__
 
 if TYPE_CHECKING:  # imported where it is used: a checker starts faster without
     from flask import Flask
 
-    from app.access import Access
     from app.commands.doctor import Finding
     from app.stores import Store
 
@@ -197,21 +196,6 @@ def _ready(settings: Settings) -> Flask:
 # --- The database
 
 
-@contextmanager
-def _opened(
-    settings: Settings, create: Callable[[Settings], Flask] = create_core
-) -> Iterator[Flask]:
-    """The application in its context. Closes its connections afterwards: from Python 3.13 on, an
-    open one causes a warning."""
-    app = create(settings)
-    with app.app_context():
-        try:
-            yield app
-        finally:
-            db.session.remove()
-            db.engine.dispose()
-
-
 @cli.group("db", help=N_("Manage the database."))
 def database() -> None:
     pass
@@ -220,7 +204,7 @@ def database() -> None:
 @database.command(help=N_("Bring the database's tables up to date. Safe to repeat."))
 @click.option("--new", is_flag=True, help=N_("Create a new SQLite file in place of a lost one."))
 def upgrade(new: bool) -> None:
-    with _opened(read()):
+    with opened(read()):
         schema.upgrade(new=new)
         click.echo(_("The database is up to date (%(revision)s).", revision=schema.present()))
 
@@ -252,7 +236,7 @@ def backup_file(file: Path, encrypt: bool, without_key: bool) -> None:
         raise WakefulError(_("A backup is written to a file, not to standard output. Name one."))
     passphrase = _new_passphrase() if encrypt else ""
     settings = read(make=False)
-    with _opened(settings):
+    with opened(settings):
         backup.make(settings, file, passphrase=passphrase, with_key=not without_key)
     size = file.stat().st_size
     click.echo(
@@ -281,7 +265,7 @@ def restore_file(file: BinaryIO, force: bool) -> None:
     from app.commands.keeping import archive
     from app.commands.keeping.restore import restore
 
-    passphrase = _line(_("Passphrase")) if archive.is_encrypted(file) else ""
+    passphrase = typed_line(_("Passphrase")) if archive.is_encrypted(file) else ""
     done = restore(read(make=False), file, passphrase=passphrase, force=force)
     click.echo(
         _("Restored the backup of %(at)s. Start Wakeful: wakeful serve", at=done.manifest.made_at)
@@ -296,20 +280,12 @@ def restore_file(file: BinaryIO, force: bool) -> None:
 
 
 def _new_passphrase() -> str:
-    first = _line(_("Passphrase"))
+    first = typed_line(_("Passphrase"))
     if len(first) < SHORTEST_PASSPHRASE:
         raise WakefulError(_(NO_PASSPHRASE))
-    if _line(_("Repeat the passphrase")) != first:
+    if typed_line(_("Repeat the passphrase")) != first:
         raise WakefulError(_(DIFFERENT))
     return first
-
-
-def _line(prompt: str) -> str:
-    """A secret that is typed without being shown, or the next line of standard input."""
-    if sys.stdin.isatty():
-        typed: str = click.prompt(prompt, hide_input=True)
-        return typed
-    return sys.stdin.readline().rstrip("\r\n")
 
 
 # --- Secret keys
@@ -332,44 +308,14 @@ def rotate_secrets() -> None:
     from app.commands.rotating import rotate
 
     settings = read(make=False)
-    with _opened(settings), actors.acting_as(actors.by_command()):
+    with opened(settings), actors.acting_as(actors.by_command()):
         sys.exit(0 if rotate(settings) else 1)
 
 
 # --- People and keys
 
 
-@contextmanager
-def _access() -> Iterator[Access]:
-    from app.access import Access
-
-    settings = read()
-    with _opened(settings):
-        # A key is often wanted before the first start.
-        schema.upgrade()
-        with actors.acting_as(actors.by_command()):
-            yield Access(settings)
-
-
-@cli.group(help=N_("Manage people."))
-def user() -> None:
-    pass
-
-
-@user.command(
-    "create",
-    help=N_("Create an account. The password is read from standard input or prompted for."),
-)
-@click.argument("email")
-@click.option("--role", type=click.Choice([role.value for role in Role]), required=True)
-def user_create(email: str, role: str) -> None:
-    if sys.stdin.isatty():
-        password = click.prompt(_("Password"), hide_input=True, confirmation_prompt=True)
-    else:
-        password = sys.stdin.readline().rstrip("\r\n")
-    with _access() as access:
-        access.create_person(email, password, role)
-    click.echo(_("%(email)s can log in as %(role)s.", email=email, role=role))
+cli.add_command(people.user)
 
 
 @cli.group(help=N_("Manage API keys."))
@@ -383,14 +329,14 @@ def key() -> None:
 @click.option("--expires", metavar="TIME", help=N_("UTC, as 2027-01-31T00:00:00; default: never."))
 def key_create(name: str, scope: str, expires: str | None) -> None:
     moment = None if expires is None else _moment(expires)
-    with _access() as access:
+    with access_opened() as access:
         _key, secret = access.create_key(name, scope, moment)
     click.echo(secret)
 
 
 @key.command("list", help=N_("List the API keys: prefix, scope, name, state, last use."))
 def key_list() -> None:
-    with _access() as access:
+    with access_opened() as access:
         keys = access.keys()
     now = datetime.now(UTC)
     for one in keys:
@@ -407,7 +353,7 @@ def key_list() -> None:
 @key.command("revoke", help=N_("Revoke the API key with this PREFIX."))
 @click.argument("prefix")
 def key_revoke(prefix: str) -> None:
-    with _access() as access:
+    with access_opened() as access:
         access.revoke_key(prefix)
     click.echo(_("API key %(prefix)s revoked.", prefix=prefix))
 
@@ -416,7 +362,7 @@ def key_revoke(prefix: str) -> None:
 def webhook_secret() -> None:
     from app.access.webhook_secret import webhook_secret as secret_of
 
-    with _access() as access:
+    with access_opened() as access:
         click.echo(secret_of(read(), access))
 
 
@@ -486,7 +432,7 @@ def import_file(
 
     settings = read()
     reading = importing.read(file, format_ or "")
-    with _opened(settings, create_app) as app:
+    with opened(settings, create_app) as app:
         if settings.store == "local":
             schema.upgrade()
         importer = Importer(
@@ -565,7 +511,7 @@ def doctor() -> None:
     settings = read(make=False)
     _report(Finding(_("settings"), _("They are valid.")))
     wrong = 0
-    with _opened(settings) as app:
+    with opened(settings) as app:
         for finding in examine(app, settings):
             wrong += finding.fault
             _report(finding)

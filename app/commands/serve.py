@@ -25,6 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
 from app.access import Access
+from app.commands.orphans import STOP_SECONDS, end_with
 from app.config import SettingError, Settings
 from app.db import db, faults, heartbeats, patience, schema
 from app.i18n import _
@@ -34,7 +35,6 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE = 1.0  # seconds before a dead child is started again; doubles up to the longest
 LONGEST_PAUSE = 30.0
 STEADY_SECONDS = 60.0  # a child that lived for so long starts with the first pause again
-STOP_SECONDS = 15.0  # a child that has not ended by then is killed
 # How long a start waits for the address: the children of a supervisor that was killed end by
 # themselves, and hold its socket until then.
 WAIT_SECONDS = 10.0
@@ -339,6 +339,7 @@ def _become(child: Child, start: Start, parent: int) -> NoReturn:
         for fd in child.closes:
             os.close(fd)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
+        end_with(parent)
         start(child.words)
         code = 0
     except SystemExit as end:

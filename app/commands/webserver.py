@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
 
+from app.commands.orphans import end_with
 from app.commands.webworker import Limits, Worker
 from app.config import Settings
 from app.db import schema
@@ -27,10 +29,11 @@ OTHER_FILES = 500  # for the database, and for checks on request
 
 def _settle(worker: object) -> None:
     """Exclude objects from the start-up from garbage collection. Scanning them again while a long
-    list was rendered took longer than the list.
+    list was rendered took longer than the list. And end with the parent.
     """
     gc.collect()
     gc.freeze()
+    end_with(os.getppid())  # gunicorn's arbiter, which the supervisor's end stops
 
 
 def _connections(most: int) -> int:

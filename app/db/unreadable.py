@@ -60,6 +60,7 @@ _NOUNS = {
     "maintenance_windows": N_("maintenance window"),
     "markers": N_("marker"),
     "people": N_("person"),
+    "authenticator_apps": N_("authenticator app of person"),
     "invitations": N_("invitation"),
     "incidents": N_("incident"),
     "deliveries": N_("delivery"),
@@ -82,6 +83,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     },
     "deliveries": {"value": N_("target"), "facts": N_("message")},
     "subscribers": {"value": N_("target")},
+    "authenticator_apps": {"secret": N_("secret")},
 }
 # The column by which people know a row.
 _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {

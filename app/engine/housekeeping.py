@@ -206,6 +206,8 @@ class Housekeeper:
         access.forget_old_devices()
         access.forget_old_invitations()
         access.forget_old_recoveries()
+        access.forget_old_half_logins()
+        access.forget_old_challenges()
         access.forget_old_audit()
 
     def look_after_domains(self) -> None:

@@ -60,7 +60,8 @@ class Visitors:
             return False
         try:
             with self._app.app_context():
-                return self._access.session_person(token) is not None
+                person = self._access.session_person(token)
+                return person is not None and not self._access.must_add_second_factor(person)
         except DatabaseError:
             return False  # it cannot be told who this is
 

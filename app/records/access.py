@@ -12,6 +12,8 @@ from app.records.marks import Mark
 MIN_PASSWORD = 8
 MAX_CREDENTIAL = 255
 MAX_PERSON_NAME = 80
+MAX_PASSKEY_NAME = 80
+MAX_PASSKEYS = 20  # of a person
 
 
 class Scope(StrEnum):
@@ -54,11 +56,39 @@ class Person:
     disabled: bool = False
     theme: str = "auto"  # auto, light, dark
     name: str | None = None
+    second_factor: bool = False  # asked for at each login, after the password
 
     @property
     def label(self) -> str:
         """How others see this person: the name, or the email address."""
         return self.name or self.email
+
+
+@dataclass(frozen=True, slots=True)
+class Passkey:
+    """A passkey of a person. It works at ``host`` alone."""
+
+    id: int
+    name: str
+    host: str
+    created_at: datetime
+    last_used_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SecondFactor:
+    """What a person can show besides the password. ``app_at``: since when there is an authenticator
+    app; None for none. ``app_unreadable``: its secret cannot be read, so no code of it is right.
+    """
+
+    app_at: datetime | None = None
+    app_unreadable: bool = False
+    passkeys: tuple[Passkey, ...] = ()
+    codes_left: int = 0
+
+    @property
+    def is_set(self) -> bool:
+        return self.app_at is not None or bool(self.passkeys)
 
 
 @dataclass(frozen=True, slots=True)

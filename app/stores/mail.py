@@ -76,6 +76,19 @@ class Mail:
         if not sent.ok:
             log.warning("A recovery link could not be mailed: %s", sent.said)
 
+    def tell_of_second_factor(self, to: str, what: str) -> None:
+        """Tell somebody that their second factor changed, if email can be sent. ``what``: a
+        sentence, not yet translated.
+        """
+        if self.is_set():
+            self.later(lambda: self._send_second_factor(to, what))
+
+    def _send_second_factor(self, to: str, what: str) -> None:
+        message = account.second_factor(self._clock(), what, f"{self.base}/profile/two-factor")
+        sent = self._send(to, message)
+        if not sent.ok:
+            log.warning("A notice of a changed second factor could not be mailed: %s", sent.said)
+
     def later(self, work: Callable[[], None]) -> None:
         """Do ``work`` on a thread of its own, with an application context. Whoever asks sees and
         measures nothing of it.

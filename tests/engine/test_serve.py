@@ -4,6 +4,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import requests
 
 from app.commands.serve import greet, listen, offer_set_up
 from app.config import SettingError
+from app.paths import MIGRATIONS
 from tests.support.loopback import IPV6
 from tests.support.service import Service, eventually
 
@@ -95,6 +98,43 @@ def test_children_end_with_the_supervisor(service):
     service.process.kill()
     service.process.wait(60)
     eventually(lambda: not any(map(alive, before.values())), "no part outlives it", 30)
+
+
+# A part that does not stop when it is asked; its supervisor is killed.
+STUBBORN = """
+import os, signal, sys, time
+from app.commands import orphans, serve
+from app.config import read
+
+orphans.STOP_SECONDS = orphans.LOOK_SECONDS = 0.2
+
+def part(words):
+    signal.signal(signal.SIGTERM, lambda *_: print("asked", flush=True))
+    print(os.getpid(), flush=True)
+    while True:
+        time.sleep(60)
+
+supervisor = serve.Supervisor(read(), part)
+supervisor._look_after(serve.Child("checker", ["checker"]))
+sys.stdin.read()
+"""
+
+
+@pytest.mark.sqlite
+def test_a_child_that_does_not_stop_is_killed_when_its_supervisor_was(settings):
+    environ = {"WAKEFUL_INSTANCE": str(settings.instance), "PATH": os.environ["PATH"]}
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", STUBBORN],
+        env=environ,
+        cwd=MIGRATIONS.parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    child = int(supervisor.stdout.readline())
+    supervisor.kill()
+    assert supervisor.communicate(timeout=60)[0].startswith("asked"), "it ends its output"
+    eventually(lambda: not alive(child), "it has ended", 10)
 
 
 def test_no_set_up_link_is_printed_once_there_is_an_account(tmp_path):

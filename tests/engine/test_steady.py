@@ -175,6 +175,19 @@ def test_a_failure_after_hours_of_good_checks_finds_no_gap(owner):
     assert not incident.unwatched
 
 
+def test_good_checks_that_wait_and_a_failing_one_after_them_are_all_recorded(owner):
+    """As after the database was away: of two results at one turn, the second would be dropped."""
+    claim = owner.claim()
+    assert owner.take(60, claim=claim)
+    assert owner.take(120, claim=claim)
+    assert owner.take(180, "down", claim=claim) is None
+    assert owner.take(240, claim=claim) is None, "it follows the failing one"
+    assert owner.steady.write(at(181)) == []
+    [stands] = owner.record([(claim, owner.outcome("down", 180))], 181)
+    assert stands is not None
+    assert owner.times() == [0, 60, 120, 180]
+
+
 def test_a_monitor_that_was_paused_meanwhile_is_not_recorded(owner):
     owner.take(60)
     with writing() as session:

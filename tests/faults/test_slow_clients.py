@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import quote
 
 import pytest
 import requests
@@ -28,7 +27,7 @@ from app.records import MAX_FORM_BYTES, DeliveryStatus
 from app.slots import LONG_WAITS, REMOTE_ANSWERS
 from app.stores.waiting import until_tried
 from tests.factories import PASSWORD, make_key, make_person
-from tests.support.web_process import Installation, Web, csrf, installation, web_process
+from tests.support.web_process import Installation, Web, installation, web_process
 
 CROWD = 40
 # A drip would reach none of the usual limits, which are on the time between two bytes.
@@ -549,15 +548,13 @@ def test_tests_of_channels_do_not_wait_for_answers_when_many_others_wait():
     assert looked_at == [7]
 
 
-def test_health_answers_while_every_thread_waits(installed, key):
+def test_health_answers_while_every_thread_waits(installed):
+    with installed.app() as app:
+        key = make_key(app)  # of its own: other tests here use up the limit of theirs
     with web_process(installed) as web, ExitStack() as stack:
         locked = stack.enter_context(closing(sqlite3.connect(installed.folder / "wakeful.db")))
-        session = requests.Session()
-        token = csrf(session, web.base)
         locked.execute("BEGIN IMMEDIATE")  # other writers now wait
-        body = f"csrf_token={quote(token)}&email=a@wakeful.test&password=guessed".encode()
-        cookie = f"Cookie: wakeful={session.cookies['wakeful']}"
-        sent = post("/login", len(body), cookie) + body
+        sent = post("/api/v1/monitors", len(MONITOR), bearer(key)) + MONITOR
         for _ in range(20):
             stack.enter_context(web.connect(sent))
         await_standstill(web)

@@ -55,3 +55,18 @@ def recovery(at: datetime, link: str) -> Message:
         links=(Link(_("Set a new password"), link),),
         footer=_("This address has an account here."),
     )
+
+
+def second_factor(at: datetime, what: str, profile: str) -> Message:
+    """``what``: a sentence, in the language of the installation."""
+    return Message(
+        event="account.second_factor",
+        tone=Tone.PLAIN,
+        title=_("The second factor of your Wakeful account"),
+        summary=_(
+            "%(what)s If it was not you, change your password now and tell an admin.", what=_(what)
+        ),
+        at=at,
+        links=(Link(_("Your second factor"), profile),),
+        footer=_("This address has an account here."),
+    )

@@ -16,6 +16,7 @@ from app.db.tables.markers import *
 from app.db.tables.monitors import *
 from app.db.tables.report_mails import *
 from app.db.tables.results import *
+from app.db.tables.second_factor import *
 from app.db.tables.service import *
 from app.db.tables.status_pages import *
 from app.db.tables.windows import *

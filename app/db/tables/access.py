@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from sqlalchemy import ForeignKey, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
@@ -13,6 +14,9 @@ from app.db.tables.columns import NEVER_REUSED, Folded, Id
 from app.db.types import Moment, NamedMoment, Word
 from app.records import Role
 from app.rules.time import is_zone
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import MappedSQLExpression
 
 
 class PersonRow(Model):
@@ -31,6 +35,8 @@ class PersonRow(Model):
     disabled: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_login_at: Mapped[datetime | None] = mapped_column(Moment)
+    if TYPE_CHECKING:  # whether there is one; app/db/tables/second_factor.py says how to tell
+        second_factor: MappedSQLExpression[bool]
 
 
 class ApiKeyRow(Model):

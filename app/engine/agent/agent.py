@@ -168,10 +168,12 @@ class Agent:
             job = self._jobs.get(claim.monitor_id)
             if job is None or job.standing.turn != claim.turn:
                 continue  # the monitor was changed meanwhile
-            # If a clock was set meanwhile, the check would seem to belong to another slot: not
-            # before it was started, and not after now.
+            # Not before it was started: if the difference of the clocks was measured anew
+            # meanwhile, the check would seem to belong to the slot before.
             started = self._started.get(claim.monitor_id, EARLIEST)
-            at = min(now, max(started, self._clock.corrected(outcome.result.checked_at)))
+            at = max(started, self._clock.corrected(outcome.result.checked_at))
+            if at > now + timedelta(seconds=STEP_SECONDS):  # a clock was set back meanwhile
+                at = now
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
             body = {"made_for": claim.turn, "outcome": pack(placed)}
             kept.append(Made(claim.monitor_id, claim.turn, at, body))

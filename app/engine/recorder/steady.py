@@ -41,6 +41,7 @@ Finished = tuple[Claim, Outcome]
 class Held:
     """A steady monitor. ``monitor`` has the columns that ``Quiet`` reads; ``gap_ms`` is how long
     after a check the next one notes no gap; ``told``: people know that its certificate expires.
+    ``over``: a check has changed something. It is recorded after the results that still wait.
     """
 
     monitor: Any
@@ -56,6 +57,7 @@ class Held:
     fingerprint: str | None
     told: bool
     saved: bool = True
+    over: bool = False
 
     def standing(self, checked_at: datetime) -> Standing:
         return Standing(self.turn, self.slot, checked_at)
@@ -120,11 +122,11 @@ class Steady:
     def take(self, claim: Claim, outcome: Outcome) -> Standing | None:
         """Take a result that changes nothing; its monitor's new standing. None for any other."""
         held = self._held.get(claim.monitor_id)
-        if held is None:
+        if held is None or held.over:
             return None
         if not held.fits(claim, outcome):
             # Later results of the monitor follow this one, also while it cannot be recorded.
-            del self._held[claim.monitor_id]
+            held.over = True
             return None
         result = outcome.result
         at = to_ms(result.checked_at)

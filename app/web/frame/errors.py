@@ -60,7 +60,7 @@ LOGGED_OUT = N_(
 DATABASE = N_("The database cannot be used now")
 RETRY_SECONDS = 5
 # Fields that are never shown again, nor carried through a page.
-SECRETS = ("password", "secret")
+SECRETS = ("password", "secret", "second_code", "recovery_code", "credential")
 NOT_KEPT = ("csrf_token", *SECRETS)
 # What forms carry for themselves, and their buttons: sent again, and nothing that people typed.
 OWN = frozenset({"shown", "sealed", "carried", "username", "once", "back", "rest", "sure", "done",

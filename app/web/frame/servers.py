@@ -22,7 +22,7 @@ PLACE = "/on/"
 _AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
 GONE = N_("The server of this page is no longer in the settings. Choose another one in the menu.")
 # Blueprints of the dashboard itself, the same for every server.
-ANYWHERE = frozenset({"auth", "account", "acknowledge", "remote", "bootstrap", "screen"})
+ANYWHERE = frozenset({"auth", "second", "account", "acknowledge", "remote", "bootstrap", "screen"})
 
 
 def init_app(app: Flask) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -37,6 +38,7 @@ from app.web.frame import links
 V = TypeVar("V", bound=Callable[..., Any])
 
 TOKEN = "_user_id"  # noqa: S105 - where Flask-Login stores the answer of ``User.get_id``
+HALF = "half_login"  # where the cookie has the token of a login that waits for the second factor
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Each role has the rights of those after it in records.Role.
 RANKS = {role: rank for rank, role in enumerate(reversed(Role))}
@@ -44,6 +46,7 @@ NOT_ALLOWED = {
     Role.EDITOR: N_("Only editors can do this. Ask an admin for the role."),
     Role.ADMIN: N_("Only admins can open this page. Ask an admin."),
 }
+SET_UP_FIRST = N_("Your role requires a second factor. Set one up first. Nothing was changed.")
 
 
 class User(UserMixin):  # type: ignore[misc]
@@ -60,6 +63,11 @@ class User(UserMixin):  # type: ignore[misc]
     def can(self, role: str) -> bool:
         """Whether this person has the rights of ``role``."""
         return RANKS[Role(self.person.role)] >= RANKS[Role(role)]
+
+    @cached_property
+    def must_set_up(self) -> bool:
+        """Whether they may do nothing before they have set up a second factor."""
+        return current_access().must_add_second_factor(self.person)
 
     @property
     def may_edit(self) -> bool:
@@ -106,6 +114,23 @@ def client() -> Client:
     )
 
 
+def begin_half(person: Person) -> None:
+    """The password was right, and the second factor is still to come. Nothing is open yet."""
+    end()
+    session[HALF] = current_access().begin_half_login(person.id)
+
+
+def half_token() -> str:
+    """The token of the login that waits in this browser; empty if none does."""
+    return str(session.get(HALF, ""))
+
+
+def give_up_half() -> None:
+    """The login that waits in this browser is over."""
+    if half := session.pop(HALF, None):
+        current_access().end_half_login(half)
+
+
 def begin(person: Person, *, password_at: datetime | None = None) -> None:
     """Log ``person`` in with a fresh session: nothing of the old one is kept. ``password_at``: when
     they last typed their password, if they go on after a change of their account.
@@ -126,6 +151,7 @@ def end(*, forget: bool = False) -> None:
     """
     if token := session.get(TOKEN):
         current_access().log_out(token, forget=forget)
+    give_up_half()
     _clear()
 
 
@@ -161,6 +187,12 @@ def needs(role: Role) -> Callable[[V], V]:
     return mark
 
 
+def for_set_up(view: V) -> V:
+    """Mark a view that is open to people who have to set up their second factor first."""
+    view.for_set_up = True  # type: ignore[attr-defined]
+    return view
+
+
 def default_role() -> Role:
     """Everybody with an account may read; only editors may change, or open a form to do so."""
     changes = request.url_rule is not None and (request.url_rule.methods or set()) - SAFE_METHODS
@@ -185,6 +217,10 @@ def _guard() -> Response | None:
             raise LoggedOut
         return to_login()
     view = current_app.view_functions.get(request.endpoint or "")
+    if not getattr(view, "for_set_up", False) and current_user.must_set_up:
+        if request.method not in SAFE_METHODS:
+            raise Denied(_(SET_UP_FIRST))
+        return redirect(url_for("two_factor.show"))
     role: Role = getattr(view, "needs_role", default_role())
     if not current_user.can(role):
         raise Denied(_(NOT_ALLOWED[role]))

@@ -17,7 +17,7 @@ from app.stores import current_access, current_mail
 from app.web.account_forms import ForgottenForm, JoinForm, RecoveryForm
 from app.web.forms import show_errors
 from app.web.frame import session as sessions
-from app.web.shown import times
+from app.web.frame import throttle
 
 blueprint = Blueprint("account", __name__)
 
@@ -51,12 +51,9 @@ def _send_link(email: str, who: Actor | None) -> None:
 
 
 def _throttled(form: ForgottenForm, fault: Throttled) -> Response:
-    wait = _("The next one is possible in %(span)s.", span=times.span(fault.retry_after))
-    form.email.fault(f"{fault} {wait}")
+    form.email.fault(throttle.sentence(fault))
     page = render_template("account/forgotten.html", form=form, mails=True)
-    return Response(
-        page, 429, {"Retry-After": str(fault.retry_after)}, content_type="text/html; charset=utf-8"
-    )
+    return throttle.answer(page, fault)
 
 
 @blueprint.route("/new-password/<token>", methods=["GET", "POST"])

@@ -13,7 +13,7 @@ from app.rules import zones
 from app.stores import current_access
 from app.web.forms import LoginForm, SetupForm, show_errors
 from app.web.frame import session as sessions
-from app.web.shown import times
+from app.web.frame import throttle
 
 blueprint = Blueprint("auth", __name__)
 
@@ -40,6 +40,9 @@ def login() -> Answer:
     if person is None:
         form.password.fault(_(WRONG))
         return _login_page(form, 422)
+    if person.second_factor:
+        sessions.begin_half(person)
+        return redirect(url_for("second.show", next=request.args.get("next")))
     sessions.begin(person)
     if not known:
         _take_zone(person)
@@ -62,12 +65,9 @@ def _login_page(form: LoginForm, status: int) -> tuple[str, int]:
 
 
 def _throttled(form: LoginForm, fault: Throttled) -> Answer:
-    wait = _("The next one is possible in %(span)s.", span=times.span(fault.retry_after))
-    form.password.fault(f"{fault} {wait}")
+    form.password.fault(throttle.sentence(fault))
     page, _status = _login_page(form, 429)
-    return Response(
-        page, 429, {"Retry-After": str(fault.retry_after)}, content_type="text/html; charset=utf-8"
-    )
+    return throttle.answer(page, fault)
 
 
 @blueprint.post("/logout")

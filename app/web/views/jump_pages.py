@@ -90,6 +90,8 @@ PAGES = (
     Entry(N_("Email settings"), "mail_settings.show", ADMIN, N_("smtp mail server sender")),
     Entry(N_("Profile"), "profile.show", VIEWER,
           N_("time zone colours dark light theme password name account language")),
+    Entry(N_("Second factor"), "two_factor.show", VIEWER,
+          N_("2fa mfa totp authenticator app passkey security key recovery codes login")),
     Entry(N_("Sessions"), "sessions.index", VIEWER,
           N_("devices browsers logged in log out everywhere")),
 )  # fmt: skip

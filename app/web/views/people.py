@@ -9,7 +9,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Invalid
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import Person, Role
 from app.stores import current_access, current_mail
 from app.web.forms import DeleteForm, NewPasswordForm, NewPersonForm, PersonForm, show_errors
@@ -21,6 +21,7 @@ blueprint = guarded(Blueprint("people", __name__, url_prefix="/people"))
 Answer = str | Response | tuple[str, int]
 
 CURRENT = "current_password"
+FACTOR_RESET = N_("An admin removed the second factor. Your password alone logs you in.")
 
 
 @blueprint.get("")
@@ -32,6 +33,7 @@ def index() -> str:
         people=access.people(),
         invitations=access.invitations(),
         over=access.is_over,
+        required=access.required_roles(),
     )
 
 
@@ -117,8 +119,25 @@ def _person_page(
         password=password,
         oneself=person.id == current_user.person.id,
         mails=current_mail().is_set(),
+        required=current_access().required_roles(),
     )
     return page, 422 if failed else 200
+
+
+@blueprint.route("/<int:id>/second-factor/reset", methods=["GET", "POST"])
+@needs(Role.ADMIN)
+def reset_second_factor(id: int) -> Answer:
+    person = current_access().person(id)
+    if id == current_user.person.id:
+        flash(_("Change your own second factor here: it asks for the current password."), "info")
+        return redirect(url_for("two_factor.show"))
+    form = DeleteForm()
+    if form.validate_on_submit():
+        current_access().reset_second_factor(id)
+        current_mail().tell_of_second_factor(person.email, FACTOR_RESET)
+        flash(_("Second factor of %(email)s reset.", email=person.email), "success")
+        return redirect(url_for(".edit", id=id))
+    return render_template("people/reset_second_factor.html", person=person, form=form)
 
 
 @blueprint.post("/<int:id>/sessions/end")

@@ -17,6 +17,7 @@ from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_me
 from app.net.policy import Policy
 from app.records import Role
 from app.stores import Feature, current_access
+from app.web.factor_forms import RequiredForm
 from app.web.forms import DeleteForm, NetworksForm
 from app.web.frame import servers
 from app.web.frame.session import guarded, needs
@@ -93,6 +94,18 @@ def show() -> Answer:
     return _page(form)
 
 
+@blueprint.post("/second-factor")
+@needs(Role.ADMIN)
+def require_second_factor() -> Response:
+    form = RequiredForm()
+    if form.validate_on_submit():
+        current_access().require_second_factor(form.roles())
+        flash(
+            _("Saved. Whoever has such a role and no second factor sets one up first."), "success"
+        )
+    return redirect(url_for(".show", _anchor="people"))
+
+
 def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
     settings = _settings()
     canaries = parse_canaries(settings.canaries)
@@ -110,8 +123,21 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
         settings=settings,
         canaries=[name_of(canary) for canary in canaries],
         only_refuse=only_refuse(canaries, told),
+        required=_required_form(),
+        without=_without_factor(),
     )
     return page, 422 if form.is_submitted() and shown is None else 200
+
+
+def _required_form() -> RequiredForm:
+    required = current_access().required_roles()
+    return RequiredForm(formdata=None, data={role.value: role in required for role in Role})
+
+
+def _without_factor() -> int:
+    """How many people are still to set up the second factor that their role requires."""
+    access = current_access()
+    return sum(access.must_add_second_factor(one) for one in access.people() if not one.disabled)
 
 
 def _entries() -> list[tuple[str, str, str]]:

@@ -1,0 +1,211 @@
+"""Log-ins that wait for the second factor: the password was right, and nothing is open yet.
+
+The token of one is in the cookie of the browser where the password was typed, and nowhere else. It
+is valid for ten minutes and for one login, and ends with everything that ends sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from sqlalchemy import delete, or_, select, update
+
+from app.access import actors, audit, recovery_codes, security_log, totp
+from app.access.one_time import digest_of, make_token
+from app.access.passkeys import CREDENTIAL, NOT_PROVEN, Passkeys, Signed, Site, count_use
+from app.access.people import (
+    LOGIN_WINDOW_SECONDS,
+    LOGINS_PER_ACCOUNT,
+    NOWHERE,
+    TOO_MANY_LOGINS,
+    person_record,
+)
+from app.access.second_factor import CODE, WRONG_CODE, locked, thing
+from app.access.security_log import Event
+from app.db import DbSession, db, writing
+from app.db.clocks import SKEW
+from app.db.tables import AuthenticatorAppRow, HalfLoginRow, PersonRow, RecoveryCodeRow
+from app.db.types import Unreadable
+from app.errors import Denied, Invalid, Throttled
+from app.i18n import N_, _
+from app.records import Action, Actor, Client, Person
+
+Use = Callable[[DbSession, Person], None]  # use a proof up; raises Invalid
+Limits = tuple[tuple[str, int, int], ...]
+
+LASTS = timedelta(minutes=10)
+# Whoever knows a password may guess at codes for days: ten in five minutes alone would find one of
+# a hundred accounts in a day.
+LONG_WINDOW_SECONDS = 12 * 3600
+LONG_WINDOW_MOST = 50
+RECOVERY = "recovery_code"  # the field
+GONE = N_("The login took too long, or was ended. Log in again.")
+NOT_A_CODE = N_("This recovery code is wrong or was used already.")
+UNREADABLE = N_(
+    "The secret of the authenticator app cannot be read on the server. Use a passkey or a recovery "
+    "code, or ask an admin to reset the second factor."
+)
+
+
+class HalfLogins(Passkeys):
+    def begin_half_login(self, person_id: int) -> str:
+        """After the right password. Returns the token, which only the browser gets."""
+        token = make_token()
+        row = HalfLoginRow(digest=digest_of(token), person_id=person_id, created_at=self.clock())
+        with writing() as session:
+            session.add(row)
+        return token
+
+    def half_person(self, token: str) -> Person | None:
+        """Who has typed the password; None if the half login is over."""
+        found = db.session.execute(
+            select(HalfLoginRow.created_at, PersonRow)
+            .join(PersonRow, PersonRow.id == HalfLoginRow.person_id)
+            .where(HalfLoginRow.digest == digest_of(token), PersonRow.disabled.is_(False))
+        ).one_or_none()
+        if found is None or not -SKEW <= self.clock() - found.created_at < LASTS:
+            return None
+        return person_record(found.PersonRow)
+
+    def end_half_login(self, token: str) -> None:
+        with writing() as session:
+            session.execute(delete(HalfLoginRow).where(HalfLoginRow.digest == digest_of(token)))
+
+    def login_by_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
+        """Raises Invalid (``second_code``), Denied if the half login is over, and Throttled."""
+        person = self._waiting(token)
+        return self._try(person, client, lambda: self._complete(token, self._code_use(code)))
+
+    def login_by_recovery_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
+        """As ``login_by_code`` (``recovery_code``). The code ends."""
+        person = self._waiting(token)
+        return self._try(person, client, lambda: self._complete(token, _recovery_use(code)))
+
+    def login_by_passkey(
+        self, token: str, site: Site, credential: str, client: Client = NOWHERE
+    ) -> Person:
+        """As ``login_by_code`` (``credential``)."""
+        person = self._waiting(token)
+
+        def prove() -> Person:
+            signed = self.signed_by(person.id, site, token, credential)
+            return self._complete(token, self._signature_use(signed))
+
+        return self._try(person, client, prove)
+
+    def forget_old_half_logins(self) -> None:
+        """The engine's housekeeping calls it."""
+        now, at = self.clock(), HalfLoginRow.created_at
+        with writing() as session:
+            session.execute(delete(HalfLoginRow).where(or_(at <= now - LASTS, at > now + SKEW)))
+
+    def _waiting(self, token: str) -> Person:
+        person = self.half_person(token)
+        if person is None:
+            raise Denied(_(GONE))
+        return person
+
+    def _try(self, person: Person, client: Client, prove: Callable[[], Person]) -> Person:
+        """Within the limits, do what logs in or raises Invalid; a failure is recorded."""
+        device = self.device_of(client.device, person.id)
+        limits = _limits(person.id, device)
+        try:
+            self._count_second(limits)
+            done = prove()
+        except Throttled:
+            security_log.tell(Event.SECOND_FACTOR_THROTTLED, person, address=client.address)
+            raise
+        except Invalid:
+            security_log.tell(Event.SECOND_FACTOR_WRONG, person, address=client.address)
+            raise
+        for name, window, _most in limits:
+            self.uncount(name, window)
+        return done
+
+    def _count_second(self, limits: Limits) -> None:
+        """Before anything is compared, so that guesses at the same moment all count. Whoever is
+        over a limit already costs no write.
+        """
+        for name, window, most in limits:
+            if self.counted(name, window) >= most:
+                raise Throttled(_(TOO_MANY_LOGINS), self.seconds_left(window))
+        with writing():
+            over = [window for name, window, most in limits if self.count(name, window) > most]
+        if over:
+            raise Throttled(_(TOO_MANY_LOGINS), self.seconds_left(over[0]))
+
+    def _complete(self, token: str, use: Use) -> Person:
+        """End the half login, with the proof in the same transaction: of two requests at once with
+        the same proof or the same token, one logs in.
+        """
+        its = delete(HalfLoginRow).where(HalfLoginRow.digest == digest_of(token))
+        waiting = self._waiting(token)
+        with writing() as session:
+            row = locked(session, waiting.id)
+            if row.disabled or session.execute(its.returning(HalfLoginRow.id)).first() is None:
+                raise Denied(_(GONE))
+            use(session, waiting)
+            row.last_login_at = self.clock()
+            session.flush()
+            return person_record(row)
+
+    def _code_use(self, code: str) -> Use:
+        def use(session: DbSession, person: Person) -> None:
+            app = session.get(AuthenticatorAppRow, person.id, populate_existing=True)
+            if app is not None and isinstance(app.secret, Unreadable):
+                raise Invalid({CODE: [_(UNREADABLE)]})
+            now = self.clock()
+            step = None if app is None else totp.step_of(app.secret, code, now)
+            if step is None or not _is_first_use(session, person.id, step, totp.step_at(now)):
+                raise Invalid({CODE: [_(WRONG_CODE)]})
+
+        return use
+
+    def _signature_use(self, signed: Signed) -> Use:
+        def use(session: DbSession, _person: Person) -> None:
+            if not count_use(session, signed, self.clock()):
+                raise Invalid({CREDENTIAL: [_(NOT_PROVEN)]})
+
+        return use
+
+
+def _recovery_use(code: str) -> Use:
+    digest = recovery_codes.digest_of(code)
+
+    def use(session: DbSession, person: Person) -> None:
+        row = RecoveryCodeRow
+        its = delete(row).where(row.person_id == person.id, row.digest == digest)
+        if session.execute(its.returning(row.id)).first() is None:
+            raise Invalid({RECOVERY: [_(NOT_A_CODE)]})
+        change = {"recovery_codes": (None, _("one used"))}
+        audit.note(session, Action.USED, thing(person), change, actor=_by(person))
+
+    return use
+
+
+def _is_first_use(session: DbSession, id: int, step: int, present: int) -> bool:
+    """Note that the code of ``step`` is used. A used step in the future is of a clock that was set
+    back: nobody could log in until that time came again.
+    """
+    used = AuthenticatorAppRow.used_step
+    unused = or_(used < step, used > present + totp.DRIFT)
+    its = update(AuthenticatorAppRow).where(AuthenticatorAppRow.person_id == id, unused)
+    done = session.execute(its.values(used_step=step).returning(AuthenticatorAppRow.person_id))
+    return done.first() is not None
+
+
+def _by(person: Person) -> Actor:
+    """Somebody who says to be this person, and has typed the password."""
+    return actors.named(person.email)
+
+
+def _limits(id: int, device: int | None) -> Limits:
+    """Counters of wrong tries: name, seconds of the window, most. A browser in which the person has
+    logged in before has its own: others who know the password cannot keep it out.
+    """
+    name = f"second:{id}" if device is None else f"second:{id}:device:{device}"
+    return (
+        (name, LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT),
+        (f"{name}:long", LONG_WINDOW_SECONDS, LONG_WINDOW_MOST),
+    )

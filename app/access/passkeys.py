@@ -1,0 +1,266 @@
+"""Passkeys (WebAuthn): what a browser is asked to sign, and whether it did.
+
+A challenge is for one browser: the holder of a session, or of a login that waits for its second
+factor. It is valid for a few minutes, and ends with the first answer, right or wrong.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import delete, or_, select
+
+from app.access.one_time import digest_of
+from app.access.second_factor import SecondFactors, note
+from app.db import DbSession, db, writing
+from app.db.clocks import SKEW
+from app.db.tables import PasskeyChallengeRow, PasskeyRow
+from app.errors import Conflict, Denied, Invalid
+from app.i18n import N_, _, _n
+from app.records import MAX_PASSKEY_NAME, MAX_PASSKEYS, Action, Person
+from app.rules import text
+
+CHALLENGE_BYTES = 32
+CHALLENGE_LASTS = timedelta(minutes=5)
+PRODUCT = "Wakeful"
+CREDENTIAL = "credential"  # the field that a script fills in
+OLD_CHALLENGE = N_("This took too long, or another tab has asked since. Try again.")
+NOT_PROVEN = N_("The passkey could not be verified. Try again.")
+KNOWN_ALREADY = N_("This passkey was added already.")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where passkeys are made and used. A browser offers those of one host to that host alone."""
+
+    host: str
+    origin: str  # scheme, host and port, as browsers write it
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A passkey has signed the challenge of this browser. ``counted``: how often it has signed, as
+    it says; ``before``: what it said the last time.
+    """
+
+    id: int
+    before: int
+    counted: int
+
+
+class Passkeys(SecondFactors):
+    def passkey_creation(self, id: int, site: Site, holder: str, *, current: str) -> str:
+        """For ``navigator.credentials.create``, as JSON. ``holder``: the token of the session.
+        Raises Conflict for too many, Invalid and Throttled.
+        """
+        from webauthn import generate_registration_options, options_to_json
+        from webauthn.helpers.structs import (
+            AttestationConveyancePreference,
+            AuthenticatorSelectionCriteria,
+            ResidentKeyRequirement,
+            UserVerificationRequirement,
+        )
+
+        self.confirm(id, current)
+        person, known = self.person(id), self.second_factor(id).passkeys
+        if len(known) >= MAX_PASSKEYS:
+            raise Conflict(
+                _n("There can be %(num)s passkey at most. Remove one first.",
+                   "There can be %(num)s passkeys at most. Remove one first.", MAX_PASSKEYS)
+            )  # fmt: skip
+        options = generate_registration_options(
+            rp_id=site.host,
+            rp_name=PRODUCT,
+            user_id=str(id).encode(),
+            user_name=person.email,
+            user_display_name=person.label,
+            challenge=self._new_challenge(id, holder),
+            timeout=_milliseconds(CHALLENGE_LASTS),
+            attestation=AttestationConveyancePreference.NONE,
+            authenticator_selection=AuthenticatorSelectionCriteria(
+                resident_key=ResidentKeyRequirement.DISCOURAGED,
+                user_verification=UserVerificationRequirement.PREFERRED,
+            ),
+            exclude_credentials=_descriptors(id, site),
+        )
+        return options_to_json(options)
+
+    def add_passkey(
+        self, id: int, site: Site, holder: str, credential: str, name: str, *, current: str
+    ) -> tuple[Person, list[str]]:
+        """Store the passkey that the browser made. Returns recovery codes if these are the first.
+        Raises Invalid (``name``, ``credential``, ``current_password``) and Throttled.
+        """
+        from webauthn import verify_registration_response
+
+        _check_name(name)
+        challenge = self._take_challenge(id, holder)
+        made = _verified(
+            verify_registration_response,
+            credential,
+            expected_challenge=challenge,
+            expected_rp_id=site.host,
+            expected_origin=site.origin,
+        )
+        row = PasskeyRow(
+            person_id=id,
+            name=name.strip(),
+            host=site.host,
+            credential=_text(made.credential_id),
+            public_key=_text(made.credential_public_key),
+            sign_count=made.sign_count,
+            verifies=made.user_verified,
+            created_at=self.clock(),
+        )
+        with self.changing(id, current) as (session, person):
+            known = select(PasskeyRow.id).where(PasskeyRow.credential == row.credential)
+            if session.scalar(known) is not None:
+                raise _invalid(KNOWN_ALREADY)
+            session.add(row)
+            note(session, person, Action.CREATED, "passkey", row.name)
+            return self.changed(session, person), self.first_codes(session, person)
+
+    def passkey_request(self, id: int, site: Site, holder: str) -> str:
+        """For ``navigator.credentials.get``, as JSON. ``holder``: the token of the half login.
+        Raises Denied if the person has no passkey for this site.
+        """
+        from webauthn import generate_authentication_options, options_to_json
+        from webauthn.helpers.structs import UserVerificationRequirement
+
+        known = _descriptors(id, site)
+        if not known:
+            raise Denied(_("This account has no passkey for %(host)s.", host=site.host))
+        options = generate_authentication_options(
+            rp_id=site.host,
+            challenge=self._new_challenge(id, holder),
+            timeout=_milliseconds(CHALLENGE_LASTS),
+            allow_credentials=known,
+            user_verification=UserVerificationRequirement.PREFERRED,
+        )
+        return options_to_json(options)
+
+    def signed_by(self, id: int, site: Site, holder: str, credential: str) -> Signed:
+        """Which passkey of this person signed. Raises Invalid (``credential``)."""
+        from webauthn import verify_authentication_response
+
+        challenge = self._take_challenge(id, holder)
+        row = db.session.scalar(
+            select(PasskeyRow).where(
+                PasskeyRow.person_id == id,
+                PasskeyRow.host == site.host,
+                PasskeyRow.credential == _named(credential),
+            )
+        )
+        if row is None:
+            raise _invalid(NOT_PROVEN)
+        found = _verified(
+            verify_authentication_response,
+            credential,
+            expected_challenge=challenge,
+            expected_rp_id=site.host,
+            expected_origin=site.origin,
+            credential_public_key=_bytes(row.public_key),
+            credential_current_sign_count=row.sign_count,
+            # Whoever found a key could otherwise ask it not to ask for its PIN.
+            require_user_verification=row.verifies,
+        )
+        return Signed(row.id, row.sign_count, found.new_sign_count)
+
+    def forget_old_challenges(self) -> None:
+        """Delete what nobody answered. The engine's housekeeping calls it."""
+        now = self.clock()
+        at = PasskeyChallengeRow.created_at
+        with writing() as session:
+            over = or_(at <= now - CHALLENGE_LASTS, at > now + SKEW)
+            session.execute(delete(PasskeyChallengeRow).where(over))
+
+    def _new_challenge(self, id: int, holder: str) -> bytes:
+        challenge = secrets.token_bytes(CHALLENGE_BYTES)
+        row = PasskeyChallengeRow(
+            digest=digest_of(holder),
+            person_id=id,
+            challenge=_text(challenge),
+            created_at=self.clock(),
+        )
+        with writing() as session:
+            session.merge(row)
+        return challenge
+
+    def _take_challenge(self, id: int, holder: str) -> bytes:
+        """The challenge of this holder, which ends with it. Raises Invalid."""
+        row = PasskeyChallengeRow
+        its = delete(row).where(row.digest == digest_of(holder), row.person_id == id)
+        with writing() as session:
+            found = session.execute(its.returning(row.challenge, row.created_at)).first()
+        if found is None or not -SKEW <= self.clock() - found.created_at < CHALLENGE_LASTS:
+            raise _invalid(OLD_CHALLENGE)
+        return _bytes(found.challenge)
+
+
+def count_use(session: DbSession, signed: Signed, now: Any) -> bool:
+    """Note that a passkey was used; False if it was used or removed since ``signed_by``."""
+    row = session.get(PasskeyRow, signed.id, with_for_update=True, populate_existing=True)
+    if row is None or row.sign_count != signed.before:
+        return False
+    row.sign_count, row.last_used_at = signed.counted, now
+    return True
+
+
+def _descriptors(id: int, site: Site) -> list[Any]:
+    from webauthn.helpers.structs import PublicKeyCredentialDescriptor
+
+    query = select(PasskeyRow.credential).where(
+        PasskeyRow.person_id == id, PasskeyRow.host == site.host
+    )
+    return [PublicKeyCredentialDescriptor(id=_bytes(one)) for one in db.session.scalars(query)]
+
+
+def _verified(verify: Any, credential: str, **expected: Any) -> Any:
+    """What ``verify`` found. Raises Invalid."""
+    try:
+        return verify(credential=credential, **expected)
+    except Exception:
+        # It comes from a stranger, and the library's parsers raise what they meet: key errors,
+        # struct errors, errors of cryptography.
+        raise _invalid(NOT_PROVEN) from None
+
+
+def _named(credential: str) -> str:
+    """The id of the passkey that an answer names; empty if it names none."""
+    try:
+        data = json.loads(credential)
+    except (ValueError, RecursionError):
+        return ""
+    id = data.get("id") if isinstance(data, dict) else None
+    # PostgreSQL takes no null characters.
+    return id if isinstance(id, str) and id.isascii() and id.isprintable() else ""
+
+
+def _invalid(sentence: str) -> Invalid:
+    return Invalid({CREDENTIAL: [_(sentence)]})
+
+
+def _check_name(name: str) -> None:
+    try:
+        text.length(name.strip(), MAX_PASSKEY_NAME)
+    except ValueError as fault:
+        raise Invalid({"name": [str(fault)]}) from None
+    if not name.strip():
+        raise Invalid({"name": [_("Enter a name.")]})
+
+
+def _milliseconds(span: timedelta) -> int:
+    return int(span.total_seconds() * 1000)
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

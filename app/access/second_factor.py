@@ -1,0 +1,223 @@
+"""What a person shows at login besides the password: an authenticator app, passkeys, recovery
+codes. And which roles must have a second factor (decisions.md 15).
+
+Whoever adds, changes or removes something types the present password, and every session of the
+person ends with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import delete, func, select
+
+from app.access import audit, recovery_codes, security_log, totp
+from app.access.people import People, end_sessions, person_record
+from app.access.sealed import seal, unseal
+from app.access.security_log import Event
+from app.access.settings import SettingsTable
+from app.db import DbSession, db, writing
+from app.db.tables import AuthenticatorAppRow, PasskeyRow, PersonRow, RecoveryCodeRow
+from app.db.types import Unreadable
+from app.errors import Conflict, Denied, Invalid, NotFound
+from app.i18n import N_, _
+from app.records import Action, ObjectKind, Passkey, Person, Role, SecondFactor, Thing
+
+REQUIRED_ROLES = "second_factor_roles"  # the setting's name
+PURPOSE = "authenticator app"
+CODE = "second_code"  # the field
+WRONG_CODE = N_(
+    "This code is wrong or was used already. Wait for the next one, and check the clock of the "
+    "device with the app."
+)
+NEEDED = N_(
+    "Your role requires a second factor, and this is your last one. Add another one first, or "
+    "change the app."
+)
+CHANGED_MEANWHILE = N_("Your password has changed since. Log in again.")
+NO_FACTOR = N_("There is no second factor. Set up an authenticator app or a passkey first.")
+
+
+class SecondFactors(People, SettingsTable):
+    def second_factor(self, id: int) -> SecondFactor:
+        """What this person has."""
+        app = db.session.get(AuthenticatorAppRow, id)
+        rows = db.session.scalars(
+            select(PasskeyRow).where(PasskeyRow.person_id == id).order_by(PasskeyRow.id)
+        )
+        return SecondFactor(
+            app_at=None if app is None else app.created_at,
+            app_unreadable=app is not None and isinstance(app.secret, Unreadable),
+            passkeys=tuple(map(_passkey, rows)),
+            codes_left=_codes_left(db.session, id),
+        )
+
+    def start_app(self, id: int) -> tuple[str, str]:
+        """A new secret for an authenticator app, and the same sealed for ``add_app``. Nothing is
+        stored: an app that was never confirmed must not be asked for.
+        """
+        secret = totp.make_secret()
+        return secret, seal({"person": id, "secret": secret}, PURPOSE)
+
+    def started_app(self, id: int, sealed: str) -> str:
+        """The secret of ``start_app``. Raises Denied."""
+        found = unseal(sealed, PURPOSE)
+        if found["person"] != id:
+            raise Denied(_("This page belongs to another account. Start again."))
+        return str(found["secret"])
+
+    def add_app(self, id: int, sealed: str, code: str, *, current: str) -> tuple[Person, list[str]]:
+        """Use the app with this secret, in place of an earlier one. ``code`` proves that the app
+        has it. Returns recovery codes if these are the first. Raises Denied, Invalid and Throttled.
+        """
+        secret = self.started_app(id, sealed)
+        with self.changing(id, current) as (session, row):
+            step = totp.step_of(secret, code, self.clock())
+            if step is None:
+                raise Invalid({CODE: [_(WRONG_CODE)]})
+            app = AuthenticatorAppRow(
+                person_id=id, secret=secret, used_step=step, created_at=self.clock()
+            )
+            had = session.get(AuthenticatorAppRow, id) is not None
+            session.merge(app)
+            note(session, row, Action.CHANGED if had else Action.CREATED, "app")
+            return self.changed(session, row), self.first_codes(session, row)
+
+    def remove_app(self, id: int, *, current: str) -> Person:
+        """Raises NotFound, Conflict for the last factor of a role that needs one, Invalid and
+        Throttled.
+        """
+        with self.changing(id, current) as (session, row):
+            app = session.get(AuthenticatorAppRow, id)
+            if app is None:
+                raise NotFound("second factor", id)
+            note(session, row, Action.DELETED, "app")
+            return self._remove(session, row, app)
+
+    def remove_passkey(self, id: int, passkey_id: int, *, current: str) -> Person:
+        """As ``remove_app``."""
+        with self.changing(id, current) as (session, row):
+            passkey = session.get(PasskeyRow, passkey_id)
+            if passkey is None or passkey.person_id != id:
+                raise NotFound("passkey", passkey_id)
+            note(session, row, Action.DELETED, "passkey", passkey.name)
+            return self._remove(session, row, passkey)
+
+    def renew_codes(self, id: int, *, current: str) -> tuple[Person, list[str]]:
+        """Ten new recovery codes; the old ones end. Raises Conflict, Invalid and Throttled."""
+        with self.changing(id, current) as (session, row):
+            if not row.second_factor:
+                raise Conflict(_(NO_FACTOR))
+            codes = self._store_codes(session, row)
+            return self.changed(session, row), codes
+
+    def reset_second_factor(self, id: int) -> Person:
+        """Remove all that ``second_factor`` lists: the person logs in with the password alone.
+        Raises NotFound.
+        """
+        with writing() as session:
+            row = locked(session, id)
+            note(session, row, Action.DELETED, "second_factor")
+            for table in (AuthenticatorAppRow, PasskeyRow, RecoveryCodeRow):
+                session.execute(delete(table).where(table.person_id == id))
+            return self.changed(session, row)
+
+    def required_roles(self) -> frozenset[Role]:
+        """The roles that must have a second factor."""
+        kept = (self.setting(REQUIRED_ROLES) or "").split(",")
+        return frozenset(role for role in Role if role in kept)
+
+    def require_second_factor(self, roles: Collection[Role]) -> None:
+        kept = ",".join(role for role in Role if role in roles)
+        with writing() as session:
+            before = self.setting(REQUIRED_ROLES) or ""
+            self.set_setting(REQUIRED_ROLES, kept or None)
+            if kept != before:
+                of = Thing(ObjectKind.SETTING, name=REQUIRED_ROLES)
+                audit.note(session, Action.CHANGED, of, {"roles": (before, kept)})
+
+    def must_add_second_factor(self, person: Person) -> bool:
+        """Whether this person may do nothing else before setting one up."""
+        return not person.second_factor and person.role in self.required_roles()
+
+    @contextmanager
+    def changing(self, id: int, current: str) -> Iterator[tuple[DbSession, PersonRow]]:
+        """A transaction for somebody who typed their present password. Raises what ``confirm``
+        does.
+        """
+        compared = _password_hash(id)
+        self.confirm(id, current)
+        with writing() as session:
+            row = locked(session, id)
+            if row.password_hash != compared or row.disabled:
+                raise Invalid({"current_password": [_(CHANGED_MEANWHILE)]})
+            yield session, row
+
+    def changed(self, session: DbSession, row: PersonRow) -> Person:
+        """End the person's sessions; their record as it is now."""
+        end_sessions(session, row.id)
+        session.flush()
+        session.expire(row)
+        if not row.second_factor:  # codes alone are none
+            session.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.person_id == row.id))
+        person = person_record(row)
+        security_log.tell(Event.SECOND_FACTOR_CHANGED, person)
+        return person
+
+    def first_codes(self, session: DbSession, row: PersonRow) -> list[str]:
+        """Recovery codes for somebody who has none; no others."""
+        return [] if _codes_left(session, row.id) else self._store_codes(session, row)
+
+    def _store_codes(self, session: DbSession, row: PersonRow) -> list[str]:
+        id = row.id
+        note(session, row, Action.CREATED, "recovery_codes")
+        session.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.person_id == id))
+        codes = recovery_codes.make()
+        session.add_all(
+            RecoveryCodeRow(person_id=id, digest=recovery_codes.digest_of(code)) for code in codes
+        )
+        return codes
+
+    def _remove(
+        self, session: DbSession, row: PersonRow, what: AuthenticatorAppRow | PasskeyRow
+    ) -> Person:
+        session.delete(what)
+        person = self.changed(session, row)
+        if self.must_add_second_factor(person):
+            raise Conflict(_(NEEDED))
+        return person
+
+
+def thing(person: Person | PersonRow) -> Thing:
+    """What the audit log says was changed."""
+    return Thing(ObjectKind.SECOND_FACTOR, person.id, person.email)
+
+
+def note(
+    session: DbSession, row: PersonRow, action: Action, what: str, name: str | None = None
+) -> None:
+    """A line of the audit log. ``what``: a word for the part; ``name``: of a passkey."""
+    pair = (name, None) if action == Action.DELETED else (None, name)
+    audit.note(session, action, thing(row), {what: pair if name else audit.CHANGED})
+
+
+def _passkey(row: PasskeyRow) -> Passkey:
+    return Passkey(row.id, row.name, row.host, row.created_at, row.last_used_at)
+
+
+def _codes_left(session: DbSession, id: int) -> int:
+    count = select(func.count()).select_from(RecoveryCodeRow)
+    return session.scalar(count.where(RecoveryCodeRow.person_id == id)) or 0
+
+
+def _password_hash(id: int) -> str | None:
+    return db.session.scalar(select(PersonRow.password_hash).where(PersonRow.id == id))
+
+
+def locked(session: DbSession, id: int) -> PersonRow:
+    """The person, whom nobody else changes until this transaction ends. Raises NotFound."""
+    row = session.get(PersonRow, id, with_for_update=True, populate_existing=True)
+    if row is None:
+        raise NotFound("person", id)
+    return row

@@ -1,0 +1,55 @@
+"""What commands work on: the database, with its people and keys, and secrets that are typed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from app import create_core
+from app.config import Settings, read
+from app.db import db, schema
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from app.access import Access
+
+
+@contextmanager
+def opened(
+    settings: Settings, create: Callable[[Settings], Flask] = create_core
+) -> Iterator[Flask]:
+    """The application in its context. Closes its connections afterwards: from Python 3.13 on, an
+    open one causes a warning.
+    """
+    app = create(settings)
+    with app.app_context():
+        try:
+            yield app
+        finally:
+            db.session.remove()
+            db.engine.dispose()
+
+
+@contextmanager
+def access_opened() -> Iterator[Access]:
+    from app.access import Access, actors
+
+    settings = read()
+    with opened(settings):
+        # A key is often wanted before the first start.
+        schema.upgrade()
+        with actors.acting_as(actors.by_command()):
+            yield Access(settings)
+
+
+def typed_line(prompt: str) -> str:
+    """A secret that is typed without being shown, or the next line of standard input."""
+    if sys.stdin.isatty():
+        typed: str = click.prompt(prompt, hide_input=True)
+        return typed
+    return sys.stdin.readline().rstrip("\r\n")

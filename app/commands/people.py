@@ -1,0 +1,122 @@
+"""``wakeful user``: accounts, for whoever has the server. It works while nobody can log in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from app.commands.opened import access_opened, typed_line
+from app.errors import WakefulError
+from app.i18n import N_, _
+from app.records import Person, Role
+from app.rules.time import iso
+
+if TYPE_CHECKING:
+    from app.access import Access
+
+UNKNOWN = N_("No account has the email address %(email)s. To see all: wakeful user list")
+DIFFERENT = N_("The two passwords are different. Nothing was changed.")
+
+
+@click.group(help=N_("Manage people."))
+def user() -> None:
+    pass
+
+
+@user.command(
+    "create",
+    help=N_("Create an account. The password is read from standard input or prompted for."),
+)
+@click.argument("email")
+@click.option("--role", type=click.Choice([role.value for role in Role]), required=True)
+def create(email: str, role: str) -> None:
+    password = _new_password()
+    with access_opened() as access:
+        access.create_person(email, password, role)
+    click.echo(_("%(email)s can log in as %(role)s.", email=email, role=role))
+
+
+@user.command(
+    "list", help=N_("List the people: email, role, access, second factor, last login (UTC).")
+)
+def list_() -> None:
+    with access_opened() as access:
+        people = access.people()
+    for one in people:
+        state = _("disabled") if one.disabled else _("enabled")
+        factor = _("second factor") if one.second_factor else _("password only")
+        login = iso(one.last_login_at) if one.last_login_at else _("never logged in")
+        click.echo("\t".join([one.email, one.role, state, factor, login]))
+
+
+@user.command(
+    "password",
+    help=N_(
+        "Set the password of EMAIL, and log them out everywhere.\n\n"
+        "The password is prompted for twice, or read from the first two lines of standard input."
+    ),
+)
+@click.argument("email")
+def password(email: str) -> None:
+    with access_opened() as access:
+        person = _found(access, email)
+        new = typed_line(_("New password"))
+        if typed_line(_("Repeat the password")) != new:
+            raise WakefulError(_(DIFFERENT))
+        access.change_password(person.id, new)
+    click.echo(_("Password of %(email)s changed. They are logged out.", email=person.email))
+
+
+@user.command("disable", help=N_("Take EMAIL's access away, and log them out everywhere."))
+@click.argument("email")
+def disable(email: str) -> None:
+    person = _changed(email, lambda access, id: access.update_person(id, {"disabled": True}))
+    click.echo(_("%(email)s cannot log in any more.", email=person.email))
+
+
+@user.command("enable", help=N_("Give EMAIL access again."))
+@click.argument("email")
+def enable(email: str) -> None:
+    person = _changed(email, lambda access, id: access.update_person(id, {"disabled": False}))
+    click.echo(_("%(email)s can log in again.", email=person.email))
+
+
+@user.command(
+    "reset",
+    help=N_("Remove the second factor of EMAIL, for somebody who has lost it. The password stays."),
+)
+@click.argument("email")
+def reset(email: str) -> None:
+    with access_opened() as access:
+        person = _found(access, email)
+        if person.second_factor:
+            access.reset_second_factor(person.id)
+    done = (
+        N_("Second factor of %(email)s removed. Their password alone logs them in.")
+        if person.second_factor
+        else N_("%(email)s has no second factor. Nothing was changed.")
+    )
+    click.echo(_(done, email=person.email))
+
+
+def _changed(email: str, change: Callable[[Access, int], Person]) -> Person:
+    with access_opened() as access:
+        return change(access, _found(access, email).id)
+
+
+def _found(access: Access, email: str) -> Person:
+    person = access.person_called(email)
+    if person is None:
+        raise WakefulError(_(UNKNOWN, email=email))
+    return person
+
+
+def _new_password() -> str:
+    """Of a new account: typed twice by people, sent once by programs."""
+    if sys.stdin.isatty():
+        typed: str = click.prompt(_("Password"), hide_input=True, confirmation_prompt=True)
+        return typed
+    return sys.stdin.readline().rstrip("\r\n")

@@ -1,0 +1,159 @@
+"""The second step of a login: a code of an app, a passkey, or a recovery code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask_login import current_user
+from werkzeug.wrappers import Response
+
+from app.access import Access
+from app.access.half_logins import GONE
+from app.access.passkeys import CREDENTIAL
+from app.errors import Denied, Invalid, Throttled
+from app.i18n import N_, _, _n
+from app.records import Person
+from app.stores import current_access, current_mail
+from app.web.factor_forms import CodeForm, RecoveryCodeForm, SignedForm, show_faults
+from app.web.frame import session as sessions
+from app.web.frame import throttle
+from app.web.frame.site import for_browser, no_options, passkey_site
+
+blueprint = Blueprint("second", __name__, url_prefix="/login/second")
+
+NEEDS_SCRIPT = N_(
+    "The browser sent no passkey. Passkeys need JavaScript: allow it for this page, or use a code."
+)
+RECOVERY_USED = N_("Somebody logged in with a recovery code of this account.")
+FEW_LEFT = 3  # recovery codes
+Answer = str | Response | tuple[str, int]
+Forms = CodeForm | RecoveryCodeForm | SignedForm
+
+
+@blueprint.get("")
+def show() -> Answer:
+    if current_user.is_authenticated:
+        return redirect(_target())
+    person = current_access().half_person(sessions.half_token())
+    return _again() if person is None else _page(person)
+
+
+@blueprint.post("")
+def code() -> Answer:
+    form = CodeForm()
+    return _tried(
+        form,
+        lambda access, token: access.login_by_code(token, form.second_code.data, sessions.client()),
+    )
+
+
+@blueprint.post("/recovery")
+def recovery() -> Answer:
+    form = RecoveryCodeForm()
+    return _tried(
+        form,
+        lambda access, token: access.login_by_recovery_code(
+            token, form.recovery_code.data, sessions.client()
+        ),
+    )
+
+
+@blueprint.post("/passkey")
+def passkey() -> Answer:
+    form = SignedForm()
+
+    def log_in(access: Access, token: str) -> Person:
+        site, why_not = passkey_site()
+        if site is None:
+            raise Invalid({CREDENTIAL: [why_not]})
+        if not form.credential.data:
+            raise Invalid({CREDENTIAL: [_(NEEDS_SCRIPT)]})
+        return access.login_by_passkey(token, site, form.credential.data, sessions.client())
+
+    return _tried(form, log_in)
+
+
+@blueprint.post("/passkey/request")
+def passkey_request() -> Answer:
+    """What the script hands to the browser, which asks for the passkey."""
+    access, token = current_access(), sessions.half_token()
+    person = access.half_person(token)
+    if person is None:
+        return _again()
+    site, _why_not = passkey_site()
+    if site is None:
+        return no_options()
+    try:
+        return for_browser(access.passkey_request(person.id, site, token))
+    except Denied:
+        return no_options()
+
+
+def _tried(form: Forms, log_in: Callable[[Access, str], Person]) -> Answer:
+    access, token = current_access(), sessions.half_token()
+    person = access.half_person(token)
+    if person is None:
+        return _again()
+    if not form.validate_on_submit():
+        return _page(person, form), 422
+    try:
+        person = log_in(access, token)
+    except Invalid as fault:
+        show_faults(form, fault)
+        return _page(person, form), 422
+    except Throttled as fault:
+        form.trouble = throttle.sentence(fault)
+        return throttle.answer(_page(person, form), fault)
+    except Denied:
+        return _again()
+    sessions.begin(person)
+    if isinstance(form, RecoveryCodeForm):
+        _tell_of_codes(person)
+    return redirect(_target())
+
+
+def _page(person: Person, failed: Forms | None = None) -> str:
+    site, why_not = passkey_site()
+    has = current_access().second_factor(person.id)
+    forms = {
+        kind: failed if isinstance(failed, kind) else kind(formdata=None)
+        for kind in (CodeForm, RecoveryCodeForm, SignedForm)
+    }
+    return render_template(
+        "auth/second.html",
+        person=person,
+        has=has,
+        here=[one for one in has.passkeys if site is not None and one.host == site.host],
+        why_not=why_not,
+        failed=failed,
+        code=forms[CodeForm],
+        recovery=forms[RecoveryCodeForm],
+        signed=forms[SignedForm],
+        next=request.args.get("next"),
+    )
+
+
+def _again() -> Response:
+    """To the first step, which leads to the same page."""
+    sessions.give_up_half()
+    flash(_(GONE), "warning")
+    return redirect(url_for("auth.login", next=request.args.get("next")))
+
+
+def _target() -> str:
+    return sessions.safe_next(request.args.get("next"))
+
+
+def _tell_of_codes(person: Person) -> None:
+    left = current_access().second_factor(person.id).codes_left
+    current_mail().tell_of_second_factor(person.email, RECOVERY_USED)
+    if left <= FEW_LEFT:
+        flash(
+            _n(
+                "You have %(num)s recovery code left. Make new ones in your profile.",
+                "You have %(num)s recovery codes left. Make new ones in your profile.",
+                left,
+            ),
+            "warning",
+        )

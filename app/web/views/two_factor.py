@@ -1,0 +1,219 @@
+"""A person's second factor: an authenticator app, passkeys and recovery codes. Each change asks for
+the password and logs the person out everywhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, url_for
+from flask_login import current_user
+from werkzeug.wrappers import Response
+
+from app.access import totp
+from app.access.passkeys import Site
+from app.errors import Conflict, Denied, Invalid, NotFound
+from app.i18n import N_, _
+from app.records import Person, Role
+from app.stores import current_access, current_mail
+from app.web.factor_forms import AppForm, ConfirmedForm, PasskeyForm, show_faults
+from app.web.frame import session
+from app.web.frame.session import for_set_up, guarded, needs
+from app.web.frame.site import for_browser, no_options, passkey_site
+from app.web.shown import qr
+
+blueprint = guarded(Blueprint("two_factor", __name__, url_prefix="/profile/two-factor"))
+
+APP_ADDED = N_("An authenticator app was set up.")
+APP_REMOVED = N_("The authenticator app was removed.")
+PASSKEY_ADDED = N_("A passkey was added.")
+PASSKEY_REMOVED = N_("A passkey was removed.")
+CODES_RENEWED = N_("New recovery codes were made. The old ones no longer work.")
+NEEDS_SCRIPT = N_(
+    "The browser sent no passkey. Passkeys need JavaScript: allow it for this page, or use an "
+    "authenticator app."
+)
+
+Answer = str | Response | tuple[str, int]
+
+
+@blueprint.get("")
+@needs(Role.VIEWER)
+@for_set_up
+def show() -> str:
+    site, why_not = passkey_site()
+    return render_template(
+        "two_factor/show.html",
+        has=current_access().second_factor(_id()),
+        host=None if site is None else site.host,
+        why_not=why_not,
+    )
+
+
+@blueprint.route("/app", methods=["GET", "POST"])
+@needs(Role.VIEWER)
+@for_set_up
+def app() -> Answer:
+    access, form = current_access(), AppForm()
+    secret, form.sealed.data = _started(form)
+    if form.validate_on_submit() and not form.trouble:
+        try:
+            person, codes = access.add_app(
+                _id(),
+                form.sealed.data,
+                form.second_code.data,
+                current=form.current_password.data,
+            )
+        except Invalid as fault:
+            show_faults(form, fault)
+        else:
+            return _changed(person, codes, what=APP_ADDED)
+    uri = totp.uri(secret, current_user.person.email)
+    page = render_template(
+        "two_factor/app.html",
+        form=form,
+        has=access.second_factor(_id()),
+        secret=" ".join(secret[at : at + 4] for at in range(0, len(secret), 4)),
+        picture=qr.svg(uri, _("QR code for your authenticator app")),
+    )
+    return page, 422 if form.is_submitted() else 200
+
+
+def _started(form: AppForm) -> tuple[str, str]:
+    """The secret that the sent page showed, or a new one."""
+    access = current_access()
+    if form.is_submitted():
+        try:
+            sealed = form.sealed.data or ""
+            return access.started_app(_id(), sealed), sealed
+        except Denied as fault:
+            form.trouble = str(fault)
+    return access.start_app(_id())
+
+
+@blueprint.route("/app/remove", methods=["GET", "POST"])
+@needs(Role.VIEWER)
+def remove_app() -> Answer:
+    return _confirmed(
+        "two_factor/remove_app.html",
+        lambda password: current_access().remove_app(_id(), current=password),
+        APP_REMOVED,
+    )
+
+
+@blueprint.route("/passkeys/new", methods=["GET", "POST"])
+@needs(Role.VIEWER)
+@for_set_up
+def new_passkey() -> Answer:
+    site, why_not = passkey_site()
+    form = PasskeyForm()
+    if site is None:
+        flash(why_not, "warning")
+        return redirect(url_for(".show"))
+    if form.validate_on_submit():
+        try:
+            return _changed(*_add_passkey(form, site), what=PASSKEY_ADDED)
+        except Invalid as fault:
+            show_faults(form, fault)
+        except Conflict as fault:
+            form.trouble = str(fault)
+    form.credential.data = ""
+    page = render_template("two_factor/new_passkey.html", form=form)
+    return page, 422 if form.is_submitted() else 200
+
+
+def _add_passkey(form: PasskeyForm, site: Site) -> tuple[Person, list[str]]:
+    access, password = current_access(), form.current_password.data
+    if not form.credential.data:  # the script could not get one, or there is no script
+        access.passkey_creation(_id(), site, current_user.token, current=password)
+        raise Conflict(_(NEEDS_SCRIPT))
+    return access.add_passkey(
+        _id(), site, current_user.token, form.credential.data, form.name.data, current=password
+    )
+
+
+@blueprint.post("/passkeys/options")
+@needs(Role.VIEWER)
+@for_set_up
+def passkey_options() -> Answer:
+    """What the script hands to the browser, which makes the passkey. Where the form has a fault,
+    the script sends the form, and the page says what is wrong.
+    """
+    site, _why_not = passkey_site()
+    form = PasskeyForm()
+    if site is None or not form.validate_on_submit():
+        return no_options()
+    try:
+        options = current_access().passkey_creation(
+            _id(), site, current_user.token, current=form.current_password.data
+        )
+    except (Invalid, Conflict):
+        return no_options()
+    return for_browser(options)
+
+
+@blueprint.route("/passkeys/<int:id>/remove", methods=["GET", "POST"])
+@needs(Role.VIEWER)
+def remove_passkey(id: int) -> Answer:
+    known = current_access().second_factor(_id()).passkeys
+    passkey = next((one for one in known if one.id == id), None)
+    if passkey is None:
+        raise NotFound("passkey", id)
+    return _confirmed(
+        "two_factor/remove_passkey.html",
+        lambda password: current_access().remove_passkey(_id(), id, current=password),
+        PASSKEY_REMOVED,
+        passkey=passkey,
+    )
+
+
+@blueprint.route("/codes", methods=["GET", "POST"])
+@needs(Role.VIEWER)
+def codes() -> Answer:
+    has = current_access().second_factor(_id())
+    if not has.is_set:
+        flash(_("Set up an authenticator app or a passkey first."), "info")
+        return redirect(url_for(".show"))
+    return _confirmed(
+        "two_factor/codes.html",
+        lambda password: current_access().renew_codes(_id(), current=password),
+        CODES_RENEWED,
+        has=has,
+    )
+
+
+def _confirmed(template: str, act: Any, done: str, **shown: Any) -> Answer:
+    """A page that asks for the password, and what it does then."""
+    form = ConfirmedForm()
+    if form.validate_on_submit():
+        try:
+            found = act(form.current_password.data)
+        except Invalid as fault:
+            show_faults(form, fault)
+        except Conflict as fault:
+            form.trouble = str(fault)
+        else:
+            person, codes = found if isinstance(found, tuple) else (found, [])
+            return _changed(person, codes, what=done)
+    has = shown.pop("has", None) or current_access().second_factor(_id())
+    page = render_template(template, form=form, has=has, **shown)
+    return page, 422 if form.is_submitted() else 200
+
+
+def _changed(person: Person, codes: list[str], *, what: str) -> Answer:
+    """Go on in a new session: every other one has ended. Codes are shown in the answer itself,
+    never after a redirect: they would have to wait in a cookie.
+    """
+    session.begin(person)
+    current_mail().tell_of_second_factor(person.email, what)
+    if not codes:
+        elsewhere = _("You are logged out everywhere else.")
+        flash(f"{_(what)} {elsewhere}", "success")
+        return redirect(url_for(".show"))
+    page = render_template("two_factor/codes_made.html", what=_(what), codes=codes)
+    return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
+
+
+def _id() -> int:
+    id: int = current_user.person.id
+    return id

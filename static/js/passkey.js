@@ -1,0 +1,54 @@
+// Passkeys. A form with data-passkey ("create" or "get") asks the server what is to be signed, has
+// the browser sign it, and is sent with the answer. Where the server has nothing to sign, the form is
+// sent without: the page that comes back says why.
+const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (one) => one.charCodeAt(0));
+const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+
+// Browsers have functions for both directions only since 2025.
+function readable(options) {
+  const known = (list) => (list ?? []).map((one) => ({ ...one, id: bytes(one.id) }));
+  const found = { ...options, challenge: bytes(options.challenge) };
+  if (options.user) found.user = { ...options.user, id: bytes(options.user.id) };
+  if (options.excludeCredentials) found.excludeCredentials = known(options.excludeCredentials);
+  if (options.allowCredentials) found.allowCredentials = known(options.allowCredentials);
+  return found;
+}
+
+function written(credential) {
+  const response = {};
+  for (const name of ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"]) {
+    if (credential.response[name]) response[name] = text(credential.response[name]);
+  }
+  return JSON.stringify({ id: credential.id, rawId: text(credential.rawId), type: credential.type, response, clientExtensionResults: {} });
+}
+
+async function sign(form) {
+  const answer = await fetch(form.dataset.options, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+  if (!answer.ok || answer.redirected) return "";
+  const publicKey = readable(await answer.json());
+  return written(await navigator.credentials[form.dataset.passkey]({ publicKey }));
+}
+
+for (const form of document.querySelectorAll("form[data-passkey]")) {
+  const said = form.querySelector("[data-said]");
+  const say = (sentence) => { said.textContent = sentence; said.hidden = false; };
+  if (!window.PublicKeyCredential) {
+    say(form.dataset.unsupported);
+    continue;
+  }
+  for (const hidden of form.querySelectorAll("[data-with-script]")) hidden.hidden = false;
+  form.addEventListener("submit", async (event) => {
+    if (form.elements.credential.value) return;
+    event.preventDefault();
+    said.hidden = true;
+    if (form.matches("[aria-busy]")) return;
+    form.setAttribute("aria-busy", "true");
+    try {
+      form.elements.credential.value = await sign(form);
+      form.submit();
+    } catch {
+      say(form.dataset.failed);
+      form.removeAttribute("aria-busy");
+    }
+  });
+}

@@ -1,0 +1,245 @@
+"""The proxies of deploy/, really started in front of a real ``wakeful web``."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+import trustme
+
+from tests.factories import make_key
+from tests.support import nginx
+from tests.support.web_process import Web, installation, web_process
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+NAME = "wakeful.example.org"
+START_SECONDS = 30
+
+NGINX = """
+daemon off;
+master_process off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ worker_connections 256; }}
+http {{
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    include {folder}/wakeful.conf;
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """``http`` redirects to ``https``, which leads to ``web``."""
+
+    http: int
+    https: int
+    web: int
+
+
+Command = list[str]
+
+
+def with_nginx(folder: Path, ports: Ports) -> Command:
+    """The file that the manual says to copy, with other ports and certificates."""
+    program = nginx.program()
+    text = (DEPLOY / "nginx" / "wakeful.conf").read_text()
+    text = re.sub(r"\n +listen \[::\].*", "", text)
+    text = text.replace("listen 80;", f"listen 127.0.0.1:{ports.http};")
+    text = text.replace("listen 443 ", f"listen 127.0.0.1:{ports.https} ")
+    text = text.replace("127.0.0.1:8000", f"127.0.0.1:{ports.web}")
+    text = text.replace("/etc/ssl/wakeful", str(folder))
+    (folder / "wakeful.conf").write_text(text)
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder))
+    command = [program, "-c", str(folder / "nginx.conf"), "-p", str(folder)]
+    tested = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
+    assert tested.returncode == 0, tested.stderr
+    assert "emerg" not in tested.stderr
+    return command
+
+
+def with_caddy(folder: Path, ports: Ports) -> Command:
+    """The same for Caddy, which asks nobody for a certificate here."""
+    program = shutil.which("caddy")
+    if program is None:
+        pytest.skip("caddy is not installed: apt-get install caddy")
+    text = (DEPLOY / "caddy" / "Caddyfile").read_text()
+    site = f"https://{NAME}:{ports.https} {{\n\ttls {folder}/fullchain.pem {folder}/privkey.pem\n"
+    text, replaced = re.subn(rf"^{re.escape(NAME)} {{\n", site, text, flags=re.MULTILINE)
+    assert replaced == 1
+    text = text.replace("127.0.0.1:8000", f"127.0.0.1:{ports.web}")
+    options = (
+        "admin off",
+        "auto_https off",
+        "default_bind 127.0.0.1",
+        f"storage file_system {folder}",
+    )
+    (folder / "Caddyfile").write_text("{\n" + "\n".join(options) + "\n}\n" + text)
+    return [program, "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+@dataclass(frozen=True)
+class Front:
+    """A proxy that runs; ``ask`` as a visitor does who looked its name up. ``key``: of the API."""
+
+    key: str
+    ports: Ports
+    trust: ssl.SSLContext
+
+    def ask(
+        self,
+        path: str,
+        method: str = "GET",
+        body: bytes | None = None,
+        source: str = "127.0.0.1",
+        **headers: str,
+    ) -> Answer:
+        plain = socket.create_connection(("127.0.0.1", self.ports.https), 60, (source, 0))
+        with closing(HTTPConnection(NAME)) as connection:
+            connection.sock = self.trust.wrap_socket(plain, server_hostname=NAME)
+            sent = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, sent)
+            return read(connection)
+
+
+def read(connection: HTTPConnection) -> Answer:
+    with connection.getresponse() as answer:
+        return Answer(answer.status, answer.headers, answer.read().decode())
+
+
+@contextmanager
+def running(command: Command, ports: Ports, folder: Path) -> Iterator[None]:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, env=environ, stdout=log, stderr=log)
+        try:
+            _await(ports.https, process, folder)
+            yield
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def _await(port: int, process: subprocess.Popen[bytes], folder: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.02)  # neither program tells another process that it listens
+        else:
+            return
+    raise AssertionError((folder / "log").read_text())
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def web(
+    tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path
+) -> Iterator[tuple[str, Web]]:
+    """As the manual configures Wakeful behind a proxy."""
+    installed = installation(tmp_path_factory.mktemp("installed"), sqlite_template)
+    with installed.app() as app:
+        key = make_key(app)
+    settings = {"TRUSTED_PROXIES": "127.0.0.1", "PUBLIC_URL": f"https://{NAME}"}
+    with web_process(installed, **settings) as web:
+        yield key, web
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(with_nginx, marks=pytest.mark.nginx, id="nginx"),
+        pytest.param(with_caddy, id="caddy"),
+    ],
+    scope="module",
+)
+def front(
+    request: pytest.FixtureRequest, web: tuple[str, Web], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Front]:
+    folder = tmp_path_factory.mktemp("front")
+    authority = trustme.CA()
+    leaf = authority.issue_cert(NAME)
+    leaf.private_key_pem.write_to_path(folder / "privkey.pem")
+    for part in leaf.cert_chain_pems:
+        part.write_to_path(folder / "fullchain.pem", append=True)
+    key, behind = web
+    ports = Ports(free_port(), free_port(), behind.port)
+    make: Callable[[Path, Ports], Command] = request.param
+    trust = ssl.create_default_context()
+    authority.configure_trust(trust)
+    with running(make(folder, ports), ports, folder):
+        yield Front(key, ports, trust)
+
+
+def test_visitors_get_the_dashboard_over_https_with_cookies_for_https_alone(front: Front):
+    page = front.ask("/login")
+    assert page.status == 200
+    assert 'name="csrf_token"' in page.text
+    assert "Secure" in page.headers["Set-Cookie"]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {},
+        {"X_Forwarded_Host": "evil.example", "X_Forwarded_Proto": "http"},
+        {"X_Forwarded_Host": "evil.example", "X_Forwarded_For": "127.0.0.1"},
+    ],
+)
+def test_links_have_the_name_that_visitors_know_whatever_they_claim(
+    front: Front, forged: dict[str, str]
+):
+    asked = front.ask("/api/v1/monitors", Authorization=f"Bearer {front.key}", **forged)
+    assert asked.status == 200, asked.text
+    assert f'"first":"https://{NAME}/api/v1/' in asked.text
+    assert "evil.example" not in asked.text
+
+
+def test_metrics_are_not_for_strangers(front: Front):
+    assert front.ask("/metrics").status == 200
+    assert front.ask("/metrics", source="127.0.0.2").status == 403
+    forged = front.ask("/metrics", source="127.0.0.2", X_Forwarded_For="127.0.0.1")
+    assert forged.status == 403
+
+
+def test_a_body_that_is_too_large_is_refused_and_says_so(front: Front):
+    refused = front.ask("/login", "POST", b"a" * (4 * 1024 * 1024 + 1))
+    assert refused.status == 413
+    taken = front.ask("/login", "POST", b"a" * 100_000)
+    assert taken.status in (400, 403), "Wakeful's own answer to a form without its token"
+
+
+@pytest.mark.nginx
+@pytest.mark.parametrize("front", [with_nginx], indirect=True)
+def test_plain_http_leads_to_https(front: Front):
+    with closing(HTTPConnection("127.0.0.1", front.ports.http, timeout=60)) as connection:
+        connection.request("GET", "/status/shop?x=1", headers={"Host": NAME})
+        answer = read(connection)
+    assert (answer.status, answer.headers["Location"]) == (301, f"https://{NAME}/status/shop?x=1")

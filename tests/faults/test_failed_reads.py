@@ -1,0 +1,32 @@
+"""The database fails between two statements of the checker: the next turn does what was left."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from app.db import assignments
+from app.engine.checker import Checker
+from tests.factories import make_monitor
+
+
+def test_shards_that_were_taken_but_not_read_are_read_by_the_next_turn(core, settings, monkeypatch):
+    """Otherwise nobody would check their monitors: the checker renews what it owns."""
+    make_monitor(core)
+    checker = Checker(core, settings)
+
+    def fails(*_arguments):
+        raise sa.exc.OperationalError("SELECT", {}, Exception("the server went away"))
+
+    with core.app_context():
+        with monkeypatch.context() as patch:
+            patch.setattr(assignments, "of_shards", fails)
+            with pytest.raises(sa.exc.OperationalError):
+                checker._own(time.monotonic())
+        assert checker._shards.held
+        assert len(checker._plan) == 0
+        checker._own(time.monotonic())
+        assert len(checker._plan) == 1
+        assert checker._plan._jobs[id].monitor_id == id

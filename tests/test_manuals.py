@@ -1,0 +1,101 @@
+"""The manuals: links lead somewhere, and the commands, settings and files that they name exist."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+
+from app.commands.cli import cli
+from app.config import KNOWN, PREFIX
+
+ROOT = Path(__file__).parents[1]
+MANUALS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("tests/*/README.md")])
+NAMES = [path.relative_to(ROOT).as_posix() for path in MANUALS]
+LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)|\[[^\]]*\n[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"`([^`\n]+)`|^ {4,}(.+)$", re.MULTILINE)
+# Names of no setting: the beginning of several, in a sentence about all.
+BEGINNINGS = {""}
+
+
+@cache
+def anchors(path: Path) -> set[str]:
+    """How GitHub names the headings of a manual."""
+    found = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in found}
+
+
+def code_of(path: Path) -> list[str]:
+    return [inline or block for inline, block in CODE.findall(path.read_text())]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_lead_to_files_and_headings_that_exist(name: str):
+    path = ROOT / name
+    for first, second in LINK.findall(path.read_text()):
+        target, _hash, anchor = (first or second).partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        there = (path.parent / target).resolve() if target else path
+        assert there.exists(), f"{name}: {target}"
+        if anchor:
+            assert anchor in anchors(there), f"{name}: {target}#{anchor}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_and_their_options_exist(name: str):
+    for code in code_of(ROOT / name):
+        for words in re.findall(r"(?:^|[\s/(;&$])wakeful ([a-z][^|;&#()]*)", code):
+            said = words.split()
+            command = cli.commands.get(said[0])
+            if command is None and _is_no_command(code):
+                continue
+            assert command is not None, f"{name}: {code}"
+            if isinstance(command, click.Group) and len(said) > 1 and said[1].isalpha():
+                assert said[1] in command.commands, f"{name}: {code}"
+                command = command.commands[said[1]]
+            known = {option for one in command.params for option in one.opts}
+            options = [word.split("=")[0] for word in said if word.startswith("--")]
+            assert set(options) <= known | {"--help"}, f"{name}: {code}"
+
+
+def _is_no_command(code: str) -> bool:
+    """Where the word is a name: of a user, a container, a service of compose or a database."""
+    return bool(re.search(r"(useradd|docker|chown|createdb|createuser|server_name) ", code))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_settings_exist(name: str):
+    text = (ROOT / name).read_text()
+    for setting in re.findall(rf"\b{PREFIX}([A-Z_]*)", text):
+        assert setting in KNOWN | BEGINNINGS, f"{name}: {PREFIX}{setting}"
+
+
+def test_the_readme_lists_each_setting_once():
+    text = (ROOT / "README.md").read_text()
+    table = text[text.index("| setting |") : text.index("## Running it in production")]
+    cells = re.findall(r"^\| ((?:`[A-Z_]+`(?:, )?)+) \|", table, re.MULTILINE)
+    listed = [setting for cell in cells for setting in re.findall(r"[A-Z_]+", cell)]
+    assert sorted(listed) == sorted(KNOWN)
+
+
+def test_files_of_deploy_and_targets_of_make_exist():
+    targets = re.findall(r"^([a-z][a-z0-9.-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for path in MANUALS:
+        for code in code_of(path):
+            for file in re.findall(r"\bdeploy/[\w./*-]+", code):
+                if file != "deploy/.env":  # made by whoever follows the manual
+                    assert list(ROOT.glob(file.rstrip("./"))), f"{path.name}: {file}"
+            for target in re.findall(r"^make ([a-z][\w.-]*)", code):
+                assert target in targets, f"{path.name}: {code}"
+
+
+def test_each_file_of_deploy_is_in_the_manual():
+    manual = (ROOT / "docs" / "operate.md").read_text()
+    for path in (ROOT / "deploy").rglob("*"):
+        if path.is_file() and path.name not in (".env", "wakeful"):
+            named = path.name in manual or path.with_suffix("").name in manual
+            assert named, path.relative_to(ROOT)

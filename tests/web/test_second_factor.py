@@ -1,0 +1,600 @@
+"""Second factors: set up, asked for at login, recovered, required by role, reset."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pyotp
+import pytest
+
+from app.access import recovery_codes, totp
+from app.access.half_logins import LASTS, LONG_WINDOW_MOST
+from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT
+from app.db import db, writing
+from app.db.tables import AuthenticatorAppRow, HalfLoginRow, PersonRow, RecoveryCodeRow
+from app.db.unreadable import scan
+from app.errors import WakefulError
+from app.web.frame import session as sessions
+from tests.alerts.sinks import mail_sink
+from tests.factories import PASSWORD, make_key, make_person, now
+from tests.web.visitor import Visitor
+
+EMAIL = "ada@example.org"
+SECRET = re.compile(r'<code id="secret">([A-Z2-7 ]+)</code>')
+CODES = re.compile(r"\b[0-9a-z]{5}(?:-[0-9a-z]{5}){3}\b")
+only_sqlite = pytest.mark.sqlite
+
+
+@pytest.fixture
+def access(app):
+    """The access of this application, with a clock that a test sets."""
+    access = app.extensions["wakeful.access"]
+    access.clock = Clock()
+    return access
+
+
+class Clock:
+    def __init__(self):
+        self.at = now()
+
+    def __call__(self):
+        return self.at
+
+    def go(self, seconds):
+        self.at += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def ada(app):
+    return make_person(app, "editor", EMAIL)
+
+
+class Phone:
+    """Ada's authenticator app: it has the secret, and a clock of its own."""
+
+    def __init__(self, access, secret):
+        self.access, self.totp = access, pyotp.TOTP(secret)
+
+    def code(self, ahead=0):
+        return self.totp.at(self.access.clock() + timedelta(seconds=ahead))
+
+
+def begin(visitor):
+    """Open the page that sets up an app; the secret that it shows."""
+    visitor.open("/profile/two-factor/app")
+    return SECRET.search(visitor.page.text)[1].replace(" ", "")
+
+
+def confirm(visitor, phone, password=PASSWORD):
+    return visitor.press("Confirm", second_code=phone.code(), current_password=password)
+
+
+@pytest.fixture
+def secured(app, access, ada):
+    """Ada, logged in, with an app and recovery codes."""
+    visitor = Visitor(app).log_in(EMAIL)
+    visitor.phone = Phone(access, begin(visitor))
+    confirm(visitor, visitor.phone)
+    visitor.codes = CODES.findall(visitor.text)
+    access.clock.go(30)  # the code that confirmed it counts as used
+    return visitor
+
+
+def half(app):
+    """A browser in which Ada has typed her password."""
+    visitor = Visitor(app).log_in(EMAIL)
+    assert visitor.page.location == "/login/second"
+    return visitor.open("/login/second")
+
+
+def is_in(visitor):
+    return visitor.open("/monitors").path == "/monitors"
+
+
+def test_an_app_is_set_up_with_a_picture_a_key_and_a_first_code(app, access, ada):
+    elsewhere = Visitor(app).log_in(EMAIL)
+    visitor = Visitor(app).log_in(EMAIL)
+    phone = Phone(access, begin(visitor))
+    assert "<svg" in visitor.page.text
+    wrong = visitor.press("Confirm", second_code="000000", current_password=PASSWORD)
+    assert (wrong.status, "This code is wrong" in wrong.text) == (422, True)
+    assert SECRET.search(wrong.page.text)[1].replace(" ", "") == phone.totp.secret, "kept"
+    wrong = confirm(visitor, phone, "not her password")
+    assert (wrong.status, "The current password is wrong." in wrong.text) == (422, True)
+    made = confirm(visitor, phone)
+    assert (made.status, made.page.headers["Cache-Control"]) == (201, "no-store")
+    codes = CODES.findall(made.text)
+    assert len(set(codes)) == recovery_codes.COUNT
+    assert "shown only once" in made.text
+    assert is_in(visitor), "in a new session"
+    assert not is_in(elsewhere), "every other session ends"
+    page = visitor.open("/profile/two-factor")
+    assert "10 codes are left." in page.text
+    assert not set(CODES.findall(page.text)), "never shown again"
+    with app.app_context():
+        stored = db.session.connection().exec_driver_sql("SELECT * FROM authenticator_apps").one()
+        assert phone.totp.secret not in str(stored)
+        digests = set(db.session.scalars(db.select(RecoveryCodeRow.digest)))
+        assert digests == {recovery_codes.digest_of(code) for code in codes}
+
+
+def test_the_password_alone_opens_nothing(app, secured):
+    visitor = Visitor(app).log_in(EMAIL)
+    for path in ("/", "/monitors", "/profile", "/profile/two-factor", "/login/second"):
+        assert visitor.open(path).path in ("/login", "/login/second")
+    with app.app_context():
+        before = db.session.get(PersonRow, 1).last_login_at
+    visitor.press("Log in", second_code=secured.phone.code())
+    assert is_in(visitor)
+    with app.app_context():
+        assert db.session.get(PersonRow, 1).last_login_at > before, "now it counts as a login"
+
+
+def test_login_goes_on_to_the_page_that_was_asked_for_and_to_no_other_site(app, secured):
+    visitor = Visitor(app).open("/incidents")
+    visitor.press("Log in", email=EMAIL, password=PASSWORD)
+    visitor.press("Log in", second_code=secured.phone.code())
+    assert visitor.path == "/incidents"
+    for evil in ("https://evil.example/", "//evil.example", "/\\evil.example"):
+        visitor = Visitor(app).open("/login", query_string={"next": evil})
+        visitor.press("Log in", email=EMAIL, password=PASSWORD)
+        visitor.press("Log in with this code", recovery_code=secured.codes.pop())
+        assert (visitor.path, visitor.page.request.host) == ("/", "localhost")
+
+
+@pytest.mark.parametrize(
+    ("ahead", "right"), [(-61, False), (-30, True), (0, True), (30, True), (61, False)]
+)
+def test_a_phone_may_be_one_period_off(access, ahead, right):
+    secret = pyotp.random_base32()
+    access.clock.at = access.clock.at.replace(second=0)
+    code = Phone(access, secret).code(ahead)
+    assert (totp.step_of(secret, code, access.clock()) is not None) == right
+
+
+@only_sqlite
+def test_codes_are_those_of_the_standard():
+    # RFC 6238, appendix B: SHA-1, the last six of the eight digits.
+    from base64 import b32encode
+    from datetime import UTC, datetime
+
+    secret = b32encode(b"12345678901234567890").decode()
+    for seconds, code in ((59, "287082"), (1111111109, "081804"), (20000000000, "353130")):
+        moment = datetime.fromtimestamp(seconds, UTC)
+        assert totp.step_of(secret, code, moment) == seconds // 30
+        assert totp.step_of(secret, f"{code[:3]} {code[3:]}", moment) == seconds // 30
+    for odd in ("", "28708", "2870820", "٢٨٧٠٨٢", "abcdef", "-28708", "287082\0"):
+        assert totp.step_of(secret, odd, datetime.fromtimestamp(59, UTC)) is None
+
+
+def test_each_code_logs_in_once(app, access, secured):
+    code = secured.phone.code()
+    first, second = half(app), half(app)
+    assert first.press("Log in", second_code=code).path == "/"
+    assert second.press("Log in", second_code=code).status == 422
+    assert "was used already" in second.text
+    older = secured.phone.code(-30)
+    assert second.press("Log in", second_code=older).status == 422, "nor an earlier one"
+    access.clock.go(30)
+    assert second.press("Log in", second_code=secured.phone.code()).path == "/"
+
+
+def test_the_code_that_confirmed_the_app_does_not_log_in(app, access, ada):
+    visitor = Visitor(app).log_in(EMAIL)
+    phone = Phone(access, begin(visitor))
+    code = phone.code()
+    confirm(visitor, phone)
+    assert half(app).press("Log in", second_code=code).status == 422
+
+
+def test_after_the_clock_was_set_back_codes_work_again(app, access, secured):
+    access.clock.go(3600)
+    assert half(app).press("Log in", second_code=secured.phone.code()).path == "/"
+    access.clock.go(-3600)
+    code = secured.phone.code()
+    assert half(app).press("Log in", second_code=code).path == "/"
+    assert half(app).press("Log in", second_code=code).status == 422, "and each once again"
+
+
+def at_once(app, tries):
+    """Do these at the same moment, each with a context of its own; what each returned or raised."""
+
+    def run(one):
+        with app.app_context():
+            try:
+                return one()
+            except WakefulError as fault:
+                return fault
+
+    with ThreadPoolExecutor(len(tries)) as pool:
+        return list(pool.map(run, tries))
+
+
+@pytest.mark.parametrize("how", ["code", "recovery code"])
+def test_of_two_who_send_the_same_code_at_once_one_gets_in(app, access, secured, how):
+    with app.app_context():
+        tokens = [access.begin_half_login(1) for _ in range(4)]
+    if how == "code":
+        code = secured.phone.code()
+        tries = [lambda token=token: access.login_by_code(token, code) for token in tokens]
+    else:
+        code = secured.codes[0]
+        tries = [lambda token=token: access.login_by_recovery_code(token, code) for token in tokens]
+    found = at_once(app, tries)
+    assert sum(not isinstance(one, WakefulError) for one in found) == 1, found
+
+
+def test_of_two_requests_with_one_half_login_one_gets_in(app, access, secured):
+    with app.app_context():
+        token = access.begin_half_login(1)
+    tries = [lambda code=code: access.login_by_recovery_code(token, code) for code in secured.codes]
+    found = at_once(app, tries[:4])
+    assert sum(not isinstance(one, WakefulError) for one in found) == 1, found
+    with app.app_context():
+        assert access.second_factor(1).codes_left == 9, "the others keep their codes"
+
+
+@only_sqlite
+def test_recovery_codes_log_in_once_each_however_they_are_typed(app, secured):
+    first, second = secured.codes[:2]
+    visitor = half(app).press("Log in with this code", recovery_code=first)
+    assert is_in(visitor)
+    again = half(app).press("Log in with this code", recovery_code=first)
+    assert (again.status, "wrong or was used already" in again.text) == (422, True)
+    sloppy = f" {second.upper().replace('-', ' ').replace('0', 'O').replace('1', 'l')} "
+    assert is_in(half(app).press("Log in with this code", recovery_code=sloppy))
+    assert "8 codes are left." in visitor.open("/profile/two-factor").text
+    for code in secured.codes[2:8]:
+        visitor = half(app).press("Log in with this code", recovery_code=code)
+    assert "You have 2 recovery codes left." in visitor.text
+
+
+@only_sqlite
+def test_new_recovery_codes_end_the_old_ones(app, secured):
+    page = secured.open("/profile/two-factor/codes")
+    assert page.press("Make new codes", current_password="no").status == 422
+    fresh = CODES.findall(page.press("Make new codes", current_password=PASSWORD).text)
+    assert len(fresh) == 10
+    assert not set(fresh) & set(secured.codes)
+    old = half(app).press("Log in with this code", recovery_code=secured.codes[0])
+    assert old.status == 422
+    assert is_in(half(app).press("Log in with this code", recovery_code=fresh[0]))
+
+
+@only_sqlite
+def test_a_recovery_code_has_a_hundred_bits():
+    assert recovery_codes.GROUPS * recovery_codes.GROUP * 5 >= 100
+    assert len(set(recovery_codes.ALPHABET)) == 32
+    assert {len(code) for code in recovery_codes.make()} == {23}
+
+
+def test_codes_cannot_be_guessed(app, access, secured):
+    for _ in range(LOGINS_PER_ACCOUNT):
+        assert half(app).press("Log in", second_code="000000").status == 422
+    visitor = half(app)
+    locked = visitor.press("Log in", second_code=secured.phone.code())
+    assert (locked.status, "Too many attempts" in locked.text) == (429, True)
+    assert int(locked.page.headers["Retry-After"]) > 0
+    by_code = half(app).press("Log in with this code", recovery_code=secured.codes[0])
+    assert by_code.status == 429, "one count for all ways"
+    access.clock.go(LOGIN_WINDOW_SECONDS)
+    assert half(app).press("Log in", second_code=secured.phone.code()).path == "/"
+
+
+def test_whoever_waits_between_guesses_is_stopped_for_hours(app, access, secured):
+    access.clock.at = access.clock.at.replace(hour=1, minute=0, second=0) + timedelta(days=1)
+    tried = 0
+    while half(app).press("Log in", second_code="000000").status == 422:
+        tried += 1
+        if tried % LOGINS_PER_ACCOUNT == 0:
+            access.clock.go(LOGIN_WINDOW_SECONDS)
+    assert tried == LONG_WINDOW_MOST
+    access.clock.go(12 * 3600)
+    assert half(app).press("Log in", second_code=secured.phone.code()).path == "/"
+
+
+def test_guesses_at_once_all_count(app, access, secured):
+    with app.app_context():
+        tokens = [access.begin_half_login(1) for _ in range(LOGINS_PER_ACCOUNT + 4)]
+    found = at_once(
+        app, [lambda token=token: access.login_by_code(token, "000000") for token in tokens]
+    )
+    names = [type(one).__name__ for one in found]
+    assert (names.count("Invalid"), names.count("Throttled")) == (LOGINS_PER_ACCOUNT, 4)
+
+
+@only_sqlite
+def test_a_half_login_ends_after_ten_minutes(app, access, secured):
+    visitor = half(app)
+    access.clock.go(LASTS.total_seconds() - 1)
+    assert visitor.open("/login/second").path == "/login/second"
+    access.clock.go(1)
+    late = visitor.press("Log in", second_code=secured.phone.code())
+    assert late.path == "/login"
+    assert "The login took too long" in late.text
+    with app.app_context():
+        access.forget_old_half_logins()
+        assert db.session.query(HalfLoginRow).count() == 0
+
+
+@only_sqlite
+def test_a_half_login_is_of_its_browser_and_for_one_login(app, secured):
+    visitor = half(app)
+    cookie = visitor.client.get_cookie("wakeful")
+    other = Visitor(app).open("/login/second")
+    assert other.path == "/login"
+    assert visitor.press("Log in", second_code=secured.phone.code()).path == "/"
+    thief = Visitor(app)
+    thief.client.set_cookie("wakeful", cookie.value)
+    assert thief.open("/login/second").path == "/login", "the copy of its cookie is worth nothing"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"disabled": True},
+        {"role": "viewer"},
+        {"email": "other@example.org"},
+        "password",
+        "reset",
+        "delete",
+    ],
+    ids=str,
+)
+@only_sqlite
+def test_what_ends_sessions_ends_half_logins(app, access, secured, change):
+    visitor = half(app)
+    with app.app_context():
+        if change == "password":
+            access.change_password(1, "another long passphrase")
+        elif change == "reset":
+            access.reset_second_factor(1)
+        elif change == "delete":
+            access.delete_person(1)
+        else:
+            access.update_person(1, change)
+    visitor.press("Log in", second_code=secured.phone.code())
+    assert visitor.path == "/login"
+    assert not is_in(visitor)
+
+
+@only_sqlite
+def test_the_second_step_needs_the_pages_token(app, secured):
+    visitor = half(app)
+    answer = visitor.client.post("/login/second", data={"second_code": secured.phone.code()})
+    assert answer.status_code == 400
+    assert not is_in(visitor)
+
+
+@only_sqlite
+def test_removing_it_needs_the_password_and_ends_other_sessions(app, access, secured):
+    other = half(app).press("Log in", second_code=secured.phone.code())
+    page = secured.open("/profile/two-factor/app/remove")
+    assert "your only second factor" in page.text
+    assert page.press("Remove the app", current_password="no").status == 422
+    assert page.press("Remove the app", current_password=PASSWORD).path == "/profile/two-factor"
+    assert "You are logged out everywhere else." in page.text
+    assert is_in(secured)
+    assert not is_in(other)
+    assert Visitor(app).log_in(EMAIL).page.location == "/"
+    with app.app_context():
+        assert access.second_factor(1).codes_left == 0, "codes alone would be none"
+
+
+@only_sqlite
+def test_the_password_cannot_be_guessed_where_it_is_asked_for(app, secured):
+    secured.open("/profile/two-factor/app/remove")
+    for _ in range(LOGINS_PER_ACCOUNT):
+        assert secured.press("Remove the app", current_password="no").status == 422
+    assert secured.press("Remove the app", current_password=PASSWORD).status == 429
+    assert secured.open("/profile/two-factor").text.count("Remove the app") == 1
+
+
+@only_sqlite
+def test_a_page_of_another_account_sets_nothing_up(app, access, secured):
+    mallory = make_person(app, "viewer", "mallory@example.org")
+    visitor = Visitor(app).log_in(mallory.email)
+    visitor.phone = Phone(access, begin(visitor))
+    sealed = dict(visitor.form_with("Confirm")[0].values)["sealed"]
+    secured.open("/profile/two-factor/app")
+    answer = secured.press(
+        "Confirm", sealed=sealed, second_code=visitor.phone.code(), current_password=PASSWORD
+    )
+    assert answer.status == 422
+    assert "This page belongs to another account." in answer.text
+    assert is_in(half(app).press("Log in", second_code=secured.phone.code()))
+
+
+@only_sqlite
+def test_a_secret_that_cannot_be_read_lets_nobody_in_and_says_what_to_do(app, secured):
+    with app.app_context(), writing() as session:
+        session.connection().exec_driver_sql("UPDATE authenticator_apps SET secret = 'damaged'")
+    visitor = half(app)
+    assert "cannot be read on the server" in visitor.text
+    assert not any(name == "Log in" for form in visitor.forms for name, *_ in form.buttons)
+    assert is_in(visitor.press("Log in with this code", recovery_code=secured.codes[0]))
+    assert "The stored secret cannot be read" in visitor.open("/profile/two-factor").text
+    with app.app_context():
+        (broken,) = scan()
+        assert str(broken) == (
+            "The secret of authenticator app of person 1 cannot be read, because the value is "
+            "damaged"
+        )
+    phone = Phone(secured.phone.access, begin(visitor))
+    confirm(visitor, phone)
+    assert visitor.open("/profile/two-factor").text.count("Change the app") == 1
+
+
+@only_sqlite
+def test_the_person_is_told_by_mail(app, access, ada, monkeypatch):
+    works = []
+    monkeypatch.setattr(app.extensions["wakeful.mail"], "later", works.append)
+    with mail_sink() as sink:
+        with app.app_context():
+            url = f"smtp://127.0.0.1:{sink.port}?from=alerts@example.com"
+            access.set_setting("smtp_url", url)
+        visitor = Visitor(app).log_in(EMAIL)
+        phone = Phone(access, begin(visitor))
+        confirm(visitor, phone)
+        codes = CODES.findall(visitor.text)
+        half(app).press("Log in with this code", recovery_code=codes[0])
+        with app.app_context():
+            while works:
+                works.pop(0)()
+        texts = [mail.get_body(("plain",)).get_content() for mail in sink.mails]
+    assert [mail["To"] for mail in sink.mails] == [EMAIL, EMAIL]
+    assert "An authenticator app was set up. If it was not you, change your password" in texts[0]
+    assert "Somebody logged in with a recovery code of this account." in texts[1]
+    assert not any(phone.totp.secret in text or codes[0] in text for text in texts)
+
+
+# --- Required by role
+
+
+@pytest.fixture
+def required(app, admin):
+    """Editors need a second factor."""
+    admin.open("/settings").press("Save roles", editor=True)
+    return admin
+
+
+@only_sqlite
+def test_whoever_needs_one_sets_it_up_first_and_can_do_nothing_else(app, access, required):
+    make_person(app, "editor", EMAIL)
+    assert "1 person has none yet." in required.open("/settings").text
+    visitor = Visitor(app).open("/login").press("Log in", email=EMAIL, password=PASSWORD)
+    assert visitor.path == "/profile/two-factor"
+    assert "Your role requires one." in visitor.text
+    rules = [rule for rule in app.url_map.iter_rules() if not _is_open(rule)]
+    assert len(rules) > 100
+    for rule in rules:
+        path = _path(rule)
+        for method in rule.methods & {"GET", "POST", "PUT", "PATCH", "DELETE"}:
+            answer = visitor.client.open(path, method=method, data=_token(visitor))
+            led = answer.status_code == 302 and answer.location == "/profile/two-factor"
+            assert led or answer.status_code == 403, f"{method} {path}: {answer.status_code}"
+    phone = Phone(access, begin(visitor))
+    assert confirm(visitor, phone).status == 201
+    assert is_in(visitor)
+
+
+# What strangers may open too, or what sets a second factor up.
+OPEN = {
+    "auth.login", "auth.logout", "auth.setup", "account.forgotten", "account.recover",
+    "account.join", "acknowledge.page", "static", "bootstrap.static", "screen.show",
+    "second.show", "second.code", "second.recovery", "second.passkey", "second.passkey_request",
+    "two_factor.show", "two_factor.app", "two_factor.new_passkey", "two_factor.passkey_options",
+}  # fmt: skip
+
+
+def _is_open(rule):
+    return rule.endpoint in OPEN or rule.rule.startswith(
+        ("/api", "/healthz", "/readyz", "/metrics")
+    )
+
+
+def _path(rule):
+    values = {name: 1 if "int" in str(rule) else "x" for name in rule.arguments}
+    return rule.build(values)[1]
+
+
+def _token(visitor):
+    return {"csrf_token": dict(visitor.forms[0].values)["csrf_token"]}
+
+
+@only_sqlite
+def test_a_required_factor_cannot_be_removed_and_keys_go_on(app, access, required, client):
+    make_person(app, "editor", EMAIL)
+    visitor = Visitor(app).log_in(EMAIL)
+    confirm(visitor, Phone(access, begin(visitor)))
+    page = visitor.open("/profile/two-factor/app/remove")
+    page.press("Remove the app", current_password=PASSWORD)
+    assert page.status == 422
+    assert "Your role requires a second factor" in page.text
+    assert is_in(visitor)
+    key = make_key(app)
+    headers = {"Authorization": f"Bearer {key}"}
+    assert client.get("/api/v1/monitors", headers=headers).status_code == 200
+
+
+@only_sqlite
+def test_a_role_that_changes_in_the_middle_is_asked_for_its_factor(app, access, required):
+    person = make_person(app, "viewer", EMAIL)
+    visitor = Visitor(app).log_in(EMAIL)
+    assert is_in(visitor)
+    with app.app_context():
+        access.update_person(person.id, {"role": "editor"})
+    visitor.log_in(EMAIL)
+    assert visitor.open("/monitors").path == "/profile/two-factor"
+    required.open("/settings").press("Save roles", editor=False)
+    assert is_in(visitor), "the requirement ended"
+
+
+@only_sqlite
+def test_a_private_status_page_is_closed_to_whoever_has_to_set_it_up(app, access, required):
+    from app.pages.visitors import Visitors
+
+    make_person(app, "editor", EMAIL)
+    visitor = Visitor(app).log_in(EMAIL)
+    visitors = Visitors(app, None)  # no password is asked for
+    environ = {"HTTP_COOKIE": f"wakeful={visitor.client.get_cookie('wakeful').value}"}
+    assert not visitors.logged_in(environ)
+    required.open("/settings").press("Save roles", editor=False)
+    assert visitors.logged_in(environ)
+
+
+@only_sqlite
+def test_only_admins_require_one(app, editor):
+    app.config["WTF_CSRF_ENABLED"] = False
+    data = {"viewer": "1"}
+    assert editor.client.post("/settings/second-factor", data=data).status_code == 403
+    with app.app_context():
+        assert app.extensions["wakeful.access"].required_roles() == frozenset()
+
+
+# --- Reset by an admin
+
+
+@only_sqlite
+def test_an_admin_sees_who_has_one_and_resets_it(app, access, secured, admin):
+    row = next(line for line in admin.open("/people").page.text.split("<tr>") if EMAIL in line)
+    assert re.search(r'data-label="Second factor">Yes', row)
+    page = admin.open("/people/1")
+    admin.open("/people/1/second-factor/reset")
+    assert f"Reset the second factor of {EMAIL}?" in page.text
+    page.press("Reset second factor")
+    assert f"Second factor of {EMAIL} reset." in page.text
+    assert not is_in(secured), "they are logged out"
+    assert Visitor(app).log_in(EMAIL).page.location == "/"
+    with app.app_context():
+        assert not access.person(1).second_factor
+        assert db.session.query(AuthenticatorAppRow).count() == 0
+        assert db.session.query(RecoveryCodeRow).count() == 0
+
+
+@only_sqlite
+def test_nobody_resets_their_own_without_the_password_nor_others_without_being_admin(
+    app, access, secured, editor
+):
+    with app.app_context():
+        access.update_person(1, {"role": "admin"})
+    boss = half(app).press("Log in", second_code=secured.phone.code())
+    app.config["WTF_CSRF_ENABLED"] = False
+    assert editor.client.post("/people/1/second-factor/reset").status_code == 403
+    assert boss.client.post("/people/1/second-factor/reset").location == "/profile/two-factor"
+    with app.app_context():
+        assert access.person(1).second_factor
+
+
+@only_sqlite
+def test_a_mailed_password_link_still_asks_for_the_second_factor(app, access, secured):
+    with app.app_context():
+        token = access.make_recovery(1)
+    visitor = Visitor(app).open(f"/new-password/{token}")
+    new = "another long passphrase"
+    visitor.press("Set password", password=new, password_again=new)
+    visitor.press("Log in", email=EMAIL, password=new)
+    assert visitor.path == "/login/second"
+    assert sessions.HALF == "half_login"
