@@ -22,14 +22,14 @@ RUN := $(VENV)/run.stamp
 TEST := $(VENV)/test.stamp
 
 # Programs that tests start themselves: a browser with two fonts, a target that breaks (nginx),
-# PostgreSQL, Redis; and what makes PDF files needs Pango.
-DEBIAN_PACKAGES := chromium-headless-shell fonts-dejavu-core fonts-liberation libharfbuzz-subset0 libpangoft2-1.0-0 nginx postgresql redis-server
+# proxies, PostgreSQL, Redis; promtool (prometheus); and what makes PDF files needs Pango.
+DEBIAN_PACKAGES := caddy chromium-headless-shell fonts-dejavu-core fonts-liberation libharfbuzz-subset0 libpangoft2-1.0-0 nginx postgresql prometheus redis-server
 
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 .PHONY: help run test quick quick-3.13 pictures lint format messages lock wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
-	bench-slow bench-start bench-kills clean
+	bench-slow bench-strangers bench-start bench-kills clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z][a-z0-9.-]*):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -109,6 +109,9 @@ bench-schedule: $(TEST) ## Measure how late checks start, with 1,000 and 10,000 
 
 bench-slow: $(TEST) ## Measure normal requests while 500 clients are slow on purpose
 	@$(BIN)/python -m bench.slow $(ARGS)
+
+bench-strangers: $(TEST) ## Measure how late checks start while 500 slow clients and 16 threads of log-ins try to stop them
+	@$(BIN)/python -m bench.strangers $(ARGS)
 
 bench-kills: $(TEST) ## Kill two checkers at random on ARGS=postgresql://... (an empty database)
 	@$(BIN)/python -m bench.kills $(ARGS)

@@ -102,6 +102,19 @@ def address_of(value: str) -> Address | None:
 
 def networks(raw: str) -> tuple[Network, ...]:
     """The networks that ``TRUSTED_PROXIES`` names. Raises ValueError."""
+    found = read_networks(raw)
+    for network in found:
+        if network.prefixlen == 0:
+            raise ValueError(
+                _("%(part)s trusts everybody. Name the addresses of your proxies.", part=network)
+            )
+    return found
+
+
+def read_networks(raw: str) -> tuple[Network, ...]:
+    """Addresses and networks (CIDR), separated by commas. One of IPv4 that is written as one of
+    IPv6 counts as IPv4, as ``address_of`` reads addresses. Raises ValueError with a sentence.
+    """
     return tuple(_network(part.strip()) for part in raw.split(",") if part.strip())
 
 
@@ -112,12 +125,7 @@ def _network(part: str) -> Network:
         raise ValueError(
             _("%(part)s is neither an address nor a network (CIDR).", part=repr(part))
         ) from None
-    network = _plain(network)
-    if network.prefixlen == 0:
-        raise ValueError(
-            _("%(part)s trusts everybody. Name the addresses of your proxies.", part=part)
-        )
-    return network
+    return _plain(network)
 
 
 def _plain(network: Network) -> Network:

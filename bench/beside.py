@@ -41,7 +41,7 @@ def target(folder: Path) -> Iterator[tuple[dict[str, str], Path]]:
     (folder / "chain.pem").write_bytes(b"".join(pem.bytes() for pem in leaf.cert_chain_pems))
     (folder / "key.pem").write_bytes(leaf.private_key_pem.bytes())
     authority.cert_pem.write_to_path(str(folder / "authority.pem"))
-    ports = _free_port(), _free_port()
+    ports = free_port(), free_port()
     config = NGINX.format(folder=folder, http=ports[0], https=ports[1], page=PAGE)
     (folder / "nginx.conf").write_text(config)
     program = _program("nginx")
@@ -58,7 +58,7 @@ class Blackbox:
     """blackbox_exporter, asked for probes over its own HTTP interface, as Prometheus asks it."""
 
     def __init__(self, program: str, folder: Path, authority: Path) -> None:
-        self.port = _free_port()
+        self.port = free_port()
         config = folder / "blackbox.yml"
         config.write_text(_MODULES.format(authority=authority))
         self.process = subprocess.Popen(
@@ -132,7 +132,7 @@ def _program(name: str) -> str:
     return path
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as one:
         one.bind((ADDRESS, 0))
         return int(one.getsockname()[1])

@@ -146,16 +146,19 @@ def test_every_locked_requirement_has_its_version_and_hashes_and_no_address(name
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["run.txt", "test.txt"],
+    ("name", "extras"),
+    [("run.txt", []), ("distributed.txt", ["distributed"]), ("test.txt", ["distributed", "pdf"])],
 )
-def test_the_locks_hold_what_pyproject_asks_for(name):
+def test_the_locks_hold_what_pyproject_asks_for(name, extras):
     """Fails after a change of the dependencies without `make lock`."""
     pins = {}
     for line in locked(name):
         pin = Requirement(line.partition(" --hash")[0].strip())
         pins[canonicalize_name(pin.name)] = next(iter(pin.specifier)).version
-    for requirement in map(Requirement, PROJECT["dependencies"]):
+    wanted = [*PROJECT["dependencies"]]
+    for extra in extras:
+        wanted += PROJECT["optional-dependencies"][extra]
+    for requirement in map(Requirement, wanted):
         assert pins.get(canonicalize_name(requirement.name), "none") in requirement.specifier
 
 

@@ -171,7 +171,7 @@ TABLES: Mapping[type[Model], Table] = {
     ),
     tables.ApiKeyRow: Table(
         ObjectKind.KEY,
-        shown=("name", "scope", "expires_at", "revoked_at"),
+        shown=("name", "scope", "expires_at", "revoked_at", "owner_id", "networks", "tag"),
         unseen=("prefix", "digest", "last_used_at"),
         name=lambda row: f"{row.name} ({row.prefix})",
     ),

@@ -1,4 +1,8 @@
-"""API keys: ``wk_<prefix>_<secret>``. Only a hash is stored, under the prefix (decisions.md 6)."""
+"""API keys: ``wk_<prefix>_<secret>``. Only a hash is stored, under the prefix (decisions.md 6).
+
+A key has an owner and may do at most what the owner may do now (decisions.md 15). Keys from before
+there were owners have none, and may do what they were created for.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +12,50 @@ import secrets
 import string
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import or_, select, update
 
-from app.db import best_effort, db, writing
-from app.db.tables import ApiKeyRow
-from app.errors import Invalid, NotFound
-from app.i18n import _
-from app.records import MAX_NAME, ApiKey, Scope
+from app import proxies
+from app.db import DbSession, best_effort, db, writing
+from app.db.tables import ApiKeyRow, PersonRow
+from app.errors import Conflict, Invalid, NotFound
+from app.i18n import N_, _
+from app.records import MAX_NAME, MAX_TAG, ApiKey, Person, Role, Scope
 
 PREFIX_LENGTH = 8
 PREFIX_ALPHABET = string.ascii_lowercase + string.digits
 SECRET_BYTES = 24  # 192 random bits
 TOUCH_AFTER = timedelta(minutes=1)  # a busy key must not cost a write for each request
+MOST_NETWORKS = 50
+TOO_MANY = N_("At most %(most)s networks.", most=MOST_NETWORKS)
+NOT_A_TAG = N_("One tag of at most %(most)s characters, without a comma.", most=MAX_TAG)
+BOUND = N_(
+    "This API key is bound to the tag %(tag)s. It sees and changes the monitors with this tag,"
+    " their incidents, results and deliveries, and nothing else."
+)
+REVOKED = N_("This key is revoked, so it cannot be changed.")
 
 
 class Keys:
     clock: Callable[[], datetime]
 
     def create_key(
-        self, name: str, scope: str, expires_at: datetime | None = None
+        self,
+        name: str,
+        scope: str,
+        expires_at: datetime | None = None,
+        *,
+        owner_id: int | None = None,
+        networks: str = "",
+        tag: str | None = None,
     ) -> tuple[ApiKey, str]:
-        """A new key and its whole text, which cannot be read again. Raises Invalid."""
-        _check(name, scope, expires_at, self.clock())
+        """A new key and its whole text, which cannot be read again. ``networks``: CIDRs by comma,
+        the only ones that it may be used from. ``tag``: only the monitors with it. Raises Invalid.
+        """
+        tag = (tag or "").strip() or None
+        _check(name, scope, expires_at, self.clock(), networks, tag)
         prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _place in range(PREFIX_LENGTH))
         text = f"wk_{prefix}_{secrets.token_urlsafe(SECRET_BYTES)}"
         row = ApiKeyRow(
@@ -40,20 +65,24 @@ class Keys:
             scope=scope,
             created_at=self.clock(),
             expires_at=expires_at,
+            owner_id=owner_id,
+            networks=_plain(networks),
+            tag=tag,
         )
         with writing() as session:
             session.add(row)
             session.flush()
-            return _record(row), text
+            return _record(row, _owner_of(session, row)), text
 
     def authenticate_key(self, text: str) -> ApiKey | None:
-        """The key with this text, or None if it is unknown, expired or revoked."""
-        row = None
+        """The key with this text, or None if it is unknown, expired or revoked, or its owner has no
+        access. Its scope is at most what the owner may do now.
+        """
+        row = owner = None
         parts = text.split("_", 2)
         if len(parts) == 3 and parts[0] == "wk" and len(parts[1]) == PREFIX_LENGTH:
-            row = db.session.execute(
-                select(ApiKeyRow).where(ApiKeyRow.prefix == parts[1])
-            ).scalar_one_or_none()
+            found = db.session.execute(_WITH_OWNERS.where(ApiKeyRow.prefix == parts[1])).first()
+            row, owner = found or (None, None)
         now = self.clock()
         # Compare for an unknown prefix too, so that the time does not reveal which prefixes exist.
         known = row.digest if row else "0" * 64  # in bytes: a damaged one need not be ASCII
@@ -62,7 +91,9 @@ class Keys:
             return None
         if row.expires_at is not None and row.expires_at <= now:
             return None
-        key = _record(row)
+        if owner is not None and owner.disabled:
+            return None
+        key = _record(row, owner)
         # abs(): after the clock was set back, the time must not stay in the future.
         if key.last_used_at is None or abs(now - key.last_used_at) >= TOUCH_AFTER:
             best_effort("The last use of an API key", lambda: self._touch(key.id, now))
@@ -70,17 +101,56 @@ class Keys:
 
     def keys(self) -> list[ApiKey]:
         """All keys, the newest first, revoked ones too."""
-        rows = db.session.execute(select(ApiKeyRow).order_by(ApiKeyRow.id.desc())).scalars()
-        return [_record(row) for row in rows]
+        rows = db.session.execute(_WITH_OWNERS.order_by(ApiKeyRow.id.desc()))
+        return [_record(row, owner) for row, owner in rows]
+
+    def key(self, prefix: str) -> ApiKey:
+        """Raises NotFound."""
+        found = db.session.execute(_WITH_OWNERS.where(ApiKeyRow.prefix == prefix)).first()
+        if found is None:
+            raise NotFound("key", prefix)
+        return _record(*found)
+
+    def keys_of(self, person_id: int) -> list[ApiKey]:
+        """The keys of this person that work, the newest first."""
+        now = self.clock()
+        return [
+            key
+            for key in self.keys()
+            if key.owner_id == person_id
+            and key.revoked_at is None
+            and (key.expires_at is None or key.expires_at > now)
+        ]
+
+    def change_key(
+        self, prefix: str, *, name: str, expires_at: datetime | None, networks: str
+    ) -> ApiKey:
+        """Raises NotFound, Invalid, and Conflict for a key that is revoked."""
+        with writing() as session:
+            row = _locked(session, prefix)
+            if row.revoked_at is not None:
+                raise Conflict(_(REVOKED))
+            # A time that is over already stays: only a new one must be in the future.
+            later = None if expires_at == row.expires_at else expires_at
+            _check(name, row.scope, later, self.clock(), networks, row.tag)
+            row.name, row.expires_at, row.networks = name, expires_at, _plain(networks)
+            session.flush()
+            return _record(row, _owner_of(session, row))
+
+    def adopt_key(self, prefix: str, person_id: int) -> ApiKey:
+        """Make this person the owner. Raises NotFound, and Conflict for a revoked key."""
+        with writing() as session:
+            row = _locked(session, prefix)
+            if row.revoked_at is not None:
+                raise Conflict(_(REVOKED))
+            row.owner_id = person_id
+            session.flush()
+            return _record(row, _owner_of(session, row))
 
     def revoke_key(self, prefix: str) -> None:
         """Revoke a key at once. Raises NotFound; revoking twice changes nothing."""
         with writing() as session:
-            row = session.execute(
-                select(ApiKeyRow).where(ApiKeyRow.prefix == prefix)
-            ).scalar_one_or_none()
-            if row is None:
-                raise NotFound("key", prefix)
+            row = _locked(session, prefix)
             row.revoked_at = row.revoked_at or self.clock()
 
     def _touch(self, id: int, now: datetime) -> None:
@@ -99,13 +169,59 @@ class Keys:
             )
 
 
+_WITH_OWNERS = (
+    select(ApiKeyRow, PersonRow)
+    .outerjoin(PersonRow, PersonRow.id == ApiKeyRow.owner_id)
+    .execution_options(populate_existing=True)
+)
+
+
+def manages(person: Person, key: ApiKey) -> bool:
+    """Whether this person may change or revoke this key: its owner, or an admin."""
+    return person.role == Role.ADMIN or key.owner_id == person.id
+
+
+def settle_keys(session: DbSession, owner_id: int, heir_id: int | None, now: datetime) -> None:
+    """Hand the keys of a person over to another one, or revoke them where there is none. To be
+    called while writing.
+    """
+    for row in session.scalars(select(ApiKeyRow).where(ApiKeyRow.owner_id == owner_id)).all():
+        if heir_id is None:
+            row.revoked_at = row.revoked_at or now
+        row.owner_id = heir_id
+    session.flush()
+
+
+@lru_cache(maxsize=256)
+def _read(networks: str) -> tuple[proxies.Network, ...]:
+    return proxies.read_networks(networks)
+
+
+def is_near(key: ApiKey, address: str | None) -> bool:
+    """Whether the key may be used from this address."""
+    if not key.networks:
+        return True
+    found = proxies.address_of(address or "")
+    try:
+        return found is not None and any(found in one for one in _read(",".join(key.networks)))
+    except ValueError:  # damaged: then nobody is near
+        return False
+
+
 def _digest(text: str) -> str:
     # "surrogatepass": a header may contain anything, and a wrong key must give a 401, not an
     # exception.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _check(name: str, scope: str, expires_at: datetime | None, now: datetime) -> None:
+def _check(
+    name: str,
+    scope: str,
+    expires_at: datetime | None,
+    now: datetime,
+    networks: str = "",
+    tag: str | None = None,
+) -> None:
     errors: dict[str, list[str]] = {}
     if not name.strip() or len(name) > MAX_NAME:
         errors["name"] = [_("Give the key a name of at most %(most)s characters.", most=MAX_NAME)]
@@ -115,18 +231,50 @@ def _check(name: str, scope: str, expires_at: datetime | None, now: datetime) ->
         errors["expires_at"] = [
             _("The key would have expired already. Choose a time in the future.")
         ]
+    try:
+        if len(proxies.read_networks(networks)) > MOST_NETWORKS:
+            errors["networks"] = [_(TOO_MANY)]
+    except ValueError as fault:
+        errors["networks"] = [str(fault)]
+    if tag is not None and (len(tag) > MAX_TAG or "," in tag or not tag.isprintable()):
+        errors["tag"] = [_(NOT_A_TAG)]
     if errors:
         raise Invalid(errors)
 
 
-def _record(row: ApiKeyRow) -> ApiKey:
+def _plain(networks: str) -> str:
+    return ",".join(map(str, proxies.read_networks(networks)))
+
+
+def _locked(session: DbSession, prefix: str) -> ApiKeyRow:
+    """Raises NotFound."""
+    its = select(ApiKeyRow).where(ApiKeyRow.prefix == prefix)
+    row = session.scalar(its.with_for_update().execution_options(populate_existing=True))
+    if row is None:
+        raise NotFound("key", prefix)
+    return row
+
+
+def _owner_of(session: DbSession, row: ApiKeyRow) -> PersonRow | None:
+    return None if row.owner_id is None else session.get(PersonRow, row.owner_id)
+
+
+def _record(row: ApiKeyRow, owner: Any) -> ApiKey:
+    """``owner``: a PersonRow, or None."""
+    may_write = owner is None or (owner.role in (Role.ADMIN, Role.EDITOR) and not owner.disabled)
     return ApiKey(
         id=row.id,
         prefix=row.prefix,
         name=row.name,
-        scope=row.scope,
+        scope=row.scope if may_write else Scope.READ,
         created_at=row.created_at,
         expires_at=row.expires_at,
         last_used_at=row.last_used_at,
         revoked_at=row.revoked_at,
+        owner=None if owner is None else owner.email,
+        networks=tuple(one for one in row.networks.split(",") if one),
+        tag=row.tag,
+        granted=row.scope,
+        owner_id=row.owner_id,
+        owner_disabled=owner is not None and owner.disabled,
     )

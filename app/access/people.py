@@ -14,6 +14,7 @@ from app.access import passwords, security_log
 from app.access.actors import acting_as
 from app.access.counters import Counters, origin_of
 from app.access.devices import Devices, forget_devices
+from app.access.keys import settle_keys
 from app.access.security_log import Event
 from app.db import DbSession, db, writing
 from app.db.tables import HalfLoginRow, InvitationRow, PersonRow, RecoveryRow, SessionRow
@@ -66,11 +67,18 @@ class People(Counters, Devices):
         return None if row is None else person_record(row)
 
     def update_person(
-        self, id: int, fields: Mapping[str, Any], *, anew: Collection[str] = ()
+        self,
+        id: int,
+        fields: Mapping[str, Any],
+        *,
+        anew: Collection[str] = (),
+        settle: bool = False,
+        heir_id: int | None = None,
     ) -> Person:
         """Change some of ``EDITABLE``. A new email, role or access ends the person's sessions.
         ``anew``: fields that are stored also where nobody changed them. One that cannot be read was
-        shown as another value, and whoever saves that means it.
+        shown as another value, and whoever saves that means it. ``settle``: the person's API keys
+        go to ``heir_id``, or are revoked without one.
 
         Raises NotFound, Invalid, and Conflict for the last admin.
         """
@@ -92,13 +100,18 @@ class People(Counters, Devices):
             for name in anew:
                 _store_anew(row, name)
             session.flush()
+            if settle:
+                settle_keys(session, id, heir_id, self.clock())
             return person_record(row)
 
-    def delete_person(self, id: int) -> None:
-        """Raises NotFound, and Conflict for the last admin."""
+    def delete_person(self, id: int, *, heir_id: int | None = None) -> None:
+        """``heir_id``: who gets the person's API keys; without, they are revoked. Raises NotFound,
+        and Conflict for the last admin.
+        """
         with writing() as session:
             row = _found(session, id)
             _refuse_last_admin(session, row)
+            settle_keys(session, id, heir_id, self.clock())
             session.delete(row)
 
     def change_password(self, id: int, password: str, *, current: str | None = None) -> Person:

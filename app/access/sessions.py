@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import delete, or_, select, update
 
@@ -31,6 +32,7 @@ IDLE = timedelta(hours=12)
 IN_ALL = timedelta(seconds=SESSION_SECONDS)
 USED_AFTER = timedelta(minutes=3)  # a busy browser must not cost a write for each request
 RECENT = timedelta(minutes=10)  # how long a typed password is enough to change access
+GRACE = timedelta(seconds=30)  # for requests that were on their way with the token before
 TOKEN_BYTES = 24
 
 
@@ -81,15 +83,18 @@ class Sessions(devices.Devices):
         """Whose session it is, and its record; None if it does not exist or is over. ``address``:
         where it is used from now.
         """
-        found = db.session.execute(
-            select(SessionRow, PersonRow)
-            .join(PersonRow, PersonRow.id == SessionRow.person_id)
-            .where(SessionRow.digest == _digest(token), PersonRow.disabled.is_(False))
-        ).one_or_none()
-        now = self.clock()
-        if found is None or _is_over(found.SessionRow, now):
+        now, digest = self.clock(), _digest(token)
+        row = db.session.scalar(select(SessionRow).where(SessionRow.digest == digest))
+        is_present = row is not None
+        row = row or db.session.scalar(_former(digest, now))
+        if row is None or _is_over(row, now):
             return None
-        person, record = person_record(found.PersonRow), _record(found.SessionRow)
+        owner = db.session.get(PersonRow, row.person_id)
+        if owner is None or owner.disabled:
+            return None
+        person, record = person_record(owner), _record(row)
+        if not is_present:  # the password was not typed where this token is
+            record = replace(record, password_at=None)
         # abs(): after the clock was set back, the time must not stay in the future.
         if abs(now - record.last_used_at) >= USED_AFTER:
             best_effort(
@@ -116,16 +121,15 @@ class Sessions(devices.Devices):
         """Note that the person of this session has typed their password. Returns the session's new
         token: a copy of the old cookie must not have the rights that the password gives.
         """
-        new = secrets.token_urlsafe(TOKEN_BYTES)
+        new, now = secrets.token_urlsafe(TOKEN_BYTES), self.clock()
         with writing() as session:
-            done = session.execute(
-                update(SessionRow)
-                .where(SessionRow.digest == _digest(token))
-                .values(digest=_digest(new), password_at=self.clock())
-                .returning(SessionRow.id)
-            ).first()
-        if done is None:
-            raise Denied(_("Your session has ended. Log in again."))
+            digest = _digest(token)
+            present = select(SessionRow).where(SessionRow.digest == digest)
+            row = session.scalar(present.with_for_update())
+            row = row or session.scalar(_former(digest, now))  # after a double click
+            if row is None:
+                raise Denied(_("Your session has ended. Log in again."))
+            row.former_digest, row.digest, row.password_at = row.digest, _digest(new), now
         return new
 
     def end_session(self, token: str) -> None:
@@ -173,6 +177,15 @@ class Sessions(devices.Devices):
         )
         with writing() as session:
             session.execute(delete(SessionRow).where(over))
+
+
+def _former(digest: str, now: datetime) -> Any:
+    """The session that had this token until a moment ago."""
+    return select(SessionRow).where(
+        SessionRow.former_digest == digest,
+        SessionRow.password_at > now - GRACE,
+        SessionRow.password_at <= now + SKEW,
+    )
 
 
 def _tell(session: DbSession, event: Event, person_id: int, address: str | None = None) -> None:

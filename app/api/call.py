@@ -15,7 +15,7 @@ from app.forms import binding, queries
 from app.forms.schema import Context, SchemaForm
 from app.records import ApiKey, Scope
 from app.rules.brackets import Pairs
-from app.stores import Store, current_store
+from app.stores import Store, store_of_key
 
 
 @dataclass
@@ -27,9 +27,10 @@ class Call:
     body: Body
     read_query: Any  # () -> Pairs; read late: the 404 of an unknown record precedes a bad query
 
-    @property
+    @cached_property
     def store(self) -> Store:
-        return current_store()
+        """As the key may see it."""
+        return store_of_key(self.key)
 
     @property
     def id(self) -> int:

@@ -15,6 +15,7 @@ from werkzeug.exceptions import HTTPException
 
 from app import errors
 from app.access import actors
+from app.access.keys import is_near
 from app.api import agent, keys
 from app.api.body import TooLarge, WrongType, read_body, read_query
 from app.api.call import Call
@@ -84,6 +85,8 @@ def _known(request: Request) -> Response | tuple[Path, dict[str, int], ApiKey | 
     key = None if path.public else keys.authenticate(request)
     if key is None and not path.public:
         return problem(401, _(keys.UNAUTHENTICATED), WWW_Authenticate="Bearer")
+    if key is not None and not is_near(key, request.remote_addr):
+        return problem(403, _(keys.ELSEWHERE, address=request.remote_addr))
     return path, ids, key
 
 
@@ -129,6 +132,8 @@ def _operate(request: Request, path: Path, ids: dict[str, int], key: ApiKey | No
     writes = operation.private or method not in READING
     if key is not None and writes and key.scope != Scope.WRITE:
         return problem(403, _("This key is read-only. Use a key with the scope write."))
+    if key is not None and (sentence := keys.refused(key, path)):
+        return problem(403, sentence)
     try:
         body = read_body(request)
     except TooLarge:

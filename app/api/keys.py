@@ -6,13 +6,22 @@ from dataclasses import dataclass
 
 from flask import Request, current_app
 
-from app.i18n import N_
+from app.access.keys import BOUND
+from app.api.operations import Path
+from app.i18n import N_, _
 from app.records import ApiKey
 from app.stores import current_access
 
 UNAUTHENTICATED = N_(
     "A valid API key is required. Send it in the header Authorization: Bearer <API_KEY>."
 )
+ELSEWHERE = N_(
+    "This key may only be used from certain networks, and %(address)s is in none of them. Its owner"
+    " can change them on the page API keys."
+)
+# Where the paths begin that a key may use which is bound to a tag. What it sees there is decided by
+# its store (app/stores/local/bound.py).
+OF_A_TAG = ("/me", "/overview", "/monitors", "/incidents", "/deliveries")
 WINDOW_SECONDS = 60
 _LONGEST_KEY = 256
 
@@ -24,6 +33,13 @@ def authenticate(request: Request) -> ApiKey | None:
     if scheme.lower() != "bearer" or not secret or len(secret) > _LONGEST_KEY:
         return None
     return current_access().authenticate_key(secret)
+
+
+def refused(key: ApiKey, path: Path) -> str | None:
+    """Why this key may not use the path, or None."""
+    if key.tag is None or path.template.startswith(OF_A_TAG):
+        return None
+    return _(BOUND, tag=key.tag)
 
 
 @dataclass(frozen=True, slots=True)

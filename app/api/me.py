@@ -8,12 +8,10 @@ from app.api.call import Call
 from app.api.envelope import one
 from app.api.operations import operation
 from app.codec import json_of
-from app.stores import ADDED_TO_API
-
-FEATURES = [feature.value for feature in ADDED_TO_API]
+from app.stores import offered_to
 
 
 @operation("GET", "/me", "Show the API key", "Key")
 def show(call: Call) -> Response:
     call.without_input()
-    return one({**json_of(call.key), "features": FEATURES} if call.key else None)
+    return one({**json_of(call.key), "features": offered_to(call.key)} if call.key else None)

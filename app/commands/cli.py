@@ -327,14 +327,30 @@ def key() -> None:
 @click.argument("name")
 @click.option("--scope", type=click.Choice([scope.value for scope in Scope]), required=True)
 @click.option("--expires", metavar="TIME", help=N_("UTC, as 2027-01-31T00:00:00; default: never."))
-def key_create(name: str, scope: str, expires: str | None) -> None:
+@click.option("--owner", metavar="EMAIL", help=N_("Whose it is: it does at most what they may."))
+@click.option(
+    "--network", "networks", multiple=True, metavar="CIDR",
+    help=N_("Only from this network. May be repeated."),
+)  # fmt: skip
+@click.option("--tag", help=N_("Only the monitors with this tag."))
+def key_create(
+    name: str,
+    scope: str,
+    expires: str | None,
+    owner: str | None,
+    networks: tuple[str, ...],
+    tag: str | None,
+) -> None:
     moment = None if expires is None else _moment(expires)
     with access_opened() as access:
-        _key, secret = access.create_key(name, scope, moment)
+        owner_id = None if owner is None else people.found(access, owner).id
+        _key, secret = access.create_key(
+            name, scope, moment, owner_id=owner_id, networks=",".join(networks), tag=tag
+        )
     click.echo(secret)
 
 
-@key.command("list", help=N_("List the API keys: prefix, scope, name, state, last use."))
+@key.command("list", help=N_("List the API keys: prefix, scope, name, state, last use, owner."))
 def key_list() -> None:
     with access_opened() as access:
         keys = access.keys()
@@ -347,7 +363,8 @@ def key_list() -> None:
             word = N_("expired %(time)s") if one.expires_at <= now else N_("until %(time)s")
             state = _(word, time=iso(one.expires_at))
         used = iso(one.last_used_at) if one.last_used_at else _("never used")
-        click.echo("\t".join([one.prefix, one.scope, one.name, state, used]))
+        owner = one.owner or _("no owner")
+        click.echo("\t".join([one.prefix, one.scope, one.name, state, used, owner]))
 
 
 @key.command("revoke", help=N_("Revoke the API key with this PREFIX."))

@@ -62,7 +62,7 @@ def list_() -> None:
 @click.argument("email")
 def password(email: str) -> None:
     with access_opened() as access:
-        person = _found(access, email)
+        person = found(access, email)
         new = typed_line(_("New password"))
         if typed_line(_("Repeat the password")) != new:
             raise WakefulError(_(DIFFERENT))
@@ -91,7 +91,7 @@ def enable(email: str) -> None:
 @click.argument("email")
 def reset(email: str) -> None:
     with access_opened() as access:
-        person = _found(access, email)
+        person = found(access, email)
         if person.second_factor:
             access.reset_second_factor(person.id)
     done = (
@@ -104,10 +104,10 @@ def reset(email: str) -> None:
 
 def _changed(email: str, change: Callable[[Access, int], Person]) -> Person:
     with access_opened() as access:
-        return change(access, _found(access, email).id)
+        return change(access, found(access, email).id)
 
 
-def _found(access: Access, email: str) -> Person:
+def found(access: Access, email: str) -> Person:
     person = access.person_called(email)
     if person is None:
         raise WakefulError(_(UNKNOWN, email=email))

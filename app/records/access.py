@@ -31,7 +31,13 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """An API key as shown; the secret part is not kept."""
+    """An API key as shown; the secret part is not kept.
+
+    ``scope`` is what it may do now: at most what its owner may do; ``granted`` is what it was
+    created with. ``owner``: the person's email address, None if it is nobody's. ``networks``: the
+    CIDRs that it may be used from, all if empty. ``tag``: it sees and changes only the monitors
+    with this tag.
+    """
 
     id: Annotated[int, Mark.INTERNAL]
     prefix: Annotated[str, Mark.INTERNAL]
@@ -41,6 +47,12 @@ class ApiKey:
     expires_at: datetime | None = None
     last_used_at: datetime | None = None
     revoked_at: Annotated[datetime | None, Mark.INTERNAL] = None
+    owner: str | None = None
+    networks: tuple[str, ...] = ()
+    tag: str | None = None
+    granted: Annotated[str, Mark.INTERNAL] = ""
+    owner_id: Annotated[int | None, Mark.INTERNAL] = None
+    owner_disabled: Annotated[bool, Mark.INTERNAL] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,9 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class IncidentQuery:
-    """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, which is long."""
+    """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, which is long.
+    ``within``: the tag that a key is bound to, besides all filters.
+    """
 
     search: str | None = None
     search_by: str | None = None
@@ -117,3 +119,4 @@ class IncidentQuery:
     per_page: int = DEFAULT_PAGE_SIZE
     page: int = 1
     brief: bool = False
+    within: str | None = None

@@ -180,7 +180,8 @@ class MonitorQuery:
     ``state`` and ``tag`` are filters of our own. The rest says how much of each monitor is looked
     at, because figures cost most: which ranges of ``uptime`` (a remote server sends them all), and
     whether ``hours`` are added, where the store offers them. ``counts``: what ``overview`` has just
-    said for the same filters, so that a list by state need not count again.
+    said for the same filters, so that a list by state need not count again. ``within``: the tag
+    that a key is bound to, besides all filters.
     """
 
     search: str | None = None
@@ -195,4 +196,5 @@ class MonitorQuery:
     uptime: Collection[str] = UPTIME_RANGES
     hours: bool = False
     contact_id: int | None = None
+    within: str | None = None
     counts: Mapping[str, int] | None = None

@@ -15,9 +15,19 @@ from app.stores.base import ADDED_TO_API, Feature, Store
 
 if TYPE_CHECKING:
     from app.access import Access
+    from app.records import ApiKey
     from app.stores.mail import Mail
 
-__all__ = ["ADDED_TO_API", "Feature", "Store", "current_access", "current_mail", "current_store"]
+__all__ = [
+    "ADDED_TO_API",
+    "Feature",
+    "Store",
+    "current_access",
+    "current_mail",
+    "current_store",
+    "offered_to",
+    "store_of_key",
+]
 
 
 def current_store() -> Store:
@@ -25,6 +35,25 @@ def current_store() -> Store:
     store = current_app.extensions["wakeful.store"]
     # With several remote servers: the one that was chosen for this request.
     return cast(Store, getattr(store, "chosen", store))
+
+
+def store_of_key(key: ApiKey | None) -> Store:
+    """The store as this API key may see it: of a key that is bound to a tag, a part."""
+    store = current_store()
+    if key is None or key.tag is None:
+        return store
+    from app.stores.local.bound import BoundStore
+
+    return cast(Store, BoundStore(store, key.tag))
+
+
+def offered_to(key: ApiKey) -> list[str]:
+    """What was added to the API since its first day, and this key may use."""
+    if key.tag is None:
+        return [feature.value for feature in ADDED_TO_API]
+    from app.stores.local.bound import OFFERED
+
+    return [feature.value for feature in ADDED_TO_API if feature in OFFERED]
 
 
 def current_access() -> Access:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from typing import Any
 
 from flask import flash
@@ -52,6 +53,19 @@ THEMES = {"auto": N_("Same as system"), "light": N_("Light"), "dark": N_("Dark")
 SCOPES = {
     Scope.READ: N_("Read: view only, secrets masked"),
     Scope.WRITE: N_("Write: full access"),
+}
+
+
+class KeysOf(StrEnum):
+    """What becomes of the API keys of somebody who loses access."""
+
+    REVOKE = "revoke"
+    MINE = "mine"
+
+
+KEYS_OF = {
+    KeysOf.REVOKE: N_("Revoke them: programs that use them get an error"),
+    KeysOf.MINE: N_("Hand them over to me: they go on working"),
 }
 OVERWRITTEN = N_(
     "Somebody else changed this after you opened the page. Your values replaced theirs: %(fields)s."
@@ -199,11 +213,23 @@ class PersonForm(BrowserForm):
         default=False,
         description=N_("They cannot log in, and are logged out at once."),
     )
+    keys = Word(N_("Their API keys"), words=KeysOf, labels=KEYS_OF.__getitem__, none=N_("Choose"))
 
     def fields(self) -> dict[str, Any]:
         fields = super().fields()
         fields.pop("current_password", None)
+        fields.pop("keys", None)
         return fields
+
+
+class PersonDeletionForm(BrowserForm):
+    keys = Word(
+        N_("Their API keys"),
+        words=KeysOf,
+        labels=KEYS_OF.__getitem__,
+        none=N_("Choose"),
+        required=True,
+    )
 
 
 class NewPasswordForm(BrowserForm):
@@ -226,15 +252,37 @@ class PasswordForm(PasswordTwiceForm):
     password_again = password_field(N_("New password again"), "new-password")
 
 
-class KeyForm(BrowserForm):
+class KeyEditForm(BrowserForm):
+    """What of a key can be changed. Its tag cannot: whoever has the key would reach more."""
+
     name = Text(
         N_("Name"),
         required=True,
         most=MAX_NAME,
         description=N_("What uses the key, such as CI or Terraform."),
     )
-    scope = Word(N_("Scope"), words=Scope, labels=SCOPES.__getitem__, default=Scope.READ)
     expires_at = Moment(N_("Expires"), description=N_("Empty: never."))
+    networks = Text(
+        N_("Networks"),
+        most=2000,
+        default="",
+        description=N_(
+            "Addresses or networks such as 203.0.113.0/24, separated by commas, that it may be used"
+            " from. Empty: all."
+        ),
+    )
+
+
+class KeyForm(KeyEditForm):
+    scope = Word(N_("Scope"), words=Scope, labels=SCOPES.__getitem__, default=Scope.READ)
+    tag = Text(
+        N_("Tag"),
+        most=MAX_TAG,
+        description=N_(
+            "It sees and changes only the monitors with this tag, their incidents, results and"
+            " messages. Empty: everything."
+        ),
+    )
 
 
 class WallLinkForm(BrowserForm):

@@ -87,6 +87,7 @@ def test_a_contact_is_told_of_an_acknowledgement_unless_it_does_not_want_that(
     assert types(sink, "/late") == []  # it was not told of the outage
 
 
+@pytest.mark.sqlite
 def test_a_contact_for_incidents_alone_is_told_of_no_expiry(box: Outbox, sink: HttpSink) -> None:
     hook = ("webhook", f"{sink.url}/all")
     down = contact(box, "Down", ("webhook", f"{sink.url}/down"), hook, min_severity="down")
@@ -120,6 +121,7 @@ def test_the_quiet_hours_of_a_contact_hold_what_no_other_source_tells(
     assert types(sink, "/both") == ["incident.opened", "incident.resolved"]
 
 
+@pytest.mark.sqlite
 def test_the_quiet_hours_of_a_monitor_hold_what_its_contacts_would_tell(
     box: Outbox, sink: HttpSink
 ) -> None:
@@ -143,6 +145,7 @@ def test_quiet_hours_that_a_contact_loses_hold_nothing_any_longer(
     assert types(sink, "/quiet") == ["incidents.digest"]
 
 
+@pytest.mark.sqlite
 def test_quiet_hours_that_begin_while_a_message_waits_hold_it(box: Outbox, sink: HttpSink) -> None:
     quiet = contact(box, "Quiet", ("webhook", f"{sink.url}/quiet"))
     monitor = box.monitor()
@@ -154,6 +157,7 @@ def test_quiet_hours_that_begin_while_a_message_waits_hold_it(box: Outbox, sink:
     assert [row.status for row in box.rows()] == [DeliveryStatus.HELD]
 
 
+@pytest.mark.sqlite
 def test_a_changed_contact_changes_what_is_sent_from_then_on(box: Outbox, sink: HttpSink) -> None:
     shop = contact(box, "Shop", ("webhook", f"{sink.url}/old"))
     one, two = box.monitor(name="One"), box.monitor(name="Two")

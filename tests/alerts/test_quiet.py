@@ -151,6 +151,7 @@ def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
     assert types(sink)[-1] == "incident.resolved", "what the digest told may be told as over"
 
 
+@pytest.mark.sqlite
 def test_quiet_hours_hold_neither_tests_nor_retries_by_hand(box: Outbox, sink: HttpSink) -> None:
     shop = box.monitor(("webhook", f"{sink.url}/hook"), **NIGHT)
     box.tell(Event.TEST, shop)
@@ -195,6 +196,7 @@ def test_quiet_hours_that_are_removed_end_at_once(box: Outbox, sink: HttpSink) -
     assert said(sink)[0]["data"]["resolved"] == 1
 
 
+@pytest.mark.sqlite
 def test_a_digest_of_a_hundred_incidents_gives_the_count_and_the_first_ten(
     box: Outbox, sink: HttpSink
 ) -> None:
@@ -236,6 +238,7 @@ def test_reminders_repeat_until_somebody_acknowledges(box: Outbox, sink: HttpSin
     assert remind(box, 60) == 0
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [
@@ -262,6 +265,7 @@ def test_reminders_stop_at_the_end_in_a_pause_in_maintenance_and_in_quiet_hours(
     assert remind(box, 6) == 0
 
 
+@pytest.mark.sqlite
 def test_after_a_digest_the_next_reminder_waits_a_whole_period(box: Outbox, sink: HttpSink) -> None:
     shop = box.monitor(("webhook", f"{sink.url}/hook"), remind_after=10, **NIGHT)
     box.open(shop, created_at=box.clock.now)

@@ -45,6 +45,7 @@ def test_section_1_a_list_is_data_links_meta_and_status(api):
     assert second["links"]["next"] is None
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("page", ["1", "2", "99999999999999999999999999"])
 def test_section_1_past_the_end_is_an_empty_page_and_last_page_at_least_1(api, page):
     body = api.get("/monitors", page=page)

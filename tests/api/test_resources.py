@@ -129,6 +129,7 @@ def test_section_14_a_monitor_is_checked_from_the_places_that_it_names(app, api)
     assert api.data("PATCH", path, data={"locations": ""})["locations"] == ["default"]
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("sent", "name"),
     [

@@ -97,6 +97,7 @@ def incidents(app):
 # --- What the server answers
 
 
+@pytest.mark.sqlite
 def test_only_a_token_of_a_place_opens_the_agents_addresses(client, ask):
     assert ask("hello", token="wa_wrong", status=401, public_key=public())
     assert client.post("/api/v1/agent/hello").status_code == 401
@@ -104,6 +105,7 @@ def test_only_a_token_of_a_place_opens_the_agents_addresses(client, ask):
     assert client.get("/api/v1/agent/hello").status_code == 401
 
 
+@pytest.mark.sqlite
 def test_the_key_of_the_first_hello_stays(ask):
     assert ask("hello", public_key=public())["location"] == "oslo"
     assert ask("hello", public_key=public())["location"] == "oslo"
@@ -169,6 +171,7 @@ def test_a_token_reports_no_other_monitor_and_nothing_from_the_future(app, place
     assert ask("results", status=422, results="nonsense")
 
 
+@pytest.mark.sqlite
 def test_a_failure_is_judged_at_once_and_its_repetition_opens_the_incident(app, place, ask):
     monitor = make_monitor(app, places=[place[0]], confirmations=1)
     now = datetime.now(UTC)
@@ -205,6 +208,7 @@ def test_results_of_a_cut_correct_the_figures_and_open_no_incident(app, place, a
         assert to_ms(state.checked_at) == to_ms(now)
 
 
+@pytest.mark.sqlite
 def test_late_results_do_not_end_an_open_incident(app, place, ask):
     created = datetime.now(UTC) - timedelta(days=1)
     monitor = make_monitor(
@@ -218,6 +222,7 @@ def test_late_results_do_not_end_an_open_incident(app, place, ask):
     assert len(stored(app, monitor.id)) == 2
 
 
+@pytest.mark.sqlite
 def test_a_result_of_an_earlier_version_of_a_monitor_says_nothing_of_the_new_one(app, place, ask):
     monitor = make_monitor(app, places=[place[0]], confirmations=0)
     old = result(monitor, Verdict.DOWN, datetime.now(UTC) + timedelta(seconds=1))
@@ -315,6 +320,7 @@ def test_a_cut_loses_no_result_and_doubles_none(app, place, tmp_path):
     assert max(later - one for one, later in pairwise(slots)) <= timedelta(seconds=12)
 
 
+@pytest.mark.sqlite
 def test_what_a_server_allows_opens_no_network_to_an_agent(app, place, tmp_path):
     """The server's own setting allows loopback; the agent's allows nothing."""
     id, token = place
@@ -327,6 +333,7 @@ def test_what_a_server_allows_opens_no_network_to_an_agent(app, place, tmp_path)
     assert "of this agent" in found.cause
 
 
+@pytest.mark.sqlite
 def test_a_proxy_is_for_the_server_and_never_for_checks(app, place, tmp_path, monkeypatch):
     id, token = place
     with closing(ClosedPort()) as nowhere, closing(Listener(serve)) as site, serving(app) as url:
@@ -340,6 +347,7 @@ def test_a_proxy_is_for_the_server_and_never_for_checks(app, place, tmp_path, mo
     assert stored(app, monitor.id)[0].verdict is Verdict.UP
 
 
+@pytest.mark.sqlite
 def test_an_agent_with_another_key_is_told_what_to_do(app, place, ask, tmp_path, caplog):
     ask("hello", public_key=public())
     with serving(app) as url, running(agent_settings(tmp_path, url, place[1])):

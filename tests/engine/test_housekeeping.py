@@ -167,6 +167,7 @@ def test_another_domain_that_expires_on_the_same_day_is_alerted_too(house):
     assert len(house.told()) == 2
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("first", ["rdap", "whois"])
 def test_a_date_with_and_without_a_time_is_alerted_once(house, first):
     house.monitor("https://example.com/", domain_alert_days=7)

@@ -123,6 +123,7 @@ def test_an_incident_that_a_person_has_posted_about_gets_no_second_post(
     assert tend(core, T + 10 * MINUTE) == 0
 
 
+@pytest.mark.sqlite
 def test_an_open_post_of_a_person_about_the_monitor_is_enough(core: Flask, pages: Pages) -> None:
     shop, till = make_monitor(core), make_monitor(core)
     page = pages.page(shop, till, now=T, auto_post_after=1)
@@ -191,6 +192,7 @@ def test_incidents_at_once_become_one_post_that_ends_with_the_last(
     assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
 
 
+@pytest.mark.sqlite
 def test_a_new_incident_of_the_same_monitor_is_posted_anew(core: Flask, pages: Pages) -> None:
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
@@ -202,6 +204,7 @@ def test_a_new_incident_of_the_same_monitor_is_posted_anew(core: Flask, pages: P
     assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
 
 
+@pytest.mark.sqlite
 def test_after_the_clock_was_set_back_incidents_are_posted_as_before(
     core: Flask, pages: Pages
 ) -> None:
@@ -311,6 +314,7 @@ def test_maintenance_that_nobody_was_there_for_is_only_completed(core: Flask, pa
     assert [state for _post, state in pages.updates()] == ["scheduled", "completed"]
 
 
+@pytest.mark.sqlite
 def test_a_scheduled_post_ends_also_if_the_clock_was_ahead_when_it_was_written(
     core: Flask, pages: Pages
 ) -> None:

@@ -380,6 +380,7 @@ def window(engine, *monitors, start=0, end=100, **fields):
         return row.id
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     "kind",
     ["own", "window", "window of all", "window of another", "window of its tag", "of another tag"],
@@ -456,6 +457,7 @@ def test_pausing_twice_does_not_touch_an_incident_reported_meanwhile(engine):
     assert engine.incidents(id)[0].ended_at is None
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("changed", "at_once"),
     [({"url"}, True), ({"timeout"}, True), ({"name"}, False), ({"interval"}, False)],
@@ -582,6 +584,7 @@ def test_an_acknowledgement_names_who_and_goes_to_every_channel(engine):
     assert len(set(channels)) == 2
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("ended", ["by a recovery", "by a pause"])
 def test_no_incident_is_acknowledged_after_its_end(engine, ended):
     """Between the first good check and its confirmation somebody may; editing would refuse it."""
@@ -616,6 +619,7 @@ def places(*names):
     return {name: journal.location_id(name) for name in names}
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("rule", "script", "incidents"),
     [

@@ -168,6 +168,7 @@ def test_checks_go_on_for_a_time_without_the_database_if_no_other_checker_would_
         assert not one.may_start(house.seconds + lease + 1)
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("hours", [6, -6], ids=["forward", "back"])
 def test_setting_the_clock_stops_no_checker(house, hours):
     house.join("a", "b")

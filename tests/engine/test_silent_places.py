@@ -117,6 +117,7 @@ def test_a_monitor_without_a_place_that_is_heard_is_unknown_until_one_is(house):
     assert (house.state(alone).verdict, house.state(alone).cause) == ("up", None)
 
 
+@pytest.mark.sqlite
 def test_an_open_incident_stays_open_while_nobody_checks(house):
     id = house.monitor("oslo", confirmations=0)
     house.check(id, "oslo", "down")
@@ -126,6 +127,7 @@ def test_an_open_incident_stays_open_while_nobody_checks(house):
     assert db.session.scalars(select(IncidentRow.ended_at)).one() is None
 
 
+@pytest.mark.sqlite
 def test_a_place_with_slow_monitors_alone_is_silent_after_two_of_their_intervals(house):
     house.monitor("oslo", interval=600)
     house.pass_minutes(1, "oslo")
@@ -135,6 +137,7 @@ def test_a_place_with_slow_monitors_alone_is_silent_after_two_of_their_intervals
     assert [event for event, _ in house.told()] == [SILENT]
 
 
+@pytest.mark.sqlite
 def test_a_place_that_was_never_seen_or_has_nothing_to_check_is_not_told(house):
     house.monitor("bergen")
     house.pass_minutes(1, "default", "oslo")
@@ -142,6 +145,7 @@ def test_a_place_that_was_never_seen_or_has_nothing_to_check_is_not_told(house):
     assert house.told() == []
 
 
+@pytest.mark.sqlite
 def test_after_the_server_was_off_no_place_is_silent_until_it_could_have_been_heard(house):
     house.monitor("oslo")
     house.pass_minutes(1, "oslo")
@@ -152,6 +156,7 @@ def test_after_the_server_was_off_no_place_is_silent_until_it_could_have_been_he
     assert [event for event, _ in house.told()] == [SILENT]
 
 
+@pytest.mark.sqlite
 def test_in_quiet_hours_the_message_waits_for_their_end(house):
     house.contact("Night", "night@example.test", quiet_start="07:00", quiet_end="09:00")
     house.monitor("oslo")
@@ -173,6 +178,7 @@ def test_two_checkers_that_look_at_once_tell_once(house, settings):
     assert [event for event, _ in house.told()] == [SILENT]
 
 
+@pytest.mark.sqlite
 def test_a_restart_while_a_place_is_silent_tells_nothing_again(house, settings):
     house.monitor("oslo")
     house.pass_minutes(1, "oslo")

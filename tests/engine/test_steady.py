@@ -143,6 +143,7 @@ def test_a_check_that_came_back_after_it_was_given_up_is_recorded_once(owner):
     assert owner.times() == [0, 60]
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     "outcome",
     [

@@ -55,6 +55,7 @@ def places(core):
         yield Places(core)
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("rule", "opened"), [("any", 1), ("majority", 0), ("all", 0)])
 def test_a_failure_in_one_place_of_three_opens_an_incident_under_any_alone(places, rule, opened):
     places.start(confirmations=2, location_rule=rule)
@@ -194,6 +195,7 @@ def test_a_result_of_a_place_that_was_deleted_does_not_claim_another(places):
     assert journal.decode([row])[0].location == "deleted"
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("waited", "opened"), [(100, 0), (200, 1)])
 def test_the_first_place_of_a_new_monitor_is_not_its_majority(places, waited, opened):
     """It waits for the others as long as a result counts: two intervals and the time limit."""

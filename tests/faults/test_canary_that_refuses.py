@@ -82,6 +82,7 @@ def test_a_memory_that_cannot_be_read_stops_no_check(core, settings, canary, cap
     assert "cannot be read" in caplog.text
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("before", "verdict"), [(Listener, "unknown"), (ClosedPort, "down")])
 def test_a_firewall_that_refuses_everything_opens_no_incident(
     core, settings, canary, before, verdict

@@ -67,6 +67,7 @@ def checked(core, id):
 # --- checks
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("interval", [60, 3600])
 def test_a_slot_done_by_a_clock_that_was_ahead_is_due_now(core, running, interval):
     assignment = {"slot": now() + HOURS, "checked_at": now() + HOURS}
@@ -191,6 +192,7 @@ def status(core, id):
         return db.session.scalar(sa.select(DeliveryRow.status).where(DeliveryRow.id == id))
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     "columns",
     [

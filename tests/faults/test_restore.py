@@ -70,6 +70,7 @@ def test_messages_that_are_too_old_are_read_by_one_query(box, sink, messages):
     assert {row.status for row in box.rows()} == {FAILED}
 
 
+@pytest.mark.sqlite
 def test_a_message_is_given_up_just_after_24_hours_and_not_before(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
@@ -367,6 +368,7 @@ def test_an_outage_that_still_lasts_is_alerted_again_once_and_its_recovery_as_us
     assert "still lasts, and its opening was given up unsent: 1 message tells of it" in caplog.text
 
 
+@pytest.mark.sqlite
 def test_a_check_before_the_message_is_given_up_does_not_alert_again(box, sink):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])
@@ -377,6 +379,7 @@ def test_a_check_before_the_message_is_given_up_does_not_alert_again(box, sink):
         assert openings(monitor.id) == [(FAILED, UNSENT), (PENDING, None)]
 
 
+@pytest.mark.sqlite
 def test_an_outage_that_is_over_is_not_alerted_again(box, sink):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])
@@ -407,6 +410,7 @@ def test_a_burst_that_was_given_up_as_one_message_is_alerted_again_as_one(box, s
     assert (event, data["count"]) == ("incidents.opened", 20)
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("reason", ["410 Gone", retries.given_up("503 Busy")])
 def test_an_opening_that_the_service_refused_is_not_alerted_again(box, sink, reason):
     with box.app.app_context():
@@ -418,6 +422,7 @@ def test_an_opening_that_the_service_refused_is_not_alerted_again(box, sink, rea
         assert openings(monitor.id) == [(FAILED, reason)]
 
 
+@pytest.mark.sqlite
 def test_only_channels_that_were_not_alerted_are_alerted_again(box, sink):
     with box.app.app_context():
         alerts = [["webhook", f"{sink.url}/one"], ["webhook", f"{sink.url}/other"]]
@@ -432,6 +437,7 @@ def test_only_channels_that_were_not_alerted_are_alerted_again(box, sink):
     assert len(sink.to("/other")) == 1
 
 
+@pytest.mark.sqlite
 def test_maintenance_delays_the_second_alert(box, sink):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])
@@ -445,6 +451,7 @@ def test_maintenance_delays_the_second_alert(box, sink):
         assert openings(monitor.id) == [(FAILED, UNSENT), (PENDING, None)]
 
 
+@pytest.mark.sqlite
 def test_reminders_count_from_the_second_alert(box, sink):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]], remind_after=30)

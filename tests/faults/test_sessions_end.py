@@ -119,6 +119,7 @@ def test_a_change_of_ones_own_password_ends_all_others_and_every_copy(app, brows
     assert not logged_in(elsewhere)
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     "change",
     [{"email": "other@wakeful.test"}, {"role": "viewer"}, {"disabled": True}],
@@ -250,6 +251,7 @@ def test_ended_sessions_are_deleted(app, clock, browser):
     assert logged_in(browser)
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("ahead", [timedelta(minutes=1), timedelta(days=365)])
 def test_one_that_began_in_the_future_is_over_and_is_forgotten(app, clock, browser, ahead):
     clock.now -= ahead

@@ -137,6 +137,7 @@ def test_only_an_update_of_the_unreadable_field_corrects_it(app, api, column, ki
     assert mended["unreadable"] == []
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
 def test_an_empty_value_removes_it(app, api, column, kind):
     broken = make_monitor(app, alerts=ALERTS, **SECRETS)
@@ -154,6 +155,7 @@ def test_it_can_be_deleted(app, api, column, kind):
     assert api.get("/monitors")["data"] == []
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
 def test_every_page_that_holds_it_shows_it(app, visitor, column, kind):
     neighbour = make_monitor(app, name="Neighbour")
@@ -168,6 +170,7 @@ def test_every_page_that_holds_it_shows_it(app, visitor, column, kind):
         assert visitor.status == 200
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
 def test_the_form_saves_other_fields_and_removes_it_when_asked(app, visitor, api, column, kind):
     broken = make_monitor(app, alerts=ALERTS, **SECRETS)
@@ -219,6 +222,7 @@ def test_a_test_before_saving_does_not_go_out_without_its_password(app, site, vi
     assert site.asked == 0
 
 
+@pytest.mark.sqlite
 def test_bulk_actions_include_it(app, visitor, api):
     ids = [make_monitor(app, alerts=ALERTS).id for _ in range(2)]
     corrupt(app, MonitorRow.alerts, ids[0])
@@ -249,6 +253,7 @@ def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, kind):
     assert events == [], "who was entered since was not told of the beginning"
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("by", ["hand", "reopening"])
 def test_so_does_one_that_a_person_opens(app, api, by):
     shop = make_monitor(app, alerts=ALERTS)
@@ -347,6 +352,7 @@ def test_a_recovery_goes_to_those_who_were_alerted_to_the_outage(app, api):
     ]
 
 
+@pytest.mark.sqlite
 def test_home_names_the_monitors_that_would_alert_nobody(app, api, visitor, monkeypatch):
     monkeypatch.setattr(unreadable, "LOOKED_EVERY", 0.0)
     shop, paused = (make_monitor(app, name=name, alerts=ALERTS) for name in ("Shop", "Paused"))
@@ -360,6 +366,7 @@ def test_home_names_the_monitors_that_would_alert_nobody(app, api, visitor, monk
     assert "Nobody would be alerted" not in visitor.open("/").text
 
 
+@pytest.mark.sqlite
 def test_a_corrected_monitor_is_no_longer_named_although_the_list_is_cached(app, api):
     shop = make_monitor(app, alerts=ALERTS)
     corrupt(app, MonitorRow.alerts, shop.id)

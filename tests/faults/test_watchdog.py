@@ -56,6 +56,7 @@ def run(settings, script, *words):
     )
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("command", "name"),
     [("checker", "checker"), ("worker", "alert worker")],

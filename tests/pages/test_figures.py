@@ -12,6 +12,7 @@ from tests.factories import make_incident, now
 from tests.pages.made import make_day, make_page, make_post, make_shown, make_window
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata"])
 def test_no_time_is_lost_between_days_in_any_zone(app: Flask, client: FlaskClient, zone: str):
     shop = make_shown(app)

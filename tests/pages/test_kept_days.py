@@ -233,6 +233,7 @@ def test_monitors_are_added_renamed_and_removed(
     assert [one.name for one in reader.page().components] == ["Post"]
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("zones", [("UTC", "Europe/Berlin"), ("Etc/GMT+12", "Etc/GMT-12")])
 def test_another_zone(
     store: LocalStore,
@@ -251,6 +252,7 @@ def test_another_zone(
 # --- Runs
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("seed", range(6))
 def test_runs_cover_the_same_time_as_all_results(app: Flask, seed: int):
     chance = random.Random(seed)
@@ -306,6 +308,7 @@ def _add_any(id: int, start: int, end: int, chance: random.Random) -> None:
         session.execute(insert(ResultRow), rows)
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("gap", [60, 75, 119, 149, 150, 151, 160, 225, 226, 400])
 def test_a_gap_is_seen_from_the_moment_that_nothing_covers(app: Flask, gap: int):
     monitor = make_monitor(app, interval=60, timeout=30)

@@ -91,6 +91,7 @@ def test_a_monitor_shows_the_first_state_that_fits(core: Flask, store: LocalStor
         assert {one.status for one in found.items} <= {state}
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("repeat", "days_ago", "shown"),
     [("none", 0, "maintenance"), ("none", 1, "up"), ("daily", 3, "maintenance"),

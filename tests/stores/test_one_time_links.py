@@ -100,6 +100,7 @@ def test_who_has_an_account_is_not_invited_any_more(access: Access) -> None:
         access.invite("eve@example.org", "admin")
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("email", "role"), [("eve", "viewer"), ("eve@example.org", "owner")])
 def test_what_cannot_be_an_account_cannot_be_invited(access: Access, email: str, role: str) -> None:
     with pytest.raises(Invalid):

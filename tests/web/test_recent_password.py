@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.access.people import LOGINS_PER_ACCOUNT
-from app.access.sessions import RECENT
+from app.access.sessions import GRACE, RECENT
 from app.db import db
 from app.db.clocks import SKEW
 from app.db.tables import InvitationRow, PersonRow, SessionRow
@@ -23,7 +23,7 @@ from tests.web.visitor import Visitor
 pytestmark = pytest.mark.sqlite
 
 MOMENT = timedelta(milliseconds=1)
-ASKED = "Your password, please"
+ASKED = "Confirm with your password"
 NEW = "another long password"
 
 
@@ -191,15 +191,39 @@ def test_a_link_that_is_made_is_made_once(app, late):
 # --- The session
 
 
-def test_the_session_gets_a_new_token_so_a_copied_cookie_ends(app, late):
+def test_the_session_gets_a_new_token_so_a_copied_cookie_ends(app, late, clock):
     thief = Visitor(app)
     thief.client.set_cookie("wakeful", late.client.get_cookie("wakeful").value)
     assert thief.open("/profile").path == "/profile"
     add(late).press("Add a person", your_password=PASSWORD)
+    assert ASKED in add(thief, "bob@wakeful.test").text, "it never has what the password gives"
+    clock.now += GRACE - MOMENT
+    assert thief.open("/profile").path == "/profile", "as another tab, whose page is on its way"
+    clock.now += MOMENT
     assert thief.open("/profile").path == "/login"
     assert late.open("/profile").path == "/profile"
     with app.app_context():
         assert db.session.query(SessionRow).count() == 1
+
+
+def test_a_double_click_ends_no_session(app, late):
+    """Both requests are on their way with the old cookie, and the browser reads one answer."""
+    add(late)
+    twin = Visitor(app)
+    twin.client.set_cookie("wakeful", late.client.get_cookie("wakeful").value)
+    twin.open("/people/new")
+    form = dict(late.form_with("Add a person")[0].values) | {"your_password": PASSWORD}
+    assert late.client.post("/people/new", data=form).status_code == 302
+    assert twin.client.post("/people/new", data=form).status_code == 422, "it exists already"
+    assert ASKED not in add(twin, "bob@wakeful.test").text
+
+
+def test_a_change_that_is_refused_leaves_the_password_recent(late):
+    late.open("/people/1/delete").press("Delete this person")
+    late.press("Delete a person", your_password=PASSWORD)
+    assert late.status == 409
+    assert "This is the last admin." in late.text
+    assert ASKED not in add(late).text
 
 
 def test_typing_it_does_not_make_the_session_last_longer(app, late, clock):
@@ -379,9 +403,10 @@ def test_every_route_in_the_table_asks(app, late):
     app.config["WTF_CSRF_ENABLED"] = False
     with app.app_context():
         current_access().invite("eve@wakeful.test", "viewer")
+        key, _secret = current_access().create_key("CI", "read")
     for rule in app.url_map.iter_rules():
         if rule.endpoint in CHANGES:
-            path = rule.rule.replace("<int:id>", "1")
+            path = rule.rule.replace("<int:id>", "1").replace("<prefix>", key.prefix)
             answer = late.client.post(path, data={"your_password": PASSWORD, "name": "x"})
             assert answer.status_code == 200, path
             assert ASKED in answer.text, path

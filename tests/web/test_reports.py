@@ -82,6 +82,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("rolled", [True, False], ids=["from the rollups", "from the results"])
 def test_a_month_is_counted_to_the_second(app, rolled):
     shop = past(app)

@@ -53,6 +53,13 @@ class ApiKeyRow(Model):
     expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     last_used_at: Mapped[datetime | None] = mapped_column(Moment)
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
+    # Null: of nobody, as those from before keys had owners. A key that were left behind would be
+    # of nobody too, and may do everything: so it goes with the owner, if nobody has decided.
+    owner_id: Mapped[int | None] = mapped_column(
+        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
+    )
+    networks: Mapped[str] = mapped_column(Text, default="", server_default="")  # CIDRs, by comma
+    tag: Mapped[str | None] = mapped_column(Text)  # only monitors with it
 
 
 class WallLinkRow(Model):
@@ -88,6 +95,8 @@ class SessionRow(Model):
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_used_at: Mapped[datetime] = mapped_column(Moment)
     password_at: Mapped[datetime | None] = mapped_column(Moment)  # when it was last typed here
+    # Of the token until then, which requests that were on their way still have.
+    former_digest: Mapped[str | None] = mapped_column(String(64), index=True)
     address: Mapped[str | None] = mapped_column(String(64))
     # Words of app.rules.user_agents
     browser: Mapped[str | None] = mapped_column(String(32))

@@ -11,7 +11,8 @@ from app.alerts import outbox
 from app.alerts.log import IS_ALERT, covered_ids, to_record
 from app.alerts.targets import contact_names
 from app.db import db, writing
-from app.db.tables import DeliveryRow
+from app.db.tables import DeliveryRow, MonitorRow
+from app.db.tags import tagged
 from app.errors import NotFound
 from app.records import Action, Delivery, DeliveryQuery, ObjectKind, Page, Thing
 from app.stores import base
@@ -45,6 +46,9 @@ class Deliveries(Part, base.Deliveries):
             matching = matching.where(DeliveryRow.channel == query.channel)
         if query.status is not None:
             matching = matching.where(DeliveryRow.status == query.status)
+        if query.within is not None:
+            its = select(MonitorRow.id).where(tagged([query.within]))
+            matching = matching.where(DeliveryRow.monitor_id.in_(its))
         ids, total = ids_of_page(matching, [DeliveryRow.id.desc()], query.page, query.per_page)
         return Page(_records(ids), query.page, query.per_page, total)
 

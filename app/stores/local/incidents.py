@@ -11,6 +11,7 @@ from sqlalchemy.orm import undefer
 
 from app.db import DbSession, db, rollups, writing
 from app.db.tables import IncidentRow, MonitorRow
+from app.db.tags import tagged
 from app.engine import recorder
 from app.engine.recorder.rows import lock
 from app.errors import Conflict, Invalid, NotFound
@@ -168,6 +169,9 @@ def _matching(query: IncidentQuery) -> Select[Any]:
     if query.monitor_id is not None:
         wanted = query.monitor_id if fits(query.monitor_id) else -1
         statement = statement.where(IncidentRow.monitor_id == wanted)
+    if query.within is not None:
+        its = select(MonitorRow.id).where(tagged([query.within]))
+        statement = statement.where(IncidentRow.monitor_id.in_(its))
     is_open = IncidentRow.ended_at.is_(None)
     if query.status == IncidentStatus.RESOLVED:
         statement = statement.where(~is_open)

@@ -286,8 +286,9 @@ def _matching(query: MonitorQuery) -> Select[Any]:
         known = query.contact_id if fits(query.contact_id) else -1
         using = select(MonitorContactRow.monitor_id).where(MonitorContactRow.contact_id == known)
         statement = statement.where(MonitorRow.id.in_(using))
-    if query.tag:
-        statement = statement.where(tagged([query.tag]))
+    for tag in (query.tag, query.within):
+        if tag:
+            statement = statement.where(tagged([tag]))
     return statement
 
 

@@ -55,6 +55,10 @@ def _invited(id: int) -> str:
     return next((one.email for one in current_access().invitations() if one.id == id), "")
 
 
+def _key(prefix: str) -> str:
+    return current_access().key(prefix).name
+
+
 def _place(id: int) -> str:
     return current_store().locations.get(id).title
 
@@ -72,6 +76,8 @@ CHANGES: Mapping[str, Change] = {
     "sessions.end": Change(N_("End a session")),
     "sessions.end_others": Change(N_("Log out everywhere else")),
     "keys.index": Change(N_("Create an API key")),
+    "keys.edit": Change(N_("Change an API key"), _key),
+    "keys.adopt": Change(N_("Take over an API key"), _key),
     "locations.new": Change(N_("Add a place")),
     "locations.edit": Change(N_("Change a place"), _place),
     "locations.token": Change(N_("Create a token for an agent"), _place),
@@ -134,10 +140,11 @@ def _replayed(view: View, values: dict[str, Any], form: list[tuple[str, str]]) -
     token, now = session.get(TOKEN), current_access().clock()
     current_user.session = replace(current_user.session, password_at=now)
     request.form = ImmutableMultiDict(form)
-    answer = view(**values)
-    if token and session.get(TOKEN) == token:  # otherwise the view has begun another session
-        login_user(load(current_access().password_typed(token)))
-    return answer
+    try:
+        return view(**values)
+    finally:  # also where the change is refused: the password was typed
+        if token and session.get(TOKEN) == token:  # otherwise the view has begun another session
+            login_user(load(current_access().password_typed(token)))
 
 
 def _sent() -> list[tuple[str, str]]:

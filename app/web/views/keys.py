@@ -1,17 +1,21 @@
-"""API keys: made, shown once, revoked. For editors, because a key can do what an editor can."""
+"""API keys: made, shown once, changed, handed over, revoked. For editors, because a key can do what
+an editor can. An editor manages their own keys, an admin those of everybody.
+"""
 
 from __future__ import annotations
 
 import secrets
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid
-from app.i18n import _
-from app.records import Role
+from app.access.keys import manages
+from app.errors import Conflict, Denied, Invalid
+from app.i18n import N_, _
+from app.records import ApiKey, Role
 from app.stores import current_access
-from app.web.forms import DeleteForm, KeyForm, show_errors
+from app.web.forms import DeleteForm, KeyEditForm, KeyForm, show_errors
 from app.web.frame.session import guarded, needs
 from app.web.shown import times
 
@@ -23,6 +27,8 @@ TOKEN_BYTES = 16
 # How long a form that was sent is known again: longer than one can stand open and still be taken.
 # Counts are of windows aligned to the clock, so a long one has fewer ends to slip through at.
 ONCE_SECONDS = 12 * 3600
+NOT_YOURS = N_("This is somebody else's key. Only its owner and admins can change it.")
+ADOPTED = N_("The key “%(name)s” is yours now. It does at most what you may do.")
 
 
 @blueprint.route("", methods=["GET", "POST"])
@@ -35,7 +41,12 @@ def index() -> Answer:
             return redirect(url_for(".index"))
         try:
             key, secret = current_access().create_key(
-                form.name.data, form.scope.data, form.expires_at.data
+                form.name.data,
+                form.scope.data,
+                form.expires_at.data,
+                owner_id=current_user.person.id,
+                networks=form.networks.data or "",
+                tag=form.tag.data,
             )
         except Invalid as fault:
             show_errors(form, fault)
@@ -43,9 +54,13 @@ def index() -> Answer:
             # Shown in the answer itself, never after a redirect: it would have to wait in a cookie.
             page = render_template("keys/made.html", key=key, secret=secret)
             return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
-    keys = current_access().keys()
-    once = secrets.token_urlsafe(TOKEN_BYTES)
-    page = render_template("keys/index.html", keys=keys, form=form, once=once)
+    page = render_template(
+        "keys/index.html",
+        keys=current_access().keys(),
+        form=form,
+        once=secrets.token_urlsafe(TOKEN_BYTES),
+        manages=lambda key: manages(current_user.person, key),
+    )
     return page, 422 if form.is_submitted() else 200
 
 
@@ -57,14 +72,59 @@ def sent_before(once: str) -> bool:
     return bool(once) and current_access().count(name, ONCE_SECONDS) > 1
 
 
+@blueprint.route("/<prefix>", methods=["GET", "POST"])
+@needs(Role.EDITOR)
+def edit(prefix: str) -> Answer:
+    key = _managed(prefix)
+    data = {"name": key.name, "expires_at": key.expires_at, "networks": ", ".join(key.networks)}
+    form = KeyEditForm(zone=times.zone(), data=data)
+    if form.validate_on_submit():
+        try:
+            current_access().change_key(
+                prefix,
+                name=form.name.data,
+                expires_at=form.expires_at.data,
+                networks=form.networks.data or "",
+            )
+        except Invalid as fault:
+            show_errors(form, fault)
+        except Conflict as fault:
+            form.trouble = str(fault)
+        else:
+            flash(_("%(name)s saved.", name=form.name.data), "success")
+            return redirect(url_for(".index"))
+    page = render_template("keys/edit.html", key=key, form=form)
+    return page, 422 if form.is_submitted() else 200
+
+
+@blueprint.route("/<prefix>/adopt", methods=["GET", "POST"])
+@needs(Role.ADMIN)
+def adopt(prefix: str) -> Answer:
+    """Become the owner of somebody else's key, or of one that has no owner."""
+    key = current_access().key(prefix)
+    form = DeleteForm()
+    if form.validate_on_submit():
+        current_access().adopt_key(prefix, current_user.person.id)
+        flash(_(ADOPTED, name=key.name), "success")
+        return redirect(url_for(".index"))
+    return render_template("keys/adopt.html", key=key)
+
+
 @blueprint.route("/<prefix>/revoke", methods=["GET", "POST"])
 @needs(Role.EDITOR)
 def revoke(prefix: str) -> Answer:
-    keys = current_access().keys()
-    key = next((key for key in keys if key.prefix == prefix), None)
+    key = _managed(prefix)
     form = DeleteForm()
     if form.validate_on_submit():
         current_access().revoke_key(prefix)
         flash(_("Key revoked. Programs that use it get an error from now on."), "success")
         return redirect(url_for(".index"))
-    return render_template("keys/revoke.html", key=key, prefix=prefix, form=form)
+    return render_template("keys/revoke.html", key=key, form=form)
+
+
+def _managed(prefix: str) -> ApiKey:
+    """Raises NotFound, and Denied for a key of somebody else."""
+    key = current_access().key(prefix)
+    if not manages(current_user.person, key):
+        raise Denied(_(NOT_YOURS))
+    return key

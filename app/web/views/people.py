@@ -12,7 +12,15 @@ from app.errors import Conflict, Invalid
 from app.i18n import N_, _
 from app.records import Person, Role
 from app.stores import current_access, current_mail
-from app.web.forms import DeleteForm, NewPasswordForm, NewPersonForm, PersonForm, show_errors
+from app.web.forms import (
+    DeleteForm,
+    KeysOf,
+    NewPasswordForm,
+    NewPersonForm,
+    PersonDeletionForm,
+    PersonForm,
+    show_errors,
+)
 from app.web.frame import session
 from app.web.frame.session import guarded, needs
 
@@ -21,6 +29,9 @@ blueprint = guarded(Blueprint("people", __name__, url_prefix="/people"))
 Answer = str | Response | tuple[str, int]
 
 CURRENT = "current_password"
+UNDECIDED = N_("Choose what becomes of their API keys.")
+HANDED_OVER = N_("Their API keys are yours now.")
+ALL_REVOKED = N_("Their API keys are revoked. Programs that use them get an error from now on.")
 FACTOR_RESET = N_("An admin removed the second factor. Your password alone logs you in.")
 
 
@@ -59,11 +70,12 @@ def new() -> Answer:
 def edit(id: int) -> Answer:
     person = current_access().person(id)
     form = _person_form(person)
-    if form.validate_on_submit():
+    if form.validate_on_submit() and _has_decided(person, form):
         try:
             if CURRENT in form and form.email.data != person.email:
                 current_access().confirm(id, form[CURRENT].data or "")
-            changed = current_access().update_person(id, form.fields(), anew=["role"])
+            settled = _settled(form.keys.data) if "keys" in form and form.disabled.data else {}
+            changed = current_access().update_person(id, form.fields(), anew=["role"], **settled)
         except Invalid as fault:
             show_errors(form, fault)
         except Conflict as fault:
@@ -73,6 +85,8 @@ def edit(id: int) -> Answer:
                 # Their own change must not log them out, nor count as typing the password.
                 session.begin(changed, password_at=current_user.session.password_at)
             flash(_("%(name)s saved.", name=changed.email), "success")
+            if settled:
+                flash(_(HANDED_OVER if settled["heir_id"] else ALL_REVOKED), "info")
             return redirect(url_for(".index"))
     return _person_page(person, form, NewPasswordForm(formdata=None), form.is_submitted())
 
@@ -84,7 +98,25 @@ def _person_form(person: Person, **options: Any) -> PersonForm:
     form = PersonForm(record=person, **options)
     if person.id != current_user.person.id:
         del form[CURRENT]
+    if person.id == current_user.person.id or not current_access().keys_of(person.id):
+        del form.keys
     return form
+
+
+def _has_decided(person: Person, form: PersonForm) -> bool:
+    """Whether it is said what becomes of the API keys of somebody who loses access."""
+    loses = form.disabled.data and not person.disabled
+    if loses and "keys" in form and form.keys.data is None:
+        form.keys.fault(_(UNDECIDED))
+        return False
+    return True
+
+
+def _settled(chosen: str | None) -> dict[str, Any]:
+    """What a store is told of the keys. The admin who acts is who gets them."""
+    if chosen is None:
+        return {}
+    return {"settle": True, "heir_id": current_user.person.id if chosen == KeysOf.MINE else None}
 
 
 @blueprint.post("/<int:id>/password")
@@ -156,9 +188,14 @@ def end_sessions(id: int) -> Response:
 @needs(Role.ADMIN)
 def delete(id: int) -> Answer:
     person = current_access().person(id)
-    form = DeleteForm()
+    keys = current_access().keys_of(id)
+    form = PersonDeletionForm() if keys else DeleteForm()
     if form.validate_on_submit():
-        current_access().delete_person(id)
+        heir = current_user.person.id if keys and form.keys.data == KeysOf.MINE else None
+        current_access().delete_person(id, heir_id=heir)
         flash(_("%(name)s deleted.", name=person.email), "success")
+        if keys:
+            flash(_(HANDED_OVER if heir else ALL_REVOKED), "info")
         return redirect(url_for(".index"))
-    return render_template("people/delete.html", person=person, form=form)
+    page = render_template("people/delete.html", person=person, form=form, keys=keys)
+    return page, 422 if form.is_submitted() else 200

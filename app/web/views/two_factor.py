@@ -204,7 +204,7 @@ def _changed(person: Person, codes: list[str], *, what: str) -> Answer:
     """Go on in a new session: every other one has ended. Codes are shown in the answer itself,
     never after a redirect: they would have to wait in a cookie.
     """
-    session.begin(person)
+    session.begin(person, password_at=current_access().clock())
     current_mail().tell_of_second_factor(person.email, what)
     if not codes:
         elsewhere = _("You are logged out everywhere else.")

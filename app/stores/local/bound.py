@@ -1,0 +1,262 @@
+"""The local store as an API key sees it that is bound to a tag (decisions.md 15).
+
+It has the monitors with the tag, and what belongs to them: incidents, results, certificates,
+places, deliveries, checks and test alerts. Everything else is denied, also what is added later: a
+resource that is not named here raises Denied. What belongs to other monitors does not exist for the
+key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NoReturn
+
+from sqlalchemy import select
+
+from app.access.keys import BOUND
+from app.db import DbSession, db, writing
+from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
+from app.db.tags import tagged
+from app.errors import Denied, Invalid, NotFound
+from app.i18n import N_, _
+from app.records import (
+    CertificateChain,
+    Delivery,
+    DeliveryQuery,
+    Incident,
+    IncidentQuery,
+    Monitor,
+    MonitorQuery,
+    Page,
+    PlaceSeen,
+    Result,
+    ResultQuery,
+)
+from app.stores import base
+from app.stores.base import Feature, Fields, Store
+from app.stores.local.search import fits
+
+TAG_STAYS = N_("This API key is bound to the tag %(tag)s, so the tags must include it.")
+NO_MONITOR = N_("There is no monitor with this id.")
+
+# What ``me`` says that other dashboards may offer with such a key.
+OFFERED = frozenset(
+    {
+        Feature.OVERVIEW,
+        Feature.HOURS,
+        Feature.CLASSIFY,
+        Feature.SPANS,
+        Feature.CHANGES,
+        Feature.CERTIFICATES,
+        Feature.LIST_ORDER,
+        Feature.CERTIFICATE_LIFE,
+    }
+)
+
+
+class _Tag:
+    """The tag of a key, and whether a monitor has it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def denied(self) -> Denied:
+        return Denied(_(BOUND, tag=self.name))
+
+    def has(self, monitor_id: int | None) -> bool:
+        if monitor_id is None or not fits(monitor_id):
+            return False
+        its = select(MonitorRow.id).where(MonitorRow.id == monitor_id, tagged([self.name]))
+        return db.session.scalar(its) is not None
+
+    def check(self, monitor_id: int) -> None:
+        """Raises NotFound for a monitor without the tag."""
+        if not self.has(monitor_id):
+            raise NotFound("monitor", monitor_id)
+
+    def hold(self, session: DbSession, monitor_id: int) -> None:
+        """Like ``check``; until the transaction ends, nobody takes the tag off the monitor."""
+        if fits(monitor_id):
+            its = select(MonitorRow.id).where(MonitorRow.id == monitor_id)
+            session.execute(its.with_for_update(key_share=True)).all()
+        self.check(monitor_id)
+
+
+class _Closed:
+    """What a bound key may not use at all. Whatever is called raises Denied."""
+
+    def __init__(self, tag: _Tag) -> None:
+        self._tag = tag
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise self._tag.denied()
+
+
+class BoundStore:
+    """``inner``, the local store, for a key that is bound to ``tag``. Has the interface of
+    ``Store``.
+    """
+
+    def __init__(self, inner: Store, tag: str) -> None:
+        self._inner, self._tag = inner, _Tag(tag)
+        self.offers = OFFERED
+        self.monitors = _Monitors(inner, self._tag)
+        self.incidents = _Incidents(inner, self._tag)
+        self.results = _Results(inner, self._tag)
+        self.checks = _Checks(inner, self._tag)
+        self.deliveries = _Deliveries(inner, self._tag)
+        self.channels = _Channels(inner, self._tag)
+        self.contacts = _Contacts(inner, self._tag)
+        self.locations = _Locations(inner, self._tag)
+
+    def now(self) -> datetime:
+        return self._inner.now()
+
+    def __getattr__(self, name: str) -> _Closed:
+        """A resource that is not named above."""
+        return _Closed(self._tag)
+
+
+class _Part(_Closed):
+    def __init__(self, inner: Store, tag: _Tag) -> None:
+        super().__init__(tag)
+        self._inner = inner
+
+
+class _Monitors(_Part):
+    def list(self, query: MonitorQuery) -> Page[Monitor]:
+        return self._inner.monitors.list(replace(query, within=self._tag.name))
+
+    def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
+        return self._inner.monitors.overview(replace(query, within=self._tag.name))
+
+    def get(self, id: int) -> Monitor:
+        self._tag.check(id)
+        return self._inner.monitors.get(id)
+
+    def locations(self) -> Sequence[str]:
+        return self._inner.monitors.locations()
+
+    def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
+        self._refuse_without_tag(fields.get("tags"))
+        if secrets_from is not None:
+            self._tag.check(secrets_from)
+        return self._inner.monitors.create(fields, secrets_from=secrets_from)
+
+    def update(self, id: int, fields: Fields) -> Monitor:
+        with writing() as session:
+            self._tag.hold(session, id)
+            if "tags" in fields:
+                self._refuse_without_tag(fields["tags"])
+            return self._inner.monitors.update(id, fields)
+
+    def delete(self, id: int) -> None:
+        self._tag.check(id)
+        self._inner.monitors.delete(id)
+
+    def _refuse_without_tag(self, tags: Any) -> None:
+        if self._tag.name not in (tags or ()):
+            raise Invalid({"tags": [_(TAG_STAYS, tag=self._tag.name)]})
+
+
+class _Incidents(_Part):
+    def list(self, query: IncidentQuery) -> Page[Incident]:
+        return self._inner.incidents.list(replace(query, within=self._tag.name))
+
+    def get(self, id: int) -> Incident:
+        found = self._inner.incidents.get(id)
+        if found.monitor is None or not self._tag.has(found.monitor.id):
+            raise NotFound("incident", id)
+        return found
+
+    def create(self, fields: Fields) -> Incident:
+        if not self._tag.has(fields["monitor_id"]):
+            raise Invalid({"monitor_id": [_(NO_MONITOR)]})
+        return self._inner.incidents.create(fields)
+
+    def update(
+        self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
+    ) -> Incident:
+        self.get(id)
+        return self._inner.incidents.update(id, fields, by=by, seen=seen)
+
+    def delete(self, id: int) -> None:
+        self.get(id)
+        self._inner.incidents.delete(id)
+
+
+class _Results(_Part):
+    def list(self, query: ResultQuery) -> Page[Result]:
+        self._tag.check(query.monitor_id)
+        return self._inner.results.list(query)
+
+    def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
+        self._tag.check(monitor_id)
+        return self._inner.results.statistics(monitor_id, range_)
+
+    def statistics_between(
+        self, monitor_id: int, start: datetime, end: datetime
+    ) -> Mapping[str, Any]:
+        self._tag.check(monitor_id)
+        return self._inner.results.statistics_between(monitor_id, start, end)
+
+    def certificates(self, monitor_id: int) -> CertificateChain:
+        self._tag.check(monitor_id)
+        return self._inner.results.certificates(monitor_id)
+
+
+class _Checks(_Part):
+    def run(self, monitor_id: int) -> Result:
+        self._tag.check(monitor_id)
+        return self._inner.checks.run(monitor_id)
+
+
+class _Deliveries(_Part):
+    def list(self, query: DeliveryQuery) -> Page[Delivery]:
+        return self._inner.deliveries.list(replace(query, within=self._tag.name))
+
+    def get(self, id: int) -> Delivery:
+        found = self._inner.deliveries.get(id)
+        if not self._tag.has(found.monitor_id):
+            raise NotFound("delivery", id)
+        return found
+
+    def retry(self, id: int) -> Delivery:
+        self.get(id)
+        return self._inner.deliveries.retry(id)
+
+    def give_up(self, id: int) -> Delivery:
+        self.get(id)
+        return self._inner.deliveries.give_up(id)
+
+
+class _Channels(_Part):
+    def test_all(self, monitor_id: int) -> tuple[int, ...]:
+        self._tag.check(monitor_id)
+        return self._inner.channels.test_all(monitor_id)
+
+
+class _Contacts(_Part):
+    def is_known(self, value: str) -> bool:
+        """Whether a monitor with the tag has this contact. By their numbers, a key could read the
+        names of all others.
+        """
+        id = self._inner.contacts.id_of(value)
+        if id is None:
+            return False
+        used = (
+            select(ContactRow.id)
+            .join(MonitorContactRow, MonitorContactRow.contact_id == ContactRow.id)
+            .join(MonitorRow, MonitorRow.id == MonitorContactRow.monitor_id)
+            .where(ContactRow.id == id, tagged([self._tag.name]))
+            .limit(1)
+        )
+        return db.session.scalar(used) is not None
+
+
+class _Locations(_Part):
+    def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
+        self._tag.check(monitor_id)
+        return self._inner.locations.of_monitor(monitor_id)

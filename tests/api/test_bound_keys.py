@@ -1,0 +1,212 @@
+"""API keys that are bound to a tag, to networks, or by what their owner may do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from app.access.keys import is_near
+from app.api.keys import OF_A_TAG
+from app.api.operations import PATHS
+from app.records import ApiKey, Role
+from app.stores import current_access
+from tests.api.conftest import MONITOR, Api
+from tests.factories import make_incident, make_key, make_monitor, make_person, now
+
+pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+
+CANARY = "othersecretname"
+DENIED = "bound to the tag prod"
+# Of the operations without a monitor in their path, those that a bound key may use.
+OPEN = {"GET /me", "GET /overview", "GET /monitors", "GET /incidents", "GET /deliveries"}
+
+
+def bound(app, **fields):
+    return Api(app.test_client(), make_key(app, "write", **{"tag": "prod", **fields}))
+
+
+@pytest.fixture
+def others(app, api):
+    """Records of all kinds that are not of the tag, with a name that must be seen nowhere: their
+    ids in the paths of the operations.
+    """
+    contact = api.data(
+        "POST", "/contacts", data={"name": CANARY, "channels[0][key]": "webhook",
+                                   "channels[0][value]": f"https://{CANARY}.example/"},
+    )  # fmt: skip
+    monitor = api.monitor(
+        name=CANARY, url=f"http://{CANARY}.example/", tags="production",
+        **{"alerts[0][key]": "contact", "alerts[0][value]": CANARY},
+    )  # fmt: skip
+    incident = api.data(
+        "POST", "/incidents",
+        data={"monitor_id": str(monitor["id"]), "started_at": "2026-11-20T08:00:00",
+              "cause": CANARY},
+    )  # fmt: skip
+    page = api.data(
+        "POST", "/status-pages", data={"name": CANARY, "monitors[0]": str(monitor["id"])}
+    )
+    post = api.data(
+        "POST", f"/status-pages/{page['id']}/posts",
+        data={"title": CANARY, "state": "investigating", "body": CANARY},
+    )  # fmt: skip
+    times = {"start_at": "2027-01-01T00:00:00", "end_at": "2027-01-01T01:00:00"}
+    api.data("POST", "/maintenance-windows", data={"name": CANARY, **times})
+    api.data("POST", "/markers", data={"name": CANARY})
+    api.data(
+        "POST", "/post-templates",
+        data={"name": CANARY, "title": CANARY, "state": "investigating", "body": CANARY},
+    )  # fmt: skip
+    api.data("POST", "/locations", data={"name": CANARY, "label": CANARY})
+    return {"monitor": monitor["id"], "incident": incident["id"], "contact": contact["id"],
+            "page": page["id"], "post": post["id"]}  # fmt: skip
+
+
+def operations():
+    for path in PATHS.values():
+        if not path.public:
+            for method in path.operations:
+                yield method, path.template
+
+
+def test_no_operation_shows_or_changes_what_is_not_of_the_tag(app, api, others):
+    key = bound(app)
+    for method, template in operations():
+        for id in (1, 2):  # the records of ``others`` have the number 1, its place has 2
+            path = re.sub(r"\{\w+\}", str(id), template)
+            answer = key(method, path, data={} if method != "GET" else None)
+            where = f"{method} {path}: {answer.text}"
+            assert CANARY not in answer.text, where
+            if not template.startswith(OF_A_TAG):
+                assert answer.status_code == 403, where
+                assert DENIED in answer.json["message"]
+            elif "{" in template:
+                assert answer.status_code in (403, 404), where
+            elif f"{method} {template}" not in OPEN:
+                assert answer.status_code == 422, where
+    everything = [api.get(f"/{kind}") for kind in ("monitors", "incidents", "contacts", "markers")]
+    assert all(CANARY in str(body["data"]) for body in everything)
+
+
+def test_lists_counts_and_searches_have_the_monitors_of_the_tag_alone(app, api, others):
+    mine = api.monitor(name="Shop", tags="prod,shop")
+    api.monitor(name="Prefix", tags="prod-eu")
+    api.monitor(name="Capital", tags="Prod")
+    make_incident(app, make_monitor(app, name="Mine too", tags="\nprod\n"), started_at=now())
+    key = bound(app)
+    names = {one["name"] for one in key.get("/monitors", per_page=100)["data"]}
+    assert names == {"Shop", "Mine too"}
+    assert key.get("/monitors", search=CANARY)["data"] == []
+    assert key.get("/monitors", search=CANARY, search_by="url")["data"] == []
+    assert key.get("/monitors", tag="production")["data"] == []
+    assert [one["id"] for one in key.get("/monitors", tag="shop")["data"]] == [mine["id"]]
+    assert len(key.get("/monitors", sort_by="state", per_page=100)["data"]) == 2
+    assert key.get("/monitors", sort_by="state")["meta"]["total"] == 2
+    assert sum(key.get("/overview")["data"].values()) == 2
+    assert sum(key.get("/overview", search=CANARY)["data"].values()) == 0
+    assert len(key.get("/incidents")["data"]) == 1
+    for query in ({"monitor_id": others["monitor"]}, {"search": CANARY, "search_by": "cause"}):
+        assert key.get("/incidents", **query)["data"] == []
+    assert key.get("/deliveries")["data"] == []
+
+
+def test_the_tag_can_neither_be_taken_off_nor_left_out(app, api):
+    key = bound(app)
+    assert key.errors("POST", "/monitors", data=MONITOR).keys() == {"tags"}
+    assert key.errors("POST", "/monitors", data=MONITOR | {"tags": "other"}).keys() == {"tags"}
+    made = key.monitor(tags="prod,shop")
+    path = f"/monitors/{made['id']}"
+    for tags in ("", "shop", "Prod", "prod2"):
+        assert "must include it" in key.errors("PATCH", path, data={"tags": tags})["tags"][0]
+    changed = key.data("PATCH", path, data={"tags": "prod", "name": "Renamed"})
+    assert (changed["tags"], changed["name"]) == (["prod"], "Renamed")
+    assert key.data("PATCH", path, data={"interval": "300"})["interval"] == 300
+    incident = key.data(
+        "POST",
+        "/incidents",
+        data={"monitor_id": str(made["id"]), "started_at": "2026-11-20T08:00:00"},
+    )
+    key.data("PATCH", f"/incidents/{incident['id']}", data={"comment": "Looked at"})
+    for more in ("results", "statistics", "certificates", "locations"):
+        assert key("GET", f"{path}/{more}").status_code == 200, more
+    assert key("DELETE", path).status_code == 200
+    # Whoever takes the tag off the monitor takes it from the key.
+    taken = api.monitor(tags="prod")
+    api.data("PATCH", f"/monitors/{taken['id']}", data={"tags": ""})
+    assert key("GET", f"/monitors/{taken['id']}").status_code == 404
+
+
+def test_a_bound_key_names_only_contacts_of_its_monitors(app, api, others):
+    key = bound(app)
+    for value in (CANARY, str(others["contact"])):
+        contact = {"alerts[0][key]": "contact", "alerts[0][value]": value}
+        answer = key("POST", "/monitors", data=MONITOR | {"tags": "prod"} | contact)
+        assert answer.status_code == 422
+        missing = key("POST", "/monitors", data=MONITOR | {"tags": "prod"} | contact | {
+            "alerts[0][value]": "nobody"})  # fmt: skip
+        told = [re.sub(f"{value}|nobody", "", str(one.json["errors"])) for one in (answer, missing)]
+        assert told[0] == told[1]
+    own = api.monitor(tags="prod", **{"alerts[0][key]": "contact", "alerts[0][value]": CANARY})
+    again = {"alerts[0][key]": "contact", "alerts[0][value]": CANARY}
+    key.data("PATCH", f"/monitors/{own['id']}", data=again)
+
+
+def test_me_says_whose_the_key_is_and_what_it_is_bound_to(app, api):
+    owner = make_person(app, "editor")
+    key = bound(app, owner_id=owner.id, networks="127.0.0.0/8, ::1")
+    told = key.get("/me")["data"]
+    assert told["owner"] == owner.email
+    assert told["networks"] == ["127.0.0.0/8", "::1/128"]
+    assert told["tag"] == "prod"
+    assert "overview" in told["features"]
+    assert "contacts" not in told["features"]
+    told = api.get("/me")["data"]
+    assert (told["owner"], told["networks"], told["tag"]) == (None, [], None)
+    assert "contacts" in told["features"]
+
+
+def test_a_key_does_at_most_what_its_owner_may_do_now(app):
+    make_person(app, "admin")
+    owner = make_person(app, "editor")
+    key = Api(app.test_client(), make_key(app, "write", owner_id=owner.id))
+    made = key.monitor()
+
+    def change(**fields):
+        with app.app_context():
+            current_access().update_person(owner.id, fields)
+
+    change(role=Role.VIEWER)
+    assert key.get("/me")["data"]["scope"] == "read"
+    answer = key("PATCH", f"/monitors/{made['id']}", data={"interval": "300"})
+    assert (answer.status_code, "read-only" in answer.json["message"]) == (403, True)
+    change(role=Role.EDITOR, disabled=True)
+    assert key("GET", "/monitors").status_code == 401
+    change(disabled=False)
+    assert key.data("PATCH", f"/monitors/{made['id']}", data={"interval": "300"})["interval"] == 300
+    with app.app_context():
+        current_access().delete_person(owner.id)
+    assert key("GET", "/monitors").status_code == 401
+
+
+def test_a_key_of_networks_answers_from_there_alone(app):
+    secret = make_key(app, "write", networks="10.0.0.0/8,::ffff:192.0.2.0/120,2001:db8::/32")
+    key = Api(app.test_client(), secret)
+
+    def status(address):
+        return key("GET", "/monitors", environ_base={"REMOTE_ADDR": address}).status_code
+
+    for near in ("10.1.2.3", "::ffff:10.1.2.3", "192.0.2.255", "::ffff:192.0.2.7", "2001:db8::1"):
+        assert status(near) == 200, near
+    for far in ("11.0.0.1", "192.0.3.0", "::ffff:11.0.0.1", "2001:db9::1", "", "unix"):
+        assert status(far) == 403, far
+    answer = key("GET", "/monitors", environ_base={"REMOTE_ADDR": "11.0.0.1"})
+    assert "11.0.0.1 is in none of them" in answer.json["message"]
+
+
+def test_networks_that_cannot_be_read_let_nobody_in():
+    key = ApiKey(
+        id=1, prefix="x", name="x", scope="read", created_at=now(), networks=("10.0/oops",)
+    )
+    assert not is_near(key, "10.0.0.1")
+    assert is_near(ApiKey(1, "x", "x", "read", now()), None)

@@ -1,0 +1,169 @@
+"""The page of API keys: owners, networks, tags, and the keys of people who leave."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from app import create_app
+from app.db import db
+from app.stores import current_access
+from tests.factories import make_key, make_monitor, make_person
+from tests.support.loopback import serving
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.sqlite
+
+
+def key_named(app, name):
+    with app.app_context():
+        keys = current_access().keys()
+        return next(key for key in keys if key.name == name)
+
+
+def keys_path(app, name, what=""):
+    return f"/keys/{key_named(app, name).prefix}{what}"
+
+
+def test_a_key_belongs_to_who_creates_it_and_can_be_changed(app, editor):
+    editor.open("/keys").press(
+        "Create key", name="CI", scope="write", networks="203.0.113.7, ::ffff:10.0.0.0/104",
+        tag="prod",
+    )  # fmt: skip
+    assert editor.status == 201
+    editor.open("/keys")
+    for word in ("CI", "editor@wakeful.test", "prod", "203.0.113.7/32, 10.0.0.0/8"):
+        assert word in editor.text
+    editor.open(keys_path(app, "CI")).press("Save", name="CD", networks="")
+    key = key_named(app, "CD")
+    assert (key.networks, key.tag, key.scope) == ((), "prod", "write")
+    editor.open(keys_path(app, "CD", "/revoke")).press("Revoke this key")
+    assert key_named(app, "CD").revoked_at is not None
+    editor.open(keys_path(app, "CD")).press("Save", name="Back")
+    assert "revoked, so it cannot be changed" in editor.text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("networks", "10.0.0.0/8, home", "'home' is neither an address nor a network"),
+        ("networks", ", ".join(f"10.0.{n}.0/24" for n in range(51)), "At most 50 networks."),
+        ("tag", "a,b", "without a comma"),
+    ],
+)
+def test_what_a_key_cannot_be_bound_to_is_named_and_nothing_is_lost(editor, field, value, sentence):
+    editor.open("/keys").press("Create key", name="CI", **{field: value})
+    assert editor.status == 422
+    assert sentence in editor.text
+    assert "CI" in editor.page.text
+
+
+def test_fifty_networks_are_taken(app, editor):
+    networks = ", ".join(f"10.0.{n}.0/24" for n in range(50))
+    assert editor.open("/keys").press("Create key", name="CI", networks=networks).status == 201
+
+
+def test_an_editor_manages_their_own_keys_and_an_admin_those_of_all(app, admin, editor):
+    other = make_person(app, "editor", "eve@wakeful.test")
+    make_key(app, name="Eve's", owner_id=other.id)
+    make_key(app, name="Nobody's")
+    assert "no owner" in editor.open("/keys").text
+    assert "Eve's" in editor.text
+    for name in ("Eve's", "Nobody's"):
+        for what in ("", "/revoke"):
+            assert editor.open(keys_path(app, name, what)).status == 403
+        assert editor.open(keys_path(app, name, "/adopt")).status == 403
+    admin.open(keys_path(app, "Nobody's", "/adopt")).press("Take over this key")
+    assert key_named(app, "Nobody's").owner == "admin@wakeful.test"
+    admin.open(keys_path(app, "Eve's")).press("Save", name="Hers")
+    admin.open(keys_path(app, "Hers", "/revoke")).press("Revoke this key")
+    assert key_named(app, "Hers").revoked_at is not None
+    assert admin.open("/keys/unknown1").status == 404
+
+
+def test_deleting_somebody_asks_what_becomes_of_their_keys(app, admin):
+    ada, eve = (make_person(app, "editor", f"{name}@wakeful.test") for name in ("ada", "eve"))
+    for person in (ada, eve):
+        make_key(app, name=person.email, owner_id=person.id)
+    admin.open(f"/people/{ada.id}/delete")
+    assert "They own 1 API key: ada@wakeful.test." in admin.text
+    admin.press("Delete this person")
+    assert admin.status == 422
+    admin.press("Delete this person", keys="revoke")
+    assert "Their API keys are revoked." in admin.text
+    key = key_named(app, ada.email)
+    assert key.revoked_at is not None
+    admin.open(f"/people/{eve.id}/delete").press("Delete this person", keys="mine")
+    assert "Their API keys are yours now." in admin.text
+    key = key_named(app, eve.email)
+    assert (key.owner, key.revoked_at) == ("admin@wakeful.test", None)
+
+
+def test_closing_somebody_out_asks_it_too_and_a_lower_role_limits_their_keys(app, admin):
+    ada = make_person(app, "editor", "ada@wakeful.test")
+    make_key(app, name="Ada's", owner_id=ada.id)
+    admin.open(f"/people/{ada.id}").press("Save", role="viewer")
+    assert "(its owner may only read)" in admin.open("/keys").text
+    admin.open(f"/people/{ada.id}").press("Save", disabled=True)
+    assert admin.status == 422
+    assert "Choose what becomes of their API keys." in admin.text
+    admin.press("Save", disabled=True, keys="mine")
+    assert "Their API keys are yours now." in admin.text
+    key = key_named(app, "Ada's")
+    assert (key.owner, key.scope) == ("admin@wakeful.test", "write")
+
+
+def test_a_person_without_keys_is_not_asked(app, admin):
+    ada = make_person(app, "editor", "ada@wakeful.test")
+    assert "API keys" not in admin.open(f"/people/{ada.id}").form_with("Save")[0].names()
+    admin.press("Save", disabled=True)
+    assert "saved" in admin.text
+    admin.open(f"/people/{ada.id}/delete").press("Delete this person")
+    assert "deleted" in admin.text
+
+
+def test_the_audit_log_names_what_happens_to_keys(app, admin):
+    ada = make_person(app, "editor", "ada@wakeful.test")
+    admin.open("/keys").press("Create key", name="CI", scope="write")
+    secret = admin.page.text.split('id="secret">')[1].split("<")[0]
+    make_key(app, name="Ada's", owner_id=ada.id)
+    admin.open(f"/people/{ada.id}/delete").press("Delete this person", keys="mine")
+    admin.open("/audit?object_kind=key")
+    assert "CI (" in admin.text
+    assert "Ada's (" in admin.text
+    assert "owner_id" in admin.text
+    assert secret not in admin.page.text
+    assert secret not in admin.client.get("/audit.jsonl").text
+
+
+def test_the_dashboard_over_an_api_works_with_a_bound_key_as_far_as_it_may(
+    app, settings, sqlite_template, tmp_path
+):
+    make_monitor(app, name="Shop", tags="\nprod\n")
+    make_monitor(app, name="Othermonitor")
+    own = tmp_path / "dashboard.db"
+    shutil.copyfile(sqlite_template, own)
+    with serving(app) as server:
+        made = create_app(
+            replace(
+                settings,
+                database_url=f"sqlite:///{own}",
+                store="remote",
+                remotes=((server, make_key(app, tag="prod")),),
+                public_url=None,
+            )
+        )
+        made.testing = True
+        editor = Visitor(made).log_in(make_person(made, "editor").email)
+        for path in ("/", "/monitors", "/monitors/1", "/incidents", "/wall"):
+            assert editor.open(path).status == 200, path
+            assert "Othermonitor" not in editor.text
+        assert "Shop" in editor.open("/monitors").text
+        assert editor.open("/monitors/2").status == 404
+        editor.open("/maintenance")
+        assert editor.status == 403
+        assert "bound to the tag prod" in editor.text
+        with made.app_context():
+            db.engine.dispose()
