@@ -1,7 +1,7 @@
-"""A crawl for secrets: each one is planted, and viewers, read keys and the log are shown none.
+"""A crawl for secrets: each one is planted; viewers, read keys and the log are shown none.
 
-The secrets come from the schema. An encrypted column, or one of a hash, that is neither planted here
-nor said to hold no secret, fails by its name.
+The secrets come from the schema. An encrypted column, or one of a hash, that is neither planted
+here nor said to hold no secret, fails by its name.
 """
 
 from __future__ import annotations
