@@ -41,7 +41,7 @@ INTERVAL = 60
 RECENT = timedelta(hours=2)
 # These have a whole day of results, which the page of a monitor reads: every so many.
 DETAILED_EVERY = 1000
-EMAIL, PASSWORD = "bench@wakeful.test", "a password for benchmarks"
+EMAIL, PASSWORD = "bench@wakeful.test", "three calm rivers 1894"
 SECRET_KEY = "a key for benchmarks"  # noqa: S105 - the same
 CAUSE = "The server answered 503 Service Unavailable."
 _CHECK = {

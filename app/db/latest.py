@@ -11,7 +11,17 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, ScalarSelect, case, or_, select, type_coerce
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    ScalarSelect,
+    bindparam,
+    case,
+    or_,
+    select,
+    type_coerce,
+)
 
 from app.db import DbSession, bulk, db
 from app.db.clocks import SKEW
@@ -20,17 +30,18 @@ from app.db.types import from_ms, to_ms
 
 AT_ONCE = 5000  # ids in one statement
 _RESULTS: Any = ResultRow.__table__
+_STATES: Any = MonitorStateRow.__table__
 
 
-def newest(column: str, monitor_id: Any, now: datetime, place: Any = None) -> ScalarSelect[Any]:
+def newest(column: str, monitor_id: Any, until: Any, place: Any = None) -> ScalarSelect[Any]:
     """This column of the newest result of a monitor, in one place or in any. Left out are checks on
-    request while it was paused, and results in the future, which a wrong clock wrote.
+    request while it was paused, and results after ``until``: see ``last_moment``.
     """
     found = (
         select(_RESULTS.c[column])
         .where(
             _RESULTS.c.monitor_id == monitor_id,
-            _RESULTS.c.at <= to_ms(now + SKEW),
+            _RESULTS.c.at <= until,
             or_(_RESULTS.c.covers_s.is_(None), _RESULTS.c.covers_s > 0),
         )
         .order_by(_RESULTS.c.at.desc())
@@ -41,18 +52,32 @@ def newest(column: str, monitor_id: Any, now: datetime, place: Any = None) -> Sc
     return found.scalar_subquery()
 
 
+def last_moment(now: datetime) -> int:
+    """The last moment (ms) of a result that counts: a wrong clock wrote those further ahead."""
+    return to_ms(now + SKEW)
+
+
+# Statements are built once: building them takes longer than running them.
+UNTIL: BindParameter[int] = bindparam("until", type_=BigInteger)
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_OF_MONITORS = select(
+    _STATES.c.monitor_id,
+    _STATES.c.checked_at,
+    newest("at", _STATES.c.monitor_id, UNTIL),
+    newest("response_time", _STATES.c.monitor_id, UNTIL),
+).where(_STATES.c.monitor_id.in_(_IDS))
+_IN_PLACE = select(
+    _STATES.c.monitor_id, newest("at", _STATES.c.monitor_id, UNTIL, bindparam("place"))
+).where(_STATES.c.monitor_id.in_(_IDS))
+
+
 def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime, int | None]]:
     """The last check and its response time of those of these monitors whose states do not know of
     it yet.
     """
     if not ids:
         return {}
-    id, stored = MonitorStateRow.monitor_id, MonitorStateRow.checked_at
-    rows = db.session.execute(
-        select(id, stored, newest("at", id, now), newest("response_time", id, now)).where(
-            id.in_(ids)
-        )
-    )
+    rows = db.session.execute(_OF_MONITORS, {"ids": list(ids), "until": last_moment(now)})
     return {
         id: (from_ms(at), response_time)
         for id, known, at, response_time in rows
@@ -62,19 +87,19 @@ def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime
 
 def in_place(ids: Sequence[int], place: int, now: datetime) -> dict[int, int]:
     """The time (ms) of the newest result of each of these monitors in a place."""
-    id, found = MonitorStateRow.monitor_id, {}
+    found, until = {}, last_moment(now)
     for start in range(0, len(ids), AT_ONCE):
-        part = id.in_(ids[start : start + AT_ONCE])
-        rows = db.session.execute(select(id, newest("at", id, now, place)).where(part))
+        part = {"ids": ids[start : start + AT_ONCE], "until": until, "place": place}
+        rows = db.session.execute(_IN_PLACE, part)
         found.update({id: at for id, at in rows if at is not None})
     return found
 
 
 def response_time(now: datetime) -> ColumnElement[int | None]:
     """The last response time of a monitor, to sort by; needs its state row joined."""
-    id, known = MonitorStateRow.monitor_id, MonitorStateRow.checked_at
-    is_newer = newest("at", id, now) > type_coerce(known, BigInteger)
-    return case((is_newer, newest("response_time", id, now)), else_=MonitorStateRow.response_time)
+    id, until = _STATES.c.monitor_id, last_moment(now)
+    is_newer = newest("at", id, until) > type_coerce(_STATES.c.checked_at, BigInteger)
+    return case((is_newer, newest("response_time", id, until)), else_=_STATES.c.response_time)
 
 
 def later(known: datetime | None, at: int | None) -> datetime | None:

@@ -28,7 +28,7 @@ def tagged(tags: Iterable[str]) -> ColumnElement[bool]:
     By ``replace``, which tells capitals apart on every database: SQLite's LIKE does not, and would
     find other monitors than the rule in Python.
     """
-    column: Any = MonitorRow.tags
+    column: Any = MonitorRow.__table__.c.tags
     lacks = [func.replace(column, f"\n{tag}\n", "") == column for tag in tags]
     parts = (lacks[start : start + SIDE_BY_SIDE] for start in range(0, len(lacks), SIDE_BY_SIDE))
     return or_(false(), *(not_(and_(*part)) for part in parts))

@@ -8,17 +8,20 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_
 
-from app.db.tables import MaintenanceWindowRow, MonitorRow
+from app.db.tables import MonitorRow
 from app.db.tags import tags_of
 from app.db.types import EARLIEST, LATEST, OutOfRange
 from app.records import MaintenanceWindow
 from app.rules.recurrence import repeat_faults
 
 _MOMENTS = ("start_at", "end_at", "repeat_until")
+_MONITOR: Any = MonitorRow.__table__.c
 
 
-def window_of(row: MaintenanceWindowRow, monitors: Iterable[int]) -> MaintenanceWindow:
-    """The record of a row. A window with fields in ``unreadable`` never applies."""
+def window_of(row: Any, monitors: Iterable[int]) -> MaintenanceWindow:
+    """The record of a row of ``maintenance_windows``. One with fields in ``unreadable`` never
+    applies.
+    """
     lost = [name for name in _MOMENTS if isinstance(getattr(row, name), OutOfRange)]
     return MaintenanceWindow(
         id=row.id,
@@ -47,8 +50,8 @@ def in_own_window(start: Any, end: Any) -> ColumnElement[bool]:
     ``own_window``.
     """
     return and_(
-        MonitorRow.maintenance_start_at <= end,
-        MonitorRow.maintenance_end_at > start,
-        MonitorRow.maintenance_start_at >= EARLIEST,
-        MonitorRow.maintenance_end_at <= LATEST,
+        _MONITOR.maintenance_start_at <= end,
+        _MONITOR.maintenance_end_at > start,
+        _MONITOR.maintenance_start_at >= EARLIEST,
+        _MONITOR.maintenance_end_at <= LATEST,
     )

@@ -33,23 +33,35 @@ class Hour(NamedTuple):
 NOTHING = Hour(0, 0, 0, 0, 0, 0)
 
 
-def strips(
-    now_ms: int, found: Mapping[int, Iterable[tuple[int, Hour]]]
-) -> dict[int, list[dict[str, Any]]]:
-    """One entry for each of the last ``HOURS``, oldest first, by the key of ``found``; in the form
-    of ``series.day_state``.
+Strip = list[dict[str, Any]]
+
+
+def strips(start: int, found: Mapping[int, Iterable[tuple[int, Hour]]]) -> dict[int, Strip]:
+    """One entry for each of ``HOURS`` since ``start`` (ms), oldest first, by the key of ``found``;
+    in the form of ``series.day_state``.
 
     ``found``: start (ms) and figures of hours, each hour once. ``up``, ``down``, ``unknown``,
     ``maintenance`` and ``degraded`` (part of ``up``) are seconds, ``response_time`` a mean in ms or
     None.
     """
-    start = start_of_strip(now_ms)
     # Once for all monitors: a list shows a hundred.
     begins = [(at, iso(at)) for at in range(start, start + HOURS * HOUR_MS, HOUR_MS)]
     return {
         id: [_entry(text, hours.get(at, NOTHING)) for at, text in begins]
         for id, hours in ((id, dict(pieces)) for id, pieces in found.items())
     }
+
+
+def with_hours(strip: Strip, start: int, hours: Mapping[int, Hour]) -> Strip:
+    """A copy of a strip since ``start`` (ms) with these hours, by their start, in place of its
+    own.
+    """
+    changed = [*strip]
+    for begin, hour in hours.items():
+        place = (begin - start) // HOUR_MS
+        if 0 <= place < HOURS:
+            changed[place] = _entry(changed[place]["start"], hour)
+    return changed
 
 
 def _entry(start: str, hour: Hour) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 import base64
 import json
 import os
+import signal
 import threading
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from redis.exceptions import RedisError
 
 from app.codec.sealing import BatchKey
 from app.config import SettingError, Settings
@@ -16,6 +18,7 @@ from app.engine.carriers.queue import sender
 from app.engine.carriers.queue.broker import about_checks, about_outcomes, queue_of
 from app.engine.carriers.queue.prober import Desk, Refused
 from app.engine.carriers.queue.sender import QueueCarrier
+from app.engine.carriers.queue.silence import Consumer
 from app.engine.probing import make_prober
 from app.net.policy import Policy
 from app.records import Cause, CheckSpec, Pair, Verdict
@@ -252,9 +255,8 @@ def test_a_missing_setting_is_named(settings, missing):
         QueueCarrier(replace(settings, **{missing: None}))
 
 
-def test_the_prober_command_takes_batches_without_a_database(redis_server, settings, carrier):
-    done = []
-    environ = {
+def prober_environ(redis_server, settings):
+    return {
         "WAKEFUL_BROKER_URL": redis_server.url,
         "WAKEFUL_BATCH_KEY": KEY,
         "WAKEFUL_ALLOW_NETWORKS": "loopback",
@@ -262,6 +264,11 @@ def test_the_prober_command_takes_batches_without_a_database(redis_server, setti
         "WAKEFUL_INSTANCE": str(settings.instance / "none"),
         "PATH": os.environ["PATH"],
     }
+
+
+def test_the_prober_command_takes_batches_without_a_database(redis_server, settings, carrier):
+    done = []
+    environ = prober_environ(redis_server, settings)
     with closing(Listener(serve)) as site:
         process = command.start(command.be, "prober", "--location", "eu", environ=environ)
         try:
@@ -274,3 +281,54 @@ def test_the_prober_command_takes_batches_without_a_database(redis_server, setti
     assert {one.result.verdict for one in done} == {Verdict.UP}
     assert process.exitcode == 0
     assert not (settings.instance / "none").exists()
+
+
+def be_impatient(*words):
+    """``wakeful WORDS``, where a consumer that takes nothing is silent at once."""
+    far.SILENT_SECONDS, far.LOOK_SECONDS = 0.5, 0.2
+    command.be(*words)
+
+
+def test_a_prober_whose_consumer_falls_silent_ends(redis_server, settings, carrier):
+    done = []
+    environ = prober_environ(redis_server, settings)
+    with closing(Listener(serve)) as site:
+        process = command.start(be_impatient, "prober", "--location", "eu", environ=environ)
+        try:
+            carrier.submit(CheckSpec(page(site), 1, timeout=5), done.append)
+            eventually(lambda: done, "an outcome")
+            os.kill(process.pid, signal.SIGSTOP)  # it looks alive, and takes nothing
+            carrier.submit(CheckSpec(page(site), 2, timeout=5), done.append)
+            process.join(60)
+            assert process.exitcode == -signal.SIGKILL
+            again = command.start(command.be, "prober", "--location", "eu", environ=environ)
+            try:
+                eventually(lambda: len(done) == 2, "the outcome by the next prober")
+            finally:
+                again.terminate()
+                again.join(60)
+        finally:
+            process.kill()
+            process.join(60)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "taken", "room", "silent"),
+    [
+        ([1, 1, 1], [4, 4, 4], True, True),
+        ([1, 0, 1], [4, 4, 4], True, False),  # another prober has taken it
+        ([1, 1, 1], [4, 4, 5], True, False),
+        ([1, 1, 1], [4, 4, 4], False, False),  # all hands full
+        ([1, RedisError(), 1], [4, 4, 4], True, False),  # nobody can take anything
+    ],
+)
+def test_a_consumer_is_silent_when_batches_wait_and_none_comes(waiting, taken, room, silent):
+    def next_of(values):
+        value = values.pop(0)
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    waiting, taken = [1, *waiting], [4, *taken]
+    consumer = Consumer(lambda: next_of(waiting), lambda: next_of(taken), lambda: room, 45)
+    assert [consumer.is_silent(now) for now in (0, 10, 30, 55)][-1] is silent

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import event, insert
+from sqlalchemy import event, insert, select, update
 
 from app.config import Settings
 from app.db import db, rollups, writing
 from app.db.journal import VERDICT_NUMBERS
 from app.db.rollups.rows import checks
-from app.db.rollups.runs import runs
+from app.db.rollups.runs import responses, runs
 from app.db.tables import MonitorRow, ResultRow
 from app.db.types import to_ms
 from app.pages.bars import KeptBars, bars
@@ -265,13 +265,18 @@ def test_runs_cover_the_same_time_as_all_results(app: Flask, seed: int):
         ids = [monitor.id for monitor in monitors]
         begin = start - LONGEST_COVER_MS
         every, fewer = checks(ids, begin, end), runs(ids, begin, end)
+        answers = {(id, at): counted for id, at, *counted in responses(ids, start, end)}
     for monitor in monitors:
+        alone = tally(every[monitor.id], Trouble(), 1, HOUR_MS, start, end)
+        for at, one in alone.items():
+            kept = answers.get((monitor.id, at), [0, 0])
+            assert kept == [one.response_count, one.response_sum]
         limit = cover_limit_ms(monitor.interval, monitor.timeout)
         for windows in ((), merged([_span(start, end, chance) for _ in range(3)])):
             trouble = Trouble(merged([_span(start, end, chance)]), (), windows)
             made = [
                 {
-                    at: (one.up, one.down, one.unknown, one.maintenance)
+                    at: (one.up, one.down, one.unknown, one.maintenance, one.degraded)
                     for at, one in tally(list_, trouble, limit, HOUR_MS, start, end).items()
                     if one.covered
                 }
@@ -299,6 +304,7 @@ def _add_any(id: int, start: int, end: int, chance: random.Random) -> None:
                 "verdict": kind[0] if place == 1 else 0,
                 "maintenance": kind[1],
                 "covers_s": chance.choice([None, None, None, 150, 150, 0, 30]),
+                "response_time": chance.choice([None, 80, 90, 4000]),
             }
             for place in (1, 2)
             if place == 1 or chance.random() < 0.1
@@ -306,6 +312,15 @@ def _add_any(id: int, start: int, end: int, chance: random.Random) -> None:
         at += chance.choice([60_000, 60_000, 60_000, 60_500, 30_000, 400_000])
     with writing() as session:
         session.execute(insert(ResultRow), rows)
+
+
+def test_a_damaged_interval_counts_as_the_one_that_is_shown(app: Flask, shop: MonitorRow):
+    with app.app_context():
+        with writing() as session:
+            session.execute(update(MonitorRow).values(interval=-600))
+        interval = db.session.scalars(select(MonitorRow.interval)).one()
+        (one,) = runs([shop.id], to_ms(NOON - 5 * MINUTE), to_ms(NOON) + 1)[shop.id]
+    assert one.covers == cover_limit_ms(interval, shop.timeout)
 
 
 @pytest.mark.one_on_postgres

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,10 +14,12 @@ from app.config import Settings
 from app.db import db, rollups, writing
 from app.db.journal import VERDICT_NUMBERS
 from app.db.rollups import writing as sums
+from app.db.rollups.reading import Figures
+from app.db.rollups.rows import MONITORS
 from app.db.tables import MonitorStateRow, ResultRow, RollupRow
 from app.db.types import to_ms
 from app.engine import recorder
-from app.records import Classification, Verdict
+from app.records import UPTIME_RANGES, Classification, IncidentQuery, MonitorQuery, Verdict
 from app.stats.tally import DAY_MS, HOUR_MS
 from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor, make_outcome, now
@@ -175,14 +177,63 @@ def test_a_list_of_monitors_has_the_figures_that_each_has_alone(core: Flask) -> 
     assert not rows_of(ids[3], HOUR_MS)
     first, last = to_ms(here) - 2 * DAY_MS, to_ms(hour(here))
     for read in (
-        lambda ids: rollups.figures(ids, here, hours=False).uptimes,
-        lambda ids: rollups.figures(ids, here, ("30d",), hours=True).uptimes,
-        lambda ids: rollups.figures(ids, here, (), hours=True).hours,
+        lambda ids: listed(ids, here, UPTIME_RANGES, hours=False).uptimes,
+        lambda ids: listed(ids, here, ("30d",), hours=True).uptimes,
+        lambda ids: listed(ids, here, (), hours=True).hours,
         lambda ids: rollups.between(ids, first - first % HOUR_MS, last, here),
     ):
         together = read(ids)
         assert together == {id: read([id])[id] for id in ids}
         assert len({str(value) for value in together.values()}) > 1
+
+
+def listed(ids: Sequence[int], at: datetime, ranges: Sequence[str], *, hours: bool) -> Figures:
+    monitors = db.session.execute(MONITORS, {"ids": ids}).all()
+    return rollups.Figured().read(monitors, at, ranges, hours=hours)
+
+
+def test_figures_that_a_list_keeps_are_those_that_would_be_read(
+    core: Flask, store: LocalStore, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = hour(now()) + timedelta(minutes=25)
+    monkeypatch.setattr(LocalStore, "now", lambda self: here)
+    monitor = make_monitor(core, created_at=here - timedelta(days=3))
+    ago = [here - timedelta(hours=hours) for hours in (30, 10, 8, 0)]
+    add_results(monitor.id, ago[0], ago[1])
+    add_results(monitor.id, ago[2], ago[3])
+    rollups.roll(here)
+    query = MonitorQuery(hours=True)
+
+    def shown(store: LocalStore) -> Any:
+        db.session.rollback()
+        (one,) = store.monitors.list(query).items
+        return one.uptime, one.hours
+
+    def late() -> None:
+        add_results(monitor.id, ago[1], ago[2])
+        rollups.reroll(monitor.id, ago[1], ago[2])
+
+    def outage() -> None:
+        start = here - timedelta(hours=5)
+        store.incidents.create(
+            {"monitor_id": monitor.id, "started_at": start, "ended_at": start + MINUTE * 7}
+        )
+
+    def excused() -> None:
+        (one,) = store.incidents.list(IncidentQuery()).items
+        store.incidents.update(one.id, {"classification": Classification.MAINTENANCE})
+
+    def an_hour_later() -> None:
+        nonlocal here
+        here += timedelta(hours=1)
+        rollups.roll(here)
+
+    seen = [shown(store)]
+    for change in (outage, excused, late, an_hour_later):
+        change()
+        seen.append(shown(store))
+        assert seen[-1] == shown(LocalStore(settings)), change.__name__
+        assert seen[-1] != seen[-2], change.__name__
 
 
 def test_an_hour_is_summed_once_it_is_over_and_settled(core: Flask) -> None:

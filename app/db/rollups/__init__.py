@@ -6,8 +6,8 @@ Two invariants keep readers simple: rows of hours exist only before ``MonitorSta
 
 from app.db.rollups.days import Days, KeptDays, Seconds
 from app.db.rollups.reading import (
+    Figured,
     between,
-    figures,
     only_summed,
     pieces,
     report_figures,
@@ -18,10 +18,10 @@ from app.db.rollups.writing import reroll, roll
 
 __all__ = [
     "Days",
+    "Figured",
     "KeptDays",
     "Seconds",
     "between",
-    "figures",
     "incidents_between",
     "only_summed",
     "pieces",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,6 +12,7 @@ from typing import Any
 from sqlalchemy import Select, String, bindparam, cast, func, literal_column, select, union_all
 
 from app.db import db
+from app.db.rollups.kept import Kept
 from app.db.rollups.reading import hour_of, tails
 from app.db.rollups.rows import DAY_S, HOUR_S, MONITORS, ROLLUPS
 from app.db.rollups.runs import runs
@@ -43,22 +42,15 @@ class Summed:
     """``whole`` is the sum of ``days``. ``made`` is free for what a reader makes of them."""
 
     days: Sequence[Seconds]
-    version: int = 0
     whole: Seconds = NOTHING
     made: dict[Any, Any] = field(default_factory=dict)
 
 
 class KeptDays:
-    """The days of at most ``most`` monitors, the least used forgotten first.
-
-    Sums of a monitor are kept until its ``sums_version`` says that they were written again. It is
-    read before them: sums that are newer than their version are read again, older ones would stay.
-    """
+    """The days of at most ``most`` monitors (``Kept``)."""
 
     def __init__(self, most: int = 20_000) -> None:
-        self._most = most
-        self._kept: OrderedDict[tuple[int, tuple[int, ...]], Summed] = OrderedDict()
-        self._guard = threading.Lock()
+        self._kept: Kept[Summed] = Kept(most)
 
     def read(self, ids: Sequence[int], midnights: Sequence[int], now: datetime) -> dict[int, Days]:
         """The days of each monitor, a day being the time between two of ``midnights`` (ms).
@@ -67,7 +59,8 @@ class KeptDays:
         """
         between = tuple(midnights)
         states = db.session.execute(MONITORS, {"ids": ids}).all() if ids else ()
-        summed = self._summed({row.monitor_id: row.sums_version for row in states}, between, now)
+        versions = {row.monitor_id: row.sums_version for row in states}
+        summed = self._kept.read(versions, between, lambda missing: _read(missing, between, now))
         last = min(between[-1], to_ms(now))
         since: dict[int, dict[int, Seconds]] = {id: {} for id in ids}
         if between[0] < last:
@@ -81,38 +74,19 @@ class KeptDays:
         nothing = Summed([NOTHING] * (len(between) - 1))
         return {id: Days(summed.get(id, nothing), since[id]) for id in ids}
 
-    def _summed(
-        self, versions: Mapping[int, int], between: tuple[int, ...], now: datetime
-    ) -> dict[int, Summed]:
-        found = {}
-        with self._guard:
-            for id, version in versions.items():
-                kept = self._kept.get((id, between))
-                if kept is not None and kept.version == version:
-                    self._kept.move_to_end((id, between))
-                    found[id] = kept
-        fresh = _read({id: v for id, v in versions.items() if id not in found}, between, now)
-        with self._guard:
-            for id, summed in fresh.items():
-                self._kept[id, between] = summed
-                self._kept.move_to_end((id, between))
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return found | fresh
 
-
-def _read(versions: Mapping[int, int], between: Sequence[int], now: datetime) -> dict[int, Summed]:
-    days: dict[int, list[Seconds]] = {id: [NOTHING] * (len(between) - 1) for id in versions}
-    if versions:
+def _read(ids: Sequence[int], between: Sequence[int], now: datetime) -> dict[int, Summed]:
+    days: dict[int, list[Seconds]] = {id: [NOTHING] * (len(between) - 1) for id in ids}
+    if ids:
         known: dict[str, tuple[int, Seconds]] = {}  # most monitors' days are equal
-        for id, packed in db.session.execute(_packed_days(between, now), {"ids": list(versions)}):
+        for id, packed in db.session.execute(_packed_days(between, now), {"ids": ids}):
             for text in packed.split(","):
                 day = known.get(text)
                 if day is None:
                     place, up, down, unknown, maintenance = map(int, text.split(":"))
                     day = known[text] = (place, (up, down, unknown, maintenance))
                 days[id][day[0]] = day[1]
-    return {id: Summed(days[id], version, _sum(days[id])) for id, version in versions.items()}
+    return {id: Summed(days[id], _sum(days[id])) for id in ids}
 
 
 def _sum(days: Sequence[Seconds]) -> Seconds:

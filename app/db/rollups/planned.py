@@ -16,23 +16,23 @@ from app.records import MaintenanceWindow
 from app.rules.recurrence import ONCE, for_all, occurrences_between
 from app.stats.tally import Span
 
-_WINDOWS = select(MaintenanceWindowRow).where(
-    MaintenanceWindowRow.start_at < bindparam("end"),
-    or_(MaintenanceWindowRow.repeat != ONCE, MaintenanceWindowRow.end_at > bindparam("start")),
+# Of tables, not of classes, and built once: see ``rows``.
+_WINDOW, _MEMBER = MaintenanceWindowRow.__table__.c, MaintenanceWindowMonitorRow.__table__.c
+_MONITOR = MonitorRow.__table__.c
+_WINDOWS = select(MaintenanceWindowRow.__table__).where(
+    _WINDOW.start_at < bindparam("end"),
+    or_(_WINDOW.repeat != ONCE, _WINDOW.end_at > bindparam("start")),
 )
-_MEMBERS = select(
-    MaintenanceWindowMonitorRow.window_id, MaintenanceWindowMonitorRow.monitor_id
-).where(MaintenanceWindowMonitorRow.window_id.in_(bindparam("windows", expanding=True)))
-_TAGS = select(MonitorRow.id, MonitorRow.tags, MonitorRow.updated_at).where(
-    MonitorRow.id.in_(bindparam("ids", expanding=True)), MonitorRow.tags != ""
+_MEMBERS = select(_MEMBER.window_id, _MEMBER.monitor_id).where(
+    _MEMBER.window_id.in_(bindparam("windows", expanding=True))
+)
+_TAGS = select(_MONITOR.id, _MONITOR.tags, _MONITOR.updated_at).where(
+    _MONITOR.id.in_(bindparam("ids", expanding=True)), _MONITOR.tags != ""
 )
 _OWN = select(
-    MonitorRow.id,
-    MonitorRow.maintenance_start_at,
-    MonitorRow.maintenance_end_at,
-    MonitorRow.updated_at,
+    _MONITOR.id, _MONITOR.maintenance_start_at, _MONITOR.maintenance_end_at, _MONITOR.updated_at
 ).where(
-    MonitorRow.id.in_(bindparam("ids", expanding=True)),
+    _MONITOR.id.in_(bindparam("ids", expanding=True)),
     in_own_window(bindparam("start"), bindparam("end")),
 )
 
@@ -46,7 +46,7 @@ def planned(ids: Sequence[int], start: int, end: int) -> dict[int, list[Span]]:
     """
     found: dict[int, list[Span]] = {id: [] for id in ids}
     first, last = from_ms(start), from_ms(end)
-    rows = db.session.scalars(_WINDOWS, {"start": first, "end": last}).all()
+    rows = db.session.execute(_WINDOWS, {"start": first, "end": last}).all()
     members: dict[int, list[int]] = {}
     if rows:
         pairs = db.session.execute(_MEMBERS, {"windows": [row.id for row in rows]})

@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 
 from app.db import db
+from app.db.rollups.kept import Kept
 from app.db.rollups.rows import (
     DAY_S,
     HOUR_S,
@@ -32,69 +33,98 @@ from app.db.rollups.rows import (
     checks,
     incidents_between,
     limit_of,
-    responses,
     sums_of,
     troubles,
 )
+from app.db.rollups.runs import responses, runs
 from app.db.tables import ResultRow, RollupRow
 from app.db.types import to_ms
 from app.records import UPTIME_RANGES
-from app.stats import report
+from app.stats import report, strip
 from app.stats.series import start_of
-from app.stats.strip import Hour, start_of_strip, strips
+from app.stats.strip import Hour, Strip, start_of_strip
 from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Check, Sums, percent, tally
+
+# Milliseconds up and down in each of some ranges.
+UpDown = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """For each monitor of a list: its uptime in percent for each range, None without data, and the
-    entries of ``strip.strips``, if they were requested.
+    entries of its strip (``app.stats.strip``), if they were requested.
     """
 
     uptimes: Mapping[int, Mapping[str, float | None]]
     hours: Mapping[int, Sequence[Mapping[str, Any]]]
 
 
-def figures(
-    ids: Sequence[int], now: datetime, ranges: Collection[str] = UPTIME_RANGES, *, hours: bool
-) -> Figures:
-    """``ranges``: some of ``UPTIME_RANGES``; each costs time, and the longest the most.
+class Figured:
+    """Reads figures of lists, and keeps what the rollups say until they change (``Kept``).
 
-    Uptimes and hours together, because both need the results that are not summed yet, and reading
-    those takes longest.
+    The keeping is bounded: a monitor's uptimes take some 300 bytes, its strip some 7 KB.
     """
-    now_ms = to_ms(now)
-    starts = {name: start_of(name, now_ms) for name in UPTIME_RANGES if name in ranges}
-    since = [*starts.values(), *([start_of_strip(now_ms)] if hours else [])]
-    latest = tails(ids, min(since), now_ms, responses) if since else {}
-    return Figures(
-        _uptimes(ids, now_ms, starts, latest) if starts else {id: {} for id in ids},
-        strips(now_ms, _hours(ids, now_ms, latest)) if hours else {},
-    )
+
+    def __init__(self) -> None:
+        self._uptimes: Kept[UpDown] = Kept(20_000)
+        self._strips: Kept[Strip] = Kept(1_000)
+
+    def read(
+        self, monitors: Sequence[Any], now: datetime, ranges: Collection[str], *, hours: bool
+    ) -> Figures:
+        """``monitors`` have the columns of ``MONITORS``. ``ranges``: some of ``UPTIME_RANGES``.
+
+        Uptimes and hours together, because both need the results that are not summed yet, and
+        reading those takes longest.
+        """
+        now_ms = to_ms(now)
+        starts = {name: start_of(name, now_ms) for name in UPTIME_RANGES if name in ranges}
+        since = [*starts.values(), *([start_of_strip(now_ms)] if hours else [])]
+        ids = [monitor.monitor_id for monitor in monitors]
+        versions = {monitor.monitor_id: monitor.sums_version for monitor in monitors}
+        count = responses if hours else None
+        latest = tails(ids, min(since), now_ms, runs, monitors, count) if since else {}
+        uptimes: dict[int, dict[str, float | None]] = {id: {} for id in ids}
+        if starts:
+            what = (tuple(starts.items()), -(-now_ms // HOUR_MS))  # hours are read up to now
+            summed = self._uptimes.read(
+                versions, what, lambda missing: _summed(missing, now_ms, starts)
+            )
+            uptimes = _uptimes(summed, starts, latest)
+        strips: dict[int, Sequence[Mapping[str, Any]]] = {}
+        if hours:
+            start = start_of_strip(now_ms)
+            kept = self._strips.read(versions, start, lambda missing: _strips(missing, start))
+            strips = {id: strip.with_hours(kept[id], start, _hours(latest[id])) for id in ids}
+        return Figures(uptimes, strips)
 
 
 def _uptimes(
-    ids: Sequence[int],
-    now_ms: int,
+    summed: Mapping[int, UpDown],
     starts: Mapping[str, int],
     tails: Mapping[int, Mapping[int, Sums]],
 ) -> dict[int, dict[str, float | None]]:
-    statement, columns = _summing(tuple(starts))
-    sums = {id: {name: [0, 0] for name in starts} for id in ids}
-    rows = db.session.execute(statement, {"ids": ids, **_bounds(starts, now_ms)}).all()
-    for id, *row in rows:
-        for (name, place), seconds in zip(columns, row, strict=True):
-            if seconds:  # most columns are zero: most parts belong to one range only
-                sums[id][name][place] += int(seconds) * 1000
-    for id, hours in tails.items():
-        for begin, hour in hours.items():
-            for name, start in starts.items():
+    found: dict[int, dict[str, float | None]] = {}
+    for id, sums in summed.items():
+        found[id] = {}
+        for (name, start), (up, down) in zip(starts.items(), sums, strict=True):
+            for begin, hour in tails[id].items():
                 if begin >= start:
-                    sums[id][name][0] += hour.up
-                    sums[id][name][1] += hour.down
-    return {
-        id: {name: percent(up, down) for name, (up, down) in of.items()} for id, of in sums.items()
-    }
+                    up += hour.up
+                    down += hour.down
+            found[id][name] = percent(up, down)
+    return found
+
+
+def _summed(ids: Sequence[int], now_ms: int, starts: Mapping[str, int]) -> dict[int, UpDown]:
+    """What the rollups say: milliseconds up and down for each of ``starts``, in its order."""
+    statement, columns = _summing(tuple(starts))
+    sums = {id: dict.fromkeys(columns, 0) for id in ids}
+    for id, *row in db.session.execute(statement, {"ids": ids, **_bounds(starts, now_ms)}):
+        for column, seconds in zip(columns, row, strict=True):
+            if seconds:  # most columns are zero: most parts belong to one range only
+                sums[id][column] += int(seconds) * 1000
+    return {id: tuple((of[name, 0], of[name, 1]) for name in starts) for id, of in sums.items()}
 
 
 def pieces(monitor_id: int, start_ms: int, now: datetime, *, days: bool) -> list[tuple[int, Sums]]:
@@ -203,18 +233,16 @@ _STRIPS = select(
 )
 
 
-def _hours(
-    ids: Sequence[int], now_ms: int, tails: Mapping[int, Mapping[int, Sums]]
-) -> dict[int, list[tuple[int, Hour]]]:
-    """Start (ms) and figures of the last hours, for ``strips``."""
-    start = start_of_strip(now_ms)
+def _strips(ids: Sequence[int], start: int) -> dict[int, Strip]:
+    """The strips of what the rollups say since ``start`` (ms)."""
     found: dict[int, list[tuple[int, Hour]]] = {id: [] for id in ids}
-    rows = db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}).all()
-    for id, begin, *figures in rows:
+    for id, begin, *figures in db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}):
         found[id].append((begin * 1000, Hour(*figures)))
-    for id, tail in tails.items():
-        found[id] += [(begin, hour_of(sums)) for begin, sums in tail.items() if begin >= start]
-    return found
+    return strip.strips(start, found)
+
+
+def _hours(tail: Mapping[int, Sums]) -> dict[int, Hour]:
+    return {begin: hour_of(sums) for begin, sums in tail.items()}
 
 
 def hour_of(sums: Sums) -> Hour:
@@ -235,12 +263,14 @@ def tails(
     now: int,
     read: Callable[[Sequence[int], int, int], Mapping[int, Sequence[Check]]],
     states: Iterable[Any] | None = None,
+    count: Callable[[Sequence[int], int, int], Iterable[tuple[int, int, int, int]]] | None = None,
 ) -> dict[int, dict[int, Sums]]:
     """The hours of each monitor since ``since`` (ms) that are not summed yet, from its results.
 
     One query for all monitors that are summed until the same time, as almost all are. One query for
-    all would read every result as soon as one monitor was never summed. ``read`` is ``checks``,
-    ``responses`` or ``runs``; ``states``: the rows of ``MONITORS``, where they are known.
+    all would read every result as soon as one monitor was never summed. ``read`` is ``checks`` or
+    ``runs``; ``states``: the rows of ``MONITORS``, where they are known. ``count`` is ``responses``
+    where ``read`` is ``runs`` and response times are needed.
     """
     hours: dict[int, dict[int, Sums]] = {id: {} for id in ids}
     together: dict[int, list[Any]] = {}
@@ -258,6 +288,10 @@ def tails(
             for monitor in behind:
                 id, limit = monitor.monitor_id, limit_of(monitor)
                 hours[id] = tally(seen[id], trouble[id], limit, HOUR_MS, start, now)
+            for id, begin, answers, total in count(group, start, now) if count else ():
+                sums = hours[id].setdefault(begin, Sums())
+                sums.response_count += answers
+                sums.response_sum += total
     return hours
 
 

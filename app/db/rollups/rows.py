@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, Select, bindparam, or_, select
+from sqlalchemy import BindParameter, bindparam, or_, select
 
 from app.db import db
 from app.db.journal import VERDICTS
@@ -25,6 +25,8 @@ from app.stats.tally import (
 )
 
 _RESULTS = ResultRow.__table__
+_MONITORS, _STATES = MonitorRow.__table__, MonitorStateRow.__table__
+_INCIDENT = IncidentRow.__table__
 ROLLUPS = RollupRow.__table__
 HOUR_S, DAY_S = HOUR_MS // 1000, DAY_MS // 1000
 Incident = tuple[int, int | None, str | None]
@@ -43,68 +45,49 @@ _COLUMNS = (
 # The columns of monitors that summing needs, also for ``limit_of``.
 MONITORS = (
     select(
-        MonitorStateRow.monitor_id,
-        MonitorStateRow.rolled_until,
-        MonitorStateRow.sums_version,
-        MonitorRow.interval,
-        MonitorRow.timeout,
+        _STATES.c.monitor_id,
+        _STATES.c.rolled_until,
+        _STATES.c.sums_version,
+        _MONITORS.c.interval,
+        _MONITORS.c.timeout,
     )
-    .join(MonitorRow, MonitorRow.id == MonitorStateRow.monitor_id)
-    .where(MonitorStateRow.monitor_id.in_(_IDS))
-    .order_by(MonitorStateRow.monitor_id)
+    .join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
+    .where(_STATES.c.monitor_id.in_(_IDS))
+    .order_by(_STATES.c.monitor_id)
 )
 _INCIDENTS = (
     select(
-        IncidentRow.monitor_id,
-        IncidentRow.started_at,
-        IncidentRow.ended_at,
-        IncidentRow.classification,
+        _INCIDENT.c.monitor_id,
+        _INCIDENT.c.started_at,
+        _INCIDENT.c.ended_at,
+        _INCIDENT.c.classification,
     )
     .where(
-        IncidentRow.monitor_id.in_(_IDS),
-        IncidentRow.started_at < bindparam("end"),
-        or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at > bindparam("start")),
+        _INCIDENT.c.monitor_id.in_(_IDS),
+        _INCIDENT.c.started_at < bindparam("end"),
+        or_(_INCIDENT.c.ended_at.is_(None), _INCIDENT.c.ended_at > bindparam("start")),
     )
-    .order_by(IncidentRow.started_at, IncidentRow.id)
+    .order_by(_INCIDENT.c.started_at, _INCIDENT.c.id)
+)
+_CHECKS = (
+    select(*_COLUMNS, *(getattr(_RESULTS.c, phase) for phase in PHASES))
+    .where(
+        _RESULTS.c.monitor_id.in_(_IDS),
+        _RESULTS.c.at >= bindparam("start"),
+        _RESULTS.c.at < bindparam("end"),
+    )
+    .order_by(_RESULTS.c.monitor_id, _RESULTS.c.at, _RESULTS.c.location_id)
 )
 
 
-def _results(*columns: Any) -> Select[Any]:
-    return (
-        select(*_COLUMNS, *columns)
-        .where(
-            _RESULTS.c.monitor_id.in_(_IDS),
-            _RESULTS.c.at >= bindparam("start"),
-            _RESULTS.c.at < bindparam("end"),
-        )
-        .order_by(_RESULTS.c.monitor_id, _RESULTS.c.at, _RESULTS.c.location_id)
-    )
-
-
-# The statements that read results, with and without the phases of the response time.
-WHOLE = _results(*(getattr(_RESULTS.c, phase) for phase in PHASES))
-RESPONSES = _results()
-
-
-def checks(
-    ids: Sequence[int], start: int, end: int, what: Select[Any] = WHOLE
-) -> dict[int, list[Check]]:
-    """The results of each monitor between two times (ms), oldest first.
-
-    ``what`` is ``WHOLE`` or ``RESPONSES``.
-    """
+def checks(ids: Sequence[int], start: int, end: int) -> dict[int, list[Check]]:
+    """The results of each monitor between two times (ms), oldest first."""
     found: dict[int, list[Check]] = {id: [] for id in ids}
-    rows = db.session.execute(what, {"ids": ids, "start": start, "end": end}).all()
-    for row in rows:
+    for row in db.session.execute(_CHECKS, {"ids": ids, "start": start, "end": end}).all():
         id, at, verdict, maintenance, covers_s, response_time = row[:6]
         covers = None if covers_s is None else covers_s * 1000
         found[id].append(Check(at, VERDICTS[verdict], maintenance, response_time, row[6:], covers))
     return found
-
-
-def responses(ids: Sequence[int], start: int, end: int) -> dict[int, list[Check]]:
-    """As ``checks``, without the phases of response times."""
-    return checks(ids, start, end, RESPONSES)
 
 
 def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[Incident]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import BigInteger, Select, bindparam, case, cast, func, literal, or_, select
@@ -10,12 +10,15 @@ from sqlalchemy import BigInteger, Select, bindparam, case, cast, func, literal,
 from app.db import db
 from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import MonitorRow, ResultRow
+from app.db.types import Bounded
 from app.records import Verdict
-from app.stats.tally import Check, cover_limit_ms
+from app.stats.tally import GOOD, HOUR_MS, Check, cover_limit_ms
 
+_MONITOR: Any = MonitorRow.__table__
 _KNOWN = [number for verdict, number in VERDICT_NUMBERS.items() if verdict != Verdict.UNKNOWN]
 # Kinds of results: one of these, and in maintenance more by _MAINTENANCE.
-_WATCHED, _UNKNOWN, _MAINTENANCE = range(3)
+_WATCHED, _DEGRADED, _UNKNOWN, _MAINTENANCE = range(4)
+_VERDICT_OF = {_WATCHED: Verdict.UP, _DEGRADED: Verdict.DEGRADED, _UNKNOWN: Verdict.UNKNOWN}
 
 
 def runs(ids: Sequence[int], start: int, end: int) -> dict[int, list[Check]]:
@@ -28,8 +31,8 @@ def runs(ids: Sequence[int], start: int, end: int) -> dict[int, list[Check]]:
     """
     found: dict[int, list[Check]] = {id: [] for id in ids}
     span = {"start": start, "end": end}
-    for id, first, last, cover in db.session.execute(_DENSE, {"ids": ids, **span}):
-        found[id].append(Check(first, Verdict.UP, covers=last + cover - first))
+    for id, first, last, cover, kind in db.session.execute(_DENSE, {"ids": ids, **span}):
+        found[id].append(Check(first, _VERDICT_OF[kind], covers=last + cover - first))
     rest = [id for id in ids if not found[id]]
     rows = db.session.execute(_RUNS, {"ids": rest, **span}).all() if rest else []
     begin = 0
@@ -38,8 +41,7 @@ def runs(ids: Sequence[int], start: int, end: int) -> dict[int, list[Check]]:
             begin = at
         if ends:
             maintenance = kind >= _MAINTENANCE
-            unknown = kind - _MAINTENANCE * maintenance == _UNKNOWN
-            verdict = Verdict.UNKNOWN if unknown else Verdict.UP
+            verdict = _VERDICT_OF[kind - _MAINTENANCE * maintenance]
             found[id].append(Check(begin, verdict, maintenance, covers=stop - begin))
     return found
 
@@ -47,22 +49,30 @@ def runs(ids: Sequence[int], start: int, end: int) -> dict[int, list[Check]]:
 def _results() -> tuple[Any, Any, Any]:
     """The kind of a result, how long it covers, and its monitor's present limit of that (ms)."""
     results = ResultRow.__table__.c
-    # Milliseconds of a day do not fit into the columns' own type on PostgreSQL.
-    interval: Any = cast(MonitorRow.interval, BigInteger)
-    timeout: Any = cast(MonitorRow.timeout, BigInteger)
-    limit = cover_limit_ms(interval, timeout)
-    kind = case((results.verdict.in_(_KNOWN), _WATCHED), else_=_UNKNOWN) + case(
-        (results.maintenance, _MAINTENANCE), else_=0
-    )
+    limit = cover_limit_ms(_readable(_MONITOR.c.interval), _readable(_MONITOR.c.timeout))
+    kind = case(
+        (results.verdict == VERDICT_NUMBERS[Verdict.DEGRADED], _DEGRADED),
+        (results.verdict.in_(_KNOWN), _WATCHED),
+        else_=_UNKNOWN,
+    ) + case((results.maintenance, _MAINTENANCE), else_=0)
     cover = func.coalesce(results.covers_s * literal(1000, BigInteger), limit)
     return kind, cover, limit
+
+
+def _readable(column: Any) -> Any:
+    """The number that Python reads from a ``Bounded`` column, also where the stored one is damaged.
+    In wide numbers: milliseconds of a day do not fit into the column's own type on PostgreSQL.
+    """
+    kind: Bounded = column.type
+    is_good = column.between(literal(kind.least, BigInteger), literal(kind.most, BigInteger))
+    return case((is_good, cast(column, BigInteger)), else_=literal(kind.instead, BigInteger))
 
 
 def _read(*columns: Any) -> Select[Any]:
     results = ResultRow.__table__.c
     return (
         select(results.monitor_id, *columns)
-        .join(MonitorRow, MonitorRow.id == results.monitor_id)
+        .join(_MONITOR, _MONITOR.c.id == results.monitor_id)
         .where(
             results.monitor_id.in_(bindparam("ids", expanding=True)),
             results.at >= bindparam("start"),
@@ -80,10 +90,11 @@ def _dense() -> Select[Any]:
     half = (limit // 2).label("half")
     first, last = func.min(at), func.max(at)
     return (
-        _read(first, last, func.max(cover))
+        _read(first, last, func.max(cover), func.max(kind))
         .group_by(ResultRow.__table__.c.monitor_id, half)
         .having(
-            func.max(kind) == _WATCHED,
+            func.min(kind) == func.max(kind),
+            func.max(kind) < _MAINTENANCE,
             func.min(cover) == func.max(cover),
             func.min(cover) >= func.max(limit),
             func.count((at // half).distinct()) == last // half - first // half + 1,
@@ -123,4 +134,38 @@ def _every() -> Select[Any]:
     )
 
 
-_DENSE, _RUNS = _dense(), _every()
+def _hourly() -> Select[Any]:
+    """The response times that count (``Check.response_counts``), by monitor and hour."""
+    results = ResultRow.__table__.c
+    hour = results.at // HOUR_MS * HOUR_MS
+    return (
+        select(
+            results.monitor_id,
+            hour.label("hour"),
+            func.count(results.response_time),
+            func.sum(results.response_time),
+        )
+        .where(
+            results.monitor_id.in_(bindparam("ids", expanding=True)),
+            results.at >= bindparam("start"),
+            results.at < bindparam("end"),
+            results.response_time.is_not(None),
+            results.verdict.in_([VERDICT_NUMBERS[verdict] for verdict in GOOD]),
+            results.maintenance.is_(False),
+            or_(results.covers_s.is_(None), results.covers_s > 0),
+        )
+        .group_by(results.monitor_id, "hour")
+    )
+
+
+_DENSE, _RUNS, _HOURLY = _dense(), _every(), _hourly()
+
+
+def responses(ids: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Of each monitor and hour between two times (ms): the monitor, the start of the hour (ms), how
+    many response times count, and their sum (ms).
+    """
+    for id, hour, count, total in db.session.execute(
+        _HOURLY, {"ids": ids, "start": start, "end": end}
+    ):
+        yield id, int(hour), int(count), int(total)

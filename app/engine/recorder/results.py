@@ -191,7 +191,7 @@ def _load(session: AnySession, ids: set[int], place: int, now: datetime) -> dict
         select(
             *_STATES.columns,
             *(column.label(f"m_{column.key}") for column in _MONITOR_COLUMNS),
-            latest.newest("at", _STATES.c.monitor_id, now).label("newest"),
+            latest.newest("at", _STATES.c.monitor_id, latest.last_moment(now)).label("newest"),
         )
         .join(MonitorRow, MonitorRow.id == _STATES.c.monitor_id)
         .where(_STATES.c.monitor_id.in_(ids))

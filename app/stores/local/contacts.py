@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import bindparam, delete, func, select
 
 from app.access import audit
 from app.alerts import outbox
@@ -133,18 +133,22 @@ class Contacts(Part, base.Contacts):
 # --- The contacts of monitors ---------------------------------------------------------------------
 
 
+_MEMBER = MonitorContactRow.__table__
+# Built once: lists of monitors ask it each time.
+_OF_MONITORS = (
+    select(_MEMBER.c.monitor_id, _MEMBER.c.position, ContactRow.__table__.c.name)
+    .join(ContactRow.__table__, ContactRow.__table__.c.id == _MEMBER.c.contact_id)
+    .where(_MEMBER.c.monitor_id.in_(bindparam("ids", expanding=True)))
+    .order_by(_MEMBER.c.monitor_id, _MEMBER.c.position, _MEMBER.c.contact_id)
+)
+
+
 def alerts_with_contacts(
     own: Mapping[int, Sequence[Pair]],
 ) -> Mapping[int, tuple[Pair, ...]]:
     """``own`` are monitors' own alerts by the monitor's id; here with their contacts."""
     found: dict[int, list[tuple[int, Pair]]] = defaultdict(list)
-    member = MonitorContactRow
-    rows = db.session.execute(
-        select(member.monitor_id, member.position, ContactRow.name)
-        .join(ContactRow, ContactRow.id == member.contact_id)
-        .where(member.monitor_id.in_(list(own)))
-        .order_by(member.monitor_id, member.position, member.contact_id)
-    )
+    rows = db.session.execute(_OF_MONITORS, {"ids": list(own)})
     for monitor_id, position, name in rows:
         found[monitor_id].append((position, Pair(CONTACT, name)))
     return {id: tuple(in_order(pairs, found[id])) for id, pairs in own.items()}

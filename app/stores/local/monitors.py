@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from dataclasses import fields as dataclass_fields
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, case, func, or_, select, union_all
+from sqlalchemy import ColumnElement, Select, bindparam, case, func, or_, select, union_all
 
 from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
@@ -33,6 +34,7 @@ from app.records import (
     SENT_SECRETS,
     UPTIME_RANGES,
     WORST_FIRST,
+    MaintenanceWindow,
     Monitor,
     MonitorQuery,
     MonitorRef,
@@ -55,7 +57,14 @@ from app.stores.local.places import (
     places_of,
     watched_from,
 )
-from app.stores.local.rows import Known, monitor_columns, monitor_record, pairs_of
+from app.stores.local.rows import (
+    MONITOR_COLUMNS,
+    STATE_COLUMNS,
+    Known,
+    monitor_columns,
+    monitor_record,
+    pairs_of,
+)
 from app.stores.local.search import contains, fits, ids_of_page, ordered
 from app.stores.local.windows import active_windows, in_maintenance
 
@@ -71,6 +80,9 @@ DEFAULTS: Mapping[str, Any] = {
     for field in dataclass_fields(Monitor)
     if field.name in MonitorRow.__table__.columns and field.default not in (MISSING, None)
 }
+_MONITOR: Any = MonitorRow.__table__
+_STATE: Any = MonitorStateRow.__table__
+SUMMED_BY = ("rolled_until", "sums_version")
 SORT_COLUMNS = {
     MonitorSortBy.ID: (MonitorRow.id,),
     MonitorSortBy.NAME: (MonitorRow.name_folded, MonitorRow.id),
@@ -89,10 +101,12 @@ class Monitors(Part, base.Monitors):
     def __init__(self, store: base.Store, confirm_seconds: float) -> None:
         super().__init__(store)
         self._confirm_seconds = confirm_seconds
+        self._figures = rollups.Figured()
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         now = self.now()
-        status = status_column(now)
+        windows = active_windows(now)
+        status = _status(now, windows)
         if query.sort_by == MonitorSortBy.STATE:
             counts = _counts(query, status) if query.counts is None else query.counts
             ids, total = _ids_by_state(query, status, counts)
@@ -108,12 +122,12 @@ class Monitors(Part, base.Monitors):
             ids, total = ids_of_page(
                 matching, _order(query, now), query.page, query.per_page, known
             )
-        found = self._records(ids, status, now, ranges=query.uptime, hours=query.hours)
+        found = self._records(ids, windows, now, ranges=query.uptime, hours=query.hours)
         return Page(found, query.page, query.per_page, total)
 
     def get(self, id: int) -> Monitor:
         now = self.now()
-        records = self._records([id], status_column(now), now) if fits(id) else []
+        records = self._records([id], active_windows(now), now) if fits(id) else []
         if not records:
             raise NotFound("monitor", id)
         return records[0]
@@ -203,68 +217,84 @@ class Monitors(Part, base.Monitors):
         return names_of_places()
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
-        return _counts(query, status_column(self.now()))
+        now = self.now()
+        return _counts(query, _status(now, active_windows(now)))
 
     def _records(
         self,
         ids: Sequence[int],
-        status: ColumnElement[str],
+        windows: Sequence[MaintenanceWindow],
         now: datetime,
         *,
         ranges: Collection[str] = UPTIME_RANGES,
         hours: bool = False,
     ) -> Sequence[Monitor]:
-        """The monitors with these ids, in their order, in one query and those of their figures."""
-        statement = (
-            select(MonitorRow, MonitorStateRow, status, IncidentRow.id, DomainRow.expires_at)
-            .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
-            .outerjoin(
-                IncidentRow,
-                (IncidentRow.monitor_id == MonitorRow.id) & IncidentRow.ended_at.is_(None),
-            )
-            .outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
-            .where(MonitorRow.id.in_(ids))
-        )
-        # Reload rows that this session has read before: another process may have changed them.
-        rows = db.session.execute(statement.execution_options(populate_existing=True)).all()
-        known = [row[0].id for row in rows]
-        figures = rollups.figures(known, now, ranges, hours=hours)
+        """The monitors with these ids, in their order. How many queries it takes does not depend on
+        how many ids there are.
+        """
+        statement = _reading(tuple(windows))
+        rows = db.session.execute(statement, {"ids": list(ids), "now": now}).all()
+        known = [row.id for row in rows]
+        figures = self._figures.read(rows, now, ranges, hours=hours)
         watched = watched_from(known, now)
         newest = latest.of_monitors(known, now)
-        alerts = contacts.alerts_with_contacts({row[0].id: pairs_of(row[0].alerts) for row in rows})
+        alerts = contacts.alerts_with_contacts({row.id: pairs_of(row.alerts) for row in rows})
         confirm = timedelta(seconds=self._confirm_seconds)
         found = {
             row.id: monitor_record(
                 row,
-                state,
                 Known(
-                    shown,
-                    incident,
-                    expires,
                     figures.uptimes[row.id],
-                    next_check_at(row, state, watched[row.id], now, confirm),
+                    next_check_at(row, watched[row.id], now, confirm),
                     [assignment.name for assignment in watched[row.id]],
                     alerts[row.id],
                     figures.hours.get(row.id, ()),
                     newest.get(row.id),
                 ),
             )
-            for row, state, shown, incident, expires in rows
+            for row in rows
         }
         return [found[id] for id in ids if id in found]
 
 
-def status_column(now: datetime) -> ColumnElement[str]:
-    """The status of a monitor, the first that fits (decisions.md 3); needs its state row joined.
+def _status(now: Any, windows: Iterable[MaintenanceWindow]) -> ColumnElement[str]:
+    """The status of a monitor at ``now`` (a time, or a parameter), the first that fits
+    (decisions.md 3); needs its state row joined. ``windows``: those that are on.
 
     The verdict is the last check's: a monitor whose failure is still being confirmed is ``down``,
     because that is what checks see; whether people are alerted is another matter.
     """
     return case(
-        (MonitorRow.paused, MonitorStatus.PAUSED.value),
-        (in_maintenance(now, active_windows(now)), MonitorStatus.MAINTENANCE.value),
-        (MonitorStateRow.verdict.is_(None), MonitorStatus.PENDING.value),
-        else_=MonitorStateRow.verdict,
+        (_MONITOR.c.paused, MonitorStatus.PAUSED.value),
+        (in_maintenance(now, windows), MonitorStatus.MAINTENANCE.value),
+        (_STATE.c.verdict.is_(None), MonitorStatus.PENDING.value),
+        else_=_STATE.c.verdict,
+    )
+
+
+@lru_cache(maxsize=16)
+def _reading(windows: tuple[MaintenanceWindow, ...]) -> Select[Any]:
+    """The statement that reads monitors while these windows are on. Building it takes longer than
+    running it, so the last ones are kept. It reads tables, not classes: the ORM would double its
+    cost, and could give rows back that this session has read before.
+    """
+    incident, domain = IncidentRow.__table__, DomainRow.__table__
+    return (
+        select(
+            *MONITOR_COLUMNS,
+            *STATE_COLUMNS,
+            *(_STATE.c[name] for name in ("unconfirmed_at", "monitor_id", *SUMMED_BY)),
+            _status(bindparam("now"), windows).label("status"),
+            incident.c.id.label("open_incident_id"),
+            domain.c.expires_at.label("domain_expires_at"),
+        )
+        .select_from(_MONITOR)
+        .join(_STATE, _STATE.c.monitor_id == _MONITOR.c.id)
+        .outerjoin(
+            incident, (incident.c.monitor_id == _MONITOR.c.id) & incident.c.ended_at.is_(None)
+        )
+        .outerjoin(domain, domain.c.domain == _STATE.c.domain)
+        .where(_MONITOR.c.id.in_(bindparam("ids", expanding=True)))
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from app.db import DbSession, assignments, db, latest
-from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
+from app.db.tables import AssignmentRow, LocationRow, MonitorRow
 from app.engine.schedule import Standing, done_until, due
 from app.errors import Invalid
 from app.forms.lists import NO_SUCH_PLACE
@@ -24,6 +25,29 @@ class PlaceAssignment:
     slot: datetime | None
     checked_at: datetime | None
     blind: bool
+
+
+_ASSIGNED, _PLACE = AssignmentRow.__table__.c, LocationRow.__table__.c
+# Built once, as in ``app.db.latest``.
+_WATCHED = (
+    select(
+        _ASSIGNED.monitor_id,
+        _PLACE.name,
+        _ASSIGNED.turn,
+        _ASSIGNED.slot,
+        _ASSIGNED.checked_at,
+        _ASSIGNED.blind,
+        MonitorRow.__table__.c.interval,
+        latest.newest("at", _ASSIGNED.monitor_id, latest.UNTIL, _ASSIGNED.location_id).label(
+            "newest"
+        ),
+    )
+    .select_from(AssignmentRow.__table__)
+    .join(MonitorRow.__table__, MonitorRow.__table__.c.id == _ASSIGNED.monitor_id)
+    .join(LocationRow.__table__, _PLACE.id == _ASSIGNED.location_id)
+    .where(_ASSIGNED.monitor_id.in_(bindparam("ids", expanding=True)))
+    .order_by(_PLACE.id)
+)
 
 
 def names_of_places() -> list[str]:
@@ -58,22 +82,7 @@ def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, list[
     """The places of each of these monitors, in the order of their creation."""
     found: dict[int, list[PlaceAssignment]] = {id: [] for id in monitor_ids}
     rows = db.session.execute(
-        select(
-            AssignmentRow.monitor_id,
-            LocationRow.name,
-            AssignmentRow.turn,
-            AssignmentRow.slot,
-            AssignmentRow.checked_at,
-            AssignmentRow.blind,
-            MonitorRow.interval,
-            latest.newest("at", AssignmentRow.monitor_id, now, AssignmentRow.location_id).label(
-                "newest"
-            ),
-        )
-        .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
-        .join(LocationRow, LocationRow.id == AssignmentRow.location_id)
-        .where(AssignmentRow.monitor_id.in_(monitor_ids))
-        .order_by(LocationRow.id)
+        _WATCHED, {"ids": list(monitor_ids), "until": latest.last_moment(now)}
     )
     for row in rows:
         checked_at = latest.later(row.checked_at, row.newest)
@@ -84,14 +93,14 @@ def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, list[
 
 
 def next_check_at(
-    monitor: MonitorRow,
-    state: MonitorStateRow,
+    monitor: Any,
     assigned: Sequence[PlaceAssignment],
     now: datetime,
     confirm: timedelta,
 ) -> datetime | None:
     """When the first of its places checks it next; None while it is paused. If it is due at once,
-    this is the time of the change that made it due.
+    this is the time of the change that made it due. ``monitor`` is a row with the columns of the
+    monitor and its state.
     """
     if monitor.paused:
         return None
@@ -105,7 +114,7 @@ def next_check_at(
                 assignment.turn,
                 assignment.slot,
                 assignment.checked_at,
-                state.unconfirmed_at,
+                monitor.unconfirmed_at,
                 assignment.blind,
             ),
             now,

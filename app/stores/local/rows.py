@@ -35,28 +35,37 @@ FORMED = (*PAIRS, "tags", "request_body")
 NO_COLUMNS = ("pause", "locations")
 
 
+def _names(record: type[Any], row: type[Any], but: Iterable[str] = ()) -> list[str]:
+    columns = set(row.__table__.columns.keys()) - set(but)
+    return [field.name for field in fields(record) if field.name in columns]
+
+
 def _same(record: type, row: type[Any], but: Iterable[str] = ()) -> Callable[[Any], dict[str, Any]]:
     """A function that copies the columns of a row whose names are also fields of ``record``."""
-    columns = set(row.__table__.columns.keys()) - set(but)
-    names = [field.name for field in fields(record) if field.name in columns]
+    names = _names(record, row, but)
     values = attrgetter(*names)
     return lambda row: dict(zip(names, values(row), strict=True))
 
 
 _of_monitor = _same(Monitor, MonitorRow, FORMED)
 _of_state = _same(Monitor, MonitorStateRow, ("domain", "response_time"))
+# The columns that ``monitor_record`` reads of a monitor and of its state.
+MONITOR_COLUMNS = tuple(
+    MonitorRow.__table__.c[name]
+    for name in dict.fromkeys((*_names(Monitor, MonitorRow), "request_auth_password"))
+)
+STATE_COLUMNS = tuple(
+    MonitorStateRow.__table__.c[name] for name in (*_names(Monitor, MonitorStateRow), "checked_at")
+)
 _of_incident = _same(Incident, IncidentRow, ("evidence", "unwatched"))  # evidence loads when read
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a monitor besides its own two rows. ``latest``: its last check and response
+    """What is known of a monitor besides its row. ``latest``: its last check and response
     time, which are newer than those of its state.
     """
 
-    status: str
-    open_incident_id: int | None
-    domain_expires_at: datetime | None
     uptime: Mapping[str, float | None]
     next_check_at: datetime | None = None
     locations: Sequence[str] = ()
@@ -65,27 +74,30 @@ class Known:
     latest: tuple[datetime, int | None] | None = None
 
 
-def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Monitor:
-    checked_at, response_time = known.latest or (state.checked_at, state.response_time)
+def monitor_record(row: Any, known: Known) -> Monitor:
+    """``row`` has ``MONITOR_COLUMNS``, ``STATE_COLUMNS``, ``status``, ``open_incident_id`` and
+    ``domain_expires_at``.
+    """
+    checked_at, response_time = known.latest or (row.checked_at, row.response_time)
     return Monitor(
         **_of_monitor(row),
-        **_of_state(state),
+        **_of_state(row),
         request_headers=pairs_of(row.request_headers),
         alerts=tuple(known.alerts),
         tags=tags_of(row.tags),
         request_body=readable(row.request_body),
         unreadable=unreadable_fields(row),
         request_auth_password_set=row.request_auth_password is not None,
-        status=known.status,
+        status=row.status,
         last_checked_at=checked_at,
         response_time=response_time,
         next_check_at=known.next_check_at,
         locations=tuple(known.locations),
         uptime=known.uptime,
         hours=known.hours,
-        domain=state.domain or None,
-        domain_expires_at=known.domain_expires_at,
-        open_incident_id=known.open_incident_id,
+        domain=row.domain or None,
+        domain_expires_at=row.domain_expires_at,
+        open_incident_id=row.open_incident_id,
     )
 
 
@@ -108,7 +120,7 @@ def incident_record(
     )
 
 
-def unreadable_fields(row: MonitorRow) -> tuple[str, ...]:
+def unreadable_fields(row: Any) -> tuple[str, ...]:
     """The fields of a monitor whose stored value cannot be read."""
     lost = (Unreadable, Replaced)
     return tuple(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select, true
+from sqlalchemy import ColumnElement, bindparam, delete, or_, select, true
 
 from app.access import audit
 from app.db import DbSession, db, writing
@@ -29,6 +29,14 @@ from app.stores.local.part import Part, found_row
 from app.stores.local.search import fits, ids_of_page
 
 END_BEFORE_START = N_("The end must be later than the start.")
+_WINDOW: Any = MaintenanceWindowRow.__table__.c
+_MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
+# Built once, because each list of monitors asks it. Windows that do not repeat and are over, which
+# are most, are not loaded.
+_MAY_BE_ON = select(MaintenanceWindowRow.__table__).where(
+    _WINDOW.start_at <= bindparam("now"),
+    or_(_WINDOW.repeat != calendar.ONCE, _WINDOW.end_at > bindparam("now")),
+)
 
 
 class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
@@ -98,19 +106,18 @@ def _changed(
 
 def active_windows(now: datetime) -> list[MaintenanceWindow]:
     """The windows that are on at ``now``."""
-    # Windows that do not repeat and are over, which are most, are not loaded.
-    may_be_on = and_(
-        MaintenanceWindowRow.start_at <= now,
-        or_(MaintenanceWindowRow.repeat != calendar.ONCE, MaintenanceWindowRow.end_at > now),
-    )
-    rows = db.session.execute(select(MaintenanceWindowRow).where(may_be_on)).scalars().all()
+    rows = db.session.execute(_MAY_BE_ON, {"now": now}).all()
     on = [record for row in rows if calendar.covers(record := window_of(row, ()), now)]
+    if not on:
+        return []
     members = _members([window.id for window in on])
     return [replace(window, monitors=tuple(members[window.id])) for window in on]
 
 
-def in_maintenance(now: datetime, active: Iterable[MaintenanceWindow]) -> ColumnElement[bool]:
-    """SQL condition: a monitor is in maintenance at ``now``, by its own window or one of these."""
+def in_maintenance(now: Any, active: Iterable[MaintenanceWindow]) -> ColumnElement[bool]:
+    """SQL condition: a monitor is in maintenance at ``now`` (a time, or a parameter), by its own
+    window or one of these.
+    """
     own = in_own_window(now, now)
     active = list(active)
     if any(calendar.for_all(window) for window in active):
@@ -118,10 +125,10 @@ def in_maintenance(now: datetime, active: Iterable[MaintenanceWindow]) -> Column
     if not active:
         return own
     tags = {tag for window in active for tag in window.tags}
-    listed = select(MaintenanceWindowMonitorRow.monitor_id).where(
-        MaintenanceWindowMonitorRow.window_id.in_([window.id for window in active])
+    listed = select(_MEMBER.monitor_id).where(
+        _MEMBER.window_id.in_([window.id for window in active])
     )
-    return or_(own, MonitorRow.id.in_(listed), tagged(tags))
+    return or_(own, MonitorRow.__table__.c.id.in_(listed), tagged(tags))
 
 
 def _found(session: DbSession, id: int) -> MaintenanceWindowRow:

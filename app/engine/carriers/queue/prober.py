@@ -41,6 +41,7 @@ from app.engine.carriers.queue.broker import (
     needed,
     queue_of,
 )
+from app.engine.carriers.queue.silence import LOOK_SECONDS, SILENT_SECONDS, Consumer
 from app.engine.network import Network
 from app.engine.probing import make_prober
 from app.engine.schedule import Claim
@@ -106,11 +107,13 @@ class Desk:
         self._network = Network(works, self._some.set)
         self._ended = False
         self._away = False
+        self.taken = 0  # batches that came, refused ones too
         self._thread = threading.Thread(target=self._run, name="outcomes", daemon=True)
         self._thread.start()
 
     def take(self, sealed: bytes) -> None:
         """Start the checks of a batch. Raises Refused."""
+        self.taken += 1
         try:
             batch = self._key.open(sealed, about_checks(self.location))
         except Forged:
@@ -143,8 +146,11 @@ class Desk:
         for spec, claim in begun:
             self._prober.submit(spec, partial(self._came_back, claim))
 
+    def has_room(self) -> bool:
+        return self._prober.in_flight <= MOST_AT_ONCE
+
     def wait_for_room(self) -> None:
-        while self._prober.in_flight > MOST_AT_ONCE and not self._ended:
+        while not (self.has_room() or self._ended):
             time.sleep(SEND_SECONDS)
 
     def close(self, timeout: float) -> None:
@@ -255,6 +261,19 @@ def make_desk(settings: Settings) -> Desk:
     return Desk(settings, make_prober(settings, lambda: policy), reply, works)
 
 
+def watch(consumer: Consumer, end: Callable[[], None], stop: threading.Event) -> None:
+    """Call ``end`` once the consumer is silent; returns then, or at ``stop``."""
+    while not stop.wait(LOOK_SECONDS):
+        if consumer.is_silent(time.monotonic()):
+            log.error(
+                "Batches wait in the queue, and this prober has received none for %.0f s. It ends, "
+                "so that its service manager starts it again.",
+                consumer.silent_after,
+            )
+            end()
+            return
+
+
 WHERE = "in WAKEFUL_ALLOW_NETWORKS of this prober"
 
 
@@ -263,6 +282,7 @@ def run(settings: Settings) -> int:
     broker_url, _key = needed(settings)
     celery = make_celery(broker_url)
     desks: list[Desk] = []  # one, in the process that makes the checks
+    stopped = threading.Event()
 
     @celery.task(name=TASK)  # type: ignore[untyped-decorator]  # Celery ships no types
     def checks(sealed: str) -> None:
@@ -279,11 +299,27 @@ def run(settings: Settings) -> int:
     def begin(**_more: object) -> None:
         # If the worker is killed, this process would go on without it.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        desks.append(make_desk(settings))
+        desk = make_desk(settings)
+        desks.append(desk)
+        queue, client = queue_of(settings.location), make_redis(broker_url)
+        consumer = Consumer(
+            lambda: int(client.llen(queue)), lambda: desk.taken, desk.has_room, SILENT_SECONDS
+        )
+        threading.Thread(
+            target=watch, args=[consumer, end_all, stopped], name="silence", daemon=True
+        ).start()
 
     def end(**_more: object) -> None:
+        stopped.set()
         while desks:
             desks.pop().close(STOP_SECONDS)
+
+    def end_all() -> None:
+        """End with the parent, which consumes. By SIGKILL: what hangs may never act on another
+        signal. This process ends with it.
+        """
+        end()
+        os.kill(os.getppid(), signal.SIGKILL)
 
     signals.worker_process_init.connect(begin, weak=False)
     signals.worker_process_shutdown.connect(end, weak=False)

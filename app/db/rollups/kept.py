@@ -1,0 +1,52 @@
+"""What is read of the sums of monitors, kept until they are written again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """Values of at most ``most`` monitors, the least used forgotten first. Safe between threads.
+
+    A value is kept until the monitor's ``sums_version`` says that its sums were written again. The
+    version is read before them: sums that are newer than their version are read again, older ones
+    would stay.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[tuple[int, Hashable], tuple[int, T]] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def read(
+        self,
+        versions: Mapping[int, int],
+        what: Hashable,
+        fetch: Callable[[Sequence[int]], Mapping[int, T]],
+    ) -> dict[int, T]:
+        """The value of each monitor in ``versions``. ``what`` says which one, such as the range of
+        time; ``fetch`` reads those that are not kept.
+        """
+        found: dict[int, T] = {}
+        with self._guard:
+            for id, version in versions.items():
+                kept = self._kept.get((id, what))
+                if kept is not None and kept[0] == version:
+                    self._kept.move_to_end((id, what))
+                    found[id] = kept[1]
+        missing = [id for id in versions if id not in found]
+        if not missing:
+            return found
+        fresh = fetch(missing)
+        with self._guard:
+            for id, value in fresh.items():
+                self._kept[id, what] = versions[id], value
+                self._kept.move_to_end((id, what))
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return {**found, **fresh}
