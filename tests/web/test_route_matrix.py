@@ -54,7 +54,8 @@ MAY_OPEN = {
     """,
     EDITOR: """
         contacts.delete contacts.edit contacts.new imports.start incidents.delete incidents.edit
-        incidents.new keys.index keys.revoke locations.delete locations.edit locations.new
+        incidents.new keys.edit keys.index
+        keys.revoke locations.delete locations.edit locations.new
         locations.token markers.delete monitors.clone monitors.delete monitors.edit monitors.new
         page_editor.edit page_editor.new post_templates.delete post_templates.edit
         post_templates.new posts.add_update posts.correct_update posts.delete posts.edit posts.new
@@ -62,7 +63,7 @@ MAY_OPEN = {
         windows.delete windows.edit windows.new
     """,
     ADMIN: """
-        audit.export audit.index backups.show invitations.new mail_settings.remove
+        audit.export audit.index backups.show invitations.new keys.adopt mail_settings.remove
         mail_settings.show people.delete people.edit people.index people.new
         people.reset_second_factor settings.change_secret
         settings.show wall_links.index wall_links.revoke
@@ -82,7 +83,8 @@ MAY_SEND = {
         bulk.act contacts.delete contacts.edit contacts.new contacts.test deliveries.give_up
         deliveries.retry imports.create imports.start incidents.acknowledge incidents.classify
         incidents.comment incidents.delete incidents.edit incidents.new incidents.reopen
-        incidents.resolve keys.index keys.revoke locations.delete locations.edit locations.new
+        incidents.resolve keys.edit keys.index
+        keys.revoke locations.delete locations.edit locations.new
         locations.token markers.add markers.delete monitors.check monitors.clone monitors.delete
         monitors.edit monitors.new monitors.pause monitors.resume monitors.test_alert
         page_editor.edit page_editor.new page_editor.preview post_templates.delete
@@ -92,7 +94,8 @@ MAY_SEND = {
     """,
     ADMIN: """
         invitations.new invitations.password_link invitations.renew invitations.revoke
-        mail_settings.remove mail_settings.show mail_settings.test people.delete people.edit
+        keys.adopt mail_settings.remove mail_settings.show mail_settings.test people.delete
+        people.edit
         people.end_sessions people.new people.password people.reset_second_factor
         settings.change_secret settings.require_second_factor settings.show
         settings.show_secret wall_links.index wall_links.revoke
@@ -128,7 +131,7 @@ MAY_CALL = {
         windows_update
     """,
 }
-KEYS = ("none", "session of an admin", "expired", "revoked", READ, WRITE)
+KEYS = ("none", "session of an admin", "expired", "revoked", "of the disabled", READ, WRITE)
 
 # What people without an account get of a page, by its visibility: 200, or the refusal. The front
 # and the history of a page with a password ask for it.
@@ -150,7 +153,7 @@ class Scene:
         gone = make_person(app, ADMIN, "disabled@wakeful.test")
         self.clients = {who: self.log_in(who) for who in RANKS}
         self.keys = {scope: make_key(app, scope, scope) for scope in (READ, WRITE)}
-        for name in ("expired", "revoked"):
+        for name in ("expired", "revoked", "of the disabled"):
             self.keys[name] = make_key(app, WRITE, name)
         past = datetime.now(UTC) - timedelta(minutes=1)
         with app.app_context(), writing() as session:
@@ -160,6 +163,8 @@ class Scene:
                     row.expires_at = past
                 if row.name == "revoked":
                     row.revoked_at = past
+                if row.name == "of the disabled":
+                    row.owner_id = gone.id
         self.pages = {
             name: make_page(
                 app,
