@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import delete, or_, select, update
 
@@ -23,8 +22,7 @@ from app.config import SESSION_SECONDS
 from app.db import DbSession, best_effort, db, writing
 from app.db.clocks import SKEW
 from app.db.tables import PersonRow, SessionRow
-from app.errors import Denied, NotFound
-from app.i18n import _
+from app.errors import NotFound
 from app.records import Client, Person, Session
 from app.rules.user_agents import browser_of, system_of
 
@@ -32,6 +30,7 @@ IDLE = timedelta(hours=12)
 IN_ALL = timedelta(seconds=SESSION_SECONDS)
 USED_AFTER = timedelta(minutes=3)  # a busy browser must not cost a write for each request
 RECENT = timedelta(minutes=10)  # how long a typed password is enough to change access
+SESSIONS_PER_PERSON = 100  # a script that logs in each minute must not fill the list
 GRACE = timedelta(seconds=30)  # for requests that were on their way with the token before
 TOKEN_BYTES = 24
 
@@ -68,6 +67,8 @@ class Sessions(devices.Devices):
         with writing() as session:
             row.device_id, device = devices.remember(session, client.device, person_id, now)
             session.add(row)
+            session.flush()
+            _keep_the_newest(session, person_id)
             if password_at is None:
                 _tell(session, Event.LOGIN_OK, person_id, client.address)
             if password_at is None and is_new:
@@ -83,17 +84,15 @@ class Sessions(devices.Devices):
         """Whose session it is, and its record; None if it does not exist or is over. ``address``:
         where it is used from now.
         """
-        now, digest = self.clock(), _digest(token)
-        row = db.session.scalar(select(SessionRow).where(SessionRow.digest == digest))
-        is_present = row is not None
-        row = row or db.session.scalar(_former(digest, now))
+        now = self.clock()
+        row = _with_token(db.session, token, now)
         if row is None or _is_over(row, now):
             return None
         owner = db.session.get(PersonRow, row.person_id)
         if owner is None or owner.disabled:
             return None
         person, record = person_record(owner), _record(row)
-        if not is_present:  # the password was not typed where this token is
+        if row.digest != _digest(token):  # the password was not typed where this token is
             record = replace(record, password_at=None)
         # abs(): after the clock was set back, the time must not stay in the future.
         if abs(now - record.last_used_at) >= USED_AFTER:
@@ -117,34 +116,31 @@ class Sessions(devices.Devices):
         age = None if record.password_at is None else self.clock() - record.password_at
         return age is not None and -SKEW < age < RECENT
 
-    def password_typed(self, token: str) -> str:
+    def password_typed(self, token: str) -> str | None:
         """Note that the person of this session has typed their password. Returns the session's new
-        token: a copy of the old cookie must not have the rights that the password gives.
+        token: a copy of the old cookie must not have the rights that the password gives. None if
+        the session is over.
         """
         new, now = secrets.token_urlsafe(TOKEN_BYTES), self.clock()
         with writing() as session:
-            digest = _digest(token)
-            present = select(SessionRow).where(SessionRow.digest == digest)
-            row = session.scalar(present.with_for_update())
-            row = row or session.scalar(_former(digest, now))  # after a double click
+            row = _with_token(session, token, now, lock=True)
             if row is None:
-                raise Denied(_("Your session has ended. Log in again."))
+                return None
             row.former_digest, row.digest, row.password_at = row.digest, _digest(new), now
         return new
 
     def end_session(self, token: str) -> None:
         """Ending twice changes nothing."""
         with writing() as session:
-            session.execute(delete(SessionRow).where(SessionRow.digest == _digest(token)))
+            if row := _with_token(session, token, self.clock()):
+                session.delete(row)
 
     def log_out(self, token: str, *, forget: bool = False) -> None:
         """Twice changes nothing. ``forget``: the browser is a stranger's from now on."""
         with writing() as session:
-            row = session.scalar(select(SessionRow).where(SessionRow.digest == _digest(token)))
-            if row is None:
-                return
-            _tell(session, Event.LOGOUT, row.person_id)
-            _end(session, row, forget=forget)
+            if row := _with_token(session, token, self.clock()):
+                _tell(session, Event.LOGOUT, row.person_id)
+                _end(session, row, forget=forget)
 
     def end_session_of(self, person_id: int, id: int) -> None:
         """End a session in another browser, which is a stranger's from now on. Raises NotFound if
@@ -179,13 +175,34 @@ class Sessions(devices.Devices):
             session.execute(delete(SessionRow).where(over))
 
 
-def _former(digest: str, now: datetime) -> Any:
-    """The session that had this token until a moment ago."""
-    return select(SessionRow).where(
+def _keep_the_newest(session: DbSession, person_id: int) -> None:
+    of_person = SessionRow.person_id == person_id
+    kept = session.scalars(
+        select(SessionRow.id)
+        .where(of_person)
+        .order_by(SessionRow.last_used_at.desc(), SessionRow.id.desc())
+        .limit(SESSIONS_PER_PERSON)
+    ).all()
+    session.execute(delete(SessionRow).where(of_person, SessionRow.id.not_in(kept)))
+
+
+def _with_token(
+    session: DbSession, token: str, now: datetime, *, lock: bool = False
+) -> SessionRow | None:
+    """The session with this token, or that had it until a moment ago. ``lock``: of two that change
+    it at once, the second sees what the first has done.
+    """
+    digest = _digest(token)
+    present = select(SessionRow).where(SessionRow.digest == digest)
+    former = select(SessionRow).where(
         SessionRow.former_digest == digest,
         SessionRow.password_at > now - GRACE,
         SessionRow.password_at <= now + SKEW,
     )
+    for query in (present, former):
+        if row := session.scalar(query.with_for_update() if lock else query):
+            return row
+    return None
 
 
 def _tell(session: DbSession, event: Event, person_id: int, address: str | None = None) -> None:

@@ -311,13 +311,15 @@ def judge(app, monitors, places, began, ended):
 
 
 def only_from_one_place(app, monitors):
-    """A target that fails from one place of three opens one incident under ``any``, and none under
-    ``majority``.
+    """A target that fails from one place of three opens an incident under ``any``, and none under
+    ``majority``. While that place is cut off for longer than two intervals, it has no vote
+    (decisions.md 14): the incident ends, and another one begins afterwards.
     """
     with app.app_context():
         found = db.session.scalars(sa.select(IncidentRow.monitor_id)).all()
         db.session.remove()
-    assert found == [monitors["any"]]
+    assert set(found) == {monitors["any"]}
+    assert len(found) <= 2
 
 
 def _dispose(app):

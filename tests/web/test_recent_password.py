@@ -218,6 +218,31 @@ def test_a_double_click_ends_no_session(app, late):
     assert ASKED not in add(twin, "bob@wakeful.test").text
 
 
+def test_the_answer_is_read_although_the_session_ended_meanwhile(app, late, monkeypatch):
+    late.open("/people/invite").press("Create link", email="eve@wakeful.test")
+    access = app.extensions["wakeful.access"]
+    invite = access.invite
+
+    def ended_meanwhile(*values):
+        access.end_sessions_of(1)
+        return invite(*values)
+
+    monkeypatch.setattr(access, "invite", ended_meanwhile)
+    late.press("Invite a person", your_password=PASSWORD)
+    assert late.status == 201
+    assert "/invitation/" in late.page.text
+    assert late.open("/profile").path == "/login"
+
+
+def test_a_logout_with_the_former_cookie_ends_the_session_too(app, late):
+    tab = Visitor(app)
+    tab.client.set_cookie("wakeful", late.client.get_cookie("wakeful").value)
+    tab.open("/profile")
+    add(late).press("Add a person", your_password=PASSWORD)
+    tab.press("Log out")
+    assert late.open("/profile").path == "/login"
+
+
 def test_a_change_that_is_refused_leaves_the_password_recent(late):
     late.open("/people/1/delete").press("Delete this person")
     late.press("Delete a person", your_password=PASSWORD)

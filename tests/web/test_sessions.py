@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.access.devices import KNOWN_FOR
-from app.access.sessions import IDLE, RECENT
+from app.access.sessions import IDLE, RECENT, SESSIONS_PER_PERSON
 from app.db import db
 from app.db.tables import DeviceRow, RecoveryRow, SessionRow
 from app.rules.user_agents import READ, browser_of, system_of
@@ -195,6 +195,19 @@ def test_ending_sessions_asks_for_a_recent_password(browser, phone, clock):
     browser.press("Log out everywhere else", your_password=PASSWORD)
     assert not logged_in(phone)
     assert logged_in(browser)
+
+
+def test_the_longest_unused_session_ends_where_there_are_too_many(app, ada, clock):
+    with app.app_context():
+        access = current_access()
+        tokens = []
+        for _ in range(SESSIONS_PER_PERSON):
+            tokens.append(access.begin_session(ada.id).session)
+            clock.now += timedelta(seconds=1)
+        assert access.session_person(tokens[0]) is not None
+        access.begin_session(ada.id)
+        assert access.session_person(tokens[0]) is None
+        assert access.session_person(tokens[1]) is not None
 
 
 # --- A new session keeps nothing of the old

@@ -143,8 +143,19 @@ def _replayed(view: View, values: dict[str, Any], form: list[tuple[str, str]]) -
     try:
         return view(**values)
     finally:  # also where the change is refused: the password was typed
-        if token and session.get(TOKEN) == token:  # otherwise the view has begun another session
-            login_user(load(current_access().password_typed(token)))
+        # Otherwise the view has begun another session.
+        if token and session.get(TOKEN) == token:
+            _take_new_token(token)
+
+
+def _take_new_token(token: str) -> None:
+    """Where the session is over meanwhile, the answer is read nevertheless: it may have a link that
+    is shown once.
+    """
+    new = current_access().password_typed(token)
+    user = load(new) if new else None
+    if user is not None:
+        login_user(user)
 
 
 def _sent() -> list[tuple[str, str]]:
