@@ -55,6 +55,8 @@ class HalfLogins(Passkeys):
         row = HalfLoginRow(digest=digest_of(token), person_id=person_id, created_at=self.clock())
         with writing() as session:
             session.add(row)
+        # Whoever has the password and stops here leaves no other trace.
+        security_log.tell(Event.SECOND_FACTOR_ASKED, self.person(person_id))
         return token
 
     def half_person(self, token: str) -> Person | None:

@@ -40,6 +40,7 @@ class Event(StrEnum):
     PASSWORD_CHANGED = "password.changed"  # noqa: S105 - an event
     PASSWORD_WRONG = "password.wrong"  # noqa: S105 - an event
     PASSWORD_THROTTLED = "password.throttled"  # noqa: S105 - an event
+    SECOND_FACTOR_ASKED = "second-factor.asked"
     SECOND_FACTOR_CHANGED = "second-factor.changed"
     SECOND_FACTOR_WRONG = "second-factor.wrong"
     SECOND_FACTOR_THROTTLED = "second-factor.throttled"

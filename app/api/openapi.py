@@ -22,14 +22,15 @@ Monitors watch URLs; incidents are periods of trouble. Send an API key with ever
 `alerts[0][value]=ops@example.com`) or JSON (`"alerts": [{"key": "email", "value": "..."}]`).
 PUT and PATCH both change only what is sent. An empty value clears a field or restores its
 default. Unknown fields and parameters are refused. Times are UTC. X-RateLimit-Reset counts the
-seconds until X-RateLimit-Remaining is full again.
+seconds until X-RateLimit-Remaining is full again. A key that is bound to a tag sees the monitors
+with the tag and what belongs to them; all else is 403, and so is a key outside its networks.
 """
 DELETIONS = ("Deleted", "Cleared")
 STATUS_TEXTS = {
     200: "Success.",
     201: "Created. The Location header has its URL.",
     401: "No valid API key came with the request.",
-    403: "The key may only read.",
+    403: "The key may only read, or is bound to a tag or to networks.",
     404: "Nothing has this id.",
     409: "The current state does not allow it.",
     413: "The body is too large.",

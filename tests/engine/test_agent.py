@@ -3,6 +3,7 @@
 import base64
 import json
 import threading
+import time
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -389,3 +390,22 @@ def test_a_slow_answer_that_fits_the_known_difference_changes_nothing():
     late = datetime.now(UTC) + timedelta(seconds=1.9)
     clock.measure(sent, 2.0, late, late)  # it waited on its way to the server
     assert abs(clock.offset) < timedelta(seconds=0.05)
+
+
+def test_setting_this_machines_clock_does_not_change_the_servers_time(monkeypatch):
+    """An agent whose clock was set back by an hour while its server was away stood still for it."""
+    clock, real = Clock(), time.time
+    at = datetime.now(UTC)
+    clock.measure(uptime(), 0.0, at, at)
+    monkeypatch.setattr("app.engine.agent.clock.time.time", lambda: real() - 3600)
+    assert abs(clock.now() - datetime.now(UTC)) < timedelta(seconds=5)
+    assert clock.offset.total_seconds() == pytest.approx(3600, abs=5)
+
+
+def test_an_answer_that_contradicts_older_ones_replaces_them():
+    """The server's clock was set. A slower answer is believed, and not the quickest of before."""
+    clock, at = Clock(), datetime.now(UTC)
+    for later, took in ((0, 0.01), (3600, 0.5)):
+        moment = at + timedelta(seconds=later)
+        clock.measure(uptime() - took, took, moment, moment)
+    assert clock.offset.total_seconds() == pytest.approx(3600, abs=5)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import re
+from pathlib import Path
 
 import pytest
 
@@ -182,3 +183,12 @@ def test_a_login_that_cannot_be_audited_is_no_login(app, ada, monkeypatch):
         access.begin_session(ada.id, Client("192.0.2.1"))
     with app.app_context():
         assert access.sessions_of(ada.id) == []
+
+
+def test_the_manual_names_every_event():
+    manual = (Path(__file__).parents[2] / "docs" / "people.md").read_text()
+    assert [event for event in Event if f"| `{event}` |" not in manual] == []
+    filtered = re.search(r"failregex = (.+)", manual)[1].replace("<ADDR>", r"\S+")
+    failures = {one for one in Event if one.endswith((".failed", ".wrong", ".throttled"))}
+    line = "security event={} who=person:1 address=192.0.2.7"
+    assert {one for one in Event if re.search(filtered, line.format(one))} == failures

@@ -11,16 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask
+from flask.sessions import SecureCookieSessionInterface
 
 from app import create_app
 from app.access.acknowledgements import make_token
 from app.config import Settings
 from app.db import writing
-from app.db.tables import DeliveryRow, InvitationRow
+from app.db.tables import (
+    AuthenticatorAppRow,
+    DeliveryRow,
+    InvitationRow,
+    PasskeyRow,
+    RecoveryCodeRow,
+)
 from app.rules.time import iso
 from app.stores import current_access, current_store
 from app.web.frame import progress
-from tests.factories import make_incident, make_key, make_monitor, make_person, now
+from app.web.frame.session import TOKEN
+from tests.factories import PASSWORD, make_incident, make_key, make_monitor, make_person, now
 from tests.web import scene
 
 if TYPE_CHECKING:
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
 
 SECRET_KEY = "a secret key for pictures only"
 ADMIN, VIEWER = "admin@wakeful.test", "viewer@wakeful.test"
+SECURED = "secured@wakeful.test"  # with a second factor; the cookie of a session lets them in
 LATE = "late@wakeful.test"  # an admin who has not typed the password lately
 
 
@@ -158,6 +167,16 @@ def open_phases(page: Page) -> None:
 def menu(page: Page) -> None:
     page.set_viewport_size({"width": 375, "height": 900})
     page.get_by_role("button", name="Menu").click()
+
+
+def type_password(page: Page) -> None:
+    """Half a login."""
+    press("Log in", email=SECURED, password=PASSWORD)(page)
+
+
+def type_wrong_code(page: Page) -> None:
+    type_password(page)
+    press("Log in", second_code="12")(page)
 
 
 BACKUP = Path(__file__).parents[1] / "imports" / "samples" / "kuma-backup.json"
@@ -330,6 +349,10 @@ LIVING = {
     "keys-faults": Sight("/keys", then=press("Create key"), brief=True),
     "key-made": Sight("/keys", then=press("Create key", name="A new one")),
     "key-revoke": Sight("/keys/{prefix}/revoke", brief=True),
+    "key-edit": Sight("/keys/{prefix}", brief=True),
+    "key-adopt": Sight("/keys/{prefix}/adopt", brief=True),
+    "audit": Sight("/audit"),
+    "audit-faults": Sight("/audit?from=never", status=422, brief=True),
     "people": Sight("/people"),
     "people-new": Sight("/people/new"),
     "people-faults": Sight(
@@ -346,6 +369,21 @@ LIVING = {
     "sessions": Sight("/profile/sessions"),
     "ask-password": Sight("/people/invite", LATE, then=ask_password),
     "ask-password-wrong": Sight("/people/invite", LATE, then=mistype_password, brief=True),
+    "two-factor": Sight("/profile/two-factor", SECURED),
+    "two-factor-off": Sight("/profile/two-factor", brief=True),
+    "two-factor-app": Sight("/profile/two-factor/app"),
+    "two-factor-app-faults": Sight(
+        "/profile/two-factor/app", then=press("Confirm", second_code="12"), brief=True
+    ),
+    "two-factor-app-remove": Sight("/profile/two-factor/app/remove", SECURED, brief=True),
+    "two-factor-passkey-remove": Sight(
+        "/profile/two-factor/passkeys/1/remove", SECURED, brief=True
+    ),
+    "two-factor-codes": Sight("/profile/two-factor/codes", SECURED, brief=True),
+    "second-step": Sight("/login", "", then=type_password),
+    "second-step-faults": Sight("/login", "", then=type_wrong_code, brief=True),
+    "person-secured": Sight("/people/{secured}", brief=True),
+    "person-reset": Sight("/people/{secured}/second-factor/reset", brief=True),
     "settings": Sight("/settings"),
     "settings-secret": Sight("/settings/webhook-secret/change", then=fresh_secret, brief=True),
     "settings-change-secret": Sight("/settings/webhook-secret/change"),
@@ -492,14 +530,50 @@ def living(app: Flask) -> dict[str, Any]:
         mark = current_store().contacts.shared(1)[-1].mark
         _, screen = current_access().create_wall_link("Operations room", "UTC", tag="prod")
         links = _links()
-    return links | {
-        "by_hand": by_hand.id,
-        "failed": failed,
-        "prefix": prefix,
-        "token": token,
-        "screen": screen,
-        "mark": mark,
-    }
+    return (
+        links
+        | _secured(app)
+        | {
+            "by_hand": by_hand.id,
+            "failed": failed,
+            "prefix": prefix,
+            "token": token,
+            "screen": screen,
+            "mark": mark,
+        }
+    )
+
+
+def _secured(app: Flask) -> dict[str, Any]:
+    """Somebody with an app, a passkey and recovery codes, and the cookie of their session."""
+    person = make_person(app, "viewer", SECURED)
+    with app.app_context():
+        with writing() as session:
+            session.add(
+                AuthenticatorAppRow(
+                    person_id=person.id, secret="A" * 32, used_step=0, created_at=now()
+                )
+            )
+            session.add(
+                PasskeyRow(
+                    person_id=person.id,
+                    name="Laptop",
+                    host="localhost",
+                    credential="gallery",
+                    public_key="",
+                    sign_count=0,
+                    verifies=True,
+                    created_at=now(),
+                )
+            )
+            session.add_all(
+                RecoveryCodeRow(person_id=person.id, digest=f"{number:064}") for number in range(8)
+            )
+        token = current_access().begin_session(person.id).session
+    serializer = SecureCookieSessionInterface().get_signing_serializer(app)
+    assert serializer is not None
+    cookie = serializer.dumps({TOKEN: token, "_fresh": True, "_permanent": True})
+    return {"secured": person.id, "cookie": cookie}
 
 
 def _links() -> dict[str, str]:

@@ -61,7 +61,10 @@ class Place:
             context = browser.new_context(base_url=self.url, reduced_motion="reduce")
             context.set_default_timeout(PATIENCE_MS)
             self.pages[browser, who] = context.new_page()
-            if who:
+            if who == gallery.SECURED:
+                cookie = {"name": "wakeful", "value": self.names["cookie"], "url": self.url}
+                context.add_cookies([cookie])
+            elif who:
                 log_in(self.pages[browser, who], who)
         return self.pages[browser, who]
 

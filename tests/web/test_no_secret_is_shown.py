@@ -51,6 +51,7 @@ HASHES = {
     "recoveries.digest", "recovery_codes.digest", "sessions.digest", "status_pages.password_hash",
     "wall_links.digest",
     # random, and never shown: a browser alone has them
+    "sessions.former_digest",
     "devices.digest", "half_logins.digest", "passkey_challenges.digest",
     # of results, of addresses that are planted in "value", and fences: not secrets
     "result_contexts.digest", "subscribers.digest", "shards.token", "deliveries.lease_token",

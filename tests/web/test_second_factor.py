@@ -13,13 +13,13 @@ from app.access import recovery_codes, totp
 from app.access.half_logins import LASTS, LONG_WINDOW_MOST
 from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT
 from app.db import db, writing
-from app.db.tables import AuthenticatorAppRow, HalfLoginRow, PersonRow, RecoveryCodeRow
+from app.db.tables import AuditRow, AuthenticatorAppRow, HalfLoginRow, PersonRow, RecoveryCodeRow
 from app.db.unreadable import scan
 from app.errors import WakefulError
 from app.web.frame import session as sessions
 from tests.alerts.sinks import mail_sink
 from tests.factories import PASSWORD, make_key, make_person, now
-from tests.web.visitor import Visitor
+from tests.web.visitor import Visitor, token
 
 EMAIL = "ada@example.org"
 SECRET = re.compile(r'<code id="secret">([A-Z2-7 ]+)</code>')
@@ -598,3 +598,56 @@ def test_a_mailed_password_link_still_asks_for_the_second_factor(app, access, se
     visitor.press("Log in", email=EMAIL, password=new)
     assert visitor.path == "/login/second"
     assert sessions.HALF == "half_login"
+
+
+@only_sqlite
+def test_the_log_and_the_audit_log_say_what_happened_and_hold_no_secret(app, access, ada, caplog):
+    caplog.set_level("INFO", logger="app.access.security_log")
+    visitor = Visitor(app).log_in(EMAIL)
+    phone = Phone(access, begin(visitor))
+    confirm(visitor, phone)
+    codes = CODES.findall(visitor.text)
+    half(app).press("Log in", second_code="000000")
+    half(app).press("Log in with this code", recovery_code=codes[0])
+    half(app)
+    with app.app_context():
+        access.reset_second_factor(1)
+        rows = db.session.scalars(db.select(AuditRow).order_by(AuditRow.id)).all()
+        said = [(row.action, row.object_kind, row.changes) for row in rows]
+    events = re.findall(r"event=(second-factor\.\w+) who=person:1 address=\S+", caplog.text)
+    assert events == [
+        "second-factor.changed",
+        "second-factor.asked",
+        "second-factor.wrong",
+        "second-factor.asked",
+        "second-factor.asked",
+        "second-factor.changed",
+    ]
+    of_factor = [one for one in said if one[1] == "second_factor"]
+    assert [(action, list(changes)) for action, _, changes in of_factor] == [
+        ("created", ["app"]),
+        ("created", ["recovery_codes"]),
+        ("used", ["recovery_codes"]),
+        ("deleted", ["second_factor"]),
+    ]
+    assert ("login_failed", "person") in [one[:2] for one in said]
+    for text in (caplog.text, str(said)):
+        assert phone.totp.secret not in text
+        assert not any(code in text for code in codes)
+
+
+@only_sqlite
+def test_somebody_in_a_known_browser_is_not_locked_out_by_others(app, access, secured):
+    for _ in range(LOGINS_PER_ACCOUNT + 1):
+        stranger = half(app).press("Log in", second_code="000000")
+    assert stranger.status == 429, "a thief with the password"
+    secured.open("/profile").press("Log out")
+    secured.log_in(EMAIL).open("/login/second")
+    assert secured.press("Log in", second_code=secured.phone.code()).path == "/"
+
+
+@only_sqlite
+def test_a_post_to_the_second_step_does_not_end_a_session(app, secured):
+    answer = secured.client.post("/login/second", data=token(secured.open("/profile")))
+    assert answer.location.startswith("/login")
+    assert is_in(secured)

@@ -22,6 +22,8 @@ class AuditRow(Model):
     __table_args__ = (
         Index("ix_audit_at_id", "at", "id"),
         Index("ix_audit_action_at_id", "action", "at", "id"),
+        Index("ix_audit_actor_kind_at_id", "actor_kind", "at", "id"),
+        Index("ix_audit_object_kind_at_id", "object_kind", "at", "id"),
         Index("ix_audit_actor", "actor_kind", "actor_id", "at", "id"),
         Index("ix_audit_object", "object_kind", "object_id", "at", "id"),
         NEVER_REUSED,

@@ -1,0 +1,128 @@
+"""``wakeful user``, as typed: people for whoever has the server."""
+
+from __future__ import annotations
+
+import re
+
+import pyotp
+import pytest
+from sqlalchemy import select
+
+from app.access import actors
+from app.db import db
+from app.db.tables import AuditRow
+from tests.factories import PASSWORD
+from tests.test_cli import Main, access, home, type_  # noqa: F401 - fixtures
+
+NEW = "another long passphrase"
+
+
+@pytest.fixture
+def people(type_):  # noqa: F811
+    """Ada, an admin, and Bob, an editor with a second factor."""
+    type_("user", "create", "ada@example.org", "--role", "admin", input=f"{PASSWORD}\n")
+    type_("user", "create", "Bob@example.org", "--role", "editor", input=f"{PASSWORD}\n")
+    with access() as people:
+        secret, sealed = people.start_app(2)
+        people.add_app(2, sealed, pyotp.TOTP(secret).now(), current=PASSWORD)
+    return type_
+
+
+def audit():
+    """What the audit log says of commands, the newest last."""
+    query = select(AuditRow).where(AuditRow.actor_kind == "command").order_by(AuditRow.id)
+    return [(row.action, row.object_kind, row.object_name) for row in db.session.scalars(query)]
+
+
+def test_list_shows_role_access_second_factor_and_last_login(people):
+    with access() as here:
+        here.login("ada@example.org", PASSWORD)
+    code, out, err = people("user", "list")
+    ada, bob = out.splitlines()
+    assert (code, err) == (0, "")
+    assert re.fullmatch(
+        r"ada@example\.org\tadmin\tenabled\tpassword only\t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d.*", ada
+    )
+    assert bob == "Bob@example.org\teditor\tenabled\tsecond factor\tnever logged in"
+
+
+def test_password_is_read_twice_never_shown_and_ends_sessions(people):
+    with access() as here:
+        token = here.begin_session(1).session
+    code, out, err = people("user", "password", "ADA@example.org", input=f"{NEW}\n{NEW}\n")
+    assert (code, err) == (0, "")
+    assert out == "Password of ada@example.org changed. They are logged out.\n"
+    with access() as here:
+        assert here.session_person(token) is None
+        assert here.login("ada@example.org", PASSWORD) is None
+        assert here.login("ada@example.org", NEW).email == "ada@example.org"
+        assert audit()[-1] == ("changed", "person", "ada@example.org")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (f"{NEW}\n{NEW}x\n", "The two passwords are different. Nothing was changed."),
+        (f"{NEW}\n", "The two passwords are different. Nothing was changed."),
+        ("short\nshort\n", "The password is too short"),
+        ("password\npassword\n", "one of the most common passwords"),
+    ],
+)
+def test_a_password_that_cannot_be_taken_changes_nothing(people, typed, said):
+    code, out, err = people("user", "password", "ada@example.org", input=typed)
+    assert (code, out) == (1, "")
+    assert said in err
+    with access() as here:
+        assert here.login("ada@example.org", PASSWORD) is not None
+
+
+def test_a_password_is_never_an_argument(people):
+    code, _out, err = people("user", "password", "ada@example.org", NEW)
+    assert code == 2
+    assert "unexpected extra argument" in err
+
+
+def test_disable_ends_sessions_and_enable_gives_access_back(people):
+    with access() as here:
+        token = here.begin_session(2).session
+    code, out, _err = people("user", "disable", "bob@example.org")
+    assert (code, out) == (0, "Bob@example.org cannot log in any more.\n")
+    with access() as here:
+        assert here.session_person(token) is None
+        assert here.login("bob@example.org", PASSWORD) is None
+    assert "\tdisabled\t" in people("user", "list")[1]
+    assert people("user", "enable", "bob@example.org")[1] == "Bob@example.org can log in again.\n"
+    with access() as here:
+        assert here.login("bob@example.org", PASSWORD) is not None
+
+
+def test_the_last_admin_keeps_access(people):
+    code, out, err = people("user", "disable", "ada@example.org")
+    assert (code, out) == (1, "")
+    assert err == "This is the last admin. Make another person an admin first.\n"
+
+
+def test_reset_removes_the_second_factor_only(people):
+    with access() as here:
+        token, half = here.begin_session(2).session, here.begin_half_login(2)
+    code, out, _err = people("user", "reset", "bob@example.org")
+    assert code == 0
+    assert out == "Second factor of Bob@example.org removed. Their password alone logs them in.\n"
+    with access() as here:
+        assert here.session_person(token) is None
+        assert here.half_person(half) is None
+        assert not here.second_factor(2).is_set
+        assert not here.login("bob@example.org", PASSWORD).second_factor
+        assert audit()[-1] == ("deleted", "second_factor", "Bob@example.org")
+    again = people("user", "reset", "bob@example.org")
+    assert again[:2] == (0, "Bob@example.org has no second factor. Nothing was changed.\n")
+
+
+@pytest.mark.parametrize("command", ["password", "disable", "enable", "reset"])
+def test_an_unknown_address_is_named_with_the_way_out(people, command):
+    code, out, err = people("user", command, "eve@example.org", input=f"{NEW}\n{NEW}\n")
+    assert (code, out) == (1, "")
+    assert err == (
+        "No account has the email address eve@example.org. To see all: wakeful user list\n"
+    )
+    assert actors.actor() is None
