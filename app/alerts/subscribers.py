@@ -10,17 +10,21 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, exists, insert, select, update
 
 from app.access.subscriptions import CONFIRM_WITHIN, Purpose, make_token
-from app.alerts.channels.answer import Answer
 from app.alerts.claims import Claim
 from app.db import AnySession, writing
 from app.db.tables import DeliveryRow, StatusPageRow, SubscriberRow
 from app.records import Channel, DeliveryStatus, SubscriberEvent
 from app.rules.time import iso
+
+# The checker deletes subscribers who have not confirmed. Loading the senders for that would take
+# 6 MB of its memory.
+if TYPE_CHECKING:
+    from app.alerts.channels.answer import Answer
 
 _WAITS = (DeliveryRow.subscriber_id.is_not(None), DeliveryRow.status == DeliveryStatus.PENDING)
 

@@ -1,5 +1,7 @@
 """The whole engine against a real server: from a monitor's row to its incident and back."""
 
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing, contextmanager
@@ -32,6 +34,7 @@ from tests.factories import make_monitor
 from tests.lab.http import serve
 from tests.lab.net import BlackHole, ClosedPort, Listener
 from tests.lab.tcp import greeting
+from tests.support.command import HOME
 
 
 class Site:
@@ -529,3 +532,15 @@ def test_a_check_of_unsaved_fields_while_our_own_network_is_down_is_unknown(core
         outcome = now.check_fields(CheckSpec(url=f"http://127.0.0.1:{closed_port()}/"))
     assert outcome.result.verdict == Verdict.UNKNOWN
     assert outcome.result.cause_code == "network_down"
+
+
+@pytest.mark.sqlite
+def test_a_checker_loads_nothing_that_only_others_use() -> None:
+    words = "import app.engine.checker, sys; print(*sys.modules, sep='\\n')"
+    ran = subprocess.run(
+        [sys.executable, "-c", words], capture_output=True, text=True, check=True, cwd=HOME
+    )
+    loaded = {name.partition(".")[0] for name in ran.stdout.split()}
+    assert "pycurl" in loaded
+    # Alert senders, domain look-ups, forms and pages: together 20 MB of each checker's memory.
+    assert not loaded & {"requests", "httpx", "whoisit", "wtforms", "apprise", "celery"}

@@ -17,7 +17,7 @@ from typing import Literal
 import idna
 from publicsuffixlist import PublicSuffixList
 
-from app.checks.expiry import rdap, whois
+from app.checks.expiry import whois
 from app.checks.expiry.registry import NoAnswer
 from app.checks.kinds import read_url
 from app.i18n import _
@@ -99,6 +99,9 @@ def domain_expiry(
     for the server. ``timeout`` is in seconds, for everything together. Servers that an admin named
     are not judged by ``policy``; the targets of redirects and referrals are.
     """
+
+    # Imported here: what reads RDAP takes 8 MB, which a checker without domains to watch saves.
+    from app.checks.expiry import rdap
 
     deadline = time.monotonic() + timeout
     notes: list[str] = []
