@@ -4,19 +4,22 @@ running for months, and one on its first day.
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from flask import Flask
 from flask.sessions import SecureCookieSessionInterface
 
 from app import create_app
 from app.access.acknowledgements import make_token
 from app.config import Settings
-from app.db import writing
+from app.db import db, writing
 from app.db.tables import (
     AuthenticatorAppRow,
     DeliveryRow,
@@ -29,6 +32,7 @@ from app.stores import current_access, current_store
 from app.web.frame import progress
 from app.web.frame.session import TOKEN
 from tests.factories import PASSWORD, make_incident, make_key, make_monitor, make_person, now
+from tests.support.once import once
 from tests.web import scene
 
 if TYPE_CHECKING:
@@ -352,7 +356,7 @@ LIVING = {
     "key-edit": Sight("/keys/{prefix}", brief=True),
     "key-adopt": Sight("/keys/{prefix}/adopt", brief=True),
     "audit": Sight("/audit"),
-    "audit-faults": Sight("/audit?from=never", status=422, brief=True),
+    "audit-faults": Sight("/audit?action=none", status=422, brief=True),
     "people": Sight("/people"),
     "people-new": Sight("/people/new"),
     "people-faults": Sight(
@@ -501,13 +505,33 @@ def first_day(app: Flask) -> dict[str, Any]:
     return people(app)
 
 
-def living(app: Flask) -> dict[str, Any]:
-    """Fill ``app``; what the paths of LIVING name in braces."""
+def open_living(
+    folder: Path, sqlite_template: Path, factory: pytest.TempPathFactory
+) -> tuple[Flask, dict[str, Any]]:
+    """An installation in ``folder`` that has run for months, and what the paths of LIVING name in
+    braces. It is filled once in a run, and copied.
+    """
+
+    def fill(first: Path) -> None:
+        shutil.copyfile(sqlite_template, first / "wakeful.db")
+        app = open_app(first)
+        (first / "names.json").write_text(json.dumps(_fill(app)))
+        with app.app_context():
+            db.engine.dispose()
+
+    first = once(factory, "living", fill)
+    shutil.copyfile(first / "wakeful.db", folder / "wakeful.db")
+    names = json.loads((first / "names.json").read_text())
+    app = open_app(folder)
+    access = app.extensions["wakeful.access"]
+    access.password_is_recent = lambda record: record.person_id != names["late"]
+    return app, names
+
+
+def _fill(app: Flask) -> dict[str, Any]:
     people(app)
     make_person(app, "editor", "somebody.with-a-rather-long-name@department.example.org")
     late = make_person(app, "admin", LATE)
-    access = app.extensions["wakeful.access"]
-    access.password_is_recent = lambda record: record.person_id != late.id
     ids = scene.fill(app)
     by_hand = make_incident(
         app, make_monitor(app, name="Parcel desk", state={"verdict": "down"}),
@@ -534,6 +558,7 @@ def living(app: Flask) -> dict[str, Any]:
         links
         | _secured(app)
         | {
+            "late": late.id,
             "by_hand": by_hand.id,
             "failed": failed,
             "prefix": prefix,

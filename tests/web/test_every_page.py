@@ -147,7 +147,6 @@ def place(
     if PICTURES:
         Path(PICTURES).mkdir(parents=True, exist_ok=True)
     makers = {
-        "living": gallery.living,
         "calm": gallery.calm,
         "first-day": gallery.first_day,
         "untouched": gallery.untouched,
@@ -158,9 +157,12 @@ def place(
     def place(kind: str) -> Place:
         if kind not in made:
             folder = tmp_path_factory.mktemp(kind)
-            shutil.copyfile(sqlite_template, folder / "wakeful.db")
-            app = gallery.open_app(folder)
-            names = makers[kind](app)
+            if kind == "living":
+                app, names = gallery.open_living(folder, sqlite_template, tmp_path_factory)
+            else:
+                shutil.copyfile(sqlite_template, folder / "wakeful.db")
+                app = gallery.open_app(folder)
+                names = makers[kind](app)
             server = serving(app)
             made[kind] = Place(server.__enter__(), names)
             closing.append(lambda: _close(made[kind], server, app))

@@ -34,6 +34,7 @@ from app.rules import recurrence, zones
 from app.rules.channel_values import CHANNELS
 from app.web.frame import language
 from tests.factories import make_monitor
+from tests.support.once import once
 from tests.support.sentences import READ_ATTRIBUTES
 from tests.web import gallery, scene
 from tests.web.visitor import Visitor
@@ -48,13 +49,16 @@ ASKING = {"Accept-Language": LANGUAGE}
 @pytest.fixture(scope="session")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     """What is marked now, whether or not ``make messages`` wrote it down."""
-    target = tmp_path_factory.mktemp("catalogue") / "messages.pot"
-    subprocess.run(
-        [ROOT / "scripts" / "messages", target],
-        env={"PATH": Path(sys.executable).parent.as_posix() + ":/usr/bin:/bin"},
-        check=True,
-        capture_output=True,
-    )
+
+    def write(folder: Path) -> None:
+        subprocess.run(
+            [ROOT / "scripts" / "messages", folder / "messages.pot"],
+            env={"PATH": Path(sys.executable).parent.as_posix() + ":/usr/bin:/bin"},
+            check=True,
+            capture_output=True,
+        )
+
+    target = once(tmp_path_factory, "catalogue", write) / "messages.pot"
     with target.open("rb") as file:
         return read_po(file)
 
@@ -96,12 +100,10 @@ def living(
 ) -> Iterator[tuple[Flask, dict[str, Any], Data]]:
     """An installation that has been running for months, what its paths need, and its data."""
     folder = tmp_path_factory.mktemp("translated")
-    shutil.copyfile(sqlite_template, folder / "wakeful.db")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(language, "TRANSLATIONS", translations)
         patch.setattr(front, "BARS", KeptBars())
-        app = gallery.open_app(folder)
-        names = gallery.living(app)
+        app, names = gallery.open_living(folder, sqlite_template, tmp_path_factory)
         yield app, names, _data(folder / "wakeful.db")
         i18n.choose(None)
         with app.app_context():
