@@ -28,7 +28,7 @@ DEBIAN_PACKAGES := caddy chromium-headless-shell fonts-dejavu-core fonts-liberat
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run test quick quick-3.13 pictures lint format messages lock wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
+.PHONY: help run test quick quick-3.13 pictures lint format messages lock audit wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
 	bench-slow bench-strangers bench-start bench-kills clean
 
 help: ## List the targets
@@ -70,6 +70,9 @@ messages: $(TEST) ## Write app/translations/messages.pot, the catalogue of all s
 lock: ## Write requirements/*.txt from pyproject.toml (UPGRADE=1: with newer versions)
 	@scripts/venv
 	@UPGRADE=$(UPGRADE) scripts/lock
+
+audit: $(TEST) ## Ask the package index for known faults of the locked versions, and show the lock's age
+	@$(BIN)/python scripts/audit.py requirements/test.txt
 
 wheel: $(RUN) ## Build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .

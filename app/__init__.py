@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.headers import Completed
 from app.middleware import WholeBodies
 from app.paths import STATIC, TEMPLATES
 from app.proxies import Proxies
@@ -56,7 +57,8 @@ def create_core(settings: config.Settings) -> Flask:
         PERMANENT_SESSION_LIFETIME=SESSION_SECONDS,
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
-        SESSION_COOKIE_NAME="wakeful",
+        # Browsers take a cookie of this prefix from this host alone, over HTTPS alone.
+        SESSION_COOKIE_NAME="__Host-wakeful" if settings.is_https else "wakeful",
         # A late answer to another tab must not put an old cookie in place of a new one.
         SESSION_REFRESH_EACH_REQUEST=False,
         # a form left open overnight must still save; the token lives with the session
@@ -108,6 +110,7 @@ def _add_blueprints(app: Flask, settings: config.Settings) -> None:
     _add_actors(app)
     _add_hosts(app, Hosts(settings, pages.answering_for(app)))
     _add_proxies(app, Proxies(settings.trusted_proxies))
+    _add_headers(app, Completed(https=settings.is_https))
 
 
 def _add_hosts(app: Flask, hosts: Hosts) -> None:
@@ -115,6 +118,12 @@ def _add_hosts(app: Flask, hosts: Hosts) -> None:
     app.wsgi_app = hosts.before(app.wsgi_app)  # type: ignore[method-assign]
     early = app.extensions["wakeful.before_body"]
     app.extensions["wakeful.before_body"] = hosts.before_body(early)
+
+
+def _add_headers(app: Flask, completed: Completed) -> None:
+    app.wsgi_app = completed.before(app.wsgi_app)  # type: ignore[method-assign]
+    early = app.extensions["wakeful.before_body"]
+    app.extensions["wakeful.before_body"] = completed.before_body(early)
 
 
 def _add_actors(app: Flask) -> None:

@@ -93,6 +93,11 @@ class Settings:
         return (self.secret_key, *self.old_keys) if self.secret_key else ()
 
     @property
+    def is_https(self) -> bool:
+        """Whether people use HTTPS."""
+        return (self.public_url or "").startswith("https://")
+
+    @property
     def own_hosts(self) -> frozenset[str]:
         """The hosts of the dashboard. No status page may have one of them as its own."""
         named = {host for host in self.allowed_hosts if host != ANY_HOST}

@@ -98,8 +98,4 @@ def _refuse(
     """In JSON below /api, like every error there."""
     api = path.lstrip("/").partition("/")[0] == "api"
     text = json.dumps({"message": sentence, "status": status}) if api else f"{sentence}\n"
-    response = Response(text, status, mimetype="application/json" if api else "text/plain")
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers.update(headers or {})
-    return response
+    return Response(text, status, headers, mimetype="application/json" if api else "text/plain")

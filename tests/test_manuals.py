@@ -86,7 +86,7 @@ def test_files_of_deploy_and_targets_of_make_exist():
     targets = re.findall(r"^([a-z][a-z0-9.-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for path in MANUALS:
         for code in code_of(path):
-            for file in re.findall(r"\bdeploy/[\w./*-]+", code):
+            for file in re.findall(r"(?<!tests/)\bdeploy/[\w./*-]+", code):
                 if file != "deploy/.env":  # made by whoever follows the manual
                     assert list(ROOT.glob(file.rstrip("./"))), f"{path.name}: {file}"
             for target in re.findall(r"^make ([a-z][\w.-]*)", code):
@@ -99,3 +99,12 @@ def test_each_file_of_deploy_is_in_the_manual():
         if path.is_file() and path.name not in (".env", "wakeful"):
             named = path.name in manual or path.with_suffix("").name in manual
             assert named, path.relative_to(ROOT)
+
+
+def test_every_test_that_a_manual_names_exists():
+    named = set()
+    for path in MANUALS:
+        for code in code_of(path):
+            named |= set(re.findall(r"tests/[\w/]+\.py", code))
+    assert len(named) > 30
+    assert [one for one in sorted(named) if not (ROOT / one).exists()] == []

@@ -28,6 +28,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from app.commands.bodies import Malformed
 from app.commands.connection import Connection
+from app.headers import ALWAYS
 from app.i18n import N_, _
 from app.records import MAX_BODY_BYTES, MAX_FORM_BYTES
 
@@ -166,6 +167,15 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             conn.until = time.monotonic() + self._limits.body_seconds
             conn.ask_at = time.monotonic() + self._limits.ask_seconds
             self._look_at_body(conn)
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
+        """gunicorn's own answer, with the headers that all others have."""
+        page = _Page()
+        super().handle_error(req, page, addr, exc)
+        status, line, rest = bytes(page.written).partition(b"\r\n")
+        added = "".join(f"{name}: {value}\r\n" for name, value in ALWAYS)
+        if line:
+            client.sendall(status + line + added.encode() + rest)
 
     def _refuse(self, conn: Connection, fault: Exception) -> None:
         conn.keep = False
@@ -330,6 +340,19 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
                 conn.until = min(conn.until, deadline)
 
 
+class _Page:
+    """What gunicorn writes for an error, as the kind of socket that it writes to."""
+
+    def __init__(self) -> None:
+        self.written = bytearray()
+
+    def sendall(self, data: bytes) -> None:
+        self.written += data
+
+    def gettimeout(self) -> float:
+        return 0.0
+
+
 def _late(conn: Connection) -> bytes:
     """The 408 response; JSON if the path is known to be the API's."""
     if conn.request is not None and conn.request.path.startswith("/api/"):
@@ -338,6 +361,8 @@ def _late(conn: Connection) -> bytes:
         kind, text = "text/plain", _(_LATE) + "\n"
     head = (
         "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
-        f"Content-Type: {kind}\r\nContent-Length: {len(text.encode())}\r\n\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(text.encode())}\r\n"
+        + "".join(f"{name}: {value}\r\n" for name, value in ALWAYS)
+        + "\r\n"
     )
     return (head + text).encode()

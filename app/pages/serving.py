@@ -23,6 +23,7 @@ from werkzeug.wrappers import Request, Response
 from app.access.subscriptions import Purpose
 from app.config import Settings
 from app.errors import NotFound, Throttled, Unavailable
+from app.headers import OWN_HOST
 from app.i18n import N_, _
 from app.pages import front, history, routes, subscribe
 from app.pages.addresses import (
@@ -106,6 +107,8 @@ class StatusPages:
     def __call__(self, environ: Environ, start_response: Start) -> Any:
         path = environ.get("PATH_INFO") or "/"
         address = self._own_page(environ, path)
+        if address is not None:
+            environ[OWN_HOST] = True
         if address is None and not is_ours(path) and self._link(path) is None:
             return self._next(environ, start_response)
         try:

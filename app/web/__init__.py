@@ -44,7 +44,7 @@ def init_app(app: Flask) -> None:
     language.init_app(app)
     Bootstrap5(app)
     compress.init_app(app)  # the first to be told of answers is the last to see them
-    security.init_app(app, https=(settings.public_url or "").startswith("https://"))
+    security.init_app(app, https=settings.is_https)
     session.init_app(app)
     servers.init_app(app)
     errors.init_app(app)

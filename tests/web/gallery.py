@@ -356,7 +356,7 @@ LIVING = {
     "key-edit": Sight("/keys/{prefix}", brief=True),
     "key-adopt": Sight("/keys/{prefix}/adopt", brief=True),
     "audit": Sight("/audit"),
-    "audit-faults": Sight("/audit?from=never", status=422, brief=True),
+    "audit-faults": Sight("/audit?action=none", status=422, brief=True),
     "people": Sight("/people"),
     "people-new": Sight("/people/new"),
     "people-faults": Sight(

@@ -31,7 +31,6 @@ def page(template: str, part: str, **context: Any) -> Response:
     text = render_template(part, **context)
     answer = Response(text, mimetype="text/html")
     answer.vary.add(HEADER)
-    answer.headers["Cache-Control"] = "private, no-cache"
     lasting = _TOKEN.sub("", _AGING.sub(r"\1\2", text))
     answer.set_etag(hashlib.sha256(lasting.encode()).hexdigest()[:20])
     answer.make_conditional(request)

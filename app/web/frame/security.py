@@ -8,6 +8,7 @@ from typing import IO
 from flask import Flask, Request, Response, abort, current_app, request
 from flask_wtf import CSRFProtect
 
+from app.headers import YEAR_SECONDS
 from app.records import MAX_FORM_BYTES, MOST_FIELDS
 
 csrf = CSRFProtect()
@@ -40,7 +41,6 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-YEAR_SECONDS = 365 * 24 * 3600
 
 
 class InMemory(Request):
@@ -97,6 +97,4 @@ def _add_headers(response: Response) -> Response:
     if request.endpoint in ("static", "bootstrap.static") and "v" in request.args:
         # The version is in the URL, so a cached copy is never outdated.
         response.headers["Cache-Control"] = f"public, max-age={YEAR_SECONDS}, immutable"
-    elif "Cache-Control" not in response.headers and response.mimetype == "text/html":
-        response.headers["Cache-Control"] = "private, no-cache"
     return response

@@ -1,0 +1,118 @@
+"""Headers of every kind of answer (decisions.md 15): HSTS, cookies, caches, policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from tests.factories import make_key, make_monitor, make_person
+from tests.pages.made import make_page, make_shown
+from tests.support.web_process import installation, web_process
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.sqlite
+
+HTTPS = pytest.mark.settings(public_url="https://up.example.org")
+YEAR = "max-age=31536000"
+# Of every kind: dashboard, API, machines, files, status pages, errors.
+PATHS = (
+    "/", "/login", "/monitors", "/no/such/page", "/people/99999999999999999999",
+    "/api/v1/monitors", "/api/v1/none", "/api/v1/openapi.json", "/healthz", "/readyz", "/metrics",
+    "/static/css/base.css", "/static/none", "/status", "/status/example", "/status/none",
+    "/status/example.json", "/status/example/feed.rss", "/status/example/badge/1.svg",
+)  # fmt: skip
+
+
+@HTTPS
+def test_every_answer_has_hsts_and_says_what_browsers_may_do(app: Flask):
+    make_page(app, [make_shown(app)])
+    for client in (app.test_client(), _logged_in(app).client):
+        for path in PATHS:
+            for method in ("GET", "POST", "HEAD", "BREW"):
+                answer = client.open(path, method=method)
+                answer.close()
+                told = f"{method} {path}: {answer.status_code}"
+                assert answer.headers.getlist("Strict-Transport-Security") == [YEAR], told
+                assert answer.headers["X-Content-Type-Options"] == "nosniff", told
+                assert answer.headers["Referrer-Policy"] == "same-origin", told
+                assert answer.headers.getlist("Content-Security-Policy"), told
+                assert len(answer.headers.getlist("Cache-Control")) == 1, told
+
+
+@HTTPS
+def test_a_foreign_host_is_told_the_same(app: Flask):
+    answer = app.test_client().get("/login", headers={"Host": "evil.example"})
+    assert answer.status_code == 400
+    assert answer.headers["Strict-Transport-Security"] == YEAR
+    assert answer.headers["Referrer-Policy"] == "same-origin"
+
+
+@HTTPS
+def test_the_owner_of_a_pages_host_name_decides_on_https(app: Flask):
+    make_page(app, [make_shown(app)], domain="status.example.com")
+    for path in ("/", "/none", "/summary.json"):
+        answer = app.test_client().get(path, base_url="https://status.example.com")
+        assert "Strict-Transport-Security" not in answer.headers, path
+        assert answer.headers["X-Content-Type-Options"] == "nosniff", path
+
+
+def test_without_https_there_is_no_hsts_and_the_cookie_has_its_plain_name(app: Flask):
+    visitor = _logged_in(app)
+    assert "Strict-Transport-Security" not in visitor.open("/").page.headers
+    assert visitor.client.get_cookie("wakeful") is not None
+
+
+@HTTPS
+def test_with_https_cookies_are_bound_to_the_host(app: Flask):
+    make_person(app, "viewer")
+    client = app.test_client()
+    client.environ_base["wsgi.url_scheme"] = "https"
+    visitor = Visitor(app)
+    visitor.client = client
+    visitor.log_in("viewer@wakeful.test")
+    cookies = visitor.page.headers.getlist("Set-Cookie")
+    assert [one for one in cookies if one.startswith("__Host-wakeful=")]
+    for one in cookies:
+        assert one.startswith("__Host-"), one
+        parts = {part.strip() for part in one.split(";")}
+        assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= parts, one
+        assert "Domain" not in one
+
+
+def test_what_carries_secrets_or_personal_data_is_kept_by_no_cache(app: Flask):
+    shop = make_monitor(app)
+    make_page(app, [make_shown(app)], password="let me in, please")
+    key = {"Authorization": f"Bearer {make_key(app)}"}
+    admin = _logged_in(app, "admin").client
+    for path in (
+        "/", "/monitors", f"/monitors/{shop.id}", f"/monitors/{shop.id}/edit", "/people", "/keys",
+        "/settings", "/profile", "/incidents", "/reports", "/audit", "/audit.jsonl", "/login",
+    ):  # fmt: skip
+        assert "no-store" in admin.get(path).headers["Cache-Control"], path
+    for path in ("/api/v1/monitors", "/api/v1/me", "/api/v1/none", "/metrics"):
+        assert admin.get(path, headers=key).headers["Cache-Control"] == "no-store", path
+    assert "no-store" in admin.get("/status/example").headers["Cache-Control"]
+    with admin.get("/static/css/base.css") as sheet:
+        assert "no-store" not in sheet.headers["Cache-Control"]
+
+
+def test_errors_of_the_server_itself_have_them_too(tmp_path: Path, sqlite_template: Path):
+    installed = installation(tmp_path, sqlite_template)
+    with web_process(installed, {"head_seconds": 0.5}, PUBLIC_URL="https://up.example.org") as web:
+        long = b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n"
+        for sent in (b"NONSENSE\r\n\r\n", long, b"GET / HTTP/1.1\r\nHost: localhost\r\n"):
+            with web.connect(sent) as client:
+                answer = b""
+                while more := client.recv(4096):
+                    answer += more
+            head = answer.partition(b"\r\n\r\n")[0]
+            assert head.startswith(b"HTTP/1.1 4"), head
+            for name in (b"Referrer-Policy: same-origin", b"Cache-Control: no-store", b"nosniff"):
+                assert name in head, head
+
+
+def _logged_in(app: Flask, role: str = "viewer") -> Visitor:
+    make_person(app, role)
+    return Visitor(app).log_in(f"{role}@wakeful.test")

@@ -1,0 +1,344 @@
+"""Who may do what: every route, method and kind of visitor, against a table of decisions.
+
+The routes come from the URL map, the API's operations and the table of status pages. What is new
+there and not decided here fails by its name; so does a decision about what is no longer there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from shutil import copyfile
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.routing import Rule
+from werkzeug.routing.converters import NumberConverter
+
+from app import create_app
+from app.api.agent import HANDLERS
+from app.api.operations import PATHS, PREFIX, Operation
+from app.config import Settings
+from app.db import db, writing
+from app.db.tables import ApiKeyRow, PersonRow
+from app.pages import routes
+from tests.conftest import SECRET_KEY
+from tests.factories import make_key, make_person
+from tests.pages.made import make_page, make_shown
+from tests.web.visitor import Visitor
+
+OPEN, VIEWER, EDITOR, ADMIN, READ, WRITE = "open", "viewer", "editor", "admin", "read", "write"
+RANKS = {"stranger": 0, "disabled": 0, "viewer": 1, "editor": 2, "admin": 3}
+NEEDS = {OPEN: 0, VIEWER: 1, EDITOR: 2, ADMIN: 3}
+NOBODY = 999_999_999_999  # the id of no record: roles are compared before records are looked for
+
+# By role, the endpoints of the dashboard: first those that this role may open (GET), then those
+# that it may send to (POST).
+MAY_OPEN = {
+    OPEN: """
+        account.forgotten account.join account.recover acknowledge.page auth.login auth.setup
+        bootstrap.static healthz metrics readyz screen.show second.show
+        static
+    """,
+    VIEWER: """
+        checks.day checks.index checks.open_day contacts.index contacts.named contacts.show
+        deliveries.index deliveries.show home.show incidents.index incidents.show jump.show
+        locations.index markers.index monitors.index monitors.show post_templates.index posts.show
+        profile.show reports.download reports.show sessions.index
+        status_pages.index status_pages.show status_pages.subscribers two_factor.app
+        two_factor.codes two_factor.new_passkey two_factor.remove_app two_factor.remove_passkey
+        two_factor.show wall.show windows.index windows.show
+    """,
+    EDITOR: """
+        contacts.delete contacts.edit contacts.new imports.start incidents.delete incidents.edit
+        incidents.new keys.edit keys.index
+        keys.revoke locations.delete locations.edit locations.new
+        locations.token markers.delete monitors.clone monitors.delete monitors.edit monitors.new
+        page_editor.edit page_editor.new post_templates.delete post_templates.edit
+        post_templates.new posts.add_update posts.correct_update posts.delete posts.edit posts.new
+        shared_channels.make status_pages.clear status_pages.delete status_pages.export
+        windows.delete windows.edit windows.new
+    """,
+    ADMIN: """
+        audit.export audit.index backups.show invitations.new keys.adopt mail_settings.remove
+        mail_settings.show people.delete people.edit people.index people.new
+        people.reset_second_factor settings.change_secret
+        settings.show wall_links.index wall_links.revoke
+    """,
+}
+MAY_SEND = {
+    OPEN: """
+        account.forgotten account.join account.recover acknowledge.page auth.login auth.logout
+        auth.setup second.code second.passkey second.passkey_request second.recovery
+    """,
+    VIEWER: """
+        profile.password profile.show remote.choose sessions.end sessions.end_others
+        sessions.forget two_factor.app two_factor.codes two_factor.new_passkey
+        two_factor.passkey_options two_factor.remove_app two_factor.remove_passkey
+    """,
+    EDITOR: """
+        bulk.act contacts.delete contacts.edit contacts.new contacts.test deliveries.give_up
+        deliveries.retry imports.create imports.start incidents.acknowledge incidents.classify
+        incidents.comment incidents.delete incidents.edit incidents.new incidents.reopen
+        incidents.resolve keys.edit keys.index
+        keys.revoke locations.delete locations.edit locations.new
+        locations.token markers.add markers.delete monitors.check monitors.clone monitors.delete
+        monitors.edit monitors.new monitors.pause monitors.resume monitors.test_alert
+        page_editor.edit page_editor.new page_editor.preview post_templates.delete
+        post_templates.edit post_templates.new posts.add_update posts.correct_update posts.delete
+        posts.edit posts.new reports.send_monthly reports.stop_monthly shared_channels.make
+        status_pages.clear status_pages.delete windows.delete windows.edit windows.new
+    """,
+    ADMIN: """
+        invitations.new invitations.password_link invitations.renew invitations.revoke
+        keys.adopt mail_settings.remove mail_settings.show mail_settings.test people.delete
+        people.edit
+        people.end_sessions people.new people.password people.reset_second_factor
+        settings.change_secret settings.require_second_factor settings.show
+        settings.show_secret wall_links.index wall_links.revoke
+    """,
+}
+# They end the session that asks: each is tried with a session of its own.
+ENDS_SESSION = {"auth.logout", "sessions.forget"}
+# They refuse what this test sends with 403, to everybody: it was not sealed by the page before.
+REFUSES_ALL = {"imports.create"}
+
+# By scope, the operations of the API.
+MAY_CALL = {
+    OPEN: "openapi_show",
+    READ: """
+        contacts_list_ contacts_show deliveries_channels deliveries_list_ deliveries_show
+        deliveries_unreadable incidents_list_ incidents_show locations_list_ locations_of_monitor
+        locations_show markers_list_ markers_show me_show monitors_certificates monitors_list_
+        monitors_overview monitors_results monitors_show monitors_statistics post_templates_list_
+        post_templates_show posts_draft posts_list_ posts_show posts_show_update report_mails_list_
+        report_mails_show reports_show shared_channels_list_ status_pages_list_ status_pages_show
+        windows_list_ windows_show
+    """,
+    WRITE: """
+        contacts_delete contacts_store contacts_test contacts_update deliveries_give_up
+        deliveries_retry deliveries_test incidents_delete incidents_store incidents_update
+        locations_delete locations_store locations_token locations_update markers_delete
+        markers_store markers_update monitors_check monitors_check_unsaved monitors_delete
+        monitors_store monitors_test_alert monitors_update post_templates_delete
+        post_templates_store post_templates_update posts_add_update posts_correct_update
+        posts_delete posts_store posts_update report_mails_delete report_mails_store
+        report_mails_update shared_channels_store status_pages_delete status_pages_store
+        status_pages_update subscribers_clear subscribers_list_ windows_delete windows_store
+        windows_update
+    """,
+}
+KEYS = ("none", "session of an admin", "expired", "revoked", "of the disabled", READ, WRITE)
+
+# What people without an account get of a page, by its visibility: 200, or the refusal. The front
+# and the history of a page with a password ask for it.
+TO_STRANGERS = {"public": {200}, "unlisted": {200}, "password": {200, 403}, "closed": {404}}
+ANSWERS_OF_PAGES = {
+    "", "history", "subscribe", "feed.rss", "feed.atom", "maintenance.ics", "summary.json",
+    "badge/<id>.svg", "badge/<id>.json", "widget", "widget.js",
+}  # fmt: skip
+BY_TOKEN = {"confirm/<token>", "unsubscribe/<token>"}  # tests/pages/test_subscribe.py
+
+
+class Scene:
+    """One installation for all of these tests, which change nothing that another one reads."""
+
+    def __init__(self, app: Flask) -> None:
+        self.app = app
+        for role in (VIEWER, EDITOR, ADMIN):
+            make_person(app, role)
+        gone = make_person(app, ADMIN, "disabled@wakeful.test")
+        self.clients = {who: self.log_in(who) for who in RANKS}
+        self.keys = {scope: make_key(app, scope, scope) for scope in (READ, WRITE)}
+        for name in ("expired", "revoked", "of the disabled"):
+            self.keys[name] = make_key(app, WRITE, name)
+        past = datetime.now(UTC) - timedelta(minutes=1)
+        with app.app_context(), writing() as session:
+            session.get_one(PersonRow, gone.id).disabled = True
+            for row in session.query(ApiKeyRow):
+                if row.name == "expired":
+                    row.expires_at = past
+                if row.name == "revoked":
+                    row.revoked_at = past
+                if row.name == "of the disabled":
+                    row.owner_id = gone.id
+        self.pages = {
+            name: make_page(
+                app,
+                [make_shown(app, name)],
+                slug=name,
+                name=name,
+                **(
+                    {"password": "let me in, please"}
+                    if name == "password"
+                    else {"visibility": name}
+                ),
+            )
+            for name in TO_STRANGERS
+        }
+
+    def log_in(self, who: str) -> FlaskClient:
+        """A browser with what its forms prove themselves with; a stranger's only looks."""
+        visitor = Visitor(self.app).open("/login")
+        form, _button = visitor.form_with("Log in")
+        if who != "stranger":
+            visitor.log_in(f"{who}@wakeful.test").open("/profile")
+            form, _button = visitor.form_with("Log out")
+        # Not in the form: a stranger who sends one is not redirected, so that it is not lost.
+        token = dict(form.values)["csrf_token"]
+        visitor.client.environ_base["HTTP_X_CSRFTOKEN"] = token
+        return visitor.client
+
+    def call(self, key: str, path: str, method: str) -> int:
+        client = self.app.test_client()
+        headers = {}
+        if key == "session of an admin":
+            client = self.clients[ADMIN]
+        elif key != "none":
+            headers["Authorization"] = f"Bearer {self.keys[key]}"
+        return client.open(path, method=method, headers=headers).status_code
+
+
+@pytest.fixture(scope="module")
+def scene(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("matrix")
+    copyfile(sqlite_template, folder / "wakeful.db")
+    url = f"sqlite:///{folder / 'wakeful.db'}"
+    settings = Settings(folder, url, SECRET_KEY, canaries="", rate_limit=0)
+    app = create_app(settings)
+    yield Scene(app)
+    with app.app_context():
+        db.engine.dispose()
+
+
+def decided(table: dict[str, str]) -> dict[str, str]:
+    """The least that is needed, by what it is needed for."""
+    found = [(name, least) for least, names in table.items() for name in names.split()]
+    assert len(found) == len(dict(found)), "decided twice"
+    return dict(found)
+
+
+def routes_of(app: Flask, method: str) -> dict[str, Rule]:
+    return {one.endpoint: one for one in app.url_map.iter_rules() if method in (one.methods or ())}
+
+
+def path_of(rule: Rule) -> str:
+    values: dict[str, Any] = dict.fromkeys(rule.arguments, "none")
+    values |= {
+        name: NOBODY for name, kind in rule._converters.items() if isinstance(kind, NumberConverter)
+    }
+    built = rule.build(values)
+    assert built is not None, rule
+    return str(built[1])
+
+
+@pytest.mark.parametrize(("method", "table"), [("GET", MAY_OPEN), ("POST", MAY_SEND)])
+def test_every_route_of_the_dashboard_lets_in_whom_it_should_and_nobody_else(
+    scene: Scene, method: str, table: dict[str, str]
+):
+    found, needs = routes_of(scene.app, method), decided(table)
+    assert found.keys() - needs.keys() == set(), "Decide who may use these routes."
+    assert needs.keys() - found.keys() == set(), "These routes are gone."
+    wrong = []
+    for endpoint, rule in found.items():
+        for who, rank in RANKS.items():
+            if endpoint in ENDS_SESSION and who == "disabled":
+                continue  # cannot log in for it
+            client = scene.log_in(who) if endpoint in ENDS_SESSION else scene.clients[who]
+            answer = client.open(path_of(rule), method=method)
+            answer.close()
+            if endpoint in ENDS_SESSION and rank > 0:
+                assert answer.status_code == 302, endpoint
+                continue
+            if not _is_right(
+                answer.status_code, answer.location, needs[endpoint], rank, endpoint in REFUSES_ALL
+            ):
+                wrong.append(f"{who}: {method} {endpoint} is {answer.status_code}")
+    assert not wrong, "\n".join(wrong)
+
+
+def _is_right(status: int, location: str | None, least: str, rank: int, refuses_all: bool) -> bool:
+    to_login = status == 302 and "/login" in (location or "")
+    if least == OPEN:
+        return status < 500 or status == 503  # /readyz: no checker runs here
+    if rank == 0:
+        return to_login
+    if rank < NEEDS[least] or refuses_all:
+        return status == 403
+    return not to_login and status not in (401, 403) and status < 500
+
+
+def operations() -> Iterator[tuple[str, str, Operation]]:
+    for path in PATHS.values():
+        parts = [str(NOBODY) if part in path.ids else part for part in path.template.split("/")]
+        for method, one in path.operations.items():
+            yield PREFIX + "/".join(parts), method, one
+
+
+def test_every_operation_of_the_api_takes_the_keys_that_it_should_and_no_others(scene: Scene):
+    found = {one.name for _path, _method, one in operations()}
+    needs = decided(MAY_CALL)
+    assert found - needs.keys() == set(), "Decide which keys may call these operations."
+    assert needs.keys() - found == set(), "These operations are gone."
+    wrong = []
+    for path, method, one in operations():
+        least = needs[one.name]
+        for key in KEYS:
+            status = scene.call(key, path, method)
+            if least == OPEN:
+                right = status == 200
+            elif key not in (READ, WRITE):
+                right = status == 401
+            elif key == READ and least == WRITE:
+                right = status == 403
+            else:
+                right = status not in (401, 403) and status < 500
+            if not right:
+                wrong.append(f"{key}: {method} {path} ({one.name}) is {status}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_no_operation_is_needs_a_key_too(scene: Scene):
+    for template, path in PATHS.items():
+        parts = [str(NOBODY) if part in path.ids else part for part in template.split("/")]
+        for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - path.operations.keys():
+            for key in KEYS:
+                allowed = path.public or key in (READ, WRITE)
+                status = scene.call(key, PREFIX + "/".join(parts), method)
+                assert status == (405 if allowed else 401), f"{key}: {method} {template}"
+
+
+def test_agents_addresses_take_no_key_and_no_session(scene: Scene):
+    for name in HANDLERS:
+        for key in KEYS:
+            status = scene.call(key, f"{PREFIX}/agent/{name}", "POST")
+            assert status == 401, f"{key}: {name} is {status}"
+
+
+def test_every_answer_of_a_status_page_is_for_those_who_may_see_the_page(scene: Scene):
+    known = {one.name for one in (*routes.SHOWN, *routes.ASKED)} | {"", "history"}
+    assert known - ANSWERS_OF_PAGES - BY_TOKEN == set(), "Decide who may see these answers."
+    assert (ANSWERS_OF_PAGES | BY_TOKEN) - known == set(), "These answers are gone."
+    wrong = []
+    for visibility, page in scene.pages.items():
+        for name in ANSWERS_OF_PAGES:
+            path = _page_path(visibility, name.replace("<id>", str(page)))
+            for who, rank in RANKS.items():
+                answer = scene.clients[who].get(path)
+                with_account = visibility == "closed" and rank > 0
+                right = {200} if with_account else TO_STRANGERS[visibility]
+                asks = answer.status_code == 200 and visibility == "password"
+                if answer.status_code not in right or (
+                    asks and 'type="password"' not in answer.text
+                ):
+                    wrong.append(f"{who}: {path} is {answer.status_code}")
+    assert not wrong, "\n".join(wrong)
+
+
+def _page_path(slug: str, name: str) -> str:
+    if name == "summary.json":
+        return f"/status/{slug}.json"
+    return f"/status/{slug}/{name}" if name else f"/status/{slug}"
