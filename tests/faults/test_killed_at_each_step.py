@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from app.db import db
 from app.db.tables import DeliveryRow, IncidentRow, MonitorStateRow, ResultRow
 from app.db.types import from_ms
+from app.engine.recorder.rows import whole
 from tests.factories import make_monitor
 from tests.faults import crash_checker
 from tests.support.command import start
@@ -62,7 +63,7 @@ def test_a_checker_killed_at_any_step_leaves_nothing_half_done(core, run, site):
 
     killed(run("recorded"))  # which is the confirmation
     [incident] = found(core, sa.select(IncidentRow))
-    assert incident.started_at == from_ms(found(core, results)[0])
+    assert incident.started_at == whole(from_ms(found(core, results)[0]))
     assert found(core, deliveries) == ["incident.opened"], "in the same transaction"
 
     checker = run("never")
