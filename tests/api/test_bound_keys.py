@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from app.access.keys import is_near
+from app.access.keys import allowed_from
 from app.api.keys import OF_A_TAG
 from app.api.operations import PATHS
 from app.records import ApiKey, Role
@@ -208,5 +208,5 @@ def test_networks_that_cannot_be_read_let_nobody_in():
     key = ApiKey(
         id=1, prefix="x", name="x", scope="read", created_at=now(), networks=("10.0/oops",)
     )
-    assert not is_near(key, "10.0.0.1")
-    assert is_near(ApiKey(1, "x", "x", "read", now()), None)
+    assert not allowed_from(key, "10.0.0.1")
+    assert allowed_from(ApiKey(1, "x", "x", "read", now()), None)
