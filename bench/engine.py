@@ -223,15 +223,20 @@ def on_schedule(
 ) -> float:
     """The CPU seconds of a check on its schedule, once every monitor has been checked."""
     as_if_checked(app, interval)
-    with running(app, settings, paced=True):
-        time.sleep(interval + 5)
-        before, used = recorded(app), cpu()
-        time.sleep(seconds)
-        spent, done = cpu() - used, recorded(app) - before
+    spent, done = paced(app, settings, interval + 5, seconds)
     all_good(app)
     if done < 0.9 * monitors * seconds / interval:
         print(f"  The machine was too busy: {done:,} checks of its schedule were made.")
     return spent / done
+
+
+def paced(app: Flask, settings: Settings, warm_up: float, seconds: float) -> tuple[float, int]:
+    """CPU seconds and checks of so many seconds of a checker on its schedule."""
+    with running(app, settings, paced=True):
+        time.sleep(warm_up)
+        before, used = recorded(app), cpu()
+        time.sleep(seconds)
+        return cpu() - used, recorded(app) - before
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
 from app.version import __version__
 
-COLOURS = "#2f6f9f", "#9fc3dd", "#d59a3d"
+COLOURS = "#2f6f9f", "#9fc3dd", "#d59a3d", "#7a9a5b"
 NAME_WIDTH, BAR_WIDTH, BAR_HEIGHT = 190, 330, 14
 
 
@@ -63,7 +64,7 @@ def drawn(title: str, groups: Sequence[Bars]) -> str:
     lines, y = [], 40
     for group in groups:
         lines.append(f'<text x="10" y="{y + 12}">{escape(group.name)}</text>')
-        for figure, colour in zip(group.figures, COLOURS, strict=False):
+        for figure, colour in zip(group.figures, cycle(COLOURS), strict=False):
             width = figure / widest * BAR_WIDTH
             lines += [
                 f'<rect x="{NAME_WIDTH}" y="{y}" height="{BAR_HEIGHT}" width="{width:.1f}"'
