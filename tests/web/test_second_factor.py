@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pyotp
 import pytest
+from sqlalchemy import event
 
 from app.access import recovery_codes, totp
 from app.access.half_logins import LASTS, LONG_WINDOW_MOST
@@ -458,6 +459,32 @@ def required(app, admin):
     """Editors need a second factor."""
     admin.open("/settings").press("Save roles", editor=True)
     return admin
+
+
+@only_sqlite
+def test_the_settings_count_who_has_none_in_a_fixed_number_of_queries(app, access, required):
+    with app.app_context():
+        engine = db.engine
+
+    def statements():
+        seen = []
+
+        def note(_connection, _cursor, statement, *_rest):
+            seen.append(statement)
+
+        event.listen(engine, "before_cursor_execute", note)
+        text = required.open("/settings").text
+        event.remove(engine, "before_cursor_execute", note)
+        return text, len(seen)
+
+    make_person(app, "editor", EMAIL)
+    text, few = statements()
+    assert "1 person has none yet." in text
+    for number in range(3):
+        make_person(app, "editor", f"bob{number}@example.org")
+    text, many = statements()
+    assert "4 people have none yet." in text
+    assert many == few
 
 
 @only_sqlite
