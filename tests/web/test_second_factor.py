@@ -240,6 +240,7 @@ def test_of_two_requests_with_one_half_login_one_gets_in(app, access, secured):
 def test_recovery_codes_log_in_once_each_however_they_are_typed(app, secured):
     first, second = secured.codes[:2]
     visitor = half(app).press("Log in with this code", recovery_code=first)
+    assert "If you have lost your app or passkey, remove it" in visitor.text
     assert is_in(visitor)
     again = half(app).press("Log in with this code", recovery_code=first)
     assert (again.status, "wrong or was used already" in again.text) == (422, True)
