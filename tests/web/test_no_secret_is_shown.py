@@ -151,7 +151,7 @@ def planted(app: Flask) -> Planted:
                 RecoveryCodeRow(person_id=viewer.id, digest=canary("recovery_codes.digest"))
             )
     for name, scope in (("api_keys.digest", "write"), ("api_keys.digest of the read key", "read")):
-        found.secrets[name] = make_key(app, scope, f"{scope} key").rpartition("_")[2]
+        found.secrets[name] = make_key(app, scope, f"{scope} key").split("_", 2)[2]
     found.read_key = make_key(app, "read", "crawler")
     cookie = found.viewer.get_cookie("wakeful")
     assert cookie is not None
