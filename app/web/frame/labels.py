@@ -1,5 +1,5 @@
-"""The names of a form's inputs and the words of its choices as people know them, for pages that show
-what was typed without the form around it.
+"""The names of a form's inputs and the words of its choices as people know them, for pages that
+show what was typed without the form around it.
 """
 
 from __future__ import annotations

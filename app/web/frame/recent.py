@@ -120,7 +120,7 @@ def _asking(view: View, change: Change) -> View:
 
 
 def _is_typed_here() -> bool:
-    """Whether the form itself has the right password, so that the page need not ask for it again."""
+    """Whether the form itself has the right password, so that no page need ask for it again."""
     typed = request.form.get(CURRENT)
     if not typed:
         return False
