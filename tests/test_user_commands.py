@@ -76,6 +76,18 @@ def test_a_password_that_cannot_be_taken_changes_nothing(people, typed, said):
         assert here.login("ada@example.org", PASSWORD) is not None
 
 
+def test_no_transaction_waits_while_a_password_is_typed(people, monkeypatch):
+    waiting = []
+
+    def typed(_prompt):
+        waiting.append(db.session().in_transaction())
+        return NEW
+
+    monkeypatch.setattr("app.commands.people.typed_line", typed)
+    assert people("user", "password", "ada@example.org")[0] == 0
+    assert waiting == [False, False], "PostgreSQL would end it"
+
+
 def test_a_password_is_never_an_argument(people):
     code, _out, err = people("user", "password", "ada@example.org", NEW)
     assert code == 2

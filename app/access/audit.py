@@ -135,8 +135,9 @@ def _before_commit(session: Any) -> None:
         session.execute(insert(AuditRow), [_columns(line, now) for line in lines.values()])
 
 
-def _after_rollback(session: Any, _transaction: object) -> None:
-    session.info.pop(_PENDING, None)
+def _after_rollback(session: Any, transaction: Any) -> None:
+    if not transaction.nested:  # after a savepoint, the changes before it are still to be committed
+        session.info.pop(_PENDING, None)
 
 
 event.listen(db.session, "after_flush", _after_flush)

@@ -87,7 +87,7 @@ class Invitations(People):
                 session, found.email, hash_, found.role, name=name, time_zone=time_zone
             )
             audit.note(session, Action.ACCEPTED, _thing(found))
-        return self._logged_in(person.id, None)
+        return self._logged_in(person.id)
 
     def is_over(self, one: InvitationRow | Invitation) -> bool:
         """Whether its time has passed. One from the future is of a clock that was set back."""

@@ -184,7 +184,10 @@ class People(Counters, Devices):
         for counter in counters:
             self.uncount(counter, LOGIN_WINDOW_SECONDS, by=1 if counter == origin else None)
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
-        return self._logged_in(person.id, new_hash)
+        logged_in = self._logged_in_with(person.id, hash_, new_hash)
+        if logged_in is None:
+            security_log.tell(Event.LOGIN_FAILED, person, address=client.address)
+        return logged_in
 
     def _tries(
         self, counters: Mapping[str, int], hash_: str | None, password: str, *, known: bool
@@ -212,13 +215,23 @@ class People(Counters, Devices):
     def _too_many(self) -> Throttled:
         return Throttled(_(TOO_MANY_LOGINS), self.seconds_left(LOGIN_WINDOW_SECONDS))
 
-    def _logged_in(self, id: int, new_hash: str | None) -> Person:
+    def _logged_in_with(self, id: int, compared: str, new_hash: str | None) -> Person | None:
+        """``compared``: the hash that was found right; ``new_hash`` replaces it. None for a
+        password that was replaced meanwhile, since comparing takes a while.
+        """
         # Nobody changes the password here: it is hashed again in the way of today.
+        with acting_as(None), writing() as session:
+            row = session.get(PersonRow, id, with_for_update=True, populate_existing=True)
+            if row is None or row.password_hash != compared:
+                return None
+            row.password_hash = new_hash or compared
+            return self._logged_in(id)
+
+    def _logged_in(self, id: int) -> Person:
         with acting_as(None), writing() as session:
             row = _found(session, id)
             if not row.second_factor:  # otherwise half the way
                 row.last_login_at = self.clock()
-            row.password_hash = new_hash or row.password_hash
             session.flush()
             return person_record(row)
 

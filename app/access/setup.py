@@ -61,7 +61,7 @@ class Setup(People, SettingsTable):
             if not remove_setting(SETUP_TOKEN) or _anybody():
                 raise Denied(_(VOID))
             person = self._add_person(session, email, hash_, Role.ADMIN, time_zone=time_zone)
-        return self._logged_in(person.id, None)
+        return self._logged_in(person.id)
 
 
 def _anybody() -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.opened import access_opened, typed_line
+from app.db import db
 from app.errors import WakefulError
 from app.i18n import N_, _
 from app.records import Person, Role
@@ -63,6 +64,7 @@ def list_() -> None:
 def password(email: str) -> None:
     with access_opened() as access:
         person = found(access, email)
+        db.session.rollback()  # somebody types slowly, and PostgreSQL ends a transaction that waits
         new = typed_line(_("New password"))
         if typed_line(_("Repeat the password")) != new:
             raise WakefulError(_(DIFFERENT))

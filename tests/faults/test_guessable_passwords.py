@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
-from app.access import Access
+from app.access import Access, passwords
 from app.access.people import LOGINS_PER_ACCOUNT
 from app.errors import Invalid, Throttled
+from app.records import MIN_PASSWORD
 from tests.factories import PASSWORD, make_person
 
 ADDRESS = "ada.lovelace@shop-berlin.example"
@@ -42,6 +44,15 @@ def test_a_password_that_is_tried_first_is_refused(app, access, password, said):
         with pytest.raises(Invalid):
             access.change_password(person.id, password)
         assert access.login(ADDRESS, PASSWORD) is not None
+
+
+def test_the_ten_thousand_most_common_are_refused_and_no_more():
+    ranked = FREQUENCY_LISTS["passwords"]
+    long = [(rank, one) for rank, one in enumerate(ranked, 1) if len(one) >= MIN_PASSWORD]
+    last = next(one for rank, one in reversed(long) if rank <= 10_000)
+    next_one = next(one for rank, one in long if rank > 10_000)
+    assert COMMON in passwords.refused(last, ADDRESS)
+    assert passwords.refused(next_one, ADDRESS) is None
 
 
 @pytest.mark.sqlite

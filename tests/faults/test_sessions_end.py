@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from app.access import passwords
 from app.access.sessions import IDLE, IN_ALL, USED_AFTER
 from app.db import db
 from app.db.clocks import SKEW
@@ -148,6 +149,24 @@ def test_a_password_that_an_admin_sets_and_a_deletion_end_them(app, person, brow
 def test_another_theme_ends_nothing(app, person, browser):
     browser.open("/profile").press("Save", theme="dark")
     assert logged_in(browser)
+
+
+@pytest.mark.sqlite
+def test_a_password_that_is_replaced_while_it_is_compared_opens_nothing(app, person, monkeypatch):
+    access, matches = app.extensions["wakeful.access"], passwords.matches
+
+    def matches_and_is_replaced(*given, **more):
+        found = matches(*given, **more)
+        monkeypatch.setattr(passwords, "matches", matches)
+        access.change_password(person.id, PASSWORD + "!")
+        return found
+
+    monkeypatch.setattr(passwords, "matches", matches_and_is_replaced)
+    monkeypatch.setattr(passwords, "outdated", lambda hash_: True)  # so it is hashed again
+    with app.app_context():
+        assert access.login(EMAIL, PASSWORD) is None
+        assert access.login(EMAIL, PASSWORD) is None, "and its hash does not come back"
+        assert access.login(EMAIL, PASSWORD + "!") is not None
 
 
 @pytest.mark.sqlite

@@ -81,6 +81,15 @@ def fail_after_a_change(monitor_id):
         raise ZeroDivisionError
 
 
+def test_the_line_outlives_a_savepoint_that_is_rolled_back_after_it(store):
+    monitor = store.monitors.create(monitor_fields())
+    with actors.acting_as(ADA), writing() as session:
+        session.get(MonitorRow, monitor.id).interval = 300
+        session.begin_nested().rollback()
+    [line] = lines()
+    assert line.changes == {"interval": {"old": 60, "new": 300}}
+
+
 def test_a_line_is_written_only_with_a_transaction(store):
     with pytest.raises(RuntimeError, match="inside writing"):
         audit.note(db.session, Action.EXPORTED)

@@ -13,6 +13,7 @@ from app.access.acknowledgements import make_token
 from app.db import db
 from app.db.tables import IncidentRow
 from app.errors import Conflict
+from app.records import MAX_COMMENT
 from app.stores import current_store
 from app.web.shown import comments
 from tests.factories import make_incident, make_monitor, make_person, now
@@ -197,6 +198,10 @@ def test_no_remark_is_written_in_the_name_of_another_person(end):
         "ada@example.org", "mallory@example.org", "x), (y",
     ]  # fmt: skip
     assert "Fire everybody." in comments.remarks(text)[1].text
+    long = forged.ljust(MAX_COMMENT, "x")  # there is no room for the head of its own
+    opened = comments.opening({"comment": long}, "mallory@example.org", at)["comment"]
+    assert [one.who for one in comments.remarks(opened)] == [None]
+    assert len(opened) <= MAX_COMMENT
 
 
 def test_the_list_refreshes_itself_and_costs_nothing_while_nothing_happens(app, viewer):

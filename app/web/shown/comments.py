@@ -36,17 +36,18 @@ def add(comment: str | None, text: str, who: str, at: datetime) -> str:
 
 def _without_heads(text: str) -> str:
     """``text`` in which no line is the head of a remark: a person could write one in the name of
-    another.
+    another. It gets no longer.
     """
     lines = text.strip().replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return "\n".join(f" {line}" if _HEAD.match(line) else line for line in lines)
+    return "\n".join(f"({line[1:-1]})" if _HEAD.match(line) else line for line in lines)
 
 
 def opening(fields: Mapping[str, Any], who: str, at: datetime) -> dict[str, Any]:
     """The fields of a new incident, with its comment as the first remark if that fits."""
     text = fields.get("comment")
     whole = add(None, text, who, at) if text else text
-    return {**fields, "comment": whole if len(whole or "") <= MAX_COMMENT else text}
+    fits = len(whole or "") <= MAX_COMMENT
+    return {**fields, "comment": whole if fits else _without_heads(text or "")}
 
 
 def remarks(comment: str | None) -> list[Remark]:
