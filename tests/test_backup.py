@@ -118,6 +118,24 @@ def test_a_restored_backup_is_the_database_as_it_was(core, same, tmp_path):
 
 
 @pytest.mark.sqlite
+def test_a_session_that_was_ended_since_the_backup_stays_ended(app, same, tmp_path):
+    person, access = make_person(app), app.extensions["wakeful.access"]
+    with app.app_context():
+        session = access.begin_session(person.id).session
+        half, link = access.begin_half_login(person.id), access.make_recovery(person.id)
+        path = back_up(app, tmp_path / "backup")
+        access.end_sessions_of(person.id)
+        db.session.remove()
+        db.engine.dispose()
+    restore_from(path, same, force=True)
+    with app.app_context():
+        assert access.person(person.id).email == person.email
+        assert access.session_person(session) is None
+        assert access.half_person(half) is None
+        assert access.recovering(link) is None
+
+
+@pytest.mark.sqlite
 def test_no_file_is_left_of_a_backup_that_fails(core, tmp_path):
     target = tmp_path / "backup"
     with pytest.raises(WakefulError, match=r"could not be written to .*: No such file"):

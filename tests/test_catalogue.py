@@ -27,6 +27,7 @@ NOT_FOR_PEOPLE = {
     "app/api/health.py": "help texts of metrics",
     "app/api/openapi.py": "the API's document, in English",
     "app/api/schemas.py": "the API's document, in English",
+    "app/commands/refusals.py": "gunicorn's log",
     "app/db/bulk.py": "SQL",
     "app/db/migrations/": "SQL",
     "app/demo/": "made-up names and remarks: data, as people would type it",

@@ -157,7 +157,7 @@ def _gone(table: Table, row: Any) -> dict[str, Any]:
 def _values(table: Table, row: Any, pair: Callable[[Any], Any]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for column in (*table.shown, *table.secret):
-        value = value_of(column, getattr(row, column))
+        value = value_of(row, column, getattr(row, column))
         if value not in (None, "", [], ()):
             changes[_called(column)] = CHANGED if column in table.secret else pair(value)
     return changes
@@ -171,7 +171,7 @@ def _differing(table: Table, row: Any) -> dict[str, Any]:
         if not history.added or history.added == history.deleted:
             continue
         old = history.deleted[0] if history.deleted else None
-        pair = (value_of(column, old), value_of(column, history.added[0]))
+        pair = (value_of(row, column, old), value_of(row, column, history.added[0]))
         changes[_called(column)] = CHANGED if column in table.secret else pair
     return changes
 

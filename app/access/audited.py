@@ -43,7 +43,7 @@ class Table:
 # Columns that say nothing in any table.
 ALWAYS_UNSEEN = ("id", "created_at", "updated_at")
 # How people call columns, where it is not their name.
-CALLED = {"password_hash": "password", "token_digest": "token"}
+CALLED = {"password_hash": "password", "token_digest": "token", "owner_id": "owner"}
 
 
 def _title_of_post(update: Any) -> str | None:
@@ -183,8 +183,14 @@ TABLES: Mapping[type[Model], Table] = {
 }
 
 
-def value_of(column: str, value: Any) -> Any:
-    """A column's value as the log shows it."""
+def value_of(row: Any, column: str, value: Any) -> Any:
+    """The value of a row's column as the log shows it. An owner is shown by email address: a number
+    says nothing once the person is deleted.
+    """
+    if column == "owner_id" and value is not None:
+        session = object_session(row)
+        owner = session and session.get(tables.PersonRow, value)
+        return owner.email if owner else value
     return tags_of(value or "") if column == "tags" else value
 
 

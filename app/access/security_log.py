@@ -60,19 +60,21 @@ _FAILURES = (Event.LOGIN_FAILED, Event.PASSWORD_WRONG, Event.SECOND_FACTOR_WRONG
 
 
 class Bound:
-    """At most ``most`` of each event in a minute. The rest is counted, and told afterwards."""
+    """At most ``most`` of each event in a minute. The rest is counted, and told afterwards. An
+    event is any word.
+    """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
         self._clock = clock
         self._lock = threading.Lock()
         self._minute = -1
-        self._seen: dict[Event, int] = {}
+        self._seen: dict[str, int] = {}
 
-    def take(self, event: Event) -> tuple[bool, dict[Event, int]]:
+    def take(self, event: str) -> tuple[bool, dict[str, int]]:
         """Whether ``event`` is within the bound, and what the minute before left out."""
         with self._lock:
-            left_out: dict[Event, int] = {}
+            left_out: dict[str, int] = {}
             minute = int(self._clock() // 60)
             if minute != self._minute:
                 left_out = {one: n - self._most for one, n in self._seen.items() if n > self._most}

@@ -28,6 +28,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from app.commands.bodies import Malformed
 from app.commands.connection import Connection
+from app.commands.refusals import Few
 from app.headers import ALWAYS
 from app.i18n import N_, _
 from app.records import MAX_BODY_BYTES, MAX_FORM_BYTES
@@ -72,6 +73,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self._parked: dict[Connection, None] = {}
         self._held = 0
         self._expiry_due = 0.0
+        self.log.error_log.addFilter(Few())
 
     def init_process(self) -> None:
         self._own_threads = {path: ThreadPoolExecutor(1, path.strip("/")) for path in OWN_THREADS}

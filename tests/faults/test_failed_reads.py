@@ -14,7 +14,7 @@ from tests.factories import make_monitor
 
 def test_shards_that_were_taken_but_not_read_are_read_by_the_next_turn(core, settings, monkeypatch):
     """Otherwise nobody would check their monitors: the checker renews what it owns."""
-    make_monitor(core)
+    id = make_monitor(core).id
     checker = Checker(core, settings)
 
     def fails(*_arguments):

@@ -25,6 +25,7 @@ import zstandard
 from gunicorn.config import Config
 
 import app
+from app.access import audit
 from app.alerts.channels import apprise_child, discord, moments, slack, teams
 from app.alerts.channels.answer import retry_after
 from app.api.body import FORM, JSON, Body
@@ -392,6 +393,7 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("timeline: dots", lambda s: timeline._DURATION.sub("", s), times("9.9 "), 60_000),
     ("live: texts", lambda s: fragments._TOKEN.sub("", fragments._AGING.sub("", s)),
      times("<time data-ago"), 30_000),
+    ("audit: secret fields", audit._SECRET.search, times("password_se"), 60_000),
     ("live: tokens", lambda s: fragments._TOKEN.sub("", fragments._AGING.sub("", s)),
      times('<name="csrf_token"'), 30_000),
 ]  # fmt: skip
@@ -439,6 +441,7 @@ def test_no_size_is_so_small_that_a_quadratic_pattern_passes_as_noise() -> None:
 
 # The patterns of app/ by module. A pattern without a name is listed by its function.
 PATTERNS = """
+access/audit.py _SECRET
 alerts/channels/apprise_child.py _STATUS
 alerts/channels/discord.py _MARKDOWN
 alerts/channels/email.py _DOTS

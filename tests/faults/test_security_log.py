@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from app.access import security_log
 from app.access.people import LOGINS_PER_ACCOUNT
@@ -167,6 +168,9 @@ def test_the_audit_log_has_logins_failures_and_ends_once_each(app, ada):
     browser.open("/profile/sessions").press("Log out everywhere else")
     browser.press("Log out")
     person = (ada.id, EMAIL)
+    with app.app_context():
+        last = db.session.scalars(select(AuditRow).order_by(AuditRow.id.desc())).first()
+    assert (last.actor_kind, last.actor_id) == ("person", ada.id), "it is they who log out"
     assert audited(app) == [
         ("login_failed", *person),
         ("login_failed", None, f"account:{account_of('nobody@wakeful.test')}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.web.frame.labels import label_of
+from app.web.frame.labels import choice_of, label_of
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,17 @@ from app.web.frame.labels import label_of
 )
 def test_an_input_goes_by_the_label_of_its_form(name: str, label: str) -> None:
     assert label_of(name) == label
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "label"),
+    [
+        ("role", "viewer", "Viewer: read only"),
+        ("scope", "write", "Write: full access"),  # windows have another scope
+        ("keys", "mine", "Hand them over to me: they go on working"),
+        ("role", "emperor", "emperor"),
+        ("name", "viewer", "viewer"),
+    ],
+)
+def test_a_choice_goes_by_the_label_that_the_form_shows(name: str, value: str, label: str) -> None:
+    assert choice_of(name, value) == label

@@ -122,6 +122,24 @@ def test_a_wrong_password_changes_nothing_and_keeps_the_form(app, late):
     assert "eve@wakeful.test can log in now." in late.text
 
 
+@pytest.mark.parametrize("current", ["", "wrong"])
+def test_a_form_that_has_a_password_field_is_not_asked_for_it_twice(app, late, current):
+    own = {"email": "new@wakeful.test"}
+    late.open("/people/1").press("Save", current_password=current, **own)
+    assert ASKED in late.text
+    late.press("Change a person", your_password=PASSWORD)
+    assert "new@wakeful.test saved." in late.text
+
+
+def test_the_right_password_in_the_form_itself_is_enough(app, late, clock):
+    late.open("/people/1").press("Save", current_password=PASSWORD, email="new@wakeful.test")
+    assert "new@wakeful.test saved." in late.text
+    clock.now += RECENT - MOMENT
+    assert ASKED not in add(late).text, "it counts as typed"
+    clock.now += MOMENT
+    assert ASKED in add(late, "bob@wakeful.test").text
+
+
 def test_wrong_passwords_are_throttled_and_the_form_survives_it(app, late, clock):
     add(late)
     for _ in range(LOGINS_PER_ACCOUNT):
@@ -158,7 +176,7 @@ def test_the_page_names_whom_it_concerns_and_what_is_emptied(app, late):
     late.open(f"/people/{eve.id}").press("Save", name="", role="editor", disabled=True)
     assert "Change a person: eve@wakeful.test" in late.text
     assert "Name empty" in late.text
-    assert "Role editor" in late.text
+    assert "Role Editor: monitors and incidents" in late.text
     assert "No access Yes" in late.text
     late.press("Change a person", your_password=PASSWORD)
     with app.app_context():

@@ -25,7 +25,7 @@ from app.alerts.giving_up import hold_after_restore
 from app.commands.keeping import archive, backup, postgres
 from app.config import PREFIX, SettingError, Settings, split_keys
 from app.db import db, heartbeats, schema, writing
-from app.db.tables import HeartbeatRow
+from app.db.tables import HalfLoginRow, HeartbeatRow, RecoveryRow, SessionRow
 from app.errors import WakefulError
 from app.i18n import N_, _
 from app.records import Action, ObjectKind, Thing
@@ -216,6 +216,9 @@ def _prepare(now: datetime) -> int:
     schema.check_key()
     with writing() as session:
         session.execute(delete(HeartbeatRow))  # of processes that are not here
+        # One that was ended since, because its cookie was stolen, would let the thief in again.
+        for table in (SessionRow, HalfLoginRow, RecoveryRow):
+            session.execute(delete(table))
         of = Thing(ObjectKind.INSTALLATION)
         audit.note(session, Action.RESTORED, of, actor=actors.by_command())
         return hold_after_restore(session, now)

@@ -1,5 +1,5 @@
-"""The names of a form's inputs as people know them: the label of each, for pages that show what was
-typed without the form around it.
+"""The names of a form's inputs and the words of its choices as people know them, for pages that
+show what was typed without the form around it.
 """
 
 from __future__ import annotations
@@ -39,6 +39,14 @@ def is_box(name: str) -> bool:
     return field is not None and issubclass(field.field_class, Switch)
 
 
+def choice_of(name: str, value: str) -> str:
+    """``Viewer: read only`` of the role ``viewer``: what the person chose, as the form calls it.
+    What no form offers stays as it is.
+    """
+    label = _choices().get(name, {}).get(value)
+    return value if label is None else _(label)
+
+
 def _half(field: UnboundField[Any] | None, half: str) -> str:
     labels = {} if field is None else field.kwargs
     return f": {_(labels[f'{half}_label'])}" if f"{half}_label" in labels else ""
@@ -46,13 +54,27 @@ def _half(field: UnboundField[Any] | None, half: str) -> str:
 
 @cache
 def _fields() -> dict[str, UnboundField[Any]]:
-    found: dict[str, UnboundField[Any]] = {}
+    return dict(_all_fields())
+
+
+@cache
+def _choices() -> dict[str, dict[str, str]]:
+    """By field and word. Several forms may have a field of the name, each with words of its own."""
+    found: dict[str, dict[str, str]] = {}
+    for name, field in _all_fields():
+        words, labels = field.kwargs.get("words"), field.kwargs.get("labels")
+        if words is not None and labels is not None:
+            found.setdefault(name, {}).update((word.value, labels(word)) for word in words)
+    return found
+
+
+def _all_fields() -> Iterator[tuple[str, UnboundField[Any]]]:
     for form in (*_below(BrowserForm), *vars(forms).values(), *vars(browser).values()):
         if isinstance(form, type) and issubclass(form, Form):
-            names = (name for name in dir(form) if not name.startswith("_"))
-            fields = {name: getattr(form, name) for name in names}
-            found |= {n: it for n, it in fields.items() if isinstance(it, UnboundField)}
-    return found
+            for name in dir(form):
+                field = None if name.startswith("_") else getattr(form, name)
+                if isinstance(field, UnboundField):
+                    yield name, field
 
 
 def _below(form: type[Form]) -> Iterator[type[Form]]:

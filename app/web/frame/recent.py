@@ -27,10 +27,11 @@ from app.i18n import N_, _
 from app.stores import current_access, current_store
 from app.web.forms import password_field
 from app.web.frame import errors, links, throttle
-from app.web.frame.labels import is_box, label_of
+from app.web.frame.labels import choice_of, is_box, label_of
 from app.web.frame.session import SAFE_METHODS, TOKEN, load
 
 CARRIED, PASSWORD = "carried", "your_password"
+CURRENT = "current_password"  # of a form that asks for it itself
 CARRIED_FOR = timedelta(hours=1)
 MOST_CARRIED = 64 * 1024  # characters: the longest form in the table is a tenth of that
 MASK = "••••••••"
@@ -110,16 +111,30 @@ def _asking(view: View, change: Change) -> View:
             return _confirmed(view, change, values)
         if current_access().password_is_recent(current_user.session):
             return view(**values)
+        if _is_typed_here():
+            return _replayed(view, values, _sent())
         return _page(change, values, _sent(), RecentForm(formdata=None), 200)
 
     return asked
 
 
+def _is_typed_here() -> bool:
+    """Whether the form itself has the right password, so that no page need ask for it again."""
+    typed = request.form.get(CURRENT)
+    if not typed:
+        return False
+    try:
+        current_access().confirm(current_user.person.id, typed)
+    except (Invalid, Throttled):
+        return False
+    return True
+
+
 def _confirmed(view: View, change: Change, values: dict[str, Any]) -> Any:
-    form = _opened(request.form[CARRIED])
+    form, typed = _opened(request.form[CARRIED]), request.form.get(PASSWORD, "")
     asking = RecentForm(formdata=None)
     try:
-        current_access().confirm(current_user.person.id, request.form.get(PASSWORD, ""))
+        current_access().confirm(current_user.person.id, typed)
     except Invalid:
         asking.your_password.fault(_("This is not your password."))
         return _page(change, values, form, asking, 422)
@@ -128,6 +143,7 @@ def _confirmed(view: View, change: Change, values: dict[str, Any]) -> Any:
         page = _page(change, values, form, asking, 429)
         page.headers["Retry-After"] = str(fault.retry_after)
         return page
+    form = [(name, typed if name == CURRENT else value) for name, value in form]
     return _replayed(view, values, form)
 
 
@@ -197,7 +213,7 @@ def _typed(form: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def _shown(name: str, value: str) -> str:
     if any(word in name for word in errors.SECRETS):
         return MASK if value else ""
-    return _("Yes") if value and is_box(name) else value
+    return _("Yes") if value and is_box(name) else choice_of(name, value)
 
 
 def _opened(text: str) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from io import BytesIO
 from typing import IO
 
@@ -59,6 +60,8 @@ def init_app(app: Flask, *, https: bool) -> None:
     app.config["WTF_CSRF_CHECK_DEFAULT"] = False
     app.before_request(_bound_body)
     csrf.init_app(app)
+    # It writes a line for each form without a valid token, which anybody may send without end.
+    logging.getLogger("flask_wtf").setLevel(logging.WARNING)
     app.before_request(_check_csrf)
     app.after_request(_add_headers)
 

@@ -150,6 +150,7 @@ def end(*, forget: bool = False) -> None:
     browser is a stranger's from now on.
     """
     if token := session.get(TOKEN):
+        load(token)  # otherwise the audit log does not name who logs out
         current_access().log_out(token, forget=forget)
     give_up_half()
     _clear()
