@@ -29,7 +29,7 @@ DEBIAN_PACKAGES := caddy chromium-headless-shell fonts-dejavu-core fonts-liberat
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 .PHONY: help run test quick quick-3.13 pictures lint format messages lock audit wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
-	bench-slow bench-strangers bench-start bench-kills clean
+	bench-growth bench-places bench-slow bench-strangers bench-start bench-kills clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z][a-z0-9.-]*):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -109,6 +109,14 @@ bench-engine: $(TEST) ## Measure the engine: CPU time for each check, and how la
 
 bench-schedule: $(TEST) ## Measure how late checks start, with 1,000 and 10,000 monitors
 	@$(BIN)/python -m bench.schedule $(ARGS)
+
+bench-growth: $(TEST) ## Measure a check, pages and the API with 100 to 100,000 monitors (half an hour)
+	@scripts/debian-packages nginx
+	@$(BIN)/python -m bench.growth $(ARGS)
+
+bench-places: $(TEST) ## Measure what a check costs over the queue and by an agent
+	@scripts/debian-packages nginx redis-server
+	@$(BIN)/python -m bench.places $(ARGS)
 
 bench-slow: $(TEST) ## Measure normal requests while 500 clients are slow on purpose
 	@$(BIN)/python -m bench.slow $(ARGS)

@@ -106,6 +106,12 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
+def cpu_of_all(pid: int) -> float:
+    """The CPU seconds that a process and those that it has started have used."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return cpu_of(pid) + sum(cpu_of_all(int(child)) for child in children)
+
+
 @contextmanager
 def _running(command: list[str]) -> Iterator[None]:
     process = subprocess.Popen(command)

@@ -13,15 +13,13 @@ follows from a check: schedule, check, verdict, rows. Two parts:
 
 Beside them, in the same run, stand blackbox_exporter's probe (its process alone; set
 BLACKBOX_EXPORTER if it is not on the path) and the bare library, which keeps nothing of an answer.
-The ratios tell more than milliseconds of a busy machine. ``--json FILE`` writes the figures.
+The ratios tell more than milliseconds of a busy machine. ``--json FILE`` writes the figures,
+``--svg FILE`` draws them.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import resource
 import sys
 import tempfile
@@ -34,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from flask import Flask
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import bindparam, func, insert, select, update
 
 from app import create_core
 from app.config import Settings
@@ -42,7 +40,7 @@ from app.db import db, schema, writing
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, ResultRow
 from app.engine.checker import Checker
 from app.engine.schedule import last_slot
-from app.version import __version__
+from bench import figures
 from bench.beside import Blackbox, target
 from bench.checks import BareCurl
 
@@ -50,17 +48,14 @@ INTERVAL = 10
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = figures.parser(__doc__)
     parser.add_argument("--monitors", type=int, default=3_000, help="default 3000")
     parser.add_argument("--seconds", type=int, default=30, help="of the second part; default 30")
     parser.add_argument("--interval", type=int, default=INTERVAL, help="default 10")
     parser.add_argument("--scheme", choices=("http", "https"), action="append")
     parser.add_argument("--database", help="default: SQLite in a folder of its own")
-    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    found: dict[str, Any] = {"machine": machine(), "monitors": arguments.monitors, "runs": []}
+    found: dict[str, Any] = {"monitors": arguments.monitors, "runs": []}
     with (
         tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder,
         target(Path(folder)) as (urls, authority),
@@ -68,17 +63,18 @@ def main() -> int:
         for scheme in arguments.scheme or urls:
             run = one_run(Path(folder) / scheme, urls[scheme], authority, arguments)
             found["runs"].append({"scheme": scheme, **run})
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n")
+    figures.keep(
+        arguments,
+        found,
+        f"CPU ms of a check, {arguments.monitors:,} monitors",
+        [
+            figures.Bars(f"{run['scheme']}, {name}", [figure])
+            for run in found["runs"]
+            for name, figure in run.items()
+            if name != "scheme"
+        ],
+    )
     return 0
-
-
-def machine() -> dict[str, Any]:
-    return {
-        "date": datetime.now(UTC).date().isoformat(), "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1), "system": platform.platform(),
-        "python": platform.python_version(), "wakeful": __version__,
-    }  # fmt: skip
 
 
 def one_run(folder: Path, url: str, authority: Path, wanted: argparse.Namespace) -> dict[str, Any]:
@@ -93,15 +89,15 @@ def one_run(folder: Path, url: str, authority: Path, wanted: argparse.Namespace)
         paced = on_schedule(app, settings, wanted.monitors, wanted.interval, wanted.seconds)
     finally:
         empty(app)
-    figures = {**references, "flat out": flat, "on schedule": paced}
-    for name, seconds in figures.items():
+    found = {**references, "flat out": flat, "on schedule": paced}
+    for name, seconds in found.items():
         beside_it = ", ".join(
             f"{seconds / reference:.2f} x {other}"
             for other, reference in references.items()
             if other != name
         )
         print(f"  {name:<18} {seconds * 1000:7.3f} ms   {beside_it}")
-    return {name: round(seconds * 1000, 4) for name, seconds in figures.items()}
+    return {name: round(seconds * 1000, 4) for name, seconds in found.items()}
 
 
 def beside(folder: Path, url: str, authority: Path, checks: int) -> dict[str, float]:
@@ -213,12 +209,13 @@ def all_good(app: Flask) -> None:
 def as_if_checked(app: Flask, interval: int) -> None:
     """Let every monitor's last slot be done, so that a schedule begins without a rush."""
     now = datetime.now(UTC)
+    table = AssignmentRow.__table__
     with app.app_context(), writing() as session:
-        for id in session.scalars(select(AssignmentRow.monitor_id)).all():
-            slot = last_slot(id, interval, now)
-            session.execute(
-                update(AssignmentRow).where(AssignmentRow.monitor_id == id).values(slot=slot)
-            )
+        ids = session.scalars(select(AssignmentRow.monitor_id)).all()
+        session.connection().execute(
+            update(table).where(table.c.monitor_id == bindparam("id")).values(slot=bindparam("at")),
+            [{"id": id, "at": last_slot(id, interval, now)} for id in ids],
+        )
 
 
 def on_schedule(
@@ -226,15 +223,20 @@ def on_schedule(
 ) -> float:
     """The CPU seconds of a check on its schedule, once every monitor has been checked."""
     as_if_checked(app, interval)
-    with running(app, settings, paced=True):
-        time.sleep(interval + 5)
-        before, used = recorded(app), cpu()
-        time.sleep(seconds)
-        spent, done = cpu() - used, recorded(app) - before
+    spent, done = paced(app, settings, interval + 5, seconds)
     all_good(app)
     if done < 0.9 * monitors * seconds / interval:
         print(f"  The machine was too busy: {done:,} checks of its schedule were made.")
     return spent / done
+
+
+def paced(app: Flask, settings: Settings, warm_up: float, seconds: float) -> tuple[float, int]:
+    """CPU seconds and checks of so many seconds of a checker on its schedule."""
+    with running(app, settings, paced=True):
+        time.sleep(warm_up)
+        before, used = recorded(app), cpu()
+        time.sleep(seconds)
+        return cpu() - used, recorded(app) - before
 
 
 if __name__ == "__main__":

@@ -3,17 +3,21 @@
 It lies in a folder of its own and is made once. Asked for again later, only the time since then is
 added, so that the history always ends now. SQL makes the rows: 20 million of them would take
 Python an hour. What is made up follows from ids and times, so that it is the same each time.
+
+One that was not made to its end, or by other migrations than today's, is made anew: an upgrade
+would first copy its file, which takes as long.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from flask import Flask
 from sqlalchemy import Connection, func, insert, select, text, update
 
 from app import create_core
@@ -39,8 +43,9 @@ HOUR_S, DAY_S = 3600, 86400
 INTERVAL = 60
 # Every monitor has results of the hours that are not summed yet, and of one more.
 RECENT = timedelta(hours=2)
-# These have a whole day of results, which the page of a monitor reads: every so many.
+# These have a whole day of results, which the page of a monitor reads: every so many, or the last.
 DETAILED_EVERY = 1000
+STEP = 100  # monitors: fewer have none of each state
 EMAIL, PASSWORD = "bench@wakeful.test", "three calm rivers 1894"
 SECRET_KEY = "a key for benchmarks"  # noqa: S105 - the same
 CAUSE = "The server answered 503 Service Unavailable."
@@ -54,58 +59,102 @@ _CHECK = {
     "body": "<h1>Service Unavailable</h1>" * 100,
 }
 EVIDENCE = {"failing": _CHECK, "confirming": [_CHECK, _CHECK], "last_good": _CHECK}
-# What is wrong now, by the last digits of the id; all others are up.
+# What is wrong now, by the last digits of the id (in small installations modulo their size); all
+# others are up.
 DOWN, DEGRADED, UNKNOWN, PAUSED = 137, 251, 389, 499
 
 
 def settings(folder: Path) -> Settings:
     return Settings(
         instance=folder,
-        database_url=f"sqlite:///{folder / 'wakeful.db'}",
+        database_url=f"sqlite:///{_file(folder)}",
         secret_key=SECRET_KEY,
-        rate_limit=600,
+        rate_limit=1_000_000,  # counted as ever, but never reached
     )
 
 
-def prepare(folder: Path, monitors: int) -> tuple[Flask, str]:
-    """The installation, its history up to now, and the text of a new API key."""
+def environment(folder: Path) -> dict[str, str]:
+    """The same settings for a process of its own."""
+    found = settings(folder)
+    return {
+        "WAKEFUL_INSTANCE": str(folder),
+        "WAKEFUL_DATABASE_URL": str(found.database_url),
+        "WAKEFUL_SECRET_KEY": SECRET_KEY,
+        "WAKEFUL_RATE_LIMIT": str(found.rate_limit),
+    }
+
+
+def default_folder(monitors: int, days: int = DAYS) -> Path:
+    """Where an installation of that size is kept from one run to the next."""
+    return Path(tempfile.gettempdir()) / f"wakeful-bench-{os.getuid()}-{monitors}-{days}"
+
+
+def prepare(folder: Path, monitors: int, days: int = DAYS) -> None:
+    """Make the installation, or bring its history up to now. ``monitors``: a multiple of STEP."""
+    if monitors < STEP or monitors % STEP:
+        raise SystemExit(f"--monitors: give a multiple of {STEP}, not {monitors}.")
     folder.mkdir(parents=True, exist_ok=True)
     app = create_core(settings(folder))
+    made = folder / "made.json"
     with app.app_context():
-        schema.upgrade()
-        access = Access(settings(folder))
+        wanted = {"monitors": monitors, "days": days, "revision": schema.wanted()}
         now = datetime.now(UTC)
-        if db.session.scalar(select(func.count()).select_from(MonitorRow)) != monitors:
-            print(f"Making up {monitors:,} monitors with {DAYS} days of history, once", flush=True)
-            began = time.monotonic()
-            access.create_person(EMAIL, PASSWORD, Role.ADMIN)
-            _monitors(monitors, now)
-            _go_on(now - timedelta(days=DAYS), now)
-            print(f"  done in {time.monotonic() - began:.0f} s", flush=True)
-        else:
+        if made.exists() and json.loads(made.read_text()) == wanted:
             _go_on(None, now)
-        _, key = access.create_key("bench", "write")
+        else:
+            made.unlink(missing_ok=True)
+            for end in ("", "-wal", "-shm"):
+                Path(f"{_file(folder)}{end}").unlink(missing_ok=True)
+            _make(folder, monitors, days, now)
+            made.write_text(json.dumps(wanted))
         db.session.remove()
         db.engine.dispose()
-    return app, key
+
+
+def _file(folder: Path) -> Path:
+    # Not wakeful.db: this file is deleted, so it must never be that of somebody's own installation.
+    return folder / "bench.db"
+
+
+def _make(folder: Path, monitors: int, days: int, now: datetime) -> None:
+    print(f"Making up {monitors:,} monitors with {days} days of history, once", flush=True)
+    began = time.monotonic()
+    schema.upgrade(new=True)
+    Access(settings(folder)).create_person(EMAIL, PASSWORD, Role.ADMIN)
+    _monitors(monitors, now)
+    _go_on(now - timedelta(days=days), now)
+    print(f"  done in {time.monotonic() - began:.0f} s", flush=True)
 
 
 def number_of(monitors: int, last_digits: int) -> int:
     """The id of a monitor whose id ends so, near the middle."""
-    return monitors // 2 // 1000 * 1000 + last_digits
+    cycle = _cycle(monitors)
+    return monitors // 2 // cycle * cycle + last_digits % cycle
+
+
+def detailed(monitors: int) -> int:
+    """The id of a monitor that is up and has a whole day of results, near the middle."""
+    return number_of(monitors, 0) or _cycle(monitors)
+
+
+def _cycle(monitors: int) -> int:
+    return min(DETAILED_EVERY, monitors)
 
 
 def _monitors(count: int, now: datetime) -> None:
-    numbers = range(1, count + 1)
+    numbers, cycle = range(1, count + 1), _cycle(count)
     before = now - timedelta(days=DAYS + 1)
     with writing() as session:
-        session.execute(insert(MonitorRow), [_monitor(n, before) for n in numbers])
-        session.execute(insert(MonitorStateRow), [_state(n, now) for n in numbers])
+        session.execute(insert(MonitorRow), [_monitor(n, before, cycle) for n in numbers])
+        session.execute(insert(MonitorStateRow), [_state(n, now, cycle) for n in numbers])
         session.execute(
             insert(AssignmentRow),
             [{"monitor_id": n, "location_id": 1, "turn": 0, "blind": False} for n in numbers],
         )
-        session.execute(insert(IncidentRow), [row for n in numbers for row in _incidents(n, now)])
+        session.execute(
+            insert(IncidentRow),
+            [row for n in numbers for row in _incidents(n, now, cycle)],
+        )
         session.execute(
             insert(ResultContextRow),
             [{"id": 1, "digest": "bench", "data": {"ip": "192.0.2.1", "http_version": "1.1"}}],
@@ -113,12 +162,12 @@ def _monitors(count: int, now: datetime) -> None:
         session.execute(insert(CauseCodeRow), [{"id": 1, "code": "http_status:503"}])
 
 
-def _verdict(number: int) -> str:
+def _verdict(number: int, cycle: int) -> str:
     by_end = {DOWN: "down", DEGRADED: "degraded", UNKNOWN: "unknown"}
-    return by_end.get(number % 1000, "up")
+    return {end % cycle: word for end, word in by_end.items()}.get(number % cycle, "up")
 
 
-def _monitor(number: int, at: datetime) -> dict[str, object]:
+def _monitor(number: int, at: datetime, cycle: int) -> dict[str, object]:
     name, url = f"Shop {number} checkout", f"https://shop{number}.example/checkout"
     return {
         "name": name, "name_folded": name.casefold(), "url": url, "url_folded": url,
@@ -126,13 +175,13 @@ def _monitor(number: int, at: datetime) -> dict[str, object]:
         "request_headers": [["X-Shop", str(number)]], "cache_buster": 0, "timeout": 30,
         "alerts": [["email", f"ops{number}@shop.example"]], "accepted_statuses": "200-399",
         "follow_redirects": True, "verify_tls": True, "confirmations": 2,
-        "tags": "\nprod\nshop\n", "paused": number % 1000 == PAUSED,
+        "tags": "\nprod\nshop\n", "paused": number % cycle == PAUSED % cycle,
         "created_at": at, "updated_at": at,
     }  # fmt: skip
 
 
-def _state(number: int, now: datetime) -> dict[str, object]:
-    verdict = _verdict(number)
+def _state(number: int, now: datetime, cycle: int) -> dict[str, object]:
+    verdict = _verdict(number, cycle)
     return {
         "monitor_id": number,
         "checked_at": now,
@@ -147,14 +196,14 @@ def _state(number: int, now: datetime) -> dict[str, object]:
     }
 
 
-def _incidents(number: int, now: datetime) -> list[dict[str, object]]:
+def _incidents(number: int, now: datetime, cycle: int) -> list[dict[str, object]]:
     """Two of the past; one more where the monitor is down now."""
     spans = [
         (now - timedelta(days=1 + (number * 37 + old * 41) % 88, seconds=number), 5 + number % 50)
         for old in (0, 1)
     ]
     rows = [_incident(number, start, start + timedelta(minutes=took)) for start, took in spans]
-    if _verdict(number) == "down":
+    if _verdict(number, cycle) == "down":
         rows.append(_incident(number, now - timedelta(minutes=40), None))
     return rows
 
@@ -244,8 +293,10 @@ def _histogram(answers: int) -> str:
 def _results(connection: Connection, now: datetime) -> None:
     """A result a minute, of the last hours; of some monitors of the last day and more."""
     end = to_ms(now)
+    count = connection.scalar(select(func.count()).select_from(MonitorRow)) or 0
+    cycle = _cycle(count)
     connection.execute(text("DELETE FROM results"))
-    for every, back in ((1, RECENT), (DETAILED_EVERY, timedelta(hours=26))):
+    for every, back in ((1, RECENT), (cycle, timedelta(hours=26))):
         connection.execute(
             text(f"""
                 WITH RECURSIVE minutes(n) AS (
@@ -257,16 +308,17 @@ def _results(connection: Connection, now: datetime) -> None:
                 SELECT id, :end - n * 60000 + id * 6, 1, 2 * bad, 0, 200 + 303 * bad,
                     80 + id % 300 + n % 40, 5, 10, 25, 50, 10, 1,
                     CASE WHEN bad THEN 1 END, CASE WHEN bad THEN :cause END
-                FROM (SELECT id, n, id % 1000 = :down AND n < 40 AS bad
+                FROM (SELECT id, n, id % :cycle = :down AND n < 40 AS bad
                     FROM monitors CROSS JOIN minutes
-                    WHERE id % :every = 0 OR (:every > 1 AND id % 1000 = :down))
+                    WHERE id % :every = 0 OR (:every > 1 AND id % :cycle = :down))
                 ORDER BY id, n DESC
             """),  # noqa: S608 - our own table's name
             {
                 "count": back // timedelta(minutes=1),
                 "end": end,
                 "cause": CAUSE,
-                "down": DOWN,
+                "down": DOWN % cycle,
+                "cycle": cycle,
                 "every": every,
             },
         )

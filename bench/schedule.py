@@ -12,8 +12,6 @@ the end.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import signal
 import statistics
@@ -21,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,8 +29,9 @@ from sqlalchemy import select
 from app.db import db
 from app.db.tables import ResultRow
 from app.engine.schedule import last_slot
+from bench import figures
 from bench.beside import cpu_of, target
-from bench.engine import all_good, as_if_checked, machine, prepare
+from bench.engine import all_good, as_if_checked, prepare
 
 INTERVAL = 60
 WARM_UP = 2 * INTERVAL  # on a busy machine, a late start is made up for in the first
@@ -56,13 +54,9 @@ class Figures:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = figures.parser(__doc__)
     parser.add_argument("--monitors", type=int, action="append", help="may be given several times")
     parser.add_argument("--minutes", type=int, default=1, help="after the first two; default 1")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--svg", type=Path)
     arguments = parser.parse_args()
     found = []
     with (
@@ -72,11 +66,12 @@ def main() -> int:
         for monitors in arguments.monitors or (1_000, 10_000):
             found.append(measure(Path(folder), urls["http"], monitors, arguments.minutes))
             print(sentence(found[-1]))
-    if arguments.json:
-        whole = {"machine": machine(), "schedules": [asdict(one) for one in found]}
-        arguments.json.write_text(json.dumps(whole, indent=2) + "\n")
-    if arguments.svg:
-        arguments.svg.write_text(drawn(found))
+    figures.keep(
+        arguments,
+        {"schedules": [asdict(one) for one in found]},
+        "Start of checks after their slot: median and 99%",
+        [figures.Bars(f"{one.monitors:,}", [one.median, one.p99], " ms") for one in found],
+    )
     return 0
 
 
@@ -160,8 +155,8 @@ def late(
             skipped += slot not in done.get(id, ())
             slot -= timedelta(seconds=INTERVAL)
     cuts = statistics.quantiles(delays, n=100)
-    figures = (cuts[49], cuts[98], max(delays), cpu, memory, first)
-    return Figures(monitors, len(rows), skipped, *(round(figure, 3) for figure in figures))
+    found = (cuts[49], cuts[98], max(delays), cpu, memory, first)
+    return Figures(monitors, len(rows), skipped, *(round(figure, 3) for figure in found))
 
 
 def sentence(found: Figures) -> str:
@@ -170,33 +165,6 @@ def sentence(found: Figures) -> str:
         f" late by {found.median:.0f} ms (median), {found.p99:.0f} ms (99%), {found.most:.0f} ms"
         f" (most); {found.cpu * 100:.1f}% of one core, {found.memory:.0f} MB;"
         f" first check after {found.first_check:.1f} s"
-    )
-
-
-def drawn(found: Sequence[Figures]) -> str:
-    """A bar for the median and the 99th percentile of each number of monitors."""
-    widest = max(one.p99 for one in found) or 1.0
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 {40 + 50 * len(found)}"'
-        ' font-family="sans-serif" font-size="13">',
-        "<title>How late checks start, by number of monitors</title>",
-        '<text x="10" y="20">Start of checks after their slot: median and 99%</text>',
-    ]
-    for place, one in enumerate(found):
-        y = 40 + 50 * place
-        lines += [
-            f'<text x="10" y="{y + 20}">{one.monitors:,}</text>',
-            *_bar(y, one.median, one.median / widest, "#2f6f9f"),
-            *_bar(y + 16, one.p99, one.p99 / widest, "#9fc3dd"),
-        ]
-    return "\n".join([*lines, "</svg>"]) + "\n"
-
-
-def _bar(y: int, figure: float, share: float, colour: str) -> Sequence[str]:
-    width = share * 420
-    return (
-        f'<rect x="90" y="{y}" height="14" width="{width:.1f}" fill="{colour}"/>',
-        f'<text x="{95 + width:.0f}" y="{y + 12}">{figure:.0f} ms</text>',
     )
 
 

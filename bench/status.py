@@ -28,7 +28,7 @@ from app import create_app
 from app.db import db, writing
 from app.db.tables import MonitorRow, StatusPageMonitorRow, StatusPageRow
 from bench import installation
-from bench.web import Server, _environment, default_folder, serving
+from bench.web import WEB, Server, serving
 
 CLIENTS, SECONDS, TIMES = 8, 5.0, 30
 GOAL, GOAL_UNCHANGED, GOAL_MS, GOAL_BYTES = 0.6, 0.8, 40.0, 40_000
@@ -38,11 +38,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--monitors", type=int, default=10_000, help="default 10000, at least 2000")
+    parser.add_argument("--monitors", type=int, default=10_000, help="default 10000")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each kind; default 5")
     parser.add_argument("--folder", type=Path, help="where the installation is kept")
     options = parser.parse_args()
-    folder = options.folder or default_folder(options.monitors)
+    folder = options.folder or installation.default_folder(options.monitors)
     installation.prepare(folder, options.monitors)
     app = create_app(installation.settings(folder))
     large = make_pages(app)
@@ -51,7 +51,7 @@ def main() -> int:
     print(f"{'a page of 20 monitors':32}{size:10,} bytes  goal {GOAL_BYTES:,}")
     with (
         serving(["-m", "bench.web", "--empty"], {}) as reference,
-        serving(["-m", "app.commands.cli", "web", "--fd"], _environment(folder)) as server,
+        serving(WEB, installation.environment(folder)) as server,
     ):
         etag = _first(server, "/status/small")["etag"]
         empty = rate(reference, "/", {}, options.seconds)
