@@ -51,6 +51,14 @@ class Counters:
         """Like ``count``, but returns 0 if the database cannot be written."""
         return best_effort("The count of requests", lambda: self.count(name, window_seconds)) or 0
 
+    def is_too_many(self, name: str, window_seconds: int, most: int) -> bool:
+        """Count one more attempt of a stranger; whether there are more than ``most``. One that is
+        over already costs no write: SQLite has one writer, and the results of checks would wait.
+        """
+        if self.counted(name, window_seconds) >= most:
+            return True
+        return self.count(name, window_seconds) > most
+
     def counted(self, name: str, window_seconds: int) -> int:
         """The count of ``name`` in the present window."""
         found = db.session.execute(

@@ -42,7 +42,8 @@ class Recovery(People):
         """Count that ``address`` asks for a link for ``email``; whether one may be mailed. What it
         does is the same for known and unknown addresses. Raises Throttled.
         """
-        if self.count(f"recovery:address:{origin_of(address)}", ASKED_SECONDS) > ASKED_PER_ADDRESS:
+        counter = f"recovery:address:{origin_of(address)}"
+        if self.is_too_many(counter, ASKED_SECONDS, ASKED_PER_ADDRESS):
             raise Throttled(_(TOO_MANY), self.seconds_left(ASKED_SECONDS))
         digest = hashlib.sha256(email.casefold().encode("utf-8", "surrogatepass")).hexdigest()
         return self.count(f"recovery:account:{digest[:32]}", ASKED_SECONDS) <= MAILS_PER_ACCOUNT

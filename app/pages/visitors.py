@@ -75,7 +75,7 @@ class Visitors:
     def _enter(self, address: Address, request: Request) -> bool:
         counter = f"page:password:{origin_of(request.remote_addr)}"
         # Counted before it is compared, so that guesses at the same moment all count.
-        if self._access.count(counter, WRONG_SECONDS) > WRONG_MOST:
+        if self._access.is_too_many(counter, WRONG_SECONDS, WRONG_MOST):
             raise Throttled(_(TOO_MANY), self._access.seconds_left(WRONG_SECONDS))
         try:
             right = self._public.password_fits(address.id, request.form.get("password", ""))

@@ -20,11 +20,15 @@ from app.access.people import (
     LOGINS_PER_ADDRESS,
     LOGINS_PER_DEVICE,
 )
+from app.access.recovery import ASKED_PER_ADDRESS
 from app.db import db
 from app.db.tables import CounterRow, DeviceRow
 from app.errors import Throttled
+from app.pages.visitors import WRONG_MOST
 from app.records import Client
+from app.stores.local.subscribing import SIGN_UPS
 from tests.factories import PASSWORD, make_person
+from tests.pages.made import make_page
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
@@ -221,6 +225,38 @@ def writes_during(app, act):
 def test_an_attempt_that_is_refused_writes_nothing(app, ada):
     guess(app, LOGINS_PER_ACCOUNT)
     assert writes_during(app, lambda: guess(app, 20)) == []
+
+
+def test_other_requests_of_strangers_that_are_refused_write_nothing(app, access):
+    """SQLite has one writer: the results of checks would wait for a flood of them."""
+    page = make_page(app, password=PASSWORD)
+    strangers = app.test_client()
+
+    def enter():
+        return strangers.post("/status/example", data={"password": "a guess"}).status_code
+
+    def sign_up():
+        app.extensions["wakeful.public"].subscribe(
+            page, "webhook", "https://a.example/", address="192.0.2.1"
+        )
+
+    def ask_for_a_link():
+        access.count_recovery(EMAIL, "192.0.2.1")
+
+    def refused():
+        for _ in range(5):
+            assert enter() == 429
+            for act in (sign_up, ask_for_a_link):
+                with pytest.raises(Throttled):
+                    act()
+
+    with app.app_context():
+        assert [enter() for _ in range(WRONG_MOST)] == WRONG_MOST * [422]
+        for _ in range(SIGN_UPS):
+            sign_up()
+        for _ in range(ASKED_PER_ADDRESS):
+            ask_for_a_link()
+        assert writes_during(app, refused) == []
 
 
 def test_an_attempt_without_room_for_its_hash_writes_nothing(app, ada):

@@ -50,7 +50,7 @@ class Subscribing(Counters):
             raise NotFound("status page", id)
         target = target.strip()
         self._check(channel, target)
-        if self.count(f"subscribe:address:{origin_of(address)}", SIGN_UP_SECONDS) > SIGN_UPS:
+        if self.is_too_many(f"subscribe:address:{origin_of(address)}", SIGN_UP_SECONDS, SIGN_UPS):
             raise Throttled(_(TOO_MANY), self.seconds_left(SIGN_UP_SECONDS))
         with writing() as session:
             self._sign_up(session, id, channel, target)
