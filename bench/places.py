@@ -54,6 +54,7 @@ IN_PROCESS, QUEUE, AGENT = "in process", "queue", "agent"
 WATCHED = 200  # monitors whose results are looked for
 LOOK_S = 0.05
 STOP_S = 30
+WARM_UP = 30  # seconds: on a busy machine, late starts are made up for in the first
 # A check may start a moment before its slot, by what an agent's clock is corrected.
 EARLY = timedelta(seconds=1)
 COMMON = {"WAKEFUL_ALLOW_NETWORKS": "loopback", "WAKEFUL_CANARIES": ""}
@@ -106,7 +107,7 @@ def main() -> int:
         began = time.monotonic()
         for way in ways:
             first_check(way.app, began)
-        time.sleep(options.interval + 5)
+        time.sleep(options.interval + WARM_UP)
         found = measure(ways, options.interval, options.seconds)
     print(
         f"{options.monitors:,} monitors every {options.interval} s each, {options.seconds} s,"
@@ -231,7 +232,7 @@ def _part(words: Sequence[str], environment: Mapping[str, str]) -> Iterator[int]
 def measure(ways: Sequence[Way], interval: int, seconds: int) -> list[Found]:
     since = datetime.now(UTC)
     before = [way.cpu() for way in ways]
-    watch(ways, interval, seconds)
+    watch(ways, interval, since, seconds)
     until = datetime.now(UTC)
     for way, then in zip(ways, before, strict=True):
         way.used = {name: now - then[name] for name, now in way.cpu().items()}
@@ -239,19 +240,17 @@ def measure(ways: Sequence[Way], interval: int, seconds: int) -> list[Found]:
     return [figures_of(way, since, until) for way in ways]
 
 
-def watch(ways: Sequence[Way], interval: int, seconds: int) -> None:
-    """Note when results of WATCHED monitors can be read."""
+def watch(ways: Sequence[Way], interval: int, since: datetime, seconds: int) -> None:
+    """Note when results of WATCHED monitors that were made after ``since`` can be read."""
     with ExitStack() as ends:
         connections = [
             ends.enter_context(closing(sqlite3.connect(f"file:{way.file}?mode=ro", uri=True)))
             for way in ways
         ]
-        for way, connection in zip(ways, connections, strict=True):
-            way.seen = {(id, at) for id, at, _now in _results(connection)}
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             for way, connection in zip(ways, connections, strict=True):
-                for id, at, now in _results(connection):
+                for id, at, now in _results(connection, since):
                     if (id, at) not in way.seen:
                         way.seen.add((id, at))
                         checked = datetime.fromtimestamp(at / 1000, UTC)
@@ -261,10 +260,11 @@ def watch(ways: Sequence[Way], interval: int, seconds: int) -> None:
             time.sleep(LOOK_S)
 
 
-def _results(connection: sqlite3.Connection) -> list[tuple[int, int, float]]:
+def _results(connection: sqlite3.Connection, since: datetime) -> list[tuple[int, int, float]]:
     """Monitor and time of results, and when they were read, in ms since 1970."""
     rows = connection.execute(
-        "SELECT monitor_id, at FROM results WHERE monitor_id <= ?", [WATCHED]
+        "SELECT monitor_id, at FROM results WHERE monitor_id <= ? AND at >= ?",
+        [WATCHED, int(since.timestamp() * 1000)],
     ).fetchall()
     now = time.time() * 1000
     return [(id, at, now) for id, at in rows]

@@ -27,6 +27,7 @@ from app.db.tables import (
     PasskeyRow,
     RecoveryCodeRow,
 )
+from app.records import Role
 from app.rules.time import iso
 from app.stores import current_access, current_store
 from app.web.frame import progress
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 SECRET_KEY = "a secret key for pictures only"
 ADMIN, VIEWER = "admin@wakeful.test", "viewer@wakeful.test"
 SECURED = "secured@wakeful.test"  # with a second factor; the cookie of a session lets them in
+FORCED = "somebody.with-a-rather-long-name@department.example.org"  # must set a second factor up
 LATE = "late@wakeful.test"  # an admin who has not typed the password lately
 
 
@@ -375,6 +377,8 @@ LIVING = {
     "ask-password-wrong": Sight("/people/invite", LATE, then=mistype_password, brief=True),
     "two-factor": Sight("/profile/two-factor", SECURED),
     "two-factor-off": Sight("/profile/two-factor", brief=True),
+    "two-factor-forced": Sight("/monitors", FORCED, brief=True),
+    "two-factor-forced-app": Sight("/profile/two-factor/app", FORCED, brief=True),
     "two-factor-app": Sight("/profile/two-factor/app"),
     "two-factor-app-faults": Sight(
         "/profile/two-factor/app", then=press("Confirm", second_code="12"), brief=True
@@ -530,7 +534,7 @@ def open_living(
 
 def _fill(app: Flask) -> dict[str, Any]:
     people(app)
-    make_person(app, "editor", "somebody.with-a-rather-long-name@department.example.org")
+    make_person(app, "editor", FORCED)
     late = make_person(app, "admin", LATE)
     ids = scene.fill(app)
     by_hand = make_incident(
@@ -550,6 +554,7 @@ def _fill(app: Flask) -> dict[str, Any]:
         current_store().report_mails.create({"contact": contact, "tag": "prod"})
         scene.add_markers(ids)
         prefix = current_access().keys()[0].prefix
+        current_access().require_second_factor([Role.EDITOR])
         token = make_token(1)
         mark = current_store().contacts.shared(1)[-1].mark
         _, screen = current_access().create_wall_link("Operations room", "UTC", tag="prod")

@@ -120,6 +120,7 @@ def test_a_wrong_password_changes_nothing_and_keeps_the_form(app, late):
     assert emails(app) == {"admin@wakeful.test"}
     late.press("Add a person", your_password=PASSWORD)
     assert "eve@wakeful.test can log in now." in late.text
+    assert "Typed a wrong password" in late.open("/audit").text
 
 
 @pytest.mark.parametrize("current", ["", "wrong"])

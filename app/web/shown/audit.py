@@ -92,6 +92,8 @@ def kind_of_actor(actor: Actor) -> str:
 
 
 def action(line: AuditLine) -> str:
+    if line.action == Action.LOGIN_FAILED and line.actor.kind == ActorKind.PERSON:
+        return _("Typed a wrong password")  # they are logged in: it was asked for again
     known = line.action in set(Action)
     return _(ACTIONS[Action(line.action)]) if known else line.action
 
