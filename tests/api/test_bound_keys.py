@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
@@ -135,6 +136,25 @@ def test_the_tag_can_neither_be_taken_off_nor_left_out(app, api):
     taken = api.monitor(tags="prod")
     api.data("PATCH", f"/monitors/{taken['id']}", data={"tags": ""})
     assert key("GET", f"/monitors/{taken['id']}").status_code == 404
+
+
+def test_a_monitor_whose_tag_is_taken_off_at_the_same_moment_is_not_deleted_then(app, monkeypatch):
+    key, other = bound(app), Api(app.test_client(), make_key(app, "write"))
+    made = key.monitor(tags="prod")
+    path = f"/monitors/{made['id']}"
+    monitors = app.extensions["wakeful.store"].monitors
+    really = monitors.delete
+    with ThreadPoolExecutor(1) as pool:
+        asked = []
+
+        def delete(id):
+            asked.append(pool.submit(other, "PATCH", path, data={"tags": ""}))
+            wait(asked, 0.5)  # it has to wait for this transaction
+            really(id)
+
+        monkeypatch.setattr(monitors, "delete", delete)
+        assert key("DELETE", path).status_code == 200
+        assert asked[0].result(60).status_code == 404, "it was deleted first"
 
 
 def test_a_bound_key_names_only_contacts_of_its_monitors(app, api, others):
