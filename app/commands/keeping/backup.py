@@ -10,11 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from sqlalchemy.exc import DBAPIError
+
 from app.access import actors, audit
 from app.commands.keeping import archive, postgres
 from app.config import Settings
 from app.db import best_effort, db, schema, writing
 from app.db import settings as settings_table
+from app.db.faults import is_damage
 from app.errors import WakefulError
 from app.i18n import N_, _
 from app.records import LAST_BACKUP, Action, ObjectKind, Thing
@@ -30,8 +33,9 @@ def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bo
     """
     if target.exists():
         raise WakefulError(_(EXISTS, file=target))
-    schema.refuse_unknown()
-    revision = schema.present()
+    with _damage_told():
+        schema.refuse_unknown()
+        revision = schema.present()
     if revision is None:
         raise WakefulError(_(schema.NO_TABLES))
     with _writing(target), TemporaryDirectory(prefix=".backup-", dir=target.parent) as folder:
@@ -97,13 +101,28 @@ def _copy(path: Path) -> None:
         raise WakefulError(_("A database in memory cannot be backed up."))
     schema.copy_sqlite(file, path)
     if said := damage_of(path):
-        raise WakefulError(
-            _(
-                "The database %(file)s is damaged: %(said)s. Restore a backup.",
-                file=file,
-                said=said,
-            )
+        raise _damaged(said)
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    """A file may be too damaged to be opened, or for its tables to be listed."""
+    try:
+        yield
+    except DBAPIError as fault:
+        if not is_damage(fault):
+            raise
+        raise _damaged(str(fault.orig)) from fault
+
+
+def _damaged(said: str) -> WakefulError:
+    return WakefulError(
+        _(
+            "The database %(file)s is damaged: %(said)s. Restore a backup.",
+            file=db.engine.url.database,
+            said=said,
         )
+    )
 
 
 def damage_of(path: Path) -> str:
