@@ -106,7 +106,7 @@ import os, signal, sys, time
 from app.commands import orphans, serve
 from app.config import read
 
-orphans.STOP_SECONDS = orphans.LOOK_SECONDS = 0.2
+orphans.LOOK_SECONDS, orphans.STOP_SECONDS = 0.2, 3  # time to say that it was asked
 
 def part(words):
     signal.signal(signal.SIGTERM, lambda *_: print("asked", flush=True))
