@@ -62,6 +62,10 @@ MENDED_BY = {
     "monitor_states": N_("The next check of that monitor replaces it."),
     "contacts": N_("Nobody is alerted through it. Edit the contact and enter its channels again."),
     "subscribers": N_("Nothing is sent to this subscriber. Subscribing again fixes it."),
+    "authenticator_apps": N_(
+        "They log in with a passkey or a recovery code. If they have none, an admin resets their "
+        "second factor on the People page, or run: wakeful user reset EMAIL"
+    ),
     "people": N_(
         "An admin can set it on the People page. If no admin is left, create one:"
         " wakeful user create EMAIL --role admin"

@@ -13,6 +13,7 @@ from app.commands.doctor import HEALS, Finding, examine
 from app.config import SettingError
 from app.db import db, schema, writing
 from app.db.tables import (
+    AuthenticatorAppRow,
     ContactRow,
     DeliveryRow,
     IncidentRow,
@@ -67,6 +68,13 @@ def whole(app):
             session.add(MonitorEvidenceRow(monitor_id=shop.id, last_good=CHECK, failing=[CHECK]))
             subscriber = make_subscriber(session, f"status-{shop.id}")
             contact = make_contact(session, f"Team {shop.id}")
+        owner = make_person(app, email=f"owner{shop.id}@example.test").id
+        with app.app_context(), writing() as session:
+            session.add(
+                AuthenticatorAppRow(
+                    person_id=owner, secret="a secret", used_step=0, created_at=now()
+                )
+            )
     with app.app_context():
         for name in ("one", "other"):
             Access(app.extensions["wakeful.settings"]).set_setting(name, "a secret setting")
@@ -79,6 +87,7 @@ def whole(app):
         DeliveryRow.facts: delivery,
         SubscriberRow.value: subscriber,
         ContactRow.channels: contact,
+        AuthenticatorAppRow.secret: owner,
         SettingRow.value: "other",
     }
 
@@ -138,6 +147,11 @@ NAMED = {
     ContactRow.channels: (
         'channels of "Team 2" (contact {})',
         "Nobody is alerted through it. Edit the contact and enter its channels again.",
+    ),
+    AuthenticatorAppRow.secret: (
+        "secret of authenticator app of person {}",
+        "They log in with a passkey or a recovery code. If they have none, an admin resets their "
+        "second factor on the People page, or run: wakeful user reset EMAIL",
     ),
     SettingRow.value: ("setting {}", "Set it again on the Settings page."),
 }
@@ -205,11 +219,10 @@ def test_doctor_says_what_it_has_read_where_all_of_it_can_be(app, whole):
             f"checked_at = -{FAR}",
             'checked at of "Shop" (monitor 2)',
         ),
-        ("people", 1, "role = 'owner'", 'role of "admin@wakeful.test" (person 1)'),
+        ("people", 1, "role = 'owner'", 'role of "owner1@example.test" (person 1)'),
     ],
 )
 def test_doctor_names_a_row_as_people_know_it(app, whole, table, row, damage, said):
-    make_person(app)
     key = "monitor_id" if table == "monitor_states" else "id"
     with app.app_context(), writing() as session:
         session.execute(text(f"UPDATE {table} SET {damage} WHERE {key} = {row}"))
