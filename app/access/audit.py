@@ -43,9 +43,9 @@ Changes = Mapping[str, Any]
 MOST_TEXT = 1000  # characters of a value that are kept
 MOST_NAME = 255
 _PENDING = "wakeful.audit"
-# Whoever names a field like this means a secret, whatever else is given.
+# Fields with such a name are recorded as CHANGED, also where a caller gives their values.
 _SECRET = re.compile(r"password(?!_set)|secret|token|digest|hash|recovery_code")
-# One of these takes the place of those after it on the same line.
+# Of several actions on one object in a transaction, its line has the first of these.
 _STRONGEST = (Action.DELETED, Action.CREATED)
 
 

@@ -68,7 +68,8 @@ class AuditLog:
         asked = replace(query, per_page=EXPORTED_AT_ONCE)
         while True:
             page = self.audit_page(asked)
-            # The transaction would keep the database from tidying up while somebody reads slowly.
+            # An open transaction would keep the database from removing old versions of rows while
+            # somebody reads slowly.
             db.session.rollback()
             yield from page.lines
             if page.older is None:

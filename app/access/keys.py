@@ -197,14 +197,14 @@ def _read(networks: str) -> tuple[proxies.Network, ...]:
     return proxies.read_networks(networks)
 
 
-def is_near(key: ApiKey, address: str | None) -> bool:
+def allowed_from(key: ApiKey, address: str | None) -> bool:
     """Whether the key may be used from this address."""
     if not key.networks:
         return True
     found = proxies.address_of(address or "")
     try:
         return found is not None and any(found in one for one in _read(",".join(key.networks)))
-    except ValueError:  # damaged: then nobody is near
+    except ValueError:  # damaged: then it is refused everywhere
         return False
 
 

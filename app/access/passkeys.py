@@ -166,7 +166,8 @@ class Passkeys(SecondFactors):
             expected_origin=site.origin,
             credential_public_key=_bytes(row.public_key),
             credential_current_sign_count=row.sign_count,
-            # Whoever found a key could otherwise ask it not to ask for its PIN.
+            # Otherwise whoever found a security key could use it without its PIN: the browser says
+            # whether it asks.
             require_user_verification=row.verifies,
         )
         return Signed(row.id, row.sign_count, found.new_sign_count)

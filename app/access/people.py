@@ -166,7 +166,8 @@ class People(Counters, Devices):
         Raises Throttled after too many failed attempts, and when too many people log in at once.
         """
         row = db.session.scalar(select(PersonRow).where(PersonRow.email_folded == email.casefold()))
-        device = self.device_of(client.device, 0 if row is None else row.id)  # as long for both
+        # Also asked where no account has the address: the time must not tell.
+        device = self.device_of(client.device, 0 if row is None else row.id)
         hash_ = None if row is None else row.password_hash
         person = None if row is None else person_record(row)
         account, origin = account_counter(email), _address_counter(client.address)
@@ -219,7 +220,7 @@ class People(Counters, Devices):
         """``compared``: the hash that was found right; ``new_hash`` replaces it. None for a
         password that was replaced meanwhile, since comparing takes a while.
         """
-        # Nobody changes the password here: it is hashed again in the way of today.
+        # No line in the audit log: the password stays, only its hash has the parameters of today.
         with acting_as(None), writing() as session:
             row = session.get(PersonRow, id, with_for_update=True, populate_existing=True)
             if row is None or row.password_hash != compared:
@@ -230,7 +231,7 @@ class People(Counters, Devices):
     def _logged_in(self, id: int) -> Person:
         with acting_as(None), writing() as session:
             row = _found(session, id)
-            if not row.second_factor:  # otherwise half the way
+            if not row.second_factor:  # otherwise the login is not complete yet
                 row.last_login_at = self.clock()
             session.flush()
             return person_record(row)

@@ -159,7 +159,7 @@ class SecondFactors(People, SettingsTable):
         end_sessions(session, row.id)
         session.flush()
         session.expire(row)
-        if not row.second_factor:  # codes alone are none
+        if not row.second_factor:  # recovery codes alone are no second factor
             session.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.person_id == row.id))
         person = person_record(row)
         security_log.tell(Event.SECOND_FACTOR_CHANGED, person)

@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 
+from flask import current_app
+
 from app.access import actors, audit
 from app.db import best_effort, writing
 from app.records import Action, ObjectKind, Person, Thing
@@ -81,7 +83,13 @@ class Bound:
             return self._seen[event] <= self._most, left_out
 
 
-_logged, _audited = Bound(A_MINUTE), Bound(AUDITED_A_MINUTE)
+BOUNDS = "wakeful.security_log"  # the application's bounds of the log and of the audit log
+
+
+def _bounds() -> tuple[Bound, Bound]:
+    made = (Bound(A_MINUTE), Bound(AUDITED_A_MINUTE))
+    found: tuple[Bound, Bound] = current_app.extensions.setdefault(BOUNDS, made)
+    return found
 
 
 def tell(
@@ -93,7 +101,8 @@ def tell(
     """
     here = actors.actor()
     address = address or (here.address if here else None)
-    within, left_out = _logged.take(event)
+    logged, audited = _bounds()
+    within, left_out = logged.take(event)
     for one, number in left_out.items():
         log.warning("security event=%s left-out=%s", one, number)
     account = f"account:{account_of(typed)}"
@@ -104,7 +113,7 @@ def tell(
     if person is not None:
         of = Thing(ObjectKind.PERSON, person.id, person.email)
     if event in _FAILURES:
-        if _audited.take(event)[0]:
+        if audited.take(event)[0]:
             best_effort("An audit line of a failure", lambda: _note(event, of))
     elif event in _ACTIONS:
         _note(event, of)

@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 
 from app import errors
 from app.access import actors
-from app.access.keys import is_near
+from app.access.keys import allowed_from
 from app.api import agent, keys
 from app.api.body import TooLarge, WrongType, read_body, read_query
 from app.api.call import Call
@@ -85,7 +85,7 @@ def _known(request: Request) -> Response | tuple[Path, dict[str, int], ApiKey | 
     key = None if path.public else keys.authenticate(request)
     if key is None and not path.public:
         return problem(401, _(keys.UNAUTHENTICATED), WWW_Authenticate="Bearer")
-    if key is not None and not is_near(key, request.remote_addr):
+    if key is not None and not allowed_from(key, request.remote_addr):
         return problem(403, _(keys.ELSEWHERE, address=request.remote_addr))
     return path, ids, key
 

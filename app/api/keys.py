@@ -19,8 +19,8 @@ ELSEWHERE = N_(
     "This key may only be used from certain networks, and %(address)s is in none of them. Its owner"
     " can change them on the page API keys."
 )
-# Where the paths begin that a key may use which is bound to a tag. What it sees there is decided by
-# its store (app/stores/local/bound.py).
+# The beginnings of the paths that a key bound to a tag may use. Its store decides what it sees
+# there (app/stores/local/bound.py).
 OF_A_TAG = ("/me", "/overview", "/monitors", "/incidents", "/deliveries")
 WINDOW_SECONDS = 60
 _LONGEST_KEY = 256

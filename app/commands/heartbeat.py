@@ -28,7 +28,7 @@ from app.stores.health import WORKER_SILENT, health
 
 log = logging.getLogger(__name__)
 
-# The first call comes after this time too: a checker that dies again and again is not well.
+# The first call comes after this time too, so a checker that dies at each start calls nothing.
 EVERY_SECONDS = 60.0
 PATIENCE_SECONDS = 5.0  # for each question to the database
 STOP_SECONDS = 1.0  # how long the end of the process waits for a call
@@ -42,7 +42,7 @@ def withheld(now: datetime) -> str | None:
     found = health(now, count_unreadable=False)
     if found.faults:
         return found.faults[0]
-    # To be ready, a worker need never have run. Alerts leave only if one does.
+    # An installation is ready without a worker, but then no alert leaves.
     if heartbeats.signs_of(heartbeats.WORKER, now).silent:
         return _(WORKER_SILENT)
     if noticed(Notice.NETWORK_DOWN):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
-from app.access.keys import is_near
+from app.access.keys import allowed_from
 from app.api.keys import OF_A_TAG
 from app.api.operations import PATHS
 from app.records import ApiKey, Role
@@ -137,6 +138,25 @@ def test_the_tag_can_neither_be_taken_off_nor_left_out(app, api):
     assert key("GET", f"/monitors/{taken['id']}").status_code == 404
 
 
+def test_a_monitor_whose_tag_is_taken_off_at_the_same_moment_is_not_deleted_then(app, monkeypatch):
+    key, other = bound(app), Api(app.test_client(), make_key(app, "write"))
+    made = key.monitor(tags="prod")
+    path = f"/monitors/{made['id']}"
+    monitors = app.extensions["wakeful.store"].monitors
+    really = monitors.delete
+    with ThreadPoolExecutor(1) as pool:
+        asked = []
+
+        def delete(id):
+            asked.append(pool.submit(other, "PATCH", path, data={"tags": ""}))
+            wait(asked, 0.5)  # it has to wait for this transaction
+            really(id)
+
+        monkeypatch.setattr(monitors, "delete", delete)
+        assert key("DELETE", path).status_code == 200
+        assert asked[0].result(60).status_code == 404, "it was deleted first"
+
+
 def test_a_bound_key_names_only_contacts_of_its_monitors(app, api, others):
     key = bound(app)
     for value in (CANARY, str(others["contact"])):
@@ -208,5 +228,5 @@ def test_networks_that_cannot_be_read_let_nobody_in():
     key = ApiKey(
         id=1, prefix="x", name="x", scope="read", created_at=now(), networks=("10.0/oops",)
     )
-    assert not is_near(key, "10.0.0.1")
-    assert is_near(ApiKey(1, "x", "x", "read", now()), None)
+    assert not allowed_from(key, "10.0.0.1")
+    assert allowed_from(ApiKey(1, "x", "x", "read", now()), None)

@@ -83,14 +83,17 @@ def test_with_https_cookies_are_bound_to_the_host(app: Flask):
 
 def test_what_carries_secrets_or_personal_data_is_kept_by_no_cache(app: Flask):
     shop = make_monitor(app)
-    make_page(app, [make_shown(app)], password="let me in, please")
+    page = make_page(app, [make_shown(app)], password="let me in, please")
     key = {"Authorization": f"Bearer {make_key(app)}"}
     admin = _logged_in(app, "admin").client
     for path in (
         "/", "/monitors", f"/monitors/{shop.id}", f"/monitors/{shop.id}/edit", "/people", "/keys",
         "/settings", "/profile", "/incidents", "/reports", "/audit", "/audit.jsonl", "/login",
+        "/reports/csv", f"/status-pages/{page}/subscribers.csv",
     ):  # fmt: skip
-        assert "no-store" in admin.get(path).headers["Cache-Control"], path
+        answer = admin.get(path)
+        assert answer.status_code < 400, path
+        assert "no-store" in answer.headers["Cache-Control"], path
     for path in ("/api/v1/monitors", "/api/v1/me", "/api/v1/none", "/metrics"):
         assert admin.get(path, headers=key).headers["Cache-Control"] == "no-store", path
     assert "no-store" in admin.get("/status/example").headers["Cache-Control"]

@@ -13,7 +13,14 @@ from sqlalchemy import select
 
 from app.access import security_log
 from app.access.people import LOGINS_PER_ACCOUNT
-from app.access.security_log import A_MINUTE, AUDITED_A_MINUTE, Bound, Event, account_of
+from app.access.security_log import (
+    A_MINUTE,
+    AUDITED_A_MINUTE,
+    BOUNDS,
+    Bound,
+    Event,
+    account_of,
+)
 from app.db import db
 from app.db.tables import AuditRow
 from app.records import Client
@@ -39,11 +46,10 @@ class Clock:
 
 
 @pytest.fixture(autouse=True)
-def bounds(monkeypatch):
+def bounds(app):
     """Of this test alone, in a minute that does not end."""
     clock = Clock()
-    monkeypatch.setattr(security_log, "_logged", Bound(A_MINUTE, clock))
-    monkeypatch.setattr(security_log, "_audited", Bound(AUDITED_A_MINUTE, clock))
+    app.extensions[BOUNDS] = (Bound(A_MINUTE, clock), Bound(AUDITED_A_MINUTE, clock))
     return clock
 
 

@@ -335,8 +335,8 @@ def test_an_older_server_gets_no_order_and_no_window_by_tag_that_it_does_not_kno
     app, remote, monkeypatch
 ):
     newer = {"list_order", "window_tags"}
-    older = [name for name in me.FEATURES if name not in newer]
-    monkeypatch.setattr(me, "FEATURES", older)
+    offered = me.offered_to
+    monkeypatch.setattr(me, "offered_to", lambda key: sorted({*offered(key)} - newer))
     make_monitor(app, name="Alpha", tags="\nprod\n", state={"verdict": "down"})
     make_monitor(app, name="Zeta", state={"verdict": "up"})
     page = remote.open("/monitors").page.text

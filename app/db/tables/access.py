@@ -53,8 +53,8 @@ class ApiKeyRow(Model):
     expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     last_used_at: Mapped[datetime | None] = mapped_column(Moment)
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
-    # Null: of nobody, as those from before keys had owners. A key that were left behind would be
-    # of nobody too, and may do everything: so it goes with the owner, if nobody has decided.
+    # Null: without an owner, as keys from before there were owners; nothing limits what such a key
+    # may do. So a key that was not handed over is deleted with its owner, not left without one.
     owner_id: Mapped[int | None] = mapped_column(
         Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
     )
@@ -95,13 +95,13 @@ class SessionRow(Model):
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_used_at: Mapped[datetime] = mapped_column(Moment)
     password_at: Mapped[datetime | None] = mapped_column(Moment)  # when it was last typed here
-    # Of the token until then, which requests that were on their way still have.
+    # Of the token before that: requests that were already on their way still send it.
     former_digest: Mapped[str | None] = mapped_column(String(64), index=True)
     address: Mapped[str | None] = mapped_column(String(64))
     # Words of app.rules.user_agents
     browser: Mapped[str | None] = mapped_column(String(32))
     system: Mapped[str | None] = mapped_column(String(32))
-    device_id: Mapped[int | None] = mapped_column(Id)  # it may be gone
+    device_id: Mapped[int | None] = mapped_column(Id)  # its row may be deleted
 
 
 class DeviceRow(Model):

@@ -153,8 +153,9 @@ class _Monitors(_Part):
             return self._inner.monitors.update(id, fields)
 
     def delete(self, id: int) -> None:
-        self._tag.check(id)
-        self._inner.monitors.delete(id)
+        with writing() as session:
+            self._tag.hold(session, id)
+            self._inner.monitors.delete(id)
 
     def _refuse_without_tag(self, tags: Any) -> None:
         if self._tag.name not in (tags or ()):
