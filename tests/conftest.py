@@ -115,8 +115,25 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     _leave_out(config, items)
-    # What takes longest comes first: started last, it runs alone while all other workers are done.
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items[:] = _slow_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def _slow_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """What takes longest comes first in the share of each worker: started last, it runs alone
+    while all other workers are done. The first shares are runs of the same length, of which one
+    with all the slow tests would take longer than everything else together.
+    """
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    others = [item for item in items if not item.get_closest_marker("slow")]
+    ordered, left = [], len(items)
+    for worker in range(workers):
+        share = left // (workers - worker)
+        first = slow[worker::workers]
+        ordered += first
+        rest = max(0, share - len(first))
+        ordered += others[:rest]
+        others, left = others[rest:], left - len(first) - rest
+    return ordered + others
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
