@@ -119,16 +119,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _slow_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
-    """What takes longest comes first in the share of each worker: started last, it runs alone
-    while all other workers are done. The first shares are runs of the same length, of which one
-    with all the slow tests would take longer than everything else together.
+    """What takes longest comes first: started last, it runs alone while all other workers are done.
+
+    Each worker begins with a share of the same length. The slow tests wait more than they compute,
+    so every other worker gets them: one alone would take longer than the rest with everything else,
+    and all at once would leave the processor idle first and short later.
     """
     slow = [item for item in items if item.get_closest_marker("slow")]
     others = [item for item in items if not item.get_closest_marker("slow")]
     ordered, left = [], len(items)
     for worker in range(workers):
         share = left // (workers - worker)
-        first = slow[worker::workers]
+        first = slow[worker // 2 :: (workers + 1) // 2] if worker % 2 == 0 else []
         ordered += first
         rest = max(0, share - len(first))
         ordered += others[:rest]
