@@ -23,11 +23,14 @@ NO_ROOM = N_("it needs %(needed)s MB, and %(free)s MB are free")
 
 def while_used(file: str, copy: Path) -> None:
     """Copy a database that may be in use. Raises OSError and sqlite3.Error; then there is none."""
-    with _placed(copy) as unfinished:
-        with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(unfinished)) as to:
-            # Half the time: each piece would be brought to the disk by itself.
-            to.execute("PRAGMA synchronous=OFF")
-            source.backup(to)
+    with (
+        _placed(copy) as unfinished,
+        closing(sqlite3.connect(file)) as source,
+        closing(sqlite3.connect(unfinished)) as to,
+    ):
+        # Half the time: each piece would be brought to the disk by itself.
+        to.execute("PRAGMA synchronous=OFF")
+        source.backup(to)
 
 
 def while_locked(file: str, copy: Path) -> None:
@@ -100,7 +103,7 @@ def _cp(clone: str, file: Path, copy: Path) -> str:
     SQLite has on it.
     """
     done = subprocess.run(
-        ["cp", f"--reflink={clone}", "--", str(file), str(copy)],
+        [shutil.which("cp") or "cp", f"--reflink={clone}", "--", str(file), str(copy)],
         env=os.environ | {"LC_ALL": "C"},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -50,8 +50,8 @@ COPY = "copy"  # whether to, among the attributes of alembic's configuration
 NEW = "No database was found. Creating a new one: %s"
 NO_COPY = N_(
     "The database could not be copied to %(copy)s before its upgrade: %(reason)s. Nothing was"
-    " changed. Make room there, or make a backup elsewhere (wakeful backup FILE) and upgrade without"
-    " the copy: wakeful db upgrade --no-copy"
+    " changed. Make room there, or make a backup elsewhere (wakeful backup FILE) and upgrade"
+    " without the copy: wakeful db upgrade --no-copy"
 )
 
 
