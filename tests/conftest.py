@@ -247,7 +247,7 @@ def _identity(rule: Rule) -> object:
     """What makes the addresses of two applications the same."""
     assert rule.map is None, "No address can be added after the first request."
     assert rule.methods is not None
-    assert not (rule.defaults or rule.host or rule.alias or rule.redirect_to)
+    assert not any((rule.defaults, rule.host, rule.alias, rule.redirect_to))
     kind = (rule.subdomain, rule.build_only, rule.strict_slashes, rule.provide_automatic_options)
     return (rule.rule, rule.endpoint, frozenset(rule.methods), *kind)
 

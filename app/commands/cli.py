@@ -203,9 +203,14 @@ def database() -> None:
 
 @database.command(help=N_("Bring the database's tables up to date. Safe to repeat."))
 @click.option("--new", is_flag=True, help=N_("Create a new SQLite file in place of a lost one."))
-def upgrade(new: bool) -> None:
+@click.option(
+    "--no-copy",
+    is_flag=True,
+    help=N_("Do not copy an older SQLite file first. Make a backup instead."),
+)
+def upgrade(new: bool, no_copy: bool) -> None:
     with opened(read()):
-        schema.upgrade(new=new)
+        schema.upgrade(new=new, copy=not no_copy)
         click.echo(_("The database is up to date (%(revision)s).", revision=schema.present()))
 
 

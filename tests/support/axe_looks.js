@@ -47,11 +47,12 @@ window.looks = (() => {
     };
     const words = (at) => at.matches(FIELDS) ? at.value || at.placeholder || "" : [...at.childNodes]
       .map((one) => one.nodeType === Node.TEXT_NODE ? one.data : "").join("");
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     const look = (at, box) => {
       if (!stands_alone(at, box)) return "";
       const { color, fontSize, fontWeight, textShadow } = style(at);
-      const short = words(at).trim().length < 2 ? "short" : ""; // axe is never sure of these
-      return [at.localName, color, fontSize, fontWeight, textShadow, short, background(at)].join("|");
+      const short = words(at).trim().length < 2; // axe is not sure of these
+      return [at.localName, color, fontSize, fontWeight, textShadow, short, dark, background(at)].join("|");
     };
     texts = {};
     for (const at of shown) {
@@ -69,26 +70,28 @@ window.looks = (() => {
     return Object.keys(texts);
   }
 
-  // Which of the looks can be read, and what axe finds. One text of each is judged; all of them where
-  // axe passes over the first one, because it belongs to something disabled, say.
+  // Which of the looks can be read, and what axe finds. One text of each look is judged; all where
+  // axe passes over that one, because it belongs to something disabled, say.
   async function judge(fresh) {
-    const first = [...texts[""] ?? [], ...fresh.filter(Boolean).map((one) => texts[one][0])];
-    const contrast = await judged("color-contrast", first);
-    const passed_over = fresh.filter((one) => one && !contrast.at.has(texts[one][0]));
-    const others = await judged("color-contrast", passed_over.flatMap((one) => texts[one].slice(1)));
+    const known = fresh.filter((look) => look);
+    const first = await judged("color-contrast",
+      [...texts[""] ?? [], ...known.map((look) => texts[look][0])]);
+    const missed = known.filter((look) => !first.all.includes(texts[look][0]));
+    const others = await judged("color-contrast", missed.flatMap((look) => texts[look].slice(1)));
+    const good = new Set([...first.good, ...others.good]);
+    const readable = known.filter((look) => texts[look].some((at) => good.has(at)));
     const of_links = await judged("link-in-text-block", links);
-    const readable = fresh.filter((one) => one && texts[one].some((at) => contrast.good.has(at) || others.good.has(at)));
-    return [readable, [...contrast.faults, ...others.faults, ...of_links.faults]];
+    return [readable, [first, others, of_links].flatMap(({ faults }) => faults)];
   }
 
   async function judged(rule, elements) {
-    if (!elements.length) return { at: new Set(), good: new Set(), faults: [] };
+    if (!elements.length) return { all: [], good: [], faults: [] };
     const found = await run({ include: elements }, {
       runOnly: [rule], elementRef: true, resultTypes: ["violations", "passes", "incomplete"],
     });
     const at = (results) => results.flatMap(({ nodes }) => nodes.map(({ element }) => element));
     const good = at([...found.passes, ...found.incomplete]);
-    return { at: new Set([...good, ...at(found.violations)]), good: new Set(good), faults: told(found) };
+    return { good, all: [...good, ...at(found.violations)], faults: told(found) };
   }
 
   return { structure, find, judge };
