@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from flask import Flask
 from sqlalchemy import delete, or_, select
 
-from app.access import Access, security_log
+from app.access import Access, dashboard_hosts, security_log
 from app.access.networks import Policies
 from app.alerts.log import forget_deliveries
 from app.alerts.subscribers import forget_unconfirmed
@@ -210,6 +210,7 @@ class Housekeeper:
         access.forget_old_half_logins()
         access.forget_old_challenges()
         access.forget_old_audit()
+        dashboard_hosts.forget_old(now)
 
     def look_after_domains(self) -> None:
         # An RDAP bootstrap of one's own may also list private top-level domains.

@@ -44,6 +44,15 @@ class LeftOutRow(Model):
     object_id: Mapped[int | None] = mapped_column(Id)
 
 
+class DashboardHostRow(Model):
+    """A host name at which somebody was logged in."""
+
+    __tablename__ = "dashboard_hosts"
+
+    host: Mapped[str] = mapped_column(String(255), primary_key=True)
+    used_at: Mapped[datetime] = mapped_column(Moment)
+
+
 class SettingRow(Model):
     """What is set on the settings page or made once by the service (webhook secret, set-up token,
     notices).

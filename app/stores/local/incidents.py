@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, or_, select
+from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import undefer
 
 from app.db import DbSession, db, rollups, writing
@@ -40,8 +40,7 @@ BEFORE_START = N_("This is before the incident started.")
 AFTER_END = N_("This is after the incident ended.")
 BEFORE_ACKNOWLEDGED = N_("This is before the incident was acknowledged.")
 TIMES = ("started_at", "acknowledged_at", "ended_at")
-SEARCHED: Mapping[IncidentSearchBy, Sequence[Order]] = {
-    IncidentSearchBy.CAUSE: [IncidentRow.cause_folded],
+OF_MONITORS: Mapping[IncidentSearchBy, Sequence[Order]] = {
     IncidentSearchBy.MONITOR: [MonitorRow.name_folded],
     IncidentSearchBy.URL: [MonitorRow.name_folded, MonitorRow.url_folded],
 }
@@ -163,9 +162,7 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
 def _matching(query: IncidentQuery) -> Select[Any]:
     statement = select(IncidentRow.id)
     if query.search:
-        statement = statement.join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
-        columns = SEARCHED[IncidentSearchBy(query.search_by or IncidentSearchBy.URL)]
-        statement = statement.where(or_(*(contains(column, query.search) for column in columns)))
+        statement = statement.where(_found_by(query.search, query.search_by))
     if query.monitor_id is not None:
         wanted = query.monitor_id if fits(query.monitor_id) else -1
         statement = statement.where(IncidentRow.monitor_id == wanted)
@@ -180,6 +177,20 @@ def _matching(query: IncidentQuery) -> Select[Any]:
     elif query.status == IncidentStatus.UNRESOLVED:
         statement = statement.where(is_open, IncidentRow.acknowledged_at.is_(None))
     return statement
+
+
+def _found_by(search: str, search_by: str | None) -> ColumnElement[bool]:
+    """SQL condition: the cause, or what is searched of the monitor, holds ``search``. Monitors are
+    searched before their incidents: in a join, the database compares the text of the same monitor
+    for each of its incidents.
+    """
+    by = IncidentSearchBy(search_by or IncidentSearchBy.URL)
+    if by is IncidentSearchBy.CAUSE:
+        return contains(IncidentRow.cause_folded, search)
+    monitors = select(MonitorRow.id).where(
+        or_(*(contains(column, search) for column in OF_MONITORS[by]))
+    )
+    return IncidentRow.monitor_id.in_(monitors)
 
 
 def _order(query: IncidentQuery) -> Sequence[Any]:
