@@ -28,7 +28,7 @@ from app.net.canary import parse_canaries
 from app.net.hosts import parse_servers
 from app.proxies import Network, networks
 from app.rules.channel_values import TELEGRAM_TOKEN
-from app.rules.url import DEFAULT_PORTS, parse_url, take_apart
+from app.rules.url import DEFAULT_PORTS, host_of, parse_url, take_apart
 
 PREFIX = "WAKEFUL_"
 DEFAULT_BIND = "127.0.0.1:8000"
@@ -99,10 +99,17 @@ class Settings:
 
     @property
     def own_hosts(self) -> frozenset[str]:
-        """The hosts of the dashboard. No status page may have one of them as its own."""
+        """The hosts of the dashboard that are named. No status page may have one as its own."""
         named = {host for host in self.allowed_hosts if host != ANY_HOST}
         public = {parse_url(self.public_url).ascii_host} if self.public_url else set()
-        return frozenset({"localhost", *named, *public})
+        bound = host_of(self.bind)
+        return frozenset({"localhost", *named, *public, *({bound} if bound else ())})
+
+    @property
+    def answers_any_host(self) -> bool:
+        """Whether the dashboard may have more hosts than those."""
+        named = bool(self.allowed_hosts or self.public_url)
+        return ANY_HOST in self.allowed_hosts or not named
 
 
 KNOWN = frozenset(

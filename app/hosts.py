@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from werkzeug.wrappers import Response
 
-from app.config import ANY_HOST, Settings
+from app.config import Settings
 from app.errors import Unavailable
 from app.i18n import N_, _
 from app.rules.url import host_of
@@ -38,10 +38,8 @@ class Hosts:
 
     def __init__(self, settings: Settings, is_of_a_page: Callable[[str, str], bool]) -> None:
         self._is_of_a_page = is_of_a_page
-        named = bool(settings.allowed_hosts or settings.public_url)
-        self._any = ANY_HOST in settings.allowed_hosts or not named
-        bound = host_of(settings.bind)
-        self._own = settings.own_hosts | ({bound} if bound else set())
+        self._any = settings.answers_any_host
+        self._own = settings.own_hosts
 
     def before(self, answer: Callable[..., Any]) -> Callable[..., Any]:
         """``answer``, a WSGI application, for Wakeful's own hosts alone."""

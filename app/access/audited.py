@@ -255,6 +255,8 @@ NOT_RECORDED: Mapping[str, str] = {
     "report_mails_sent": _ENGINE,
     "cancelled_events": "what calendars of status pages are told, after a change that has a line",
     "counters": "counts of requests",
+    "left_out_failures": "they become lines",
+    "dashboard_hosts": "where people log in",
     "deliveries": _OTHERS,
     "invitations": _OTHERS,
     "settings": _OTHERS,

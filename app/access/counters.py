@@ -5,14 +5,20 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
-from app.db import best_effort, db, writing
+from app.db import DbSession, best_effort, db, writing
 from app.db.tables import CounterRow
+from app.db.upserts import inserting
 
+# Failed attempts allowed in a window. The limit of an account stops a guesser with many addresses,
+# that of an address stops one who tries one password on many accounts. Anyone can use up both, so
+# a browser in which the person has logged in before has a limit of its own instead.
+LOGIN_WINDOW_SECONDS = 300
+LOGINS_PER_ACCOUNT = 10
+LOGINS_PER_ADDRESS = 50
+LOGINS_PER_DEVICE = 10
 KEPT_SECONDS = 24 * 3600  # longer than any window in use
 
 
@@ -28,6 +34,24 @@ def origin_of(address: str | None) -> str:
     return str(parsed)
 
 
+def window_of(now: datetime, seconds: int) -> int:
+    """Where the window of this length begins that ``now`` is in, in s since 1970."""
+    at = int(now.timestamp())
+    return at - at % seconds
+
+
+def add_one(session: DbSession, name: str, window: int) -> int:
+    """Add one to ``name`` in the window that begins there; returns the new count. To be called
+    while writing.
+    """
+    statement = inserting(CounterRow).values(name=name, window=window, count=1)
+    statement = statement.on_conflict_do_update(
+        index_elements=[CounterRow.name, CounterRow.window],
+        set_={"count": CounterRow.count + 1},
+    ).returning(CounterRow.count)
+    return int(session.execute(statement).scalar_one())
+
+
 class Counters:
     clock: Callable[[], datetime]
 
@@ -36,16 +60,8 @@ class Counters:
 
         Windows are aligned to 1970, so all processes use the same ones.
         """
-        insert: Any = sqlite.insert if db.engine.dialect.name == "sqlite" else postgresql.insert
-        statement = insert(CounterRow).values(
-            name=name, window=self._window(window_seconds), count=1
-        )
-        statement = statement.on_conflict_do_update(
-            index_elements=[CounterRow.name, CounterRow.window],
-            set_={"count": CounterRow.count + 1},
-        ).returning(CounterRow.count)
         with writing() as session:
-            return int(session.execute(statement).scalar_one())
+            return add_one(session, name, self._window(window_seconds))
 
     def count_if_possible(self, name: str, window_seconds: int) -> int:
         """Like ``count``, but returns 0 if the database cannot be written."""
@@ -90,5 +106,4 @@ class Counters:
             session.execute(delete(CounterRow).where(~CounterRow.window.between(horizon, later)))
 
     def _window(self, window_seconds: int) -> int:
-        now = int(self.clock().timestamp())
-        return now - now % window_seconds
+        return window_of(self.clock(), window_seconds)

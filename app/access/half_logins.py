@@ -12,11 +12,10 @@ from datetime import timedelta
 from sqlalchemy import delete, or_, select, update
 
 from app.access import actors, audit, recovery_codes, security_log, totp
+from app.access.counters import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT
 from app.access.one_time import digest_of, make_token
 from app.access.passkeys import CREDENTIAL, NOT_PROVEN, Passkeys, Signed, Site, count_use
 from app.access.people import (
-    LOGIN_WINDOW_SECONDS,
-    LOGINS_PER_ACCOUNT,
     NOWHERE,
     TOO_MANY_LOGINS,
     person_record,

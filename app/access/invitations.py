@@ -5,10 +5,8 @@ account, once, within 7 days.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from app.access import actors, audit, passwords
 from app.access.one_time import digest_of, make_token
@@ -16,6 +14,7 @@ from app.access.people import People, check_account, check_invited, refuse_taken
 from app.db import DbSession, db, writing
 from app.db.clocks import SKEW
 from app.db.tables import InvitationRow
+from app.db.upserts import inserting
 from app.errors import Denied, NotFound
 from app.i18n import N_, _
 from app.records import Action, Invitation, ObjectKind, Person, Thing
@@ -106,7 +105,6 @@ def _thing(one: Invitation) -> Thing:
 
 
 def _store(session: DbSession, email: str, role: str, digest: str, now: datetime) -> Invitation:
-    insert: Any = sqlite.insert if db.engine.dialect.name == "sqlite" else postgresql.insert
     values = {
         "email": email,
         "role": role,
@@ -114,7 +112,7 @@ def _store(session: DbSession, email: str, role: str, digest: str, now: datetime
         "created_at": now,
         "expires_at": now + INVITED_FOR,
     }
-    statement = insert(InvitationRow).values(email_folded=email.casefold(), **values)
+    statement = inserting(InvitationRow).values(email_folded=email.casefold(), **values)
     statement = statement.on_conflict_do_update(
         index_elements=[InvitationRow.email_folded], set_=values
     ).returning(InvitationRow.id)

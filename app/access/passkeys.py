@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, or_, select
+from sqlalchemy import delete, func, or_, select
 
 from app.access.one_time import digest_of
 from app.access.second_factor import SecondFactors, note
 from app.db import DbSession, db, writing
 from app.db.clocks import SKEW
 from app.db.tables import PasskeyChallengeRow, PasskeyRow
+from app.db.upserts import inserting
 from app.errors import Conflict, Denied, Invalid
 from app.i18n import N_, _, _n
 from app.records import MAX_PASSKEY_NAME, MAX_PASSKEYS, Action, Person
@@ -67,12 +68,8 @@ class Passkeys(SecondFactors):
         )
 
         self.confirm(id, current)
-        person, known = self.person(id), self.second_factor(id).passkeys
-        if len(known) >= MAX_PASSKEYS:
-            raise Conflict(
-                _n("There can be %(num)s passkey at most. Remove one first.",
-                   "There can be %(num)s passkeys at most. Remove one first.", MAX_PASSKEYS)
-            )  # fmt: skip
+        person = self.person(id)
+        _check_room(db.session, id)
         options = generate_registration_options(
             rp_id=site.host,
             rp_name=PRODUCT,
@@ -94,7 +91,8 @@ class Passkeys(SecondFactors):
         self, id: int, site: Site, holder: str, credential: str, name: str, *, current: str
     ) -> tuple[Person, list[str]]:
         """Store the passkey that the browser made. Returns recovery codes if these are the first.
-        Raises Invalid (``name``, ``credential``, ``current_password``) and Throttled.
+        Raises Invalid (``name``, ``credential``, ``current_password``), Conflict for too many, and
+        Throttled.
         """
         from webauthn import verify_registration_response
 
@@ -121,6 +119,7 @@ class Passkeys(SecondFactors):
             known = select(PasskeyRow.id).where(PasskeyRow.credential == row.credential)
             if session.scalar(known) is not None:
                 raise _invalid(KNOWN_ALREADY)
+            _check_room(session, id)  # again: several may have been asked for at once
             session.add(row)
             note(session, person, Action.CREATED, "passkey", row.name)
             return self.changed(session, person), self.first_codes(session, person)
@@ -182,14 +181,19 @@ class Passkeys(SecondFactors):
 
     def _new_challenge(self, id: int, holder: str) -> bytes:
         challenge = secrets.token_bytes(CHALLENGE_BYTES)
-        row = PasskeyChallengeRow(
-            digest=digest_of(holder),
-            person_id=id,
-            challenge=_text(challenge),
-            created_at=self.clock(),
-        )
+        values = {
+            "person_id": id,
+            "challenge": _text(challenge),
+            "created_at": self.clock(),
+        }
+        # One statement: two requests of a browser at once may both find none.
+        statement = inserting(PasskeyChallengeRow).values(digest=digest_of(holder), **values)
         with writing() as session:
-            session.merge(row)
+            session.execute(
+                statement.on_conflict_do_update(
+                    index_elements=[PasskeyChallengeRow.digest], set_=values
+                )
+            )
         return challenge
 
     def _take_challenge(self, id: int, holder: str) -> bytes:
@@ -201,6 +205,16 @@ class Passkeys(SecondFactors):
         if found is None or not -SKEW <= self.clock() - found.created_at < CHALLENGE_LASTS:
             raise _invalid(OLD_CHALLENGE)
         return _bytes(found.challenge)
+
+
+def _check_room(session: DbSession, id: int) -> None:
+    """Raises Conflict if the person has as many passkeys as they may."""
+    known = select(func.count()).select_from(PasskeyRow).where(PasskeyRow.person_id == id)
+    if (session.scalar(known) or 0) >= MAX_PASSKEYS:
+        raise Conflict(
+            _n("There can be %(num)s passkey at most. Remove one first.",
+               "There can be %(num)s passkeys at most. Remove one first.", MAX_PASSKEYS)
+        )  # fmt: skip
 
 
 def count_use(session: DbSession, signed: Signed, now: Any) -> bool:

@@ -12,7 +12,14 @@ from sqlalchemy.orm.attributes import flag_modified
 
 from app.access import passwords, security_log
 from app.access.actors import acting_as
-from app.access.counters import Counters, origin_of
+from app.access.counters import (
+    LOGIN_WINDOW_SECONDS,
+    LOGINS_PER_ACCOUNT,
+    LOGINS_PER_ADDRESS,
+    LOGINS_PER_DEVICE,
+    Counters,
+    origin_of,
+)
 from app.access.devices import Devices, forget_devices
 from app.access.keys import settle_keys
 from app.access.security_log import Event
@@ -31,13 +38,6 @@ EDITABLE = frozenset({"email", "name", "role", "time_zone", "theme", "disabled"}
 LAST_ADMIN = N_("This is the last admin. Make another person an admin first.")
 TOO_MANY_LOGINS = N_("Too many attempts to log in. Wait a few minutes and try again.")
 
-# Failed attempts allowed in a window. The limit of an account stops a guesser with many addresses,
-# that of an address stops one who tries one password on many accounts. Anyone can use up both, so
-# a browser in which the person has logged in before has a limit of its own instead.
-LOGIN_WINDOW_SECONDS = 300
-LOGINS_PER_ACCOUNT = 10
-LOGINS_PER_ADDRESS = 50
-LOGINS_PER_DEVICE = 10
 NOWHERE = Client()
 
 

@@ -10,11 +10,10 @@ from datetime import timedelta
 from sqlalchemy import delete, select
 
 from app.access import actors, audit, passwords, security_log
-from app.access.counters import origin_of
+from app.access.counters import LOGIN_WINDOW_SECONDS, origin_of
 from app.access.devices import forget_devices
 from app.access.one_time import digest_of, make_token
 from app.access.people import (
-    LOGIN_WINDOW_SECONDS,
     People,
     account_counter,
     end_sessions,

@@ -4,12 +4,12 @@ fail2ban (docs/people.md has the events), and for most of them one in the audit 
     security event=login.failed who=account:5f1e9c0d8a7b6c4d address=192.0.2.7
 
 A line holds no password and nothing that was typed: an unknown email address is hashed, because
-people also type passwords into that field.
+people also type passwords into that field. The hash is keyed: nobody who reads the log alone can
+try words until one fits.
 """
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import logging
 import threading
@@ -19,16 +19,16 @@ from enum import StrEnum
 
 from flask import current_app
 
-from app.access import actors, audit
-from app.db import best_effort, writing
+from app.access import actors, audit, failures
+from app.access.keyed_hash import keyed_hash
+from app.db import best_effort, is_writing, writing
 from app.records import Action, ObjectKind, Person, Thing
 
 log = logging.getLogger(__name__)
 
-# Lines of one event in a minute, in the log and, for failures, in the audit log: nobody fills the
-# disk by failing.
+# Lines of one event in a minute, of accounts that exist and of others: nobody fills the disk by
+# failing. The audit log has bounds of its own (``failures``).
 A_MINUTE = 100
-AUDITED_A_MINUTE = 10
 DIGITS = 16
 
 
@@ -83,13 +83,7 @@ class Bound:
             return self._seen[event] <= self._most, left_out
 
 
-BOUNDS = "wakeful.security_log"  # the application's bounds of the log and of the audit log
-
-
-def _bounds() -> tuple[Bound, Bound]:
-    made = (Bound(A_MINUTE), Bound(AUDITED_A_MINUTE))
-    found: tuple[Bound, Bound] = current_app.extensions.setdefault(BOUNDS, made)
-    return found
+BOUND = "wakeful.security_log"  # the application's
 
 
 def tell(
@@ -101,33 +95,43 @@ def tell(
     """
     here = actors.actor()
     address = address or (here.address if here else None)
-    logged, audited = _bounds()
-    within, left_out = logged.take(event)
+    if person is None:
+        who = f"account:{account_of(typed)}"
+        of = Thing(ObjectKind.PERSON, None, who)
+    else:
+        who = f"person:{person.id}"
+        of = Thing(ObjectKind.PERSON, person.id, person.email)
+    _write(event, who, _plain(address))
+    if event in _FAILURES:
+        best_effort("An audit line of a failure", lambda: failures.record(event, of, audit.clock()))
+    elif event in _ACTIONS:
+        with writing() as session:
+            audit.note(session, _ACTIONS[event], of)
+    if not is_writing():
+        tell_left_out()
+
+
+def tell_left_out() -> None:
+    """Make lines of the failures that the audit log has only counted. The engine's housekeeping
+    calls it too.
+    """
+    best_effort("The count of failures", lambda: failures.tell_left_out(audit.clock()))
+
+
+def _write(event: Event, who: str, address: str) -> None:
+    bound: Bound = current_app.extensions.setdefault(BOUND, Bound(A_MINUTE))
+    # Floods of names that nobody has hide nothing that concerns an account.
+    within, left_out = bound.take(f"{event} who={who.partition(':')[0]}")
     for one, number in left_out.items():
         log.warning("security event=%s left-out=%s", one, number)
-    account = f"account:{account_of(typed)}"
     if within:
-        who = account if person is None else f"person:{person.id}"
-        log.info("security event=%s who=%s address=%s", event, who, _plain(address))
-    of = Thing(ObjectKind.PERSON, None, account)
-    if person is not None:
-        of = Thing(ObjectKind.PERSON, person.id, person.email)
-    if event in _FAILURES:
-        if audited.take(event)[0]:
-            best_effort("An audit line of a failure", lambda: _note(event, of))
-    elif event in _ACTIONS:
-        _note(event, of)
-
-
-def _note(event: Event, of: Thing) -> None:
-    with writing() as session:
-        audit.note(session, _ACTIONS[event], of)
+        log.info("security event=%s who=%s address=%s", event, who, address)
 
 
 def account_of(email: str) -> str:
-    """A hash in place of what somebody typed as an email address."""
-    folded = email.strip().casefold().encode("utf-8", "surrogatepass")
-    return hashlib.sha256(folded).hexdigest()[:DIGITS]
+    """A keyed hash in place of what somebody typed as an email address."""
+    folded = email.strip().casefold().encode("utf-8", "surrogatepass").hex()
+    return keyed_hash("account", folded)[:DIGITS]
 
 
 def _plain(address: str | None) -> str:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import delete, or_, select, update
 
-from app.access import devices, security_log
+from app.access import dashboard_hosts, devices, security_log
 from app.access.people import NOWHERE, end_sessions, person_record
 from app.access.security_log import Event
 from app.config import SESSION_SECONDS
@@ -69,6 +69,7 @@ class Sessions(devices.Devices):
             session.add(row)
             session.flush()
             _keep_the_newest(session, person_id)
+            dashboard_hosts.remember(session, client.host, now)
             if password_at is None:
                 _tell(session, Event.LOGIN_OK, person_id, client.address)
             if password_at is None and is_new:
@@ -80,9 +81,9 @@ class Sessions(devices.Devices):
         found = self.open_session(token)
         return None if found is None else found[0]
 
-    def open_session(self, token: str, address: str | None = None) -> tuple[Person, Session] | None:
-        """Whose session it is, and its record; None if it does not exist or is over. ``address``:
-        where it is used from now.
+    def open_session(self, token: str, client: Client = NOWHERE) -> tuple[Person, Session] | None:
+        """Whose session it is, and its record; None if it does not exist or is over. ``client``
+        uses it now.
         """
         now = self.clock()
         row = _with_token(db.session, token, now)
@@ -96,9 +97,7 @@ class Sessions(devices.Devices):
             record = replace(record, password_at=None)
         # abs(): after the clock was set back, the time must not stay in the future.
         if abs(now - record.last_used_at) >= USED_AFTER:
-            best_effort(
-                "The last use of a session", lambda: _touch(record.id, now, address=address)
-            )
+            best_effort("The last use of a session", lambda: _touch(record.id, now, client))
         return person, record
 
     def sessions_of(self, person_id: int) -> list[Session]:
@@ -210,9 +209,11 @@ def _tell(session: DbSession, event: Event, person_id: int, address: str | None 
     security_log.tell(event, person_record(row), address=address)
 
 
-def _touch(id: int, now: datetime, *, address: str | None) -> None:
-    values = {"last_used_at": now} | ({} if address is None else {"address": address})
+def _touch(id: int, now: datetime, client: Client) -> None:
+    values: dict[str, object] = {"last_used_at": now}
+    values |= {} if client.address is None else {"address": client.address}
     with writing() as session:
+        dashboard_hosts.remember(session, client.host, now)
         session.execute(update(SessionRow).where(SessionRow.id == id).values(values))
 
 

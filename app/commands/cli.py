@@ -22,6 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import create_core
 from app.access import actors
 from app.commands import people, watchdog
+from app.commands.masking import mask_streams
 from app.commands.opened import access_opened, opened, typed_line
 from app.config import PREFIX, SettingError, Settings, read
 from app.db import db, faults, schema
@@ -52,6 +53,7 @@ log = logging.getLogger(__name__)
 def main() -> None:
     """The entry point. Errors are shown as sentences, without a traceback."""
     os.umask(OWNER_ONLY)
+    mask_streams()
     try:
         cli(standalone_mode=True)
     except SettingError as fault:
@@ -206,9 +208,14 @@ def database() -> None:
 
 @database.command(help=N_("Bring the database's tables up to date. Safe to repeat."))
 @click.option("--new", is_flag=True, help=N_("Create a new SQLite file in place of a lost one."))
-def upgrade(new: bool) -> None:
+@click.option(
+    "--no-copy",
+    is_flag=True,
+    help=N_("Do not copy an older SQLite file first. Make a backup instead."),
+)
+def upgrade(new: bool, no_copy: bool) -> None:
     with opened(read()):
-        schema.upgrade(new=new)
+        schema.upgrade(new=new, copy=not no_copy)
         click.echo(_("The database is up to date (%(revision)s).", revision=schema.present()))
 
 

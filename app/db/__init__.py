@@ -25,8 +25,8 @@ from app.db.connections import patience
 from app.db.engines import prepare_engine
 
 __all__ = [
-    "AnySession", "Base", "DbSession", "Model", "best_effort", "db", "patience", "prepare_engine",
-    "writing",
+    "AnySession", "Base", "DbSession", "Model", "best_effort", "db", "is_writing", "patience",
+    "prepare_engine", "writing",
 ]  # fmt: skip
 
 log = logging.getLogger(__name__)
@@ -65,6 +65,11 @@ DbSession: TypeAlias = scoped_session[Session]
 AnySession: TypeAlias = OrmSession | scoped_session[Any]  # also one that a test makes
 
 
+def is_writing() -> bool:
+    """Whether this is called inside ``writing()``."""
+    return bool(db.session.info.get("writing"))
+
+
 @contextmanager
 def writing() -> Iterator[DbSession]:
     """A write transaction on ``db.session``: committed whole, or rolled back when anything raises.
@@ -74,7 +79,7 @@ def writing() -> Iterator[DbSession]:
     ``writing()`` it joins that one: what the inner writes stands or falls with the outer.
     """
     session = db.session
-    if session.info.get("writing"):
+    if is_writing():
         yield session
         session.flush()
         return

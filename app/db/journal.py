@@ -15,7 +15,6 @@ from typing import Any
 
 from flask import current_app
 from sqlalchemy import select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from app.db import bulk, db, writing
 from app.db.tables import (
@@ -26,6 +25,7 @@ from app.db.tables import (
     ResultRow,
 )
 from app.db.types import from_ms, to_ms
+from app.db.upserts import inserting
 from app.records import Result, Timings, Verdict
 
 # The numbers of verdicts in the results table. Never renumber: the rows are kept for years.
@@ -212,7 +212,7 @@ def _digest(context: Context) -> str:
 def keep_good_evidence(checks: Mapping[int, Any]) -> None:
     """Replace the evidence of the last good check of each of these monitors."""
     if checks:
-        insert = _insert(MonitorEvidenceRow)
+        insert = inserting(MonitorEvidenceRow)
         upsert = insert.on_conflict_do_update(
             index_elements=["monitor_id"], set_={"last_good": insert.excluded.last_good}
         )
@@ -222,12 +222,7 @@ def keep_good_evidence(checks: Mapping[int, Any]) -> None:
 
 def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows except those that exist already. In the caller's transaction."""
-    db.session.execute(_insert(table).on_conflict_do_nothing(), rows)
-
-
-def _insert(table: type[Any]) -> Any:
-    dialect = postgresql if db.engine.dialect.name == "postgresql" else sqlite
-    return dialect.insert(table.__table__)
+    db.session.execute(inserting(table).on_conflict_do_nothing(), rows)
 
 
 def _by_id(id: Any, value: Any, wanted: set[Any]) -> dict[Any, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from contextlib import closing, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from sqlalchemy import Connection, event, inspect, text
 from sqlalchemy.exc import OperationalError
 
 from app.config import SettingError
-from app.db import db, patience, unreadable
+from app.db import copying, db, patience, unreadable
 from app.db.connections import NotCurrent, creating
 from app.errors import WakefulError
 from app.i18n import N_, _
@@ -45,30 +45,34 @@ UNVERSIONED = N_(
     "The database has tables of Wakeful but not their version: its table alembic_version"
     " is missing or empty. Restore a backup."
 )
+COPY = "copy"  # whether to, among the attributes of alembic's configuration
 # Where the disk of the instance folder is not mounted, a start cannot tell this from a first one.
 NEW = "No database was found. Creating a new one: %s"
 NO_COPY = N_(
-    "The database could not be copied to %(copy)s before its upgrade: %(reason)s Nothing was"
-    " changed."
+    "The database could not be copied to %(copy)s before its upgrade: %(reason)s. Nothing was"
+    " changed. Make room there, or make a backup elsewhere (wakeful backup FILE) and upgrade"
+    " without the copy: wakeful db upgrade --no-copy"
 )
 
 
-def upgrade(*, new: bool = False) -> None:
+def upgrade(*, new: bool = False, copy: bool = True) -> None:
     """Run the migrations that are missing. Safe while another process does the same: one waits.
 
     Migrations have no time limit, but a database that does not answer fails before. Raises
     WakefulError for a database of a newer or unknown version. A missing SQLite file is created,
     unless there was one before: that was moved or lost, and only ``new`` creates another.
+
+    ``copy``: whether an older SQLite file is copied first; WakefulError if it cannot be.
     """
     may_create = new or str(db.engine.url.database) not in _made_before()
     with suppress(OSError):  # with SECRET_KEY in the environment, nothing else creates the folder
         Path(current_app.instance_path).mkdir(mode=0o700, parents=True, exist_ok=True)
     with creating() if may_create else nullcontext():
-        _migrate()
+        _migrate(copy)
     _remember()
 
 
-def _migrate() -> None:
+def _migrate(copy: bool) -> None:
     refuse_unknown()
     before = present()
     if before == wanted():
@@ -80,7 +84,9 @@ def _migrate() -> None:
     # Alembic logs each step at INFO; only its failures matter here.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     with patience(None):
-        command.upgrade(_config(), "head")
+        config = _config()
+        config.attributes[COPY] = copy
+        command.upgrade(config, "head")
 
 
 def place() -> str:
@@ -147,23 +153,34 @@ def refuse_until_current() -> None:
     event.listen(db.engine, "engine_connect", look)
 
 
-def before_migrating(connection: Connection) -> None:
-    """Refuse a database of a newer version, or without one, and copy an older SQLite file.
+def before_migrating(connection: Connection, *, copy: bool) -> None:
+    """Refuse a database of a newer version, or without one; ``copy`` an older SQLite file.
 
     Called under the migrations' lock: of two processes that start at once, the second sees what the
     first one did, which may be of a newer version.
     """
     _refuse_unknown(connection)
     found = _revision(connection)
-    file = db.engine.url.database
-    if found in (None, wanted()) or db.engine.dialect.name != "sqlite" or not file:
+    if found in (None, wanted()):
         return
-    copy = _copy_of(file, found)
+    kept = _keep_copy(found) if copy else None
+    log.warning(
+        "Upgrading the database from %s to %s. Its copy: %s", found, wanted(), kept or "none"
+    )
+
+
+def _keep_copy(revision: str) -> Path | None:
+    """Copy the SQLite file, which belongs to this revision; None for other databases."""
+    file = db.engine.url.database
+    if db.engine.dialect.name != "sqlite" or not file:
+        return None
+    copy = _copy_of(file, revision)
     try:
-        copy_sqlite(file, copy)
-    except (OSError, sqlite3.Error) as trouble:
-        raise WakefulError(_(NO_COPY, copy=copy, reason=f"{trouble}.")) from trouble
-    log.warning("Upgrading the database from %s to %s. Its copy: %s", found, wanted(), copy)
+        copying.while_locked(file, copy)
+    except (OSError, sqlite3.Error) as fault:
+        reason = getattr(fault, "strerror", None) or fault
+        raise WakefulError(_(NO_COPY, copy=copy, reason=reason)) from fault
+    return copy
 
 
 def check_key() -> None:
@@ -258,19 +275,6 @@ def _revision(connection: Connection) -> str | None:
         return None
     found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
     return found
-
-
-def copy_sqlite(file: str, copy: Path) -> None:
-    """Copy an SQLite database that may be in use. Only its owner may read the copy."""
-    unfinished = copy.with_name(f"{copy.name}.part")
-    unfinished.unlink(missing_ok=True)
-    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    try:
-        with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(unfinished)) as to:
-            source.backup(to)
-        unfinished.replace(copy)  # a complete copy or none, even if the process is killed
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _config() -> Any:

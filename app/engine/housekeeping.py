@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from flask import Flask
 from sqlalchemy import delete, or_, select
 
-from app.access import Access
+from app.access import Access, dashboard_hosts, security_log
 from app.access.networks import Policies
 from app.alerts.log import forget_deliveries
 from app.alerts.subscribers import forget_unconfirmed
@@ -93,6 +93,7 @@ class Housekeeper:
                 Chore(self.tend_posts, POSTS_SECONDS),
                 Chore(self.tend_places, PLACES_SECONDS),
                 Chore(self.mail_reports, MINUTE),
+                Chore(security_log.tell_left_out, MINUTE),
                 Chore(self.forget_old, HOUR),
             ],
             "domains": [Chore(self.look_after_domains, MINUTE)],
@@ -209,6 +210,7 @@ class Housekeeper:
         access.forget_old_half_logins()
         access.forget_old_challenges()
         access.forget_old_audit()
+        dashboard_hosts.forget_old(now)
 
     def look_after_domains(self) -> None:
         # An RDAP bootstrap of one's own may also list private top-level domains.

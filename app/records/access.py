@@ -106,12 +106,13 @@ class SecondFactor:
 @dataclass(frozen=True, slots=True)
 class Client:
     """What a request says of where it comes from. ``device``: the token in its cookie, if it has
-    one.
+    one. ``host``: the name of this server that it was sent to.
     """
 
     address: str | None = None
     user_agent: str | None = None
     device: str | None = None
+    host: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

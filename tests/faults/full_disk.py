@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from alembic import command
 from sqlalchemy import func, select
 
 from app import create_app
@@ -20,6 +21,7 @@ from app.config import Settings
 from app.db import db, schema
 from app.db.tables import IncidentRow, ResultRow
 from app.engine.checker import Checker
+from app.errors import WakefulError
 from app.stores import writable
 from tests.engine.test_checker import Site
 from tests.factories import make_key, make_monitor
@@ -109,6 +111,22 @@ def checks_of(app, folder: Path) -> None:
     say("incidents", stored(IncidentRow))
 
 
+def upgrade_of(app, folder: Path) -> None:
+    """An upgrade without room for its copy, and one that makes none."""
+    with app.app_context():
+        command.downgrade(schema._config(), "-1")
+        older = schema.present()
+        with full(folder, left=200_000):
+            try:
+                schema.upgrade()
+            except WakefulError as fault:
+                say(str(fault))
+            say("unchanged", schema.present() == older)
+            schema.upgrade(copy=False)
+            say("upgraded", schema.present() == schema.wanted())
+        say(*sorted(path.name for path in folder.glob("*.bak*")))
+
+
 def main() -> None:
     folder, part = Path(sys.argv[1]), sys.argv[2]
     writable.PROBE_EVERY = 0.0
@@ -117,7 +135,7 @@ def main() -> None:
     app = create_app(settings)
     with app.app_context():
         schema.upgrade()
-    {"requests": requests_of, "checks": checks_of}[part](app, folder)
+    {"requests": requests_of, "checks": checks_of, "upgrade": upgrade_of}[part](app, folder)
     os._exit(0)  # connections to a database that goes with its disk
 
 

@@ -52,3 +52,10 @@ def test_checks_go_on_while_the_disk_is_full_and_their_results_are_stored_later(
     assert asked[1] >= full_disk.FULL_SECONDS / full_disk.INTERVAL
     assert told == [faults.FULL]
     assert (lost, incidents) == (["lost", 0], ["incidents", 0])
+
+
+def test_an_upgrade_without_room_for_its_copy_changes_nothing_and_names_the_way_out(tmp_path):
+    refused, unchanged, upgraded, copies = seen(tmp_path, "upgrade")
+    assert "MB are free. Nothing was changed. Make room there, or " in refused[0]
+    assert refused[0].endswith("wakeful db upgrade --no-copy")
+    assert (unchanged, upgraded, copies) == (["unchanged", True], ["upgraded", True], [])

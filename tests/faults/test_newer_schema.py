@@ -18,7 +18,7 @@ from alembic import command
 from alembic.script import ScriptDirectory
 from sqlalchemy import select, text
 
-from app.db import db, schema, writing
+from app.db import copying, db, schema, writing
 from app.db.tables import SettingRow
 from app.errors import WakefulError
 from app.paths import MIGRATIONS
@@ -234,8 +234,8 @@ def test_without_room_for_the_copy_nothing_is_changed(older, settings, monkeypat
     def full(*_arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(schema, "copy_sqlite", full)
-    with pytest.raises(WakefulError, match=r"could not be copied to .*No space left on device"):
+    monkeypatch.setattr(copying, "while_locked", full)
+    with pytest.raises(WakefulError, match=r"could not be copied to .*No space left on device\. "):
         schema.upgrade()
     db.session.rollback()
     assert schema.present() == before

@@ -11,11 +11,18 @@ import sys
 from pathlib import Path
 
 import pytest
+import requests
+from alembic import command as alembic
 
+from app import create_core
 from app.commands.doctor import examine
-from tests.support.service import Service
+from app.config import Settings
+from app.db import db, schema
+from app.pages.copies import FOLDER as COPIES
+from tests.support.service import Service, eventually
 
 pytestmark = pytest.mark.sqlite
+RUNS = r"Wakeful runs at (http://127\.0\.0\.1:\d+) "
 PROGRAM = Path(sys.executable).with_name("wakeful")
 
 
@@ -28,20 +35,73 @@ def open_to_others(folder):
     ]
 
 
-@pytest.mark.slow
-def test_a_service_that_starts_without_a_umask_keeps_its_files_to_itself(tmp_path):
-    service = Service(tmp_path / "instance", CANARIES="")
+@pytest.fixture
+def no_umask():
     before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_all_that_an_installation_writes_is_its_owners_alone(tmp_path, site, no_umask):
+    service = Service(tmp_path / "instance", CANARIES="")
+    database = service.instance / "wakeful.db"
+    service.command("db", "upgrade")
+    older = make_older(service.instance, database)
+    key = service.command("key", "create", "tests", "--scope", "write")  # which upgrades it
+    headers = {"Authorization": f"Bearer {key}"}
+    agent = None
     try:
         service.start()
-        service.await_line("Wakeful runs at")
-        made = {path.name for path in service.instance.iterdir()}
-        found = open_to_others(service.instance)
+        base = service.await_line(RUNS)[1]
+
+        def post(path, **fields):
+            answer = requests.post(f"{base}/api/v1/{path}", fields, headers=headers, timeout=30)
+            assert answer.status_code == 201, answer.text
+            return answer.json()["data"]
+
+        token = post("locations", name="oslo", carrier="agent")["token"]
+        fields = {"name": "Shop", "url": site.url, "interval": "60", "locations[0]": "oslo",
+                  "alert_condition": "url_unavailable"}  # fmt: skip
+        shop = post("monitors", **fields)["id"]
+        page = post("status-pages", **{"name": "Ours", "slug": "ours", "monitors[0]": str(shop)})
+        assert requests.get(base + page["link"], timeout=30).ok
+        agent = Service(tmp_path / "agent", CANARIES="", SERVER=base, AGENT_TOKEN=token)
+        agent.start("agent")
+        eventually(lambda: site.asked, "the agent's check")
+        backups = tmp_path / "backups"
+        backups.mkdir(mode=0o700)
+        service.command("backup", str(backups / "plain"))
+        service.command("backup", str(backups / "sealed"), "--encrypt", input="a passphrase\n" * 2)
+        made = {path.name for path in tmp_path.rglob("*")}
+        while_running = [*map(open_to_others, (service.instance, agent.instance, backups))]
     finally:
-        os.umask(before)
-        service.stop()
-    assert {"secret_key", "databases", "wakeful.db", "wakeful.db-wal"} <= made
-    assert found == []
+        for running in (agent, service):
+            assert running is None or running.stop() == 0
+    (service.instance / "secret_key").write_text("another key than that of the backup")
+    service.command("restore", "--force", str(backups / "plain"))
+    kept = {path.name.partition(".2")[0] for path in service.instance.glob("*Z.bak")}
+
+    assert {
+        "secret_key", "databases", "wakeful.db", "wakeful.db-wal", "wakeful.db-shm",
+        f"wakeful.db.{older}.bak", "agent_key", "agent.db", "agent.db-wal", "agent.db-shm",
+        "plain", "sealed", COPIES,
+    } <= made  # fmt: skip
+    assert kept == {"wakeful.db", "secret_key"}
+    assert while_running == [[], [], []]
+    assert open_to_others(service.instance) == []
+
+
+def make_older(instance, database):
+    """Bring the database back to the version before; its number."""
+    app = create_core(Settings(instance, f"sqlite:///{database}", "x" * 16))
+    with app.app_context():
+        alembic.downgrade(schema._config(), "-1")
+        older = schema.present()
+        db.session.remove()
+        db.engine.dispose()
+    return older
 
 
 @pytest.mark.parametrize("mask", ["000", "022"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import event
+from sqlalchemy import event, text
 
 from app.config import Settings
 from app.db import db, writing
@@ -32,7 +32,7 @@ from app.records import (
     ResultQuery,
     Verdict,
 )
-from app.stores.local import LocalStore
+from app.stores.local import LocalStore, states
 from tests.factories import make_incident, make_monitor, now
 from tests.stores.contract.making import add_incident, add_monitor, moment
 
@@ -339,7 +339,7 @@ def test_a_page_past_the_end_is_empty(store: LocalStore) -> None:
 def test_a_list_by_state_is_the_same_with_few_and_with_many_in_a_state(
     core: Flask, store: LocalStore, monkeypatch: pytest.MonkeyPatch, few: int, sort: str, order: Any
 ) -> None:
-    monkeypatch.setattr("app.stores.local.monitors.FEW_IN_STATE", few)
+    monkeypatch.setattr("app.stores.local.states.FEW_IN_STATE", few)
     verdicts = ["up", "down", "up", "degraded", "down", "up", "nonsense", "up", "unknown", "down"]
     for place, verdict in enumerate(verdicts):
         make_monitor(core, name=str(place), state={"verdict": verdict})
@@ -360,3 +360,14 @@ def test_a_list_of_one_state_is_not_counted_again(core: Flask, store: LocalStore
         page = store.monitors.list(MonitorQuery(state="degraded", per_page=10, counts=counts))
     assert (len(page.items), page.total) == (10, 11)
     assert not [statement for statement in sent if statement.startswith("SELECT count(")]
+
+
+@pytest.mark.sqlite
+def test_what_is_not_up_is_found_without_reading_the_state_of_each_monitor(core: Flask) -> None:
+    with core.app_context():
+        asked = states.not_up(()).params(now=now())
+        asked = asked.compile(db.engine, compile_kwargs={"literal_binds": True})
+        plan = db.session.execute(text(f"EXPLAIN QUERY PLAN {asked}")).all()
+    read = [step.detail for step in plan if "monitor" in step.detail]
+    assert len(read) == 3
+    assert all(" INDEX ix_" in step for step in read), read

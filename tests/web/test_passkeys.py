@@ -9,9 +9,10 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import expect
 
-from app.access.passkeys import CHALLENGE_LASTS
+from app.access.passkeys import CHALLENGE_LASTS, Site
 from app.db import db, writing
 from app.db.tables import PasskeyChallengeRow, PasskeyRow
+from app.errors import Conflict
 from app.records import MAX_PASSKEYS
 from tests.factories import PASSWORD, make_person
 from tests.support.browser import opened
@@ -312,17 +313,44 @@ def test_adding_needs_the_password_a_name_and_the_challenge_of_this_session(app,
         assert db.session.query(PasskeyRow).count() == 1
 
 
+def keep_another(number):
+    """Store a passkey like the first one."""
+    with writing() as session:
+        row = session.query(PasskeyRow).order_by(PasskeyRow.id).first()
+        values = {"credential": f"other{number}", "name": f"Key {number}"}
+        kept = ("person_id", "host", "public_key", "sign_count", "verifies", "created_at")
+        session.add(PasskeyRow(**values, **{name: getattr(row, name) for name in kept}))
+
+
 def test_there_are_twenty_passkeys_at_most(app, access, owner):
-    with app.app_context(), writing() as session:
-        row = session.query(PasskeyRow).one()
+    with app.app_context():
         for number in range(MAX_PASSKEYS - 2):
-            values = {"credential": f"other{number}", "name": f"Key {number}"}
-            kept = ("person_id", "host", "public_key", "sign_count", "verifies", "created_at")
-            session.add(PasskeyRow(**values, **{name: getattr(row, name) for name in kept}))
+            keep_another(number)
     assert add(owner, Key()).path == "/profile/two-factor", "the twentieth"
     assert ask_to_add(owner).status_code == 422
     owner.press("Add passkey", name="x", current_password=PASSWORD)
     assert "There can be 20 passkeys at most." in owner.text
+
+
+def test_a_passkey_too_many_is_refused_also_where_two_were_asked_for_at_once(app, access, owner):
+    keys = {holder: Key() for holder in ("one tab", "another")}
+    site = Site("localhost", SITE)
+    with app.app_context():
+        for number in range(MAX_PASSKEYS - 2):
+            keep_another(number)
+        asked = {
+            holder: json.loads(access.passkey_creation(1, site, holder, current=PASSWORD))
+            for holder in keys
+        }
+
+        def store(holder):
+            made = keys[holder].create(asked[holder])
+            access.add_passkey(1, site, holder, made, holder, current=PASSWORD)
+
+        store("one tab")
+        with pytest.raises(Conflict, match="20 passkeys at most"):
+            store("another")
+        assert db.session.query(PasskeyRow).count() == MAX_PASSKEYS
 
 
 def test_one_passkey_of_several_is_removed(app, access, owner):

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from app.access import actors, audit
 from app.commands.keeping import archive, postgres
 from app.config import Settings
-from app.db import best_effort, db, schema, writing
+from app.db import best_effort, copying, db, schema, writing
 from app.db import settings as settings_table
 from app.db.faults import is_damage
 from app.errors import WakefulError
@@ -99,7 +99,7 @@ def _copy(path: Path) -> None:
     file = db.engine.url.database
     if not file:
         raise WakefulError(_("A database in memory cannot be backed up."))
-    schema.copy_sqlite(file, path)
+    copying.while_used(file, path)
     if said := damage_of(path):
         raise _damaged(said)
 

@@ -212,7 +212,7 @@ def _prepare(now: datetime) -> int:
     """Upgrade the restored database, and stop what it would do as if no time had passed since.
     Returns the number of messages that are held.
     """
-    schema.upgrade()
+    schema.upgrade(copy=False)  # it is a copy: the backup is kept
     schema.check_key()
     with writing() as session:
         session.execute(delete(HeartbeatRow))  # of processes that are not here

@@ -54,7 +54,7 @@ def locked() -> Iterator[sa.Connection]:
 
 def run() -> None:
     with locked() as connection:
-        schema.before_migrating(connection)
+        schema.before_migrating(connection, copy=context.config.attributes.get(schema.COPY, False))
         context.configure(
             connection=connection,
             target_metadata=db.metadata,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, SmallInteger, String, Text
+from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
@@ -43,6 +43,9 @@ from app.records import (
 
 # No interval and no time limit is longer, so reckoning with them never overflows.
 AN_HOUR, A_YEAR = 3_600, 31_536_000
+# Which states have a verdict other than up, as the index of them says it. A statement must say it
+# in the same words, or the database does not use the index.
+NOT_UP = "verdict IS NULL OR verdict <> 'up'"
 
 
 class MonitorRow(Model):
@@ -52,7 +55,22 @@ class MonitorRow(Model):
     """
 
     __tablename__ = "monitors"
-    __table_args__ = (NEVER_REUSED,)
+    __table_args__ = (
+        # Few are in them: see app/stores/local/states.py
+        Index(
+            "ix_monitors_paused",
+            "id",
+            sqlite_where=text("paused = 1"),
+            postgresql_where=text("paused"),
+        ),
+        Index(
+            "ix_monitors_maintenance",
+            "maintenance_start_at",
+            sqlite_where=text("maintenance_start_at IS NOT NULL"),
+            postgresql_where=text("maintenance_start_at IS NOT NULL"),
+        ),
+        NEVER_REUSED,
+    )
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
@@ -112,11 +130,19 @@ class MonitorRow(Model):
 class MonitorStateRow(Model):
     """What the engine knows of a monitor: its last result, and where the state machine stands.
 
-    Written once a check, so it is narrow and only its key is indexed. Only ``engine/recorder``
-    changes the state; pause, resume and delete go through it too.
+    Written often, so it is narrow and no index has what each check changes. Only
+    ``engine/recorder`` changes the state; pause, resume and delete go through it too.
     """
 
     __tablename__ = "monitor_states"
+    __table_args__ = (
+        Index(
+            "ix_monitor_states_not_up",
+            "monitor_id",
+            sqlite_where=text(NOT_UP),
+            postgresql_where=text(NOT_UP),
+        ),
+    )
 
     monitor_id: Mapped[int] = mapped_column(
         Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True

@@ -8,6 +8,7 @@ from sqlalchemy import BigInteger, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
+from app.db.tables.columns import Id
 from app.db.types import Encrypted, Moment, Unreadable
 
 
@@ -20,6 +21,36 @@ class CounterRow(Model):
     # s since 1970
     window: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     count: Mapped[int]
+
+
+class LeftOutRow(Model):
+    """Failures to log in that are no lines of the audit log yet, counted together."""
+
+    __tablename__ = "left_out_failures"
+
+    # s since 1970
+    window: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    event: Mapped[str] = mapped_column(String(32), primary_key=True)
+    # The account or the address of the client
+    who: Mapped[str] = mapped_column(String(64), primary_key=True)
+    number: Mapped[int]
+    first_at: Mapped[datetime] = mapped_column(Moment)
+    last_at: Mapped[datetime] = mapped_column(Moment)
+    actor_kind: Mapped[str] = mapped_column(String(16))
+    # None if they differ
+    address: Mapped[str | None] = mapped_column(String(64))
+    object_name: Mapped[str | None] = mapped_column(Text)
+    # None if the account does not exist
+    object_id: Mapped[int | None] = mapped_column(Id)
+
+
+class DashboardHostRow(Model):
+    """A host name at which somebody was logged in."""
+
+    __tablename__ = "dashboard_hosts"
+
+    host: Mapped[str] = mapped_column(String(255), primary_key=True)
+    used_at: Mapped[datetime] = mapped_column(Moment)
 
 
 class SettingRow(Model):

@@ -78,10 +78,15 @@ class _Tag:
 
     def hold(self, session: DbSession, monitor_id: int) -> None:
         """Like ``check``; until the transaction ends, nobody takes the tag off the monitor."""
-        if fits(monitor_id):
+        if not self.keeps(session, monitor_id):
+            raise NotFound("monitor", monitor_id)
+
+    def keeps(self, session: DbSession, monitor_id: int | None) -> bool:
+        """Like ``has``; until the transaction ends, nobody takes the tag off the monitor."""
+        if monitor_id is not None and fits(monitor_id):
             its = select(MonitorRow.id).where(MonitorRow.id == monitor_id)
             session.execute(its.with_for_update(key_share=True)).all()
-        self.check(monitor_id)
+        return self.has(monitor_id)
 
 
 class _Closed:
@@ -173,19 +178,26 @@ class _Incidents(_Part):
         return found
 
     def create(self, fields: Fields) -> Incident:
-        if not self._tag.has(fields["monitor_id"]):
-            raise Invalid({"monitor_id": [_(NO_MONITOR)]})
-        return self._inner.incidents.create(fields)
+        with writing() as session:
+            if not self._tag.keeps(session, fields["monitor_id"]):
+                raise Invalid({"monitor_id": [_(NO_MONITOR)]})
+            return self._inner.incidents.create(fields)
 
     def update(
         self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
     ) -> Incident:
-        self.get(id)
-        return self._inner.incidents.update(id, fields, by=by, seen=seen)
+        with writing() as session:
+            self._hold(session, id)
+            return self._inner.incidents.update(id, fields, by=by, seen=seen)
 
     def delete(self, id: int) -> None:
-        self.get(id)
-        self._inner.incidents.delete(id)
+        with writing() as session:
+            self._hold(session, id)
+            self._inner.incidents.delete(id)
+
+    def _hold(self, session: DbSession, id: int) -> None:
+        if not self._tag.keeps(session, self.get(id).monitor_id):
+            raise NotFound("incident", id)
 
 
 class _Results(_Part):
@@ -225,12 +237,18 @@ class _Deliveries(_Part):
         return found
 
     def retry(self, id: int) -> Delivery:
-        self.get(id)
-        return self._inner.deliveries.retry(id)
+        with writing() as session:
+            self._hold(session, id)
+            return self._inner.deliveries.retry(id)
 
     def give_up(self, id: int) -> Delivery:
-        self.get(id)
-        return self._inner.deliveries.give_up(id)
+        with writing() as session:
+            self._hold(session, id)
+            return self._inner.deliveries.give_up(id)
+
+    def _hold(self, session: DbSession, id: int) -> None:
+        if not self._tag.keeps(session, self.get(id).monitor_id):
+            raise NotFound("delivery", id)
 
 
 class _Channels(_Part):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, replace
 from dataclasses import fields as dataclass_fields
 from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, case, func, or_, select, union_all
+from sqlalchemy import Select, bindparam, case, func, or_, select
 
 from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
@@ -33,21 +32,19 @@ from app.records import (
     DEFAULT_LOCATIONS,
     SENT_SECRETS,
     UPTIME_RANGES,
-    WORST_FIRST,
     MaintenanceWindow,
     Monitor,
     MonitorQuery,
     MonitorRef,
     MonitorSearchBy,
     MonitorSortBy,
-    MonitorStatus,
     Page,
     Sort,
 )
 from app.rules.together import RULES
 from app.stores import base, same_url
 from app.stores.base import Fields
-from app.stores.local import contacts
+from app.stores.local import contacts, states
 from app.stores.local.cancelling import keeping_calendars, pages_showing
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.places import (
@@ -65,13 +62,12 @@ from app.stores.local.rows import (
     monitor_record,
     pairs_of,
 )
-from app.stores.local.search import contains, fits, ids_of_page, ordered
-from app.stores.local.windows import active_windows, in_maintenance
+from app.stores.local.search import Asking, asking, contains, fits, ordered
+from app.stores.local.windows import active_windows
 
 # What puts a monitor into maintenance, or takes it out.
 IN_WINDOWS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MOST_OF_ONE_URL = 20
-FEW_IN_STATE = 1000  # that are sorted for a page of a few of them
 MOST_TAGGED = 500  # sets of tags that a search for tags looks through
 ENTER_AGAIN = N_("The stored password cannot be read. Enter it again, or remove it.")
 # The defaults of a new monitor; a column without one here may be null.
@@ -106,23 +102,23 @@ class Monitors(Part, base.Monitors):
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         now = self.now()
         windows = active_windows(now)
-        status = _status(now, windows)
+        at = {"now": now, "until": latest.last_moment(now)}
         if query.sort_by == MonitorSortBy.STATE:
-            counts = _counts(query, status) if query.counts is None else query.counts
-            ids, total = _ids_by_state(query, status, counts)
+            matching = _matching(query)
+            in_states = states.during(tuple(windows))
+            counts = query.counts
+            if counts is None:
+                counts = in_states.counts(matching, at)
+            ids, total = in_states.ids_in_order(matching, query, counts, at)
         else:
-            # A list in an order of the monitors' own needs no states, not even to be counted.
-            own_order = query.sort_by in SORT_COLUMNS and not query.state
-            matching = _matching(query) if own_order else _with_states(query)
-            if query.sort_by == MonitorSortBy.EXPIRES_AT:
-                matching = matching.outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
-            if query.state:
-                matching = matching.where(_is_in(status, query.state))
             known = (query.counts or {}).get(query.state or "")
-            ids, total = ids_of_page(
-                matching, _order(query, now), query.page, query.per_page, known
-            )
-        found = self._records(ids, windows, now, ranges=query.uptime, hours=query.hours)
+            is_few = known is None or known <= states.FEW_IN_STATE
+            # What is looked at of each monitor does not change which are found.
+            asked = replace(query, counts=None, uptime=(), hours=False, brief=False)
+            ids, total = _asking(asked, tuple(windows), is_few=is_few).found(known, at)
+        found = self._records(
+            ids, windows, now, ranges=query.uptime, hours=query.hours, brief=query.brief
+        )
         return Page(found, query.page, query.per_page, total)
 
     def get(self, id: int) -> Monitor:
@@ -218,7 +214,8 @@ class Monitors(Part, base.Monitors):
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         now = self.now()
-        return _counts(query, _status(now, active_windows(now)))
+        in_states = states.during(tuple(active_windows(now)))
+        return in_states.counts(_matching(query), {"now": now})
 
     def _records(
         self,
@@ -228,6 +225,7 @@ class Monitors(Part, base.Monitors):
         *,
         ranges: Collection[str] = UPTIME_RANGES,
         hours: bool = False,
+        brief: bool = False,
     ) -> Sequence[Monitor]:
         """The monitors with these ids, in their order. How many queries it takes does not depend on
         how many ids there are.
@@ -236,6 +234,14 @@ class Monitors(Part, base.Monitors):
         rows = db.session.execute(statement, {"ids": list(ids), "now": now}).all()
         known = [row.id for row in rows]
         figures = self._figures.read(rows, now, ranges, hours=hours)
+        if brief:
+            found = {
+                row.id: monitor_record(
+                    row, Known(figures.uptimes[row.id], hours=figures.hours.get(row.id, ()))
+                )
+                for row in rows
+            }
+            return [found[id] for id in ids if id in found]
         watched = watched_from(known, now)
         newest = latest.of_monitors(known, now)
         alerts = contacts.alerts_with_contacts({row.id: pairs_of(row.alerts) for row in rows})
@@ -257,21 +263,6 @@ class Monitors(Part, base.Monitors):
         return [found[id] for id in ids if id in found]
 
 
-def _status(now: Any, windows: Iterable[MaintenanceWindow]) -> ColumnElement[str]:
-    """The status of a monitor at ``now`` (a time, or a parameter), the first that fits
-    (decisions.md 3); needs its state row joined. ``windows``: those that are on.
-
-    The verdict is the last check's: a monitor whose failure is still being confirmed is ``down``,
-    because that is what checks see; whether people are alerted is another matter.
-    """
-    return case(
-        (_MONITOR.c.paused, MonitorStatus.PAUSED.value),
-        (in_maintenance(now, windows), MonitorStatus.MAINTENANCE.value),
-        (_STATE.c.verdict.is_(None), MonitorStatus.PENDING.value),
-        else_=_STATE.c.verdict,
-    )
-
-
 @lru_cache(maxsize=16)
 def _reading(windows: tuple[MaintenanceWindow, ...]) -> Select[Any]:
     """The statement that reads monitors while these windows are on. Building it takes longer than
@@ -284,7 +275,7 @@ def _reading(windows: tuple[MaintenanceWindow, ...]) -> Select[Any]:
             *MONITOR_COLUMNS,
             *STATE_COLUMNS,
             *(_STATE.c[name] for name in ("unconfirmed_at", "monitor_id", *SUMMED_BY)),
-            _status(bindparam("now"), windows).label("status"),
+            states.status(windows).label("status"),
             incident.c.id.label("open_incident_id"),
             domain.c.expires_at.label("domain_expires_at"),
         )
@@ -296,6 +287,22 @@ def _reading(windows: tuple[MaintenanceWindow, ...]) -> Select[Any]:
         .outerjoin(domain, domain.c.domain == _STATE.c.domain)
         .where(_MONITOR.c.id.in_(bindparam("ids", expanding=True)))
     )
+
+
+@lru_cache(maxsize=64)
+def _asking(query: MonitorQuery, windows: tuple[MaintenanceWindow, ...], *, is_few: bool) -> Asking:
+    """A list in another order than that of states; needs the parameters ``now`` and ``until``.
+    ``is_few``: few are in ``query.state``.
+    """
+    matching = _matching(query)
+    # A list in an order of the monitors' own needs no states, not even to be counted.
+    if query.state:
+        matching = states.during(windows).within(matching, query.state, is_few=is_few)
+    elif query.sort_by not in SORT_COLUMNS:
+        matching = states.joined(matching)
+    if query.sort_by == MonitorSortBy.EXPIRES_AT:
+        matching = matching.outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
+    return asking(matching, _order(query), query.page, query.per_page)
 
 
 def _matching(query: MonitorQuery) -> Select[Any]:
@@ -322,83 +329,13 @@ def _matching(query: MonitorQuery) -> Select[Any]:
     return statement
 
 
-def _with_states(query: MonitorQuery) -> Select[Any]:
-    """The same, with the states joined."""
-    return _matching(query).join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
-
-
-def _order(query: MonitorQuery, now: datetime) -> list[Any]:
+def _order(query: MonitorQuery) -> list[Any]:
     if query.sort_by == MonitorSortBy.RESPONSE_TIME:
-        time = latest.response_time(now)
+        time = latest.response_time()
         return [time.is_(None), *ordered(query.sort, time), MonitorRow.id]
     if query.sort_by == MonitorSortBy.EXPIRES_AT:
         return [EXPIRES_AT.is_(None), *ordered(query.sort, EXPIRES_AT), MonitorRow.id]
     return ordered(query.sort, *SORT_COLUMNS[MonitorSortBy(query.sort_by)])
-
-
-def _counts(query: MonitorQuery, status: ColumnElement[str]) -> dict[str, int]:
-    """How many monitors the filters find in each state."""
-    counted = _with_states(query).with_only_columns(status, func.count()).group_by(status)
-    found = dict.fromkeys(map(str, MonitorStatus), 0)
-    for name, count in db.session.execute(counted):
-        found[name if name in found else MonitorStatus.UNKNOWN] += count
-    return found
-
-
-def _is_in(status: ColumnElement[str], state: str) -> ColumnElement[bool]:
-    """A stored verdict that nobody can read counts as unknown: no list may lose a monitor."""
-    if state != MonitorStatus.UNKNOWN:
-        return status == state
-    return status.not_in([other.value for other in MonitorStatus if other != state])
-
-
-def _ids_by_state(
-    query: MonitorQuery, status: ColumnElement[str], counts: Mapping[str, int]
-) -> tuple[list[int], int]:
-    """The ids on one page of a list in the order of states, by name within a state, and how many
-    match in all.
-
-    A part for each state with many monitors, which follows the index of names and stops early:
-    sorting all by state would take as long as the rest of the page. States with few share a part,
-    because to find the last of them, each would read all monitors.
-    """
-    states = WORST_FIRST if query.sort == Sort.DESC else WORST_FIRST[::-1]
-    wanted = [state for state in states if query.state in (None, "", state)]
-    place = _place(status, states)
-    start = (query.page - 1) * query.per_page
-    parts, at = [], 0
-    for is_few, group in _groups(wanted, counts):
-        count = sum(counts.get(state, 0) for state in group)
-        first, last = max(start, at), min(start + query.per_page, at + count)
-        if first < last:
-            found = _with_states(query).add_columns(place.label("place"), MonitorRow.name_folded)
-            found = found.where(place.in_([states.index(state) for state in group]))
-            order = [*([place] if is_few else []), MonitorRow.name_folded, MonitorRow.id]
-            parts.append(found.order_by(*order).offset(first - at).limit(last - first))
-        at += count
-    if not parts:
-        return [], at
-    together = union_all(*(select(part.subquery()) for part in parts)).subquery()
-    rows = db.session.execute(
-        select(together.c.id).order_by(together.c.place, together.c.name_folded, together.c.id)
-    )
-    return [row.id for row in rows], at
-
-
-def _place(status: ColumnElement[str], states: Sequence[str]) -> ColumnElement[int]:
-    """Where a monitor's state comes in ``states``; what nobody can read counts as unknown."""
-    places = {str(state): place for place, state in enumerate(states)}
-    return case(places, value=status, else_=places[str(MonitorStatus.UNKNOWN)])
-
-
-def _groups(
-    states: Sequence[str], counts: Mapping[str, int]
-) -> Iterator[tuple[bool, Sequence[str]]]:
-    """Neighbours with few monitors together, any other state alone; and whether it has few."""
-    few = {state for state in states if counts.get(state, 0) <= FEW_IN_STATE}
-    for _few, group in groupby(states, lambda state: state in few or state):
-        together = [*group]
-        yield together[0] in few, together
 
 
 def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> None:

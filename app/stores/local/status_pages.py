@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
 from app.access import passwords
+from app.access.dashboard_hosts import is_used
 from app.config import Settings
 from app.db import DbSession, db, writing
 from app.db.tables import StatusPageMonitorRow, StatusPageRow, SubscriberRow
@@ -34,6 +35,10 @@ from app.stores.local.search import fits, ids_of_page
 SLUG_TAKEN = N_("Another status page has this address.")
 DOMAIN_TAKEN = N_("Another status page has this host name.")
 OWN_HOST = N_("This host name leads to Wakeful's dashboard. Enter another one.")
+USED_HOST = N_(
+    "People use Wakeful's dashboard at this host name. Enter another one. If the dashboard has"
+    " moved, set WAKEFUL_PUBLIC_URL first."
+)
 PASSWORD_NEEDED = N_("Enter a password for this page.")
 BUSY = N_("Somebody else saved a status page at the same moment. Try again.")
 COLUMNS = (
@@ -47,6 +52,7 @@ class StatusPages(Part, base.StatusPages):
     def __init__(self, store: base.Store, settings: Settings) -> None:
         super().__init__(store)
         self._public_url, self._hosts = settings.public_url, settings.own_hosts
+        self._any_host = settings.answers_any_host
 
     def list(self, query: PageQuery) -> Page[StatusPage]:
         """The newest first."""
@@ -129,6 +135,8 @@ class StatusPages(Part, base.StatusPages):
             errors["slug"] = [_(SLUG_TAKEN)]
         if domain and domain in self._own_hosts():
             errors["domain"] = [_(OWN_HOST)]
+        elif domain and self._any_host and is_used(domain, self.now()):
+            errors["domain"] = [_(USED_HOST)]
         elif domain and _is_taken(session, StatusPageRow.domain, domain, id):
             errors["domain"] = [_(DOMAIN_TAKEN)]
         if merged["visibility"] == Visibility.PASSWORD and secret is None:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 from sqlalchemy import ColumnElement, Select, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from app.access.counters import Counters, origin_of
 from app.access.mail_server import can_mail
@@ -20,6 +18,7 @@ from app.alerts import subscribers
 from app.config import Settings
 from app.db import DbSession, db, writing
 from app.db.tables import StatusPageRow, SubscriberRow
+from app.db.upserts import inserting
 from app.errors import Invalid, NotFound, Throttled
 from app.i18n import N_, _
 from app.records import SUBSCRIBER_CHANNELS, Channel, StatusPage, Visibility
@@ -121,7 +120,6 @@ def _insert(
     session: DbSession, page_id: int, channel: str, target: str, mark: str, now: datetime
 ) -> SubscriberRow:
     """A new subscriber; the one of another process that was faster by a moment."""
-    make: Any = sqlite.insert if db.engine.dialect.name == "sqlite" else postgresql.insert
     values = {
         "status_page_id": page_id,
         "channel": channel,
@@ -129,7 +127,7 @@ def _insert(
         "digest": mark,
         "created_at": now,
     }
-    session.execute(make(SubscriberRow).values(values).on_conflict_do_nothing())
+    session.execute(inserting(SubscriberRow).values(values).on_conflict_do_nothing())
     found = session.scalar(_locked(*_of(page_id, mark)))
     if found is None:
         raise NotFound("subscription", 0)

@@ -32,6 +32,7 @@ from app.access.devices import KNOWN_FOR
 from app.errors import Denied
 from app.i18n import N_, _
 from app.records import Client, Person, Role, Session
+from app.rules.url import host_of
 from app.stores import current_access
 from app.web.frame import links
 
@@ -97,7 +98,7 @@ def load(token: str) -> User | None:
     """Whose session has this token."""
     if database_away():
         return None
-    found = current_access().open_session(token, request.remote_addr)
+    found = current_access().open_session(token, client())
     if found is None:
         return None
     person, record = found
@@ -111,6 +112,7 @@ def client() -> Client:
         request.remote_addr,
         request.headers.get("User-Agent"),
         request.cookies.get(_device_cookie()),
+        host_of(request.host),
     )
 
 

@@ -1,0 +1,120 @@
+"""Failures to log in, in the audit log: a line each, within bounds. What is beyond them is counted,
+and a later line has the count, so nothing is lost in silence and nobody fills the disk by failing.
+
+A window is the one in which wrong passwords are counted. In it, an account that exists has as many
+lines as strangers may have wrong passwords, and beyond that a count of its own. Of accounts that do
+not exist there are some lines from each address and some in all, and a count for each address:
+their names are what somebody typed.
+
+The counts are rows, so they are right with several processes, and outlive each. The first event in
+a later window makes lines of them, or the engine's housekeeping.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, case, delete, func, select
+
+from app.access import actors, audit
+from app.access.counters import (
+    LOGIN_WINDOW_SECONDS,
+    LOGINS_PER_ACCOUNT,
+    add_one,
+    origin_of,
+    window_of,
+)
+from app.db import DbSession, db, writing
+from app.db.tables import LeftOutRow
+from app.db.upserts import inserting
+from app.records import Action, Actor, ActorKind, ObjectKind, Thing
+
+MOST_OF_ONE = LOGINS_PER_ACCOUNT  # lines of one account or address in a window
+MOST_OF_ACCOUNTS = 200  # of all that exist
+MOST_OF_STRANGERS = 50  # of all that do not
+MOST_ORIGINS = 20  # that are counted by themselves
+ELSEWHERE = "elsewhere"
+LEFT_OUT = "left_out"
+
+
+def record(event: str, of: Thing, now: datetime) -> None:
+    """Write a line, or count the failure. ``of``: the account; without an id it does not exist."""
+    who = actors.actor() or actors.WAKEFUL
+    window = window_of(now, LOGIN_WINDOW_SECONDS)
+    if of.id is None:
+        one, group, most = origin_of(who.address), "strangers", MOST_OF_STRANGERS
+    else:
+        one, group, most = f"person:{of.id}", "accounts", MOST_OF_ACCOUNTS
+    with writing() as session:
+        # One account or address that is over its bound takes no place of the others.
+        if (
+            add_one(session, f"audited:{event}:{one}", window) <= MOST_OF_ONE
+            and add_one(session, f"audited:{event}:{group}", window) <= most
+        ):
+            audit.note(session, Action.LOGIN_FAILED, of)
+        else:
+            if of.id is None:
+                one = _own_place(session, window, event, one)
+            _count(session, LeftOutRow(
+                window=window, event=event, who=one, number=1, first_at=now, last_at=now,
+                actor_kind=who.kind.value, address=who.address,
+                object_id=of.id, object_name=of.name,
+            ))  # fmt: skip
+
+
+def tell_left_out(now: datetime) -> None:
+    """Make lines of what was counted in windows that are over, each once. A window in the future
+    is of a clock that was set back.
+    """
+    over = LeftOutRow.window != window_of(now, LOGIN_WINDOW_SECONDS)
+    if db.session.scalar(select(LeftOutRow.window).where(over).limit(1)) is None:
+        return  # a refused guess costs no write
+    with writing() as session:
+        gone = delete(LeftOutRow).where(over).returning(*LeftOutRow.__table__.columns)
+        for row in session.execute(gone).all():
+            _note(session, row)
+
+
+def _note(session: DbSession, row: Row[Any]) -> None:
+    changes = {LEFT_OUT: row.number, "first": row.first_at, "last": row.last_at}
+    kind, name, id = ActorKind(row.actor_kind), "", None
+    if kind == ActorKind.PERSON:
+        name, id = row.object_name or "", row.object_id
+    audit.note(
+        session,
+        Action.LOGIN_FAILED,
+        Thing(ObjectKind.PERSON, row.object_id, row.object_name),
+        {name: (None, value) for name, value in changes.items()},
+        actor=Actor(kind, name, id, row.address),
+    )
+
+
+def _own_place(session: DbSession, window: int, event: str, origin: str) -> str:
+    """``origin``, or ``ELSEWHERE`` if many others have a count of their own already."""
+    row = LeftOutRow
+    here = (row.window == window, row.event == event, row.object_id.is_(None))
+    if session.scalar(select(row.who).where(*here, row.who == origin)) is not None:
+        return origin
+    others = session.scalar(select(func.count()).select_from(row).where(*here)) or 0
+    return origin if others < MOST_ORIGINS else ELSEWHERE
+
+
+def _count(session: DbSession, row: LeftOutRow) -> None:
+    """Add one to the count of its place. What differs among the failures is left empty."""
+    table = LeftOutRow
+    values = {column.name: getattr(row, column.name) for column in table.__table__.columns}
+    statement = inserting(table).values(values)
+    new = statement.excluded
+    statement = statement.on_conflict_do_update(
+        index_elements=[table.window, table.event, table.who],
+        set_={
+            "number": table.number + 1,
+            "last_at": new.last_at,
+            "address": case((table.address == new.address, table.address), else_=None),
+            "object_name": case(
+                (table.object_name == new.object_name, table.object_name), else_=None
+            ),
+        },
+    )
+    session.execute(statement)

@@ -1,0 +1,114 @@
+"""Copy the file of an SQLite database. Only its owner may read the copy.
+
+``while_used`` copies page by page, through SQLite, while others write. ``while_locked`` copies the
+files themselves, as fast as the disk can, where the caller keeps all others from writing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from app.i18n import N_, _
+
+MEGABYTE = 1_000_000
+NO_ROOM = N_("it needs %(needed)s MB, and %(free)s MB are free")
+
+
+def while_used(file: str, copy: Path) -> None:
+    """Copy a database that may be in use. Raises OSError and sqlite3.Error; then there is none."""
+    with (
+        _placed(copy) as unfinished,
+        closing(sqlite3.connect(file)) as source,
+        closing(sqlite3.connect(unfinished)) as to,
+    ):
+        # Half the time: each piece would be brought to the disk by itself.
+        to.execute("PRAGMA synchronous=OFF")
+        source.backup(to)
+
+
+def while_locked(file: str, copy: Path) -> None:
+    """Copy a database whose write lock the caller holds, without a change of its own yet. Raises
+    OSError and sqlite3.Error; then there is no copy.
+
+    A checkpoint may go on meanwhile: it writes into the file what the write-ahead log has, and
+    nobody can begin the log anew. So the file and the log, in any moment of it, are the database.
+    """
+    with _placed(copy) as unfinished:
+        _clone_or_copy(Path(file), unfinished)
+        if (log := Path(f"{file}-wal")).exists():
+            _clone_or_copy(log, _new(Path(f"{unfinished}-wal")))
+        with closing(sqlite3.connect(unfinished)) as copied:
+            copied.execute("PRAGMA journal_mode=DELETE")  # moves the log into the file
+
+
+@contextmanager
+def _placed(copy: Path) -> Iterator[Path]:
+    """A new file that becomes ``copy`` once it is complete and on the disk: a complete copy or
+    none, even if the process is killed or the power fails.
+    """
+    unfinished = copy.with_name(f"{copy.name}.part")
+    _remove(unfinished)
+    try:
+        yield _new(unfinished)
+        _to_disk(unfinished)
+        unfinished.replace(copy)
+        _to_disk(copy.parent)
+    finally:
+        _remove(unfinished)
+
+
+def _remove(unfinished: Path) -> None:
+    """With its log: that of a copy that was cut off would destroy the next one."""
+    for name in ("", "-wal", "-shm", "-journal"):
+        Path(f"{unfinished}{name}").unlink(missing_ok=True)
+
+
+def _new(path: Path) -> Path:
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    return path
+
+
+def _to_disk(path: Path) -> None:
+    found = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(found)
+    finally:
+        os.close(found)
+
+
+def _clone_or_copy(file: Path, copy: Path) -> None:
+    """A clone takes no time and no room, where the file system can make one."""
+    if _cp("always", file, copy):
+        needed, free = file.stat().st_size, shutil.disk_usage(copy.parent).free
+        if needed > free:
+            raise OSError(
+                errno.ENOSPC,
+                _(NO_ROOM, needed=-(-needed // MEGABYTE), free=free // MEGABYTE),
+            )
+        if fault := _cp("never", file, copy):
+            raise OSError(errno.EIO, fault)
+
+
+def _cp(clone: str, file: Path, copy: Path) -> str:
+    """What ``cp`` says against it; "" if nothing.
+
+    A process of its own: if this one closed the database's file, it would lose all locks that
+    SQLite has on it.
+    """
+    done = subprocess.run(
+        [shutil.which("cp") or "cp", f"--reflink={clone}", "--", str(file), str(copy)],
+        env=os.environ | {"LC_ALL": "C"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return done.stderr.strip().removeprefix("cp: ") or str(done.returncode or "")

@@ -1,0 +1,171 @@
+"""The states of monitors in SQL: what state each is in, how many are in each, the list by state.
+
+Most monitors are up. So what is asked of the others reads their ids from small indexes
+(``not_up``), in place of the state of every monitor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    CompoundSelect,
+    Select,
+    bindparam,
+    case,
+    func,
+    literal,
+    select,
+    text,
+    union_all,
+)
+
+from app.db import db
+from app.db.tables import MonitorRow, MonitorStateRow
+from app.db.tables.monitors import NOT_UP
+from app.records import WORST_FIRST, MaintenanceWindow, MonitorQuery, MonitorStatus, Sort
+from app.stores.local.windows import in_maintenance
+
+FEW_IN_STATE = 1000  # that are sorted for a page of a few of them
+NOW: BindParameter[Any] = bindparam("now")
+_MONITOR: Any = MonitorRow.__table__
+_STATE: Any = MonitorStateRow.__table__
+
+
+def status(windows: Iterable[MaintenanceWindow]) -> ColumnElement[str]:
+    """The status of a monitor at the time ``now`` (a parameter), the first that fits
+    (decisions.md 3); needs its state row joined. ``windows``: those that are on.
+
+    The verdict is the last check's: a monitor whose failure is still being confirmed is ``down``,
+    because that is what checks see; whether people are alerted is another matter.
+    """
+    return case(
+        (_MONITOR.c.paused, MonitorStatus.PAUSED.value),
+        (in_maintenance(NOW, windows), MonitorStatus.MAINTENANCE.value),
+        (_STATE.c.verdict.is_(None), MonitorStatus.PENDING.value),
+        else_=_STATE.c.verdict,
+    )
+
+
+def not_up(windows: Iterable[MaintenanceWindow]) -> CompoundSelect[Any]:
+    """The ids of all monitors whose ``status`` is not ``up``, some of them twice."""
+    return union_all(
+        select(_STATE.c.monitor_id).where(text(NOT_UP)),
+        select(_MONITOR.c.id).where(_MONITOR.c.paused),
+        select(_MONITOR.c.id).where(in_maintenance(NOW, windows)),
+    )
+
+
+@lru_cache(maxsize=16)
+def during(windows: tuple[MaintenanceWindow, ...]) -> States:
+    """The states while these windows are on. Kept, because building takes longer than asking."""
+    return States(windows)
+
+
+class States:
+    """The states while these windows are on. ``matching``: selects the ids of the monitors that
+    filters find. ``at``: the parameters, with the time ``now``.
+    """
+
+    def __init__(self, windows: Sequence[MaintenanceWindow]) -> None:
+        self._status = status(windows)
+        self._not_up = not_up(windows)
+
+    def counts(self, matching: Select[Any], at: Mapping[str, Any]) -> dict[str, int]:
+        """How many monitors the filters find in each state. Those that are up are the rest, in the
+        same statement, so that a change between two cannot make it wrong.
+        """
+        others = joined(matching).where(_MONITOR.c.id.in_(self._not_up))
+        rows = db.session.execute(
+            union_all(
+                matching.with_only_columns(
+                    literal(MonitorStatus.UP.value), func.count(), maintain_column_froms=True
+                ),
+                others.with_only_columns(self._status, func.count()).group_by(self._status),
+            ),
+            at,
+        ).all()
+        (_up, total), others_found = rows[0], rows[1:]
+        found = dict.fromkeys(map(str, MonitorStatus), 0)
+        for name, count in others_found:
+            found[name if name in found else MonitorStatus.UNKNOWN] += count
+        found[MonitorStatus.UP] = total - sum(found.values())
+        return found
+
+    def within(self, matching: Select[Any], state: str, *, is_few: bool) -> Select[Any]:
+        """Those that are in ``state``; ``is_few``: few are, as far as is known."""
+        matching = joined(matching).where(self._is(state))
+        return self._few(matching) if is_few and state != MonitorStatus.UP else matching
+
+    def ids_in_order(
+        self,
+        matching: Select[Any],
+        query: MonitorQuery,
+        counts: Mapping[str, int],
+        at: Mapping[str, Any],
+    ) -> tuple[list[int], int]:
+        """The ids on one page of a list in the order of states, by name within a state, and how
+        many match in all.
+
+        A part for each state with many monitors, which follows the index of names and stops early:
+        sorting all by state would take as long as the rest of the page. States with few share a
+        part, because to find the last of them, each would read all monitors.
+        """
+        states = WORST_FIRST if query.sort == Sort.DESC else WORST_FIRST[::-1]
+        wanted = [state for state in states if query.state in (None, "", state)]
+        place = self._place(states)
+        start = (query.page - 1) * query.per_page
+        parts, before = [], 0
+        for is_few, group in _groups(wanted, counts):
+            count = sum(counts.get(state, 0) for state in group)
+            first, last = max(start, before), min(start + query.per_page, before + count)
+            if first < last:
+                found = joined(matching).add_columns(place.label("place"), MonitorRow.name_folded)
+                found = found.where(place.in_([states.index(state) for state in group]))
+                if is_few and MonitorStatus.UP not in group:
+                    found = self._few(found)
+                order = [*([place] if is_few else []), MonitorRow.name_folded, MonitorRow.id]
+                parts.append(found.order_by(*order).offset(first - before).limit(last - first))
+            before += count
+        if not parts:
+            return [], before
+        together = union_all(*(select(part.subquery()) for part in parts)).subquery()
+        rows = db.session.execute(
+            select(together.c.id).order_by(together.c.place, together.c.name_folded, together.c.id),
+            at,
+        )
+        return [row.id for row in rows], before
+
+    def _few(self, matching: Select[Any]) -> Select[Any]:
+        return matching.where(_MONITOR.c.id.in_(self._not_up))
+
+    def _is(self, state: str) -> ColumnElement[bool]:
+        """A stored verdict that nobody can read counts as unknown: no list may lose a monitor."""
+        if state != MonitorStatus.UNKNOWN:
+            return self._status == state
+        return self._status.not_in([other.value for other in MonitorStatus if other != state])
+
+    def _place(self, states: Sequence[str]) -> ColumnElement[int]:
+        """Where a monitor's state comes in ``states``; what nobody can read counts as unknown."""
+        places = {str(state): place for place, state in enumerate(states)}
+        return case(places, value=self._status, else_=places[str(MonitorStatus.UNKNOWN)])
+
+
+def joined(matching: Select[Any]) -> Select[Any]:
+    """``matching`` with the states of the monitors."""
+    return matching.join(_STATE, _STATE.c.monitor_id == _MONITOR.c.id)
+
+
+def _groups(
+    states: Sequence[str], counts: Mapping[str, int]
+) -> Iterator[tuple[bool, Sequence[str]]]:
+    """Neighbours with few monitors together, any other state alone; and whether it has few."""
+    few = {state for state in states if counts.get(state, 0) <= FEW_IN_STATE}
+    for _few, group in groupby(states, lambda state: state in few or state):
+        together = [*group]
+        yield together[0] in few, together

@@ -1,0 +1,175 @@
+"""A flood of failures neither fills the audit log nor hides one: each is a line, or counted."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.access import Access, actors, failures, security_log
+from app.access.counters import LOGIN_WINDOW_SECONDS
+from app.access.failures import (
+    ELSEWHERE,
+    MOST_OF_ACCOUNTS,
+    MOST_OF_ONE,
+    MOST_OF_STRANGERS,
+    MOST_ORIGINS,
+)
+from app.access.security_log import Event
+from app.db import db
+from app.db.tables import AuditRow, LeftOutRow
+from app.records import AuditQuery, Person, Role
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+WINDOW = timedelta(seconds=LOGIN_WINDOW_SECONDS)
+ANY = Event.LOGIN_FAILED
+
+
+@pytest.fixture
+def clock(app, monkeypatch):
+    """The time of the audit log; it stands still until a test moves it."""
+
+    class Clock:
+        now = NOON
+
+        def __call__(self):
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr("app.access.audit.clock", clock)
+    return clock
+
+
+def fail(app, person=None, address="192.0.2.1", typed="x", event=ANY):
+    with app.app_context(), actors.acting_as(actors.visitor(address)):
+        security_log.tell(event, person, typed=typed)
+
+
+def lines(app):
+    """The failures of the audit log, the oldest first: address, account, number left out."""
+    with app.app_context():
+        found = Access(app.extensions["wakeful.settings"]).audit_page(AuditQuery(per_page=500))
+        return [
+            (
+                line.actor.address,
+                line.of.id or line.of.name,
+                line.changes.get("left_out", {}).get("new"),
+            )
+            for line in reversed(found.lines)
+            if line.action == "login_failed"
+        ]
+
+
+def counted(app):
+    with app.app_context():
+        return {(row.who, row.number) for row in db.session.query(LeftOutRow)}
+
+
+def person(id):
+    """Somebody with an account. Failures are told of people as they were read."""
+    return Person(id, f"p{id}@wakeful.test", Role.VIEWER)
+
+
+def test_a_flood_against_other_accounts_hides_no_failure_of_one(app, clock):
+    for number in range(MOST_OF_STRANGERS + 30):
+        fail(app, address=f"198.51.100.{number}", typed=f"word {number}")
+    fail(app, person(7), "192.0.2.7")
+    assert lines(app)[-1] == ("192.0.2.7", 7, None)
+    assert len(lines(app)) == MOST_OF_STRANGERS + 1
+    own = {(f"198.51.100.{MOST_OF_STRANGERS + place}", 1) for place in range(MOST_ORIGINS)}
+    assert counted(app) == own | {(ELSEWHERE, 30 - MOST_ORIGINS)}
+
+
+@pytest.mark.sqlite
+def test_each_account_has_so_many_lines_and_then_a_count_of_its_own(app, clock):
+    for _ in range(MOST_OF_ONE):
+        fail(app, person(1))
+    assert counted(app) == set()
+    clock.now += timedelta(seconds=5)
+    fail(app, person(1))
+    fail(app, person(2))
+    assert counted(app) == {("person:1", 1)}, "the other has its line"
+    assert lines(app) == MOST_OF_ONE * [("192.0.2.1", 1, None)] + [("192.0.2.1", 2, None)]
+
+
+@pytest.mark.sqlite
+def test_each_address_has_so_many_lines_of_accounts_that_do_not_exist(app, clock):
+    for number in range(MOST_OF_ONE + 3):
+        fail(app, typed=f"word {number}", address=f"2001:db8::{number:x}")
+    assert len(lines(app)) == MOST_OF_ONE
+    assert counted(app) == {("2001:db8::/64", 3)}
+
+
+@pytest.mark.sqlite
+def test_beyond_the_bound_of_all_accounts_each_is_still_counted_by_itself(app, clock):
+    for id in range(MOST_OF_ACCOUNTS):
+        fail(app, person(id + 1))
+    assert len(lines(app)) == MOST_OF_ACCOUNTS
+    fail(app, person(1000), "192.0.2.9")
+    assert counted(app) == {("person:1000", 1)}
+    clock.now += WINDOW
+    fail(app, person(1000), "192.0.2.9")
+    assert lines(app)[-2:] == [("192.0.2.9", 1000, None), ("192.0.2.9", 1000, 1)]
+
+
+def test_the_first_event_of_a_later_window_writes_the_counts_once(app, clock):
+    for number in range(MOST_OF_ONE + 5):
+        fail(app, typed="one word", address="192.0.2.1")
+        fail(app, person(4), address=f"192.0.2.{number}")
+        clock.now += timedelta(seconds=1)
+    before = lines(app)
+    clock.now = NOON + WINDOW - timedelta(milliseconds=1)
+    fail(app, event=Event.LOGIN_THROTTLED)
+    assert lines(app) == before, "the window is not over"
+    clock.now = NOON + WINDOW
+    fail(app, event=Event.LOGIN_THROTTLED)
+    told = lines(app)[len(before) :]
+    with app.app_context():
+        name = f"account:{security_log.account_of('one word')}"
+    assert sorted(told, key=str) == sorted([("192.0.2.1", name, 5), (None, 4, 5)], key=str)
+    with app.app_context():
+        row = db.session.query(AuditRow).filter_by(object_id=4).order_by(AuditRow.id.desc()).first()
+        assert row.changes == {
+            "left_out": {"old": None, "new": 5},
+            "first": {"old": None, "new": "2026-05-04T12:00:10Z"},
+            "last": {"old": None, "new": "2026-05-04T12:00:14Z"},
+        }
+    fail(app, event=Event.LOGIN_THROTTLED)
+    assert lines(app) == before + told
+
+
+def test_counts_are_written_where_nothing_comes_after_and_once_by_several(app, clock):
+    for _ in range(MOST_OF_ONE + 1):
+        fail(app)
+    clock.now += WINDOW
+
+    def keep_house(_):
+        with app.app_context():
+            security_log.tell_left_out()
+
+    with ThreadPoolExecutor(4) as several:
+        list(several.map(keep_house, range(8)))
+    assert [line[2] for line in lines(app)] == MOST_OF_ONE * [None] + [1]
+    assert counted(app) == set()
+
+
+@pytest.mark.sqlite
+def test_a_count_of_the_future_is_written_after_the_clock_was_set_back(app, clock):
+    for _ in range(MOST_OF_ONE + 1):
+        fail(app)
+    clock.now -= 10 * WINDOW
+    fail(app, event=Event.LOGIN_THROTTLED)
+    assert [line[2] for line in lines(app)].count(1) == 1
+
+
+@pytest.mark.sqlite
+def test_a_refused_guess_writes_nothing(app, clock, monkeypatch):
+    fail(app)
+
+    def writing():
+        raise AssertionError("a write")
+
+    monkeypatch.setattr(failures, "writing", writing)
+    clock.now += WINDOW
+    fail(app, event=Event.LOGIN_THROTTLED)
