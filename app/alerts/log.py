@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, func, or_, select
 from sqlalchemy.orm import aliased
 
 from app.alerts.giving_up import unreadable_parts
@@ -90,11 +91,19 @@ def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
     incident is open or ended within ``LOST_SHOWN_FOR``, and no later message replaces it. Newest
     first.
     """
+    rows = session.scalars(_lost(), {"since": now - LOST_SHOWN_FOR}).all()
+    covered = covered_ids(session, [row.id for row in rows]) if rows else {}
+    return [to_record(row, covered.get(row.id, ())) for row in rows]
+
+
+@cache
+def _lost() -> Select[DeliveryRow]:
+    """Built once: the home page asks it each time, and building it takes longer than running it."""
     member = aliased(DeliveryRow)
     of_a_group = member.covered_by == DeliveryRow.id
     over = func.coalesce(IncidentRow.ended_at, DeliveryRow.created_at, type_=Moment)
     is_open = IncidentRow.id.is_not(None) & IncidentRow.ended_at.is_(None)
-    query = (
+    return (
         select(DeliveryRow)
         .outerjoin(IncidentRow, IncidentRow.id == DeliveryRow.incident_id)
         .where(
@@ -104,14 +113,11 @@ def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
             DeliveryRow.event != Event.TEST,
             ~_replaced(DeliveryRow),
             or_(~exists().where(of_a_group), exists().where(of_a_group, ~_replaced(member))),
-            or_(is_open, over >= now - LOST_SHOWN_FOR),
+            or_(is_open, over >= bindparam("since", type_=Moment)),
         )
         .order_by(DeliveryRow.id.desc())
         .limit(MOST_LOST)
     )
-    rows = session.scalars(query).all()
-    covered = covered_ids(session, [row.id for row in rows])
-    return [to_record(row, covered.get(row.id, ())) for row in rows]
 
 
 def _replaced(row: Any) -> ColumnElement[bool]:

@@ -95,11 +95,13 @@ def in_place(ids: Sequence[int], place: int, now: datetime) -> dict[int, int]:
     return found
 
 
-def response_time(now: datetime) -> ColumnElement[int | None]:
-    """The last response time of a monitor, to sort by; needs its state row joined."""
-    id, until = _STATES.c.monitor_id, last_moment(now)
-    is_newer = newest("at", id, until) > type_coerce(_STATES.c.checked_at, BigInteger)
-    return case((is_newer, newest("response_time", id, until)), else_=_STATES.c.response_time)
+def response_time() -> ColumnElement[int | None]:
+    """The last response time of a monitor, to sort by; needs its state row joined, and the
+    parameter ``until``: the ``last_moment``.
+    """
+    id = _STATES.c.monitor_id
+    is_newer = newest("at", id, UNTIL) > type_coerce(_STATES.c.checked_at, BigInteger)
+    return case((is_newer, newest("response_time", id, UNTIL)), else_=_STATES.c.response_time)
 
 
 def later(known: datetime | None, at: int | None) -> datetime | None:

@@ -97,7 +97,7 @@ class Moment(TypeDecorator[datetime]):
 
     impl = BigInteger
     cache_ok = True
-    last_ms = to_ms(_LAST)
+    first_ms, last_ms = to_ms(_FIRST), to_ms(_LAST)
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
         if value is None:
@@ -119,7 +119,7 @@ class Moment(TypeDecorator[datetime]):
     def look(self, value: Any) -> datetime | Unreadable | None:
         if value is None:
             return None
-        if not isinstance(value, int | float) or not to_ms(_FIRST) <= value <= self.last_ms:
+        if not isinstance(value, int | float) or not self.first_ms <= value <= self.last_ms:
             return Unreadable(Why.ODD)
         return from_ms(value)
 

@@ -181,7 +181,9 @@ class MonitorQuery:
     at, because figures cost most: which ranges of ``uptime`` (a remote server sends them all), and
     whether ``hours`` are added, where the store offers them. ``counts``: what ``overview`` has just
     said for the same filters, so that a list by state need not count again. ``within``: the tag
-    that a key is bound to, besides all filters.
+    that a key is bound to, besides all filters. ``brief``: leave out ``alerts``, ``locations``,
+    ``next_check_at`` and what the last minute's checks say of ``last_checked_at`` and
+    ``response_time``.
     """
 
     search: str | None = None
@@ -198,3 +200,4 @@ class MonitorQuery:
     contact_id: int | None = None
     within: str | None = None
     counts: Mapping[str, int] | None = None
+    brief: bool = False

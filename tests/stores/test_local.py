@@ -365,7 +365,8 @@ def test_a_list_of_one_state_is_not_counted_again(core: Flask, store: LocalStore
 @pytest.mark.sqlite
 def test_what_is_not_up_is_found_without_reading_the_state_of_each_monitor(core: Flask) -> None:
     with core.app_context():
-        asked = states.not_up(now(), ()).compile(db.engine, compile_kwargs={"literal_binds": True})
+        asked = states.not_up(()).params(now=now())
+        asked = asked.compile(db.engine, compile_kwargs={"literal_binds": True})
         plan = db.session.execute(text(f"EXPLAIN QUERY PLAN {asked}")).all()
     read = [step.detail for step in plan if "monitor" in step.detail]
     assert len(read) == 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import MISSING
+from dataclasses import MISSING, replace
 from dataclasses import fields as dataclass_fields
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -62,7 +62,7 @@ from app.stores.local.rows import (
     monitor_record,
     pairs_of,
 )
-from app.stores.local.search import contains, fits, ids_of_page, ordered
+from app.stores.local.search import Asking, asking, contains, fits, ordered
 from app.stores.local.windows import active_windows
 
 # What puts a monitor into maintenance, or takes it out.
@@ -102,24 +102,23 @@ class Monitors(Part, base.Monitors):
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         now = self.now()
         windows = active_windows(now)
-        matching = _matching(query)
+        at = {"now": now, "until": latest.last_moment(now)}
         if query.sort_by == MonitorSortBy.STATE:
-            in_states = states.States(now, windows)
-            counts = in_states.counts(matching) if query.counts is None else query.counts
-            ids, total = in_states.ids_in_order(matching, query, counts)
+            matching = _matching(query)
+            in_states = states.during(tuple(windows))
+            counts = query.counts
+            if counts is None:
+                counts = in_states.counts(matching, at)
+            ids, total = in_states.ids_in_order(matching, query, counts, at)
         else:
             known = (query.counts or {}).get(query.state or "")
-            # A list in an order of the monitors' own needs no states, not even to be counted.
-            if query.state:
-                matching = states.States(now, windows).within(matching, query.state, known)
-            elif query.sort_by not in SORT_COLUMNS:
-                matching = states.joined(matching)
-            if query.sort_by == MonitorSortBy.EXPIRES_AT:
-                matching = matching.outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
-            ids, total = ids_of_page(
-                matching, _order(query, now), query.page, query.per_page, known
-            )
-        found = self._records(ids, windows, now, ranges=query.uptime, hours=query.hours)
+            is_few = known is None or known <= states.FEW_IN_STATE
+            # What is looked at of each monitor does not change which are found.
+            asked = replace(query, counts=None, uptime=(), hours=False, brief=False)
+            ids, total = _asking(asked, tuple(windows), is_few=is_few).found(known, at)
+        found = self._records(
+            ids, windows, now, ranges=query.uptime, hours=query.hours, brief=query.brief
+        )
         return Page(found, query.page, query.per_page, total)
 
     def get(self, id: int) -> Monitor:
@@ -215,7 +214,8 @@ class Monitors(Part, base.Monitors):
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         now = self.now()
-        return states.States(now, active_windows(now)).counts(_matching(query))
+        in_states = states.during(tuple(active_windows(now)))
+        return in_states.counts(_matching(query), {"now": now})
 
     def _records(
         self,
@@ -225,6 +225,7 @@ class Monitors(Part, base.Monitors):
         *,
         ranges: Collection[str] = UPTIME_RANGES,
         hours: bool = False,
+        brief: bool = False,
     ) -> Sequence[Monitor]:
         """The monitors with these ids, in their order. How many queries it takes does not depend on
         how many ids there are.
@@ -233,6 +234,14 @@ class Monitors(Part, base.Monitors):
         rows = db.session.execute(statement, {"ids": list(ids), "now": now}).all()
         known = [row.id for row in rows]
         figures = self._figures.read(rows, now, ranges, hours=hours)
+        if brief:
+            found = {
+                row.id: monitor_record(
+                    row, Known(figures.uptimes[row.id], hours=figures.hours.get(row.id, ()))
+                )
+                for row in rows
+            }
+            return [found[id] for id in ids if id in found]
         watched = watched_from(known, now)
         newest = latest.of_monitors(known, now)
         alerts = contacts.alerts_with_contacts({row.id: pairs_of(row.alerts) for row in rows})
@@ -266,7 +275,7 @@ def _reading(windows: tuple[MaintenanceWindow, ...]) -> Select[Any]:
             *MONITOR_COLUMNS,
             *STATE_COLUMNS,
             *(_STATE.c[name] for name in ("unconfirmed_at", "monitor_id", *SUMMED_BY)),
-            states.status(bindparam("now"), windows).label("status"),
+            states.status(windows).label("status"),
             incident.c.id.label("open_incident_id"),
             domain.c.expires_at.label("domain_expires_at"),
         )
@@ -278,6 +287,22 @@ def _reading(windows: tuple[MaintenanceWindow, ...]) -> Select[Any]:
         .outerjoin(domain, domain.c.domain == _STATE.c.domain)
         .where(_MONITOR.c.id.in_(bindparam("ids", expanding=True)))
     )
+
+
+@lru_cache(maxsize=64)
+def _asking(query: MonitorQuery, windows: tuple[MaintenanceWindow, ...], *, is_few: bool) -> Asking:
+    """A list in another order than that of states; needs the parameters ``now`` and ``until``.
+    ``is_few``: few are in ``query.state``.
+    """
+    matching = _matching(query)
+    # A list in an order of the monitors' own needs no states, not even to be counted.
+    if query.state:
+        matching = states.during(windows).within(matching, query.state, is_few=is_few)
+    elif query.sort_by not in SORT_COLUMNS:
+        matching = states.joined(matching)
+    if query.sort_by == MonitorSortBy.EXPIRES_AT:
+        matching = matching.outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
+    return asking(matching, _order(query), query.page, query.per_page)
 
 
 def _matching(query: MonitorQuery) -> Select[Any]:
@@ -304,9 +329,9 @@ def _matching(query: MonitorQuery) -> Select[Any]:
     return statement
 
 
-def _order(query: MonitorQuery, now: datetime) -> list[Any]:
+def _order(query: MonitorQuery) -> list[Any]:
     if query.sort_by == MonitorSortBy.RESPONSE_TIME:
-        time = latest.response_time(now)
+        time = latest.response_time()
         return [time.is_(None), *ordered(query.sort, time), MonitorRow.id]
     if query.sort_by == MonitorSortBy.EXPIRES_AT:
         return [EXPIRES_AT.is_(None), *ordered(query.sort, EXPIRES_AT), MonitorRow.id]

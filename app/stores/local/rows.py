@@ -102,7 +102,7 @@ def monitor_record(row: Any, known: Known) -> Monitor:
 
 
 def incident_record(
-    row: IncidentRow, monitor: MonitorRef, now: datetime, *, brief: bool = False
+    row: Any, monitor: MonitorRef, now: datetime, *, brief: bool = False
 ) -> Incident:
     evidence = None if brief else readable(row.evidence)
     return Incident(
@@ -128,7 +128,7 @@ def unreadable_fields(row: Any) -> tuple[str, ...]:
     )
 
 
-def incident_status(row: IncidentRow) -> str:
+def incident_status(row: Any) -> str:
     if row.ended_at is not None:
         return IncidentStatus.RESOLVED
     return IncidentStatus.UNRESOLVED if row.acknowledged_at is None else IncidentStatus.ACKNOWLEDGED

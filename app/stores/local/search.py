@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, func
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db import db
@@ -33,24 +34,53 @@ def ordered(sort: str, *columns: Order) -> list[ColumnElement[Any]]:
     return [column.asc() if sort == Sort.ASC else column.desc() for column in columns]
 
 
-def ids_of_page(
-    matching: Select[Any],
-    order: Sequence[Any],
-    number: int,
-    per_page: int,
-    total: int | None = None,
-) -> tuple[list[int], int]:
-    """The ids on one page, in order, and how many match in all; ``total``, if that is known.
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The statements that find the ids on one page of a list. Building them takes longer than
+    running them, so lists that are asked often keep them.
+    """
+
+    ids: Select[Any]
+    counted: Select[Any]
+    number: int
+    per_page: int
+
+    def found(
+        self, total: int | None = None, values: Mapping[str, Any] | None = None
+    ) -> tuple[list[int], int]:
+        """The ids on the page, in order, and how many match in all; ``total``, if that is known.
+        ``values``: of the parameters.
+        """
+        ids: list[int] = []
+        if fits(self._offset):  # a larger offset would fail, and there is no row so far out
+            ids = list(db.session.scalars(self.ids, values))
+        if self.number == 1 and len(ids) < self.per_page:
+            return ids, len(ids)
+        if total is not None:
+            return ids, total
+        return ids, db.session.execute(self.counted, values).scalar_one()
+
+    @property
+    def _offset(self) -> int:
+        return (self.number - 1) * self.per_page
+
+
+def asking(matching: Select[Any], order: Sequence[Any], number: int, per_page: int) -> Asking:
+    """For page ``number`` of the ids that ``matching`` selects.
 
     Only ids are ordered and counted; the caller then reads the rows of one page.
     """
     offset = (number - 1) * per_page
-    ids: list[int] = []
-    if fits(offset):  # a larger offset would fail, and there is no row so far out
-        ids = list(db.session.scalars(matching.order_by(*order).limit(per_page).offset(offset)))
-    if number == 1 and len(ids) < per_page:
-        return ids, len(ids)
-    if total is not None:
-        return ids, total
-    counted = select(func.count()).select_from(matching.order_by(None).subquery())
-    return ids, db.session.execute(counted).scalar_one()
+    return Asking(
+        matching.order_by(*order).limit(per_page).offset(offset),
+        matching.with_only_columns(func.count(), maintain_column_froms=True),
+        number,
+        per_page,
+    )
+
+
+def ids_of_page(
+    matching: Select[Any], order: Sequence[Any], number: int, per_page: int
+) -> tuple[list[int], int]:
+    """The ids on one page, in order, and how many match in all."""
+    return asking(matching, order, number, per_page).found()

@@ -7,13 +7,16 @@ Most monitors are up. So what is asked of the others reads their ids from small 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     CompoundSelect,
     Select,
+    bindparam,
     case,
     func,
     literal,
@@ -29,12 +32,13 @@ from app.records import WORST_FIRST, MaintenanceWindow, MonitorQuery, MonitorSta
 from app.stores.local.windows import in_maintenance
 
 FEW_IN_STATE = 1000  # that are sorted for a page of a few of them
+NOW: BindParameter[Any] = bindparam("now")
 _MONITOR: Any = MonitorRow.__table__
 _STATE: Any = MonitorStateRow.__table__
 
 
-def status(now: Any, windows: Iterable[MaintenanceWindow]) -> ColumnElement[str]:
-    """The status of a monitor at ``now`` (a time, or a parameter), the first that fits
+def status(windows: Iterable[MaintenanceWindow]) -> ColumnElement[str]:
+    """The status of a monitor at the time ``now`` (a parameter), the first that fits
     (decisions.md 3); needs its state row joined. ``windows``: those that are on.
 
     The verdict is the last check's: a monitor whose failure is still being confirmed is ``down``,
@@ -42,29 +46,37 @@ def status(now: Any, windows: Iterable[MaintenanceWindow]) -> ColumnElement[str]
     """
     return case(
         (_MONITOR.c.paused, MonitorStatus.PAUSED.value),
-        (in_maintenance(now, windows), MonitorStatus.MAINTENANCE.value),
+        (in_maintenance(NOW, windows), MonitorStatus.MAINTENANCE.value),
         (_STATE.c.verdict.is_(None), MonitorStatus.PENDING.value),
         else_=_STATE.c.verdict,
     )
 
 
-def not_up(now: Any, windows: Iterable[MaintenanceWindow]) -> CompoundSelect[Any]:
+def not_up(windows: Iterable[MaintenanceWindow]) -> CompoundSelect[Any]:
     """The ids of all monitors whose ``status`` is not ``up``, some of them twice."""
     return union_all(
         select(_STATE.c.monitor_id).where(text(NOT_UP)),
         select(_MONITOR.c.id).where(_MONITOR.c.paused),
-        select(_MONITOR.c.id).where(in_maintenance(now, windows)),
+        select(_MONITOR.c.id).where(in_maintenance(NOW, windows)),
     )
 
 
+@lru_cache(maxsize=16)
+def during(windows: tuple[MaintenanceWindow, ...]) -> States:
+    """The states while these windows are on. Kept, because building takes longer than asking."""
+    return States(windows)
+
+
 class States:
-    """The states at one moment. ``matching``: selects the ids of the monitors that filters find."""
+    """The states while these windows are on. ``matching``: selects the ids of the monitors that
+    filters find. ``at``: the parameters, with the time ``now``.
+    """
 
-    def __init__(self, now: Any, windows: Sequence[MaintenanceWindow]) -> None:
-        self._status = status(now, windows)
-        self._not_up = not_up(now, windows)
+    def __init__(self, windows: Sequence[MaintenanceWindow]) -> None:
+        self._status = status(windows)
+        self._not_up = not_up(windows)
 
-    def counts(self, matching: Select[Any]) -> dict[str, int]:
+    def counts(self, matching: Select[Any], at: Mapping[str, Any]) -> dict[str, int]:
         """How many monitors the filters find in each state. Those that are up are the rest, in the
         same statement, so that a change between two cannot make it wrong.
         """
@@ -75,7 +87,8 @@ class States:
                     literal(MonitorStatus.UP.value), func.count(), maintain_column_froms=True
                 ),
                 others.with_only_columns(self._status, func.count()).group_by(self._status),
-            )
+            ),
+            at,
         ).all()
         (_up, total), others_found = rows[0], rows[1:]
         found = dict.fromkeys(map(str, MonitorStatus), 0)
@@ -84,14 +97,17 @@ class States:
         found[MonitorStatus.UP] = total - sum(found.values())
         return found
 
-    def within(self, matching: Select[Any], state: str, known: int | None) -> Select[Any]:
-        """Those that are in ``state``; ``known``: how many, if somebody counted them."""
+    def within(self, matching: Select[Any], state: str, *, is_few: bool) -> Select[Any]:
+        """Those that are in ``state``; ``is_few``: few are, as far as is known."""
         matching = joined(matching).where(self._is(state))
-        is_few = known is None or known <= FEW_IN_STATE
         return self._few(matching) if is_few and state != MonitorStatus.UP else matching
 
     def ids_in_order(
-        self, matching: Select[Any], query: MonitorQuery, counts: Mapping[str, int]
+        self,
+        matching: Select[Any],
+        query: MonitorQuery,
+        counts: Mapping[str, int],
+        at: Mapping[str, Any],
     ) -> tuple[list[int], int]:
         """The ids on one page of a list in the order of states, by name within a state, and how
         many match in all.
@@ -104,25 +120,26 @@ class States:
         wanted = [state for state in states if query.state in (None, "", state)]
         place = self._place(states)
         start = (query.page - 1) * query.per_page
-        parts, at = [], 0
+        parts, before = [], 0
         for is_few, group in _groups(wanted, counts):
             count = sum(counts.get(state, 0) for state in group)
-            first, last = max(start, at), min(start + query.per_page, at + count)
+            first, last = max(start, before), min(start + query.per_page, before + count)
             if first < last:
                 found = joined(matching).add_columns(place.label("place"), MonitorRow.name_folded)
                 found = found.where(place.in_([states.index(state) for state in group]))
                 if is_few and MonitorStatus.UP not in group:
                     found = self._few(found)
                 order = [*([place] if is_few else []), MonitorRow.name_folded, MonitorRow.id]
-                parts.append(found.order_by(*order).offset(first - at).limit(last - first))
-            at += count
+                parts.append(found.order_by(*order).offset(first - before).limit(last - first))
+            before += count
         if not parts:
-            return [], at
+            return [], before
         together = union_all(*(select(part.subquery()) for part in parts)).subquery()
         rows = db.session.execute(
-            select(together.c.id).order_by(together.c.place, together.c.name_folded, together.c.id)
+            select(together.c.id).order_by(together.c.place, together.c.name_folded, together.c.id),
+            at,
         )
-        return [row.id for row in rows], at
+        return [row.id for row in rows], before
 
     def _few(self, matching: Select[Any]) -> Select[Any]:
         return matching.where(_MONITOR.c.id.in_(self._not_up))

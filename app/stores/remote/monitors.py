@@ -51,9 +51,8 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
                 N_("The server %(server)s does not list monitors by state or response time."),
             )
         known = query.hours and Feature.HOURS in self.offers.known()
-        return parameters(
-            query, leave=("uptime", "counts") if known else ("uptime", "counts", "hours")
-        )
+        unsaid = ("uptime", "counts", "brief")
+        return parameters(query, leave=unsaid if known else (*unsaid, "hours"))
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         refuse_hidden_password(self, fields, secrets_from)

@@ -51,6 +51,7 @@ def _strips() -> MonitorQuery:
         per_page=STRIPS,
         uptime=(),
         hours=True,
+        brief=True,
     )
 
 
@@ -59,7 +60,11 @@ def _expiries() -> Sequence[Expiry]:
     if not servers.offers(Feature.LIST_ORDER):
         return ()
     query = MonitorQuery(
-        sort_by=MonitorSortBy.EXPIRES_AT, sort=Sort.ASC, per_page=EXPIRIES_ASKED, uptime=()
+        sort_by=MonitorSortBy.EXPIRES_AT,
+        sort=Sort.ASC,
+        per_page=EXPIRIES_ASKED,
+        uptime=(),
+        brief=True,
     )
     found = {
         (what, monitor.domain if what == "domain" else monitor.id): Expiry(monitor, what, at)

@@ -179,6 +179,7 @@ def _query(number: int, tag: str | None, state: str | None = None) -> MonitorQue
         state=state,
         tag=tag,
         uptime=(),
+        brief=True,
     )
 
 
