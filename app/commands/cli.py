@@ -22,6 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import create_core
 from app.access import actors
 from app.commands import people, watchdog
+from app.commands.masking import mask_streams
 from app.commands.opened import access_opened, opened, typed_line
 from app.config import PREFIX, SettingError, Settings, read
 from app.db import db, faults, schema
@@ -52,6 +53,7 @@ log = logging.getLogger(__name__)
 def main() -> None:
     """The entry point. Errors are shown as sentences, without a traceback."""
     os.umask(OWNER_ONLY)
+    mask_streams()
     try:
         cli(standalone_mode=True)
     except SettingError as fault:

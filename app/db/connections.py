@@ -7,6 +7,7 @@ gives up on a peer that answers nothing, but one that acknowledges each packet a
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -103,6 +104,14 @@ def patience(seconds: float | None) -> Iterator[None]:
 
 # The log of a failed statement must not tell its values: password hashes, addresses, texts.
 _PRIVATE = {"hide_parameters": True}
+
+
+def _is_no_row(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith("Row ")
+
+
+# At the level DEBUG, SQLAlchemy logs the rows that it reads, with every secret decrypted.
+logging.getLogger("sqlalchemy.engine.Engine").addFilter(_is_no_row)
 
 
 def pool_options(url: str) -> dict[str, Any]:

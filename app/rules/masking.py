@@ -56,11 +56,18 @@ def basic(user: str, password: str) -> str:
 def clean(text: str, secrets: Iterable[str], limit: int = MAX_ANSWER) -> str:
     """``text`` on one line, without the secrets in any of their spellings, cut to ``limit``."""
     line = "".join(c if c.isprintable() else " " for c in text)
-    spellings = {spelling for secret in secrets for spelling in _spellings(secret)}
-    for spelling in sorted(spellings, key=len, reverse=True):
+    for spelling in spellings(secrets):
         line = re.sub(re.escape(spelling), MASK, line, flags=re.IGNORECASE)
     line = " ".join(line.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def spellings(secrets: Iterable[str]) -> list[str]:
+    """Every spelling of the secrets, the longest first: it may contain a shorter one. Those that
+    would blank out ordinary words are left out.
+    """
+    found = {spelling for secret in secrets for spelling in _spellings(secret)}
+    return sorted(found, key=len, reverse=True)
 
 
 def _spellings(secret: str) -> Iterable[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -45,7 +46,7 @@ http {{
 
 @dataclass(frozen=True)
 class Ports:
-    """``http`` redirects to ``https``, which leads to ``web``."""
+    """``http`` redirects pages to ``https``, which leads to ``web``."""
 
     http: int
     https: int
@@ -82,6 +83,8 @@ def with_caddy(folder: Path, ports: Ports) -> Command:
     site = f"https://{NAME}:{ports.https} {{\n\ttls {folder}/fullchain.pem {folder}/privkey.pem\n"
     text, replaced = re.subn(rf"^{re.escape(NAME)} {{\n", site, text, flags=re.MULTILINE)
     assert replaced == 1
+    assert f"http://{NAME} {{" in text
+    text = text.replace(f"http://{NAME} {{", f"http://{NAME}:{ports.http} {{")
     text = text.replace("127.0.0.1:8000", f"127.0.0.1:{ports.web}")
     options = (
         "admin off",
@@ -236,10 +239,25 @@ def test_a_body_that_is_too_large_is_refused_and_says_so(front: Front):
     assert taken.status in (400, 403), "Wakeful's own answer to a form without its token"
 
 
-@pytest.mark.nginx
-@pytest.mark.parametrize("front", [with_nginx], indirect=True)
-def test_plain_http_leads_to_https(front: Front):
+def over_http(front: Front, path: str, **headers: str) -> Answer:
     with closing(HTTPConnection("127.0.0.1", front.ports.http, timeout=60)) as connection:
-        connection.request("GET", "/status/shop?x=1", headers={"Host": NAME})
-        answer = read(connection)
-    assert (answer.status, answer.headers["Location"]) == (301, f"https://{NAME}/status/shop?x=1")
+        connection.request("GET", path, headers={"Host": NAME, **headers})
+        return read(connection)
+
+
+@pytest.mark.parametrize("path", ["/status/shop?x=1", "/", "/apis", "/static/app.css"])
+def test_pages_over_plain_http_lead_to_https(front: Front, path: str):
+    answer = over_http(front, path)
+    assert (answer.status, answer.headers["Location"]) == (301, f"https://{NAME}{path}")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/monitors", "/api", "//api/v1/me", "/metrics"])
+def test_a_program_that_sends_its_key_over_plain_http_is_refused_and_told(front: Front, path: str):
+    """It would follow a redirect, and nobody would notice that its key can be read."""
+    answer = over_http(front, path, Authorization=f"Bearer {front.key}")
+    assert (answer.status, answer.headers["Content-Type"]) == (403, "application/json")
+    told = json.loads(answer.text)
+    assert told["status"] == 403
+    assert told["message"].startswith(f"Use https://{NAME}. A key that was sent here")
+    assert "Location" not in answer.headers
+    assert front.key not in answer.text

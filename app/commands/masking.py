@@ -1,0 +1,77 @@
+"""Keep the secrets of the environment out of what a command prints.
+
+Drivers, brokers and servers repeat in their errors what they were sent, such as a URL with its
+password, and libraries log that. So this stands where everything passes: at the standard streams.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TextIO
+from urllib.parse import parse_qsl, urlsplit
+
+from app.config import PREFIX
+from app.records import MASK
+from app.rules.masking import secrets_in_url, spellings
+
+SHORTEST = 8  # a shorter secret, such as "wakeful", would be masked in ordinary words
+VALUES = (
+    "AGENT_TOKEN", "BATCH_KEY", "METRICS_TOKEN", "REMOTE_KEY", "SECRET_KEY", "TELEGRAM_TOKEN",
+)  # fmt: skip
+WITH_PASSWORD = ("BROKER_URL", "DATABASE_URL", "SMTP_URL", "SMS_URL")
+TOLD = "WEBHOOK_SECRET"  # ``wakeful webhook-secret`` prints it
+
+
+def mask_streams(environ: Mapping[str, str] = os.environ) -> None:
+    """Mask what this process, and those that it forks, print from now on."""
+    secrets = [*_secrets(environ)]
+    told = environ.get(PREFIX + TOLD, "").strip()
+    sys.stdout = _masked(sys.stdout, secrets)
+    sys.stderr = _masked(sys.stderr, [*secrets, told, told.removeprefix("whsec_")])
+
+
+def _secrets(environ: Mapping[str, str]) -> Iterator[str]:
+    yield environ.get("PGPASSWORD", "")  # libpq reads it
+    for name in VALUES:
+        for part in environ.get(PREFIX + name, "").split(","):
+            yield part.strip()
+            yield part.strip().partition(":")[2]  # of a bot's token
+    for name in WITH_PASSWORD:
+        yield from _passwords(environ.get(PREFIX + name, "").strip())
+    heartbeat = environ.get(PREFIX + "HEARTBEAT_URL", "").strip()
+    yield from secrets_in_url(heartbeat) if heartbeat else ()
+
+
+def _passwords(url: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a wrong setting: the error that ends the start does not show it
+        return
+    yield parts.password or ""
+    yield from (value for name, value in parse_qsl(parts.query) if "pass" in name)
+
+
+def _masked(stream: TextIO, secrets: Iterable[str]) -> Any:
+    hidden = [one for one in spellings(secrets) if len(one) >= SHORTEST]
+    return _Masked(stream, hidden) if hidden and not isinstance(stream, _Masked) else stream
+
+
+class _Masked:
+    """A text stream that masks what is written to it. All else is the stream's own."""
+
+    def __init__(self, stream: TextIO, hidden: list[str]) -> None:
+        self._stream, self._hidden = stream, hidden
+
+    def write(self, text: str) -> int:
+        for secret in self._hidden:
+            text = text.replace(secret, MASK)
+        return self._stream.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
