@@ -11,6 +11,7 @@ from sqlalchemy import select
 from app.access import actors
 from app.db import db
 from app.db.tables import AuditRow
+from tests.alerts.sinks import mail_sink
 from tests.factories import PASSWORD
 from tests.test_cli import Main, access, home, type_  # noqa: F401 - fixtures
 
@@ -119,7 +120,10 @@ def test_reset_removes_the_second_factor_only(people):
         token, half = here.begin_session(2).session, here.begin_half_login(2)
     code, out, _err = people("user", "reset", "bob@example.org")
     assert code == 0
-    assert out == "Second factor of Bob@example.org removed. Their password alone logs them in.\n"
+    assert out == (
+        "Second factor of Bob@example.org removed. Their password alone logs them in.\n"
+        "Email is not set up, so tell them yourself.\n"
+    )
     with access() as here:
         assert here.session_person(token) is None
         assert here.half_person(half) is None
@@ -128,6 +132,25 @@ def test_reset_removes_the_second_factor_only(people):
         assert audit()[-1] == ("deleted", "second_factor", "Bob@example.org")
     again = people("user", "reset", "bob@example.org")
     assert again[:2] == (0, "Bob@example.org has no second factor. Nothing was changed.\n")
+
+
+def test_reset_tells_the_person_by_email_or_says_that_it_could_not(people, monkeypatch):
+    with mail_sink() as sink:
+        monkeypatch.setenv("WAKEFUL_SMTP_URL", f"smtp://127.0.0.1:{sink.port}")
+        out = people("user", "reset", "bob@example.org")[1]
+        nothing = people("user", "reset", "bob@example.org")[1]
+    assert out.splitlines()[1:] == ["They were told by email."]
+    assert nothing == "Bob@example.org has no second factor. Nothing was changed.\n"
+    (mail,) = sink.mails
+    assert mail["To"] == "Bob@example.org"
+    assert "removed on the server, by command" in mail.get_body(("plain",)).get_content()
+    with access() as here:
+        secret, sealed = here.start_app(2)
+        here.add_app(2, sealed, pyotp.TOTP(secret).now(), current=PASSWORD)
+    code, out, err = people("user", "reset", "bob@example.org")
+    assert (code, len(out.splitlines())) == (0, 1), "the factor is removed all the same"
+    assert err.startswith("They could not be told by email: ")
+    assert err.endswith(" Tell them yourself.\n")
 
 
 @pytest.mark.parametrize("command", ["password", "disable", "enable", "reset"])

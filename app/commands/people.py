@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from app.access import Access
 
 UNKNOWN = N_("No account has the email address %(email)s. To see all: wakeful user list")
+FACTOR_RESET = N_(
+    "The second factor was removed on the server, by command. Your password alone logs you in."
+)
 DIFFERENT = N_("The two passwords are different. Nothing was changed.")
 
 
@@ -88,20 +91,46 @@ def enable(email: str) -> None:
 
 @user.command(
     "reset",
-    help=N_("Remove the second factor of EMAIL, for somebody who has lost it. The password stays."),
+    help=N_(
+        "Remove the second factor of EMAIL, for somebody who has lost it. The password stays.\n\n"
+        "They are told by email, if it is set up."
+    ),
 )
 @click.argument("email")
 def reset(email: str) -> None:
     with access_opened() as access:
         person = found(access, email)
-        if person.second_factor:
-            access.reset_second_factor(person.id)
-    done = (
-        N_("Second factor of %(email)s removed. Their password alone logs them in.")
-        if person.second_factor
-        else N_("%(email)s has no second factor. Nothing was changed.")
-    )
-    click.echo(_(done, email=person.email))
+        if not person.second_factor:
+            click.echo(
+                _("%(email)s has no second factor. Nothing was changed.", email=person.email)
+            )
+            return
+        access.reset_second_factor(person.id)
+        click.echo(
+            _(
+                "Second factor of %(email)s removed. Their password alone logs them in.",
+                email=person.email,
+            )
+        )
+        _tell(access, person)
+
+
+def _tell(access: Access, person: Person) -> None:
+    """Mail them: if it was not they who asked, they are the first to notice."""
+    from app.stores.mail import Mail
+
+    mail = Mail(access.settings)
+    if not mail.is_set():
+        click.echo(_("Email is not set up, so tell them yourself."))
+        return
+    sent = mail.send_second_factor(person.email, FACTOR_RESET)
+    if sent.ok:
+        click.echo(_("They were told by email."))
+    else:
+        click.echo(
+            _("They could not be told by email: %(said)s Tell them yourself.", said=sent.said),
+            err=True,
+        )
 
 
 def _changed(email: str, change: Callable[[Access, int], Person]) -> Person:

@@ -10,7 +10,7 @@ from app.errors import Invalid
 from app.forms import binding
 from app.forms.fields import with_scheme
 from app.forms.monitor import OWN_FIELDS, MonitorForm, name_of, warns_by_default
-from app.forms.schema import Context
+from app.forms.schema import Context, labels_of
 from app.i18n import N_, _
 from app.imports.candidates import Candidate, shown
 from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS, MAX_NAME, Pair
@@ -18,11 +18,7 @@ from app.rules import brackets
 
 # Values that no sentence and no page repeats.
 SECRETS = ("request_headers", "request_auth_password", "request_body", "alerts")
-_LABELS = {
-    name: str(field_.kwargs.get("label") or (field_.args[0] if field_.args else name))
-    for name in dir(MonitorForm)
-    if hasattr(field_ := getattr(MonitorForm, name), "field_class")
-}
+_LABELS = labels_of(MonitorForm)
 
 
 @dataclass(frozen=True, slots=True)

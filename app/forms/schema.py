@@ -15,7 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from wtforms import Form
-from wtforms.fields.core import Field
+from wtforms.fields.core import Field, UnboundField
 
 from app.i18n import N_
 from app.rules import brackets
@@ -54,6 +54,16 @@ class Sent(dict[str, list[str]]):
 
     def getlist(self, name: str) -> list[str]:
         return self.get(name, [])
+
+
+def labels_of(form: type[Form]) -> dict[str, str]:
+    """The label of each field by its name, not yet translated."""
+    fields = {name: getattr(form, name) for name in dir(form)}
+    return {
+        name: str(field.kwargs.get("label") or (field.args[0] if field.args else name))
+        for name, field in fields.items()
+        if isinstance(field, UnboundField)
+    }
 
 
 class SchemaField(Field):

@@ -81,13 +81,17 @@ class Mail:
         sentence, not yet translated.
         """
         if self.is_set():
-            self.later(lambda: self._send_second_factor(to, what))
+            self.later(lambda: self._tell_later(to, what))
 
-    def _send_second_factor(self, to: str, what: str) -> None:
-        message = account.second_factor(self._clock(), what, f"{self.base}/profile/two-factor")
-        sent = self._send(to, message)
+    def _tell_later(self, to: str, what: str) -> None:
+        sent = self.send_second_factor(to, what)
         if not sent.ok:
             log.warning("A notice of a changed second factor could not be mailed: %s", sent.said)
+
+    def send_second_factor(self, to: str, what: str) -> Sent:
+        """As ``tell_of_second_factor``, for a command, which waits for the answer."""
+        message = account.second_factor(self._clock(), what, f"{self.base}/profile/two-factor")
+        return self._send(to, message)
 
     def later(self, work: Callable[[], None]) -> None:
         """Do ``work`` on a thread of its own, with an application context. Whoever asks sees and

@@ -11,9 +11,13 @@ import pytest
 from sqlalchemy import insert
 
 from app.access import actors, audit_log
+from app.access.audited import CALLED, SETTINGS, TABLES
+from app.access.second_factor import REQUIRED_ROLES
 from app.db import db, writing
 from app.db.tables import AuditRow
-from app.records import AUDIT_DAYS
+from app.records import AUDIT_DAYS, ObjectKind, Thing
+from app.rules.time import iso
+from app.web.shown.audit_names import field_name, setting_name
 
 pytestmark = pytest.mark.sqlite
 NOW = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
@@ -164,3 +168,61 @@ def test_one_request_does_not_act_in_the_name_of_the_one_before(app, admin, stra
     assert actors.actor() is None
     stranger.open("/login")
     assert actors.actor() is None
+
+
+def test_every_field_of_the_log_has_the_name_that_a_form_gives_it(app):
+    def bare(kind, names):
+        of = Thing(kind, 1)
+        called = [CALLED.get(name, name) for name in names]
+        return [(kind, name) for name in called if field_name(of, name) == name]
+
+    with app.test_request_context():
+        for table in TABLES.values():
+            assert bare(table.kind, (*table.shown, *table.secret)) == []
+        assert field_name(Thing(ObjectKind.MONITOR, 1), "interval") == "Interval"
+        assert field_name(Thing(ObjectKind.MONITOR, 1), "gone_since") == "gone_since"
+        for name in (*SETTINGS, REQUIRED_ROLES):
+            assert setting_name(name) != name
+        for name in ("value", "host", "port", "tls", "user", "sender", "password", "roles"):
+            assert field_name(Thing(ObjectKind.SETTING, None, "smtp_url"), name) != name
+
+
+def test_the_page_says_fields_and_settings_in_the_words_of_the_forms(app, admin):
+    setting = {"object_kind": "setting", "object_id": None, "object_name": "allow_networks"}
+    fill(app, 1, **setting, changes={"value": {"old": "", "new": "private"}})
+    admin.open("/audit?object_kind=setting")
+    assert "Networks that checks and alerts may reach Value – → private" in admin.text
+    assert "allow_networks" not in admin.text
+
+
+def test_a_line_says_how_many_failures_it_stands_for(app, admin):
+    changes = {"left_out": {"old": None, "new": 17}, "first": {"old": None, "new": iso(NOW)}}
+    fill(app, 1, action="login_failed", object_kind="person", changes=changes)
+    admin.open("/audit?action=login_failed")
+    assert "Failures counted together 17 First 2026-11-23T08:00:00Z" in admin.text
+
+
+def test_admins_get_from_an_object_to_its_lines(app, admin, editor):
+    editor.open("/monitors/new").press("Save", name="Shop", url="https://shop.example/")
+    editor.open("/monitors/new").press("Save", name="Blog", url="https://blog.example/")
+    editor.open("/contacts/new").press(
+        "Save", name="Ops", **{"channels[0][key]": "email", "channels[0][value]": "a@example.com"}
+    )
+    editor.open("/status-pages/new").press("Save", name="Our status")
+    editor.open("/keys").press("Create key", name="CI")
+    for page, kind in (
+        ("/monitors/1", "monitor"),
+        ("/contacts/1", "contact"),
+        ("/status-pages/1", "status_page"),
+        ("/people/2", "person"),
+        ("/keys", "key"),
+    ):
+        link = re.search(
+            rf'href="(/audit\?object_kind={kind}&amp;object_id=\d+)"',
+            admin.open(page).page.get_data(as_text=True),
+        )
+        assert link, page
+        admin.open(html.unescape(link[1]))
+        assert "Created" in admin.text, page
+        assert "Blog" not in admin.text, page
+        assert "/audit" not in editor.open(page).page.get_data(as_text=True), page

@@ -133,7 +133,7 @@ def test_the_audit_log_names_what_happens_to_keys(app, admin):
     admin.open("/audit?object_kind=key")
     assert "CI (" in admin.text
     assert "Ada's (" in admin.text
-    assert "owner ada@wakeful.test → admin@wakeful.test" in admin.text
+    assert "Owner ada@wakeful.test → admin@wakeful.test" in admin.text
     assert secret not in admin.page.text
     assert secret not in admin.client.get("/audit.jsonl").text
 

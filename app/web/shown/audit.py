@@ -12,6 +12,9 @@ from app.codec.writing import plain
 from app.i18n import N_, _
 from app.records import Action, Actor, ActorKind, AuditLine, ObjectKind, Thing
 from app.rules.time import iso
+from app.web.shown.audit_names import field_name, setting_name
+
+__all__ = ["field_name"]
 
 ACTORS: Mapping[ActorKind, str] = {
     ActorKind.PERSON: N_("Person"),
@@ -103,6 +106,8 @@ def kind_of_object(thing: Thing) -> str:
 
 
 def name_of(thing: Thing) -> str:
+    if thing.kind == ObjectKind.SETTING and thing.name:
+        return setting_name(thing.name)
     if thing.name:
         return thing.name
     return "" if thing.id is None else f"#{thing.id}"
