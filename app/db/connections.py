@@ -143,6 +143,8 @@ def _text_of(value: Any) -> Any:
 
 
 def _number_of(value: Any) -> Any:
+    if type(value) is int or value is None:  # nearly all, and a page reads ten thousand of them
+        return value
     return None if isinstance(value, str | bytes) else value
 
 

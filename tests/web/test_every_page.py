@@ -160,7 +160,9 @@ def place(
                 app = gallery.open_app(folder)
                 names = makers[kind](app)
             server = serving(app)
-            made[kind] = Place(server.__enter__(), names)
+            # Passkeys work for a name alone, not for an address.
+            url = server.__enter__().replace("127.0.0.1", "localhost")
+            made[kind] = Place(url, names)
             closing.append(lambda: _close(made[kind], server, app))
         return made[kind]
 
