@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import hypothesis
 import pytest
@@ -30,10 +30,11 @@ from argon2 import PasswordHasher
 from flask import Flask
 from flask.testing import FlaskClient
 from jinja2 import FileSystemBytecodeCache
+from jinja2.bccache import Bucket
 from sqlalchemy import Engine
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
-from werkzeug.routing import Rule
+from werkzeug.routing import Map, Rule, RuleFactory
 
 from app import create_app, create_core
 from app.access import passwords
@@ -182,8 +183,22 @@ def _templates_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     cache = folder / "templates"
     cache.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Flask, "jinja_options", {"bytecode_cache": FileSystemBytecodeCache(cache)})
+        patch.setattr(Flask, "jinja_options", {"bytecode_cache": _Compiled(cache)})
         yield
+
+
+class _Compiled(FileSystemBytecodeCache):
+    """Templates that a process has read once it does not read again."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(str(directory))
+        self.read: dict[tuple[str, str], Any] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self.read.get((bucket.key, bucket.checksum))
+        if bucket.code is None:
+            super().load_bytecode(bucket)
+            self.read[bucket.key, bucket.checksum] = bucket.code
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -201,31 +216,46 @@ def _statements_compiled_once() -> Iterator[None]:
         yield
 
 
+class _SharedMap(Map):
+    """The addresses of an application. Those of a later one with the same addresses are the same
+    objects: to compile and order them is most of what creating an application costs otherwise.
+    """
+
+    ready: ClassVar[dict[object, Map]] = {}
+    _added: tuple[Rule, ...] = ()
+
+    def add(self, rulefactory: RuleFactory) -> None:
+        """Only ``update``, which comes before any use, does something with them."""
+        self._added = (*self._added, *rulefactory.get_rules(self))
+        self._remap = True
+
+    def update(self) -> None:
+        if not self._remap:
+            return
+        key = tuple(map(_identity, self._added))
+        if key not in self.ready:
+            for rule in self._added:
+                super().add(rule)
+            super().update()
+            self.ready[key] = self
+        first = self.ready[key]
+        self._matcher, self._rules_by_endpoint = first._matcher, first._rules_by_endpoint
+        self._remap = False
+
+
+def _identity(rule: Rule) -> object:
+    """What makes the addresses of two applications the same."""
+    assert rule.map is None, "No address can be added after the first request."
+    assert rule.methods is not None
+    assert not any((rule.defaults, rule.host, rule.alias, rule.redirect_to))
+    kind = (rule.subdomain, rule.build_only, rule.strict_slashes, rule.provide_automatic_options)
+    return (rule.rule, rule.endpoint, frozenset(rule.methods), *kind)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _addresses_compiled_once() -> Iterator[None]:
-    """Each application compiles, for each of its addresses, how it is recognized and how a link to
-    it is built; here those of one text share that, which is most of what creating an application
-    costs.
-    """
-    compile_ = Rule.compile
-    kept: dict[object, Rule] = {}
-
-    def compiled(rule: Rule) -> None:
-        assert rule.map is not None
-        domain = rule.host if rule.map.host_matching else rule.subdomain
-        defaults = repr(sorted((rule.defaults or {}).items()))
-        key = (rule.rule, domain, rule.merge_slashes, defaults, *rule.map.converters.items())
-        first = kept.setdefault(key, rule)
-        if first is rule:
-            compile_(rule)
-            return
-        rule._parts, rule._trace = first._parts, first._trace
-        rule._converters, rule.arguments = first._converters, first.arguments
-        for name in ("_build", "_build_unknown"):
-            setattr(rule, name, getattr(first, name).__func__.__get__(rule))
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Rule, "compile", compiled)
+        patch.setattr(Flask, "url_map_class", _SharedMap)
         yield
 
 

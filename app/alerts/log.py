@@ -73,17 +73,21 @@ def failed_channels(session: AnySession) -> list[Delivery]:
     """The newest failed delivery of each channel value that has delivered nothing since and that a
     monitor still uses, newest first. Messages given up without an attempt are not among them.
     """
+    rows = session.scalars(_newest_failed()).all()
+    broken = [row for row in rows if not _works_again(session, row) and _in_use(session, row)]
+    names = contact_names(session, {row.sources for row in broken})
+    return [to_record(row, contacts=names) for row in broken]
+
+
+@cache
+def _newest_failed() -> Select[DeliveryRow]:
+    """Built once: the home page asks it each time, and building it takes longer than running it."""
     newest = (
         select(func.max(DeliveryRow.id))
         .where(DeliveryRow.status == DeliveryStatus.FAILED, ~_IS_LOST, ~_GIVEN_UP, IS_ALERT)
         .group_by(DeliveryRow.lane)
     )
-    rows = session.scalars(
-        select(DeliveryRow).where(DeliveryRow.id.in_(newest)).order_by(DeliveryRow.id.desc())
-    ).all()
-    broken = [row for row in rows if not _works_again(session, row) and _in_use(session, row)]
-    names = contact_names(session, {row.sources for row in broken})
-    return [to_record(row, contacts=names) for row in broken]
+    return select(DeliveryRow).where(DeliveryRow.id.in_(newest)).order_by(DeliveryRow.id.desc())
 
 
 def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
@@ -98,7 +102,7 @@ def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
 
 @cache
 def _lost() -> Select[DeliveryRow]:
-    """Built once: the home page asks it each time, and building it takes longer than running it."""
+    """Built once, like ``_newest_failed``; needs the parameter ``since``."""
     member = aliased(DeliveryRow)
     of_a_group = member.covered_by == DeliveryRow.id
     over = func.coalesce(IncidentRow.ended_at, DeliveryRow.created_at, type_=Moment)

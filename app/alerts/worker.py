@@ -29,7 +29,7 @@ from app.alerts.lanes import MAX_SUBSCRIBERS, MAX_WEBHOOKS, Lanes
 from app.alerts.sending import send
 from app.alerts.steps import Steps
 from app.config import Settings
-from app.db import AnySession, db, faults, heartbeats, writing
+from app.db import AnySession, best_effort, db, faults, heartbeats, writing
 from app.db.faults import unavailable
 from app.i18n import _
 
@@ -110,6 +110,7 @@ class Worker:
                     faults.tell(log, "The outbox cannot be read or written. Trying again.", fault)
                 stop.wait(TROUBLE_SECONDS)
         self._finish()
+        self._note_end()
 
     def wake(self) -> None:
         """Look at the outbox now. Safe from any thread."""
@@ -325,6 +326,17 @@ class Worker:
                     fault,
                 )
                 return
+
+    def _note_end(self) -> None:
+        """Store that this process has ended. Until its heartbeat was old, a restore or a change of
+        the secret key would be refused.
+        """
+
+        def note() -> None:
+            heartbeats.note_end(self.name, self.clock())
+
+        with self.app.app_context():
+            best_effort("The end of the alert worker", note)
 
     def _store_all(self) -> None:
         done = list(self._unstored)

@@ -137,9 +137,10 @@ def web(fd: int | None) -> None:
     help=N_("Who makes the checks: this process, or the probers behind WAKEFUL_BROKER_URL."),
 )
 def checker(carrier: str) -> None:
-    from app.commands import heartbeat
+    from app.commands import arenas, heartbeat
     from app.engine.checker import Checker
 
+    arenas.use_one()
     settings = read()
     if carrier == "queue":
         from app.commands.queues import queue_carrier
@@ -165,8 +166,10 @@ def prober(location: str | None) -> None:
     help=N_("Make the checks of a place for the server at WAKEFUL_SERVER. Needs no database.")
 )
 def agent() -> None:
+    from app.commands import arenas
     from app.engine.agent.agent import Agent
 
+    arenas.use_one()
     part = Agent(read(make=False))
     with watchdog.watching("agent") as part.on_turn:
         _until_stopped(part.run)

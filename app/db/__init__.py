@@ -21,7 +21,8 @@ from sqlalchemy.orm import DeclarativeBase, scoped_session
 from sqlalchemy.orm import Session as OrmSession
 
 from app.db import faults
-from app.db.connections import patience, prepare_engine
+from app.db.connections import patience
+from app.db.engines import prepare_engine
 
 __all__ = [
     "AnySession", "Base", "DbSession", "Model", "best_effort", "db", "is_writing", "patience",

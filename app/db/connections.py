@@ -10,16 +10,14 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-import threading
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psycopg
 from sqlalchemy import Connection, Engine, Integer, String, Text, event, exc
 from sqlalchemy.engine import ExceptionContext
 
@@ -27,12 +25,7 @@ from app.i18n import N_, _
 
 BUSY_TIMEOUT_MS = 10_000
 ANSWER_SECONDS = 15.0  # how long a statement may take on PostgreSQL, where nothing else is said
-CONNECT_SECONDS = 5.0
-CANCEL_SECONDS = 2.0
 POOL_SECONDS = 5.0  # how long a thread waits until another gives a connection back
-# The longest that a transaction may wait for us: a check that a person asks for lasts a minute.
-# What a lost process had locked is free again after this.
-IDLE_SECONDS = 180
 
 _OPTIONS = {
     # A connection that was cut while nobody used it is found before it is used.
@@ -40,14 +33,6 @@ _OPTIONS = {
     "pool_timeout": POOL_SECONDS,
     "max_overflow": 15,  # with the pool's 5, one for each thread of the web server and some more
 }
-_LIBPQ = {
-    "keepalives": 1,
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 30_000,  # ms
-}
-
 # The file became read-only or its disk failed while a connection was being opened: SQLite never
 # opens it again by itself, so the connection would fail for ever.
 _UNUSABLE_SQLITE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
@@ -72,7 +57,7 @@ class NoDatabase(sqlite3.OperationalError):
     sqlite_errorname = "SQLITE_CANTOPEN"
 
 
-class NotCurrent(psycopg.OperationalError):
+class NotCurrent(Exception):
     """The server answers, but its tables are not those of this version. Its text is a sentence for
     people.
     """
@@ -102,6 +87,11 @@ def patience(seconds: float | None) -> Iterator[None]:
         _patience.reset(before)
 
 
+def patient_for() -> float | None:
+    """How many seconds a statement may take now; None: for ever."""
+    return _patience.get()
+
+
 # The log of a failed statement must not tell its values: password hashes, addresses, texts.
 _PRIVATE = {"hide_parameters": True}
 
@@ -122,13 +112,8 @@ def pool_options(url: str) -> dict[str, Any]:
     return _PRIVATE | ({} if memory else {"pool_timeout": POOL_SECONDS, "max_overflow": 15})
 
 
-def prepare_engine(engine: Engine) -> None:
-    """Bound all waits, and throw away connections that cannot recover."""
-    (_prepare_sqlite if engine.dialect.name == "sqlite" else _prepare_postgres)(engine)
-    event.listen(engine, "handle_error", _throw_away)
-
-
-def _throw_away(context: ExceptionContext) -> None:
+def throw_away(context: ExceptionContext) -> None:
+    """Drop a connection that cannot recover, when a statement on it fails."""
     fault = context.original_exception
     if _is_unusable(fault) or getattr(fault, "sqlstate", None) == _READ_ONLY_SERVER:
         context.is_disconnect = True
@@ -158,6 +143,8 @@ def _text_of(value: Any) -> Any:
 
 
 def _number_of(value: Any) -> Any:
+    if type(value) is int or value is None:  # nearly all, and a page reads ten thousand of them
+        return value
     return None if isinstance(value, str | bytes) else value
 
 
@@ -176,7 +163,7 @@ class _Text(Text):
         return _text_of
 
 
-def _prepare_sqlite(engine: Engine) -> None:
+def prepare_sqlite(engine: Engine) -> None:
     """WAL, foreign keys, a busy timeout, and transactions that begin when we say so."""
     engine.dialect.colspecs = {
         **engine.dialect.colspecs, String: _String, Text: _Text, Integer: _Integer,
@@ -298,108 +285,3 @@ def _write_ahead(cursor: sqlite3.Cursor) -> None:
             if primary_code(fault) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
-
-
-# --- PostgreSQL
-
-
-class _Bounded(psycopg.Connection[Any]):
-    """A connection that is closed when the server does not answer a statement in time."""
-
-    def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
-        return super().wait(self._in_time(gen, _patience.get()), *arguments, **options)
-
-    def _in_time(self, gen: Any, seconds: float | None) -> Generator[Any, Any, Any]:
-        """``gen``, ended after ``seconds``: psycopg turns it at least every tenth of a second."""
-        deadline = None if seconds is None else time.monotonic() + seconds
-        try:
-            wants = next(gen)
-            while True:
-                ready = yield wants
-                if not ready and deadline is not None and time.monotonic() > deadline:
-                    self._give_up(seconds or 0)
-                wants = gen.send(ready)
-        except StopIteration as end:
-            return end.value
-
-    def _give_up(self, seconds: float) -> None:
-        """Ask the server to stop, which only one that is slow can hear, and hang up."""
-        with suppress(psycopg.Error):
-            self.cancel_safe(timeout=min(CANCEL_SECONDS, seconds))
-        self.close()
-        raise psycopg.OperationalError(f"the server did not answer within {seconds:g} s")
-
-
-class _CircuitBreaker:
-    """After a connection has failed, one thread at a time tries; the others fail at once.
-
-    Otherwise each thread of the web server waits for a database that is away, and none is left to
-    answer ``/healthz``.
-    """
-
-    def __init__(self) -> None:
-        self._failed = False
-        self._trying = threading.Lock()
-
-    @contextmanager
-    def guarded(self) -> Iterator[None]:
-        if not self._failed:
-            with self._noting():
-                yield
-        elif self._trying.acquire(blocking=False):
-            try:
-                with self._noting():
-                    yield
-            finally:
-                self._trying.release()
-        else:
-            raise psycopg.OperationalError("the server did not answer a moment ago")
-
-    @contextmanager
-    def _noting(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self._failed = True
-            raise
-        self._failed = False
-
-
-def _prepare_postgres(engine: Engine) -> None:
-    breaker = _CircuitBreaker()
-    ping = engine.dialect.do_ping
-
-    def _ping(connection: Any) -> bool:
-        with patience(_at_most(CONNECT_SECONDS)):  # a server that lives says so at once
-            return ping(connection)
-
-    engine.dialect.do_ping = _ping  # type: ignore[method-assign,assignment]
-
-    @event.listens_for(engine, "do_connect")
-    def _connect(
-        _dialect: Any, _record: Any, arguments: Any, options: dict[str, Any]
-    ) -> psycopg.Connection[Any]:
-        with breaker.guarded():
-            return _connected(arguments, options)
-
-
-def _at_most(seconds: float) -> float:
-    patient = _patience.get()
-    return seconds if patient is None else min(seconds, patient)
-
-
-def _connected(arguments: Any, options: dict[str, Any]) -> psycopg.Connection[Any]:
-    limit = _at_most(CONNECT_SECONDS)
-    # What the database's address says goes first.
-    connection = _Bounded.connect(
-        *arguments, **{"connect_timeout": max(1, round(limit)), **_LIBPQ, **options}
-    )
-    try:
-        connection.autocommit = True
-        # By a statement: poolers refuse it among the parameters of the connection.
-        connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
-        connection.autocommit = False
-    except psycopg.Error:
-        connection.close()
-        raise
-    return connection

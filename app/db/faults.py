@@ -6,7 +6,6 @@ import logging
 import sqlite3
 import time
 
-import psycopg
 from sqlalchemy import exc
 
 from app.db.connections import NoDatabase, NotCurrent, primary_code
@@ -79,7 +78,8 @@ def is_server_away(fault: BaseException) -> bool:
     """Whether a database server does not answer or lets nobody in. It may start after Wakeful; an
     SQLite file that cannot be opened at the start is for people to look at.
     """
-    return isinstance(getattr(fault, "orig", None), psycopg.Error) and passes(fault)
+    driver = getattr(fault, "orig", None)
+    return driver is not None and not isinstance(driver, sqlite3.Error) and passes(fault)
 
 
 def is_damage(fault: BaseException) -> bool:

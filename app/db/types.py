@@ -107,7 +107,14 @@ class Moment(TypeDecorator[datetime]):
         return to_ms(value)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        return lambda value: self.process_result_value(value, dialect)  # as it is stored
+        first, last = self.first_ms, self.last_ms
+
+        def read(value: Any) -> Any:
+            if type(value) is int and first <= value <= last:  # all but damaged ones, quickly
+                return from_ms(value)
+            return self.process_result_value(value, dialect)  # as it is stored
+
+        return read
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         found = self.look(value)
@@ -296,6 +303,10 @@ class Encrypted(TypeDecorator[Any]):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         return None if value is None else cipher_of_database().encrypt(value.encode()).decode()
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        read: Any = super().result_processor(dialect, coltype)
+        return lambda value: None if value is None else read(value)  # most monitors have none
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         return self.look(value)

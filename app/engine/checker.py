@@ -33,6 +33,7 @@ from app.engine.plan import Job, Plan
 from app.engine.returns import Returns
 from app.engine.schedule import Claim, Standing
 from app.engine.shards import LOOK_SECONDS, Shards
+from app.engine.unread import Unread
 from app.records import Notice
 from app.rules.time import iso
 
@@ -96,7 +97,7 @@ class Checker:
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self._returns = Returns(self._network, settings.location, self._told)
         self._outdated: set[int] = set()  # monitors that the plan must reload
-        self._unread: set[int] = set()  # shards whose assignments must be read
+        self._unread = Unread()
         self._was_down = False
         self._done = 0  # checks that were recorded
         self.on_turn: Callable[[], object] = lambda: None  # called at each turn of the loop
@@ -145,7 +146,8 @@ class Checker:
         now = time.monotonic()
         self._notice_step(now)
         # Most turns only start and collect checks: entering a context would cost as much as they.
-        if now >= min(self._policy_at, self._pace_at, self._shards_at, self._feed_at):
+        looks = min(self._policy_at, self._pace_at, self._shards_at, self._feed_at)
+        if now >= looks or self._unread:
             with self.app.app_context():
                 self._keep_up(now)
                 self._own(now)
@@ -153,7 +155,7 @@ class Checker:
         if now >= self._start_at:
             self._start_at = now + self._start_due(carrier, now)
         next_look = min(self._start_at, self._shards_at, self._feed_at)
-        self._returns.collect(next_look - time.monotonic())
+        self._returns.collect(0.0 if self._unread else next_look - time.monotonic())
         if self._network.down != self._was_down or self._returns.must_write:
             with self.app.app_context():
                 self._record()
@@ -201,8 +203,11 @@ class Checker:
 
     def _own(self, now: float) -> None:
         """Keep our part of the shards, and load the assignments of those that we took."""
-        if now < self._shards_at:
-            return
+        if now >= self._shards_at:
+            self._look(now)
+        self._read_shards()
+
+    def _look(self, now: float) -> None:
         if self._shards.lapsed(now):
             self._feed = changes.Feed()  # what it has not seen may be deleted by now
         self._feed.start()  # changes made while the assignments are read are in the feed
@@ -210,24 +215,26 @@ class Checker:
         self._plan.drop_shards(moved.lost)
         if moved.lost:
             self._returns.keep_shards(self._shards.held)
-        self._unread |= moved.gained.keys()
-        self._read_shards()
+        self._unread.add(moved.gained)
         self._shards_at = now + LOOK_SECONDS
         if self._remote is not None and now - self._reported_at >= REPORT_SECONDS:
             self._report(self._remote.reports(), now)
 
     def _read_shards(self) -> None:
-        """Read what is assigned in the shards that are not read yet. If the database fails here,
-        the next turn does it.
+        """Read a piece of what is assigned in the shards that are not read yet. If the database
+        fails here, the next turn does it.
         """
-        unread = self._unread & self._shards.held.keys()
-        if unread:
-            self._returns.flush()  # the rows must say which slots are done
-            found = assignments.of_shards(self._shards.place, unread)
-            self._plan.drop_shards(unread)
-            self._put(found)
-            self._pace_at = float("-inf")
-        self._unread.clear()
+        self._unread.keep(self._shards.held)
+        piece = self._unread.next()
+        if piece is None:
+            return
+        self._returns.flush()  # the rows must say which slots are done
+        found = assignments.piece(self._shards.place, piece.shards, piece.after)
+        if piece.is_first:
+            self._plan.drop_shards(piece.shards)
+        self._put(found)
+        self._unread.done(piece, assignments.last_of(found))
+        self._pace_at = float("-inf")
 
     def _report(self, told: Sequence[Report], now: float) -> None:
         """Store what those who make the checks elsewhere said of themselves."""

@@ -83,8 +83,9 @@ class Returns:
         found: list[Finished | None] = []
         try:
             found.append(self._back.get(timeout=max(0.0, until - time.monotonic())))
-            # Not one by one: each would wake this thread, and stop the one that checks.
-            time.sleep(max(0.0, min(BATCH_SECONDS, until - time.monotonic())))
+            if self._back.qsize() < BATCH:
+                # Not one by one: each would wake this thread, and stop the one that checks.
+                time.sleep(max(0.0, min(BATCH_SECONDS, until - time.monotonic())))
             while len(found) < BATCH:
                 found.append(self._back.get_nowait())
         except queue.Empty:

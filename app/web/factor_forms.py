@@ -31,6 +31,10 @@ def _hidden(most: int) -> Any:
     return Text("", default="", most=most, widget=widgets.HiddenInput())
 
 
+def _present_password() -> Any:
+    return password_field(N_("Current password"), "current-password")
+
+
 class CodeForm(BrowserForm):
     second_code = code_field(N_("The 6 digits that your authenticator app shows now."))
 
@@ -54,21 +58,24 @@ class SignedForm(BrowserForm):
 class ConfirmedForm(BrowserForm):
     """Whoever changes a second factor types the present password."""
 
-    current_password = password_field(N_("Current password"), "current-password")
+    current_password = _present_password()
 
 
-class AppForm(ConfirmedForm):
+# In the order of their pages: faults are listed in it.
+class AppForm(BrowserForm):
     second_code = code_field(N_("The 6 digits that the app shows now."))
+    current_password = _present_password()
     sealed = _hidden(2000)
 
 
-class PasskeyForm(ConfirmedForm):
+class PasskeyForm(BrowserForm):
     name = Text(
         N_("Name"),
         required=True,
         most=MAX_PASSKEY_NAME,
         description=N_("To tell it from others, such as Laptop or Blue key."),
     )
+    current_password = _present_password()
     credential = _hidden(MAX_CREDENTIAL_JSON)
 
 

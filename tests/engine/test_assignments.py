@@ -36,6 +36,17 @@ def test_only_assignments_of_the_place_are_read(context):
     assert ids(assignments.of_monitors(1, [here, paused, there, both, 404])) == [here, both]
 
 
+def test_what_is_read_in_pieces_is_read_whole(context, monkeypatch):
+    made = [make_monitor(context).id for _ in range(5)]
+    everything = range(shards.count())
+    for size in (1, 2, 4, 5, 6):
+        monkeypatch.setattr(assignments, "PIECE", size)
+        found = [one.spec.monitor_id for one in assignments.of_shards(1, everything)]
+        assert found == made
+    monkeypatch.setattr(assignments, "PIECE", 2)
+    assert ids(assignments.piece(1, everything, made[1])) == made[2:4]
+
+
 def test_an_assignment_has_the_monitors_standing(context):
     assignment = {"turn": 5, "slot": NOW, "checked_at": NOW + timedelta(seconds=1), "blind": True}
     state = {"unconfirmed_at": NOW + timedelta(seconds=2)}

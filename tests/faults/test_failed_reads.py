@@ -22,7 +22,7 @@ def test_shards_that_were_taken_but_not_read_are_read_by_the_next_turn(core, set
 
     with core.app_context():
         with monkeypatch.context() as patch:
-            patch.setattr(assignments, "of_shards", fails)
+            patch.setattr(assignments, "piece", fails)
             with pytest.raises(sa.exc.OperationalError):
                 checker._own(time.monotonic())
         assert checker._shards.held

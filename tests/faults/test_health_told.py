@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from app.access.networks import Policies
 from app.alerts.worker import Worker
 from app.commands.doctor import examine
-from app.db import connections, db, faults, shards, writing
+from app.db import connections, db, faults, heartbeats, shards, writing
 from app.db.tables import HeartbeatRow, ShardRow
 from app.engine.carriers.inprocess import InProcess
 from app.engine.checker import Checker
@@ -225,6 +225,20 @@ def test_readyz_and_doctor_report_a_worker_without_heartbeats(app, settings):
         worker._write_heartbeat()
     assert ready(app) == (200, [])
     assert [one.sentence for one in found(app, "alert worker")] == ["It runs."]
+
+
+def test_a_worker_that_was_stopped_counts_as_ended_at_once(app, settings):
+    """Whoever stops Wakeful to restore a backup, or to change the secret key, need not wait."""
+    make_monitor(app)
+    heartbeat(app, "checker:here:1", now())
+    worker, stop = Worker(app, settings), threading.Event()
+    worker.on_turn = stop.set
+    worker.run(stop)
+    assert ready(app) == (503, [health.WORKER_SILENT])
+    with app.app_context():
+        [row] = db.session.scalars(sa.select(HeartbeatRow).where(HeartbeatRow.name == worker.name))
+        assert row.ended_at is not None
+        assert heartbeats.signs_of(heartbeats.WORKER, now()).silent
 
 
 def test_a_missing_checker_is_a_fault_only_on_installations_that_check(app):

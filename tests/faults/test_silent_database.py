@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.commands.doctor import examine
-from app.db import connections, db, patience, schema, writing
+from app.db import connections, db, patience, postgres, schema, writing
 from app.engine.checker import Checker
 from tests.factories import make_key, make_monitor, make_person
 from tests.lab.net import ClosedPort
@@ -25,8 +25,8 @@ pytestmark = [pytest.mark.postgres, pytest.mark.sqlite, pytest.mark.timeout(120)
 
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch):
-    monkeypatch.setattr(connections, "CONNECT_SECONDS", 2.0)
-    monkeypatch.setattr(connections, "CANCEL_SECONDS", 0.5)
+    monkeypatch.setattr(postgres, "CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr(postgres, "CANCEL_SECONDS", 0.5)
 
 
 @pytest.mark.parametrize("directions", [BOTH, {TO_SERVER}, {TO_CLIENT}], ids=["both", "to", "from"])
@@ -191,7 +191,7 @@ def test_the_checker_continues_when_the_connection_works_again(
 
 
 def test_what_a_lost_process_had_locked_is_free_after_a_while(relayed, monkeypatch):
-    monkeypatch.setattr(connections, "IDLE_SECONDS", 1)
+    monkeypatch.setattr(postgres, "IDLE_SECONDS", 1)
     with relayed.app_context(), db.engine.connect() as lost:
         lost.execute(sa.text("CREATE TABLE locked (x int)"))
         lost.execute(sa.text("INSERT INTO locked VALUES (1)"))
@@ -205,8 +205,8 @@ def test_what_a_lost_process_had_locked_is_free_after_a_while(relayed, monkeypat
 def test_the_doctor_waits_for_a_silent_database_once(relayed, relay, relayed_settings, monkeypatch):
     """Every look that reads a table used to wait for a connection of its own, a minute in all."""
     relay.swallow(*BOTH)
-    tried, connect = [], connections._connected
-    monkeypatch.setattr(connections, "_connected", lambda *a: tried.append(a) or connect(*a))
+    tried, connect = [], postgres._connected
+    monkeypatch.setattr(postgres, "_connected", lambda *a: tried.append(a) or connect(*a))
     said = {one.subject: one.sentence for one in examine(relayed, relayed_settings)}
     assert len(tried) == 1
     assert "the stored values, the clock, checkers, alert workers" in said["not examined"]

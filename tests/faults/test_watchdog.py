@@ -87,8 +87,8 @@ def test_a_process_is_not_ended_after_its_loop(settings):
 @pytest.mark.sqlite
 def test_the_limit_is_longer_than_the_waits_of_a_turn_together():
     """A database that is away must not look like a loop that hangs."""
-    from app.db import connections
+    from app.db import connections, postgres
 
-    waits = connections.ANSWER_SECONDS + connections.CANCEL_SECONDS + connections.CONNECT_SECONDS
+    waits = connections.ANSWER_SECONDS + postgres.CANCEL_SECONDS + postgres.CONNECT_SECONDS
     # A wait that ends with an error ends the turn; two that succeed late may come before it.
     assert 3 * waits < watchdog.LIMIT_SECONDS

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import event, text
+from sqlalchemy import text
 
 from app.config import Settings
 from app.db import db, writing
@@ -35,27 +34,13 @@ from app.records import (
 from app.stores.local import LocalStore, states
 from tests.factories import make_incident, make_monitor, now
 from tests.stores.contract.making import add_incident, add_monitor, moment
+from tests.support.queries import queries
 
 
 @pytest.fixture
 def store(core: Flask, settings: Settings) -> Iterator[LocalStore]:
     with core.app_context():
         yield LocalStore(settings)
-
-
-@contextmanager
-def queries() -> Iterator[list[str]]:
-    """The statements that are sent to the database meanwhile."""
-    seen: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        seen.append(statement)
-
-    event.listen(db.engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        event.remove(db.engine, "before_cursor_execute", note)
 
 
 def window(hours_ago: float, hours_long: float) -> dict[str, Any]:

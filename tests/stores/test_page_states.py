@@ -20,7 +20,8 @@ from app.stores.local import LocalStore
 from app.stores.local.page_states import Standing, standings
 from tests.factories import make_incident, make_monitor, now
 from tests.stores.contract.status_pages import add_page
-from tests.stores.test_local import queries, window
+from tests.stores.test_local import window
+from tests.support.queries import queries
 
 AGES = timedelta(days=9)
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from flask import Flask
 from flask.sessions import SecureCookieSessionInterface
 
 from app import create_app
+from app.access import Access
 from app.access.acknowledgements import make_token
 from app.config import Settings
 from app.db import db, writing
@@ -27,10 +29,10 @@ from app.db.tables import (
     PasskeyRow,
     RecoveryCodeRow,
 )
-from app.records import Role
+from app.records import Person, Role
 from app.rules.time import iso
 from app.stores import current_access, current_store
-from app.web.frame import progress
+from app.web.frame import progress, session
 from app.web.frame.session import TOKEN
 from tests.factories import PASSWORD, make_incident, make_key, make_monitor, make_person, now
 from tests.support.once import once
@@ -185,6 +187,25 @@ def type_wrong_code(page: Page) -> None:
     press("Log in", second_code="12")(page)
 
 
+@contextmanager
+def codes_in_vain() -> Iterator[None]:
+    """New recovery codes are shown, but the old ones and all sessions stay: others look too."""
+
+    def renew(access: Access, id: int, *, current: str) -> tuple[Person, list[str]]:
+        return access.person(id), CODES
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Access, "renew_codes", renew)
+        patched.setattr(session, "begin", lambda *_arguments, **_named: None)
+        yield
+
+
+def renew_codes(page: Page) -> None:
+    with codes_in_vain():
+        press("Make new codes", current_password=PASSWORD)(page)
+
+
+CODES = [f"{number:05}-{number:05}-{number:05}-{number:05}" for number in range(10)]
 BACKUP = Path(__file__).parents[1] / "imports" / "samples" / "kuma-backup.json"
 FAULTY = {"url": "shop.example.com", "name": "x" * 300, "timeout": "99",
           "accepted_statuses": "up to 300", "maintenance_start_at": "2027-01-01T10:00",
@@ -387,7 +408,12 @@ LIVING = {
     "two-factor-passkey-remove": Sight(
         "/profile/two-factor/passkeys/1/remove", SECURED, brief=True
     ),
+    "two-factor-passkey": Sight("/profile/two-factor/passkeys/new", SECURED),
+    "two-factor-passkey-faults": Sight(
+        "/profile/two-factor/passkeys/new", SECURED, then=press("Add passkey"), brief=True
+    ),
     "two-factor-codes": Sight("/profile/two-factor/codes", SECURED, brief=True),
+    "two-factor-codes-made": Sight("/profile/two-factor/codes", SECURED, then=renew_codes),
     "second-step": Sight("/login", "", then=type_password),
     "second-step-faults": Sight("/login", "", then=type_wrong_code, brief=True),
     "person-secured": Sight("/people/{secured}", brief=True),

@@ -13,8 +13,11 @@ from app.records import Pair
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
 from tests.stores.contract.making import add_monitor
+from tests.support.queries import queries
 
 pytestmark = pytest.mark.sqlite
+
+HOUR = timedelta(hours=1)
 
 
 def test_what_people_reported_is_not_called_down(app, viewer):
@@ -102,3 +105,25 @@ def test_a_broken_channel_is_told_with_its_contact_and_its_monitor(app, viewer):
             )  # fmt: skip
     text = viewer.open("/").text
     assert "of the contact Shop team , last tried for Shop" in text
+
+
+def test_home_asks_the_same_few_questions_of_few_and_of_many(app, viewer):
+    def trouble(times: int) -> None:
+        for _ in range(times):
+            down = make_monitor(app, state={"verdict": "down"})
+            make_incident(app, down)
+            make_incident(app, down, started_at=now() - HOUR * 9, ended_at=now() - HOUR * 8)
+            for verdict in ("up", "down", "degraded", "unknown"):
+                make_monitor(app, state={"verdict": verdict})
+
+    def asked() -> int:
+        with app.app_context(), queries() as sent:
+            viewer.open("/")
+        return len(sent)
+
+    trouble(1)
+    viewer.open("/")  # the first one after the start asks more
+    few = asked()
+    trouble(19)
+    assert asked() <= few + 2  # lists that do not fit are counted
+    assert few <= 30

@@ -33,7 +33,7 @@ from app.pages.bars import KeptBars
 from app.rules import recurrence, zones
 from app.rules.channel_values import CHANNELS
 from app.web.frame import language
-from tests.factories import make_monitor
+from tests.factories import PASSWORD, make_monitor
 from tests.support.once import once
 from tests.support.sentences import READ_ATTRIBUTES
 from tests.web import gallery, scene
@@ -252,6 +252,22 @@ def test_all_that_a_page_says_is_translated(living, sentences, sight):
     )
     assert page.status_code == sight.status
     assert OPEN in page.text
+    left = _untranslated(page.text, sentences, data)
+    assert not left, "\n".join(left)
+
+
+@pytest.mark.sqlite
+def test_new_recovery_codes_are_shown_in_the_language_of_the_page(living, sentences):
+    app, names, data = living
+    visit = _visit(app, gallery.SECURED, names["cookie"])
+    path = "/profile/two-factor/codes"
+    token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', visit.get(path).text)[1]
+    with gallery.codes_in_vain():
+        page = visit.post(
+            path, data={"csrf_token": token, "current_password": PASSWORD}, headers=ASKING
+        )
+    assert page.status_code == 201
+    assert all(code in page.text for code in gallery.CODES)
     left = _untranslated(page.text, sentences, data)
     assert not left, "\n".join(left)
 

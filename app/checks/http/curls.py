@@ -14,7 +14,7 @@ from app.checks.http.exchange import Request, Seen
 from app.checks.http.wire import Wire
 from app.net.loop import READ, WRITE, Loop, Timer
 
-_IDLE_HANDLES = 256  # kept for reuse; each holds some 30 KB
+_IDLE_HANDLES = 64  # kept for reuse; each holds some 30 KB
 _PINNED = 20_000  # host and port pairs that curl keeps; it never drops one by itself
 _EVENTS = {pycurl.POLL_IN: READ, pycurl.POLL_OUT: WRITE, pycurl.POLL_INOUT: READ | WRITE}
 _BROKEN = select.EPOLLERR | select.EPOLLHUP

@@ -13,7 +13,7 @@ from app.alerts.unreadable import unreadable_alerts
 from app.db import db
 from app.records import Delivery, MonitorRef, Pair
 from app.stores import base
-from app.stores.local.part import Part, found_monitor
+from app.stores.local.part import Part, require_monitor
 from app.stores.local.search import fits
 
 
@@ -24,7 +24,7 @@ class Channels(Part, base.Channels):
         return outbox.send_test_to(targets, self.now(), monitor_id=known)
 
     def test_all(self, monitor_id: int) -> tuple[int, ...]:
-        found_monitor(db.session, monitor_id)
+        require_monitor(monitor_id)
         return outbox.send_test(monitor_id, self.now())
 
     def not_set_up(self) -> Mapping[str, str]:

@@ -13,14 +13,14 @@ from app.db.types import Unreadable, readable
 from app.records import CheckSpec, Outcome, Result
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.part import Part, found_monitor
+from app.stores.local.part import Part, found_monitor, require_monitor
 
 
 class Checks(Part, base.Checks):
     def run(self, monitor_id: int) -> Result:
         from app.engine import now
 
-        found_monitor(db.session, monitor_id)
+        require_monitor(monitor_id)
         return now.check_now(monitor_id)
 
     def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.exc import IntegrityError
 
 from app.db import DbSession, Model, db
@@ -64,6 +64,15 @@ def named_once(write: Callable[[], Any], taken: str) -> Any:
     except IntegrityError:
         db.session.rollback()
         raise Invalid({"name": [_(taken)]}) from None
+
+
+_MONITOR_ID = select(MonitorRow.__table__.c.id).where(MonitorRow.__table__.c.id == bindparam("id"))
+
+
+def require_monitor(id: int) -> None:
+    """Raises NotFound; for what needs no more of the monitor than that it is there."""
+    if not fits(id) or db.session.execute(_MONITOR_ID, {"id": id}).one_or_none() is None:
+        raise NotFound("monitor", id)
 
 
 def found_monitor(session: DbSession, id: int) -> MonitorRow:

@@ -33,7 +33,7 @@ from app.records import (
 from app.stats import RANGES, series
 from app.stats.tally import DAY_MS, HOUR_MS
 from app.stores import base
-from app.stores.local.part import Part, found_monitor
+from app.stores.local.part import Part, require_monitor
 from app.stores.local.search import fits
 
 _certificate = reader(Certificate, "certificate")
@@ -42,7 +42,7 @@ _certificate = reader(Certificate, "certificate")
 class Results(Part, base.Results):
     def list(self, query: ResultQuery) -> Page[Result]:
         """The newest first; ``from_`` is included, ``to`` is not."""
-        found_monitor(db.session, query.monitor_id)
+        require_monitor(query.monitor_id)
         matching = [ResultRow.monitor_id == query.monitor_id]
         if query.from_ is not None:
             matching.append(ResultRow.at >= to_ms(query.from_))
@@ -67,7 +67,7 @@ class Results(Part, base.Results):
         return Page(decode(rows), query.page, query.per_page, total)
 
     def certificates(self, monitor_id: int) -> CertificateChain:
-        found_monitor(db.session, monitor_id)
+        require_monitor(monitor_id)
         leaf = db.session.scalar(
             select(MonitorStateRow.ssl_fingerprint).where(MonitorStateRow.monitor_id == monitor_id)
         )
@@ -86,7 +86,7 @@ class Results(Part, base.Results):
         """``range_`` is a key of ``app.stats.RANGES``."""
         if range_ not in RANGES:
             raise Invalid({"range": [_("Choose one of: %(words)s.", words=", ".join(RANGES))]})
-        found_monitor(db.session, monitor_id)
+        require_monitor(monitor_id)
         now = self.now()
         start, end = series.start_of(range_, to_ms(now)), to_ms(now)
         width = series.BUCKETS[range_]
@@ -100,7 +100,7 @@ class Results(Part, base.Results):
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
     ) -> Mapping[str, Any]:
-        found_monitor(db.session, monitor_id)
+        require_monitor(monitor_id)
         now = self.now()
         if start >= now:
             raise Invalid({"from": [_("This time is in the future.")]})

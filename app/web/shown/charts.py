@@ -190,8 +190,9 @@ def cells(hours: Sequence[Bucket]) -> Any:
 
     Adjoining cells of one state are one dashed line, to keep a list of a hundred monitors small.
     """
-    behind = _lines([_rest_state(hour) for hour in hours], lambda _state: TALL // 2)
     parts = [_down_quarters(hour) for hour in hours]
+    rest = [_rest_state(hour, part) for hour, part in zip(hours, parts, strict=True)]
+    behind = _lines(rest, lambda _state: TALL // 2)
     front = _lines(
         [f"down-{part}" if 0 < part < QUARTERS else "" for part in parts],
         lambda state: TALL - TALL * int(state[-1]) // QUARTERS // 2,
@@ -219,9 +220,9 @@ def _down_quarters(hour: Bucket) -> int:
     return -(-QUARTERS * hour["down"] // known) if known else 0
 
 
-def _rest_state(hour: Bucket) -> str:
+def _rest_state(hour: Bucket, down_quarters: int) -> str:
     """The state behind a partial outage; of an hour without one, its state."""
-    if _down_quarters(hour) == QUARTERS:
+    if down_quarters == QUARTERS:
         return "down"
     if hour.get("degraded"):
         return "degraded"

@@ -52,7 +52,7 @@ def _row(monitor: Monitor, lately: str) -> Row:
 
 def in_words(buckets: Sequence[charts.Bucket], when: str) -> str:
     """A bar in words, for people who cannot see it: ``The last 24 hours: up 23 h, down 1 h.``"""
-    sums = {state: sum(int(bucket.get(state) or 0) for bucket in buckets) for state in LASTED}
+    sums = {state: sum([int(bucket.get(state) or 0) for bucket in buckets]) for state in LASTED}
     sums["up"] -= sums["degraded"]  # a part of it
     parts = [lasted(state, seconds) for state, seconds in sums.items() if seconds > 0]
     if not parts:

@@ -1,0 +1,133 @@
+"""Connections to PostgreSQL: how they are opened, and that each statement ends in time.
+
+A module of its own, because psycopg takes 9 MB: who uses SQLite does not load it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from sqlalchemy import Engine, event
+
+from app.db.connections import patience, patient_for
+
+CONNECT_SECONDS = 5.0
+CANCEL_SECONDS = 2.0
+# The longest that a transaction may wait for us: a check that a person asks for lasts a minute.
+# What a lost process had locked is free again after this.
+IDLE_SECONDS = 180
+_LIBPQ = {
+    "keepalives": 1,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,  # ms
+}
+
+
+class _Bounded(psycopg.Connection[Any]):
+    """A connection that is closed when the server does not answer a statement in time."""
+
+    def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+        return super().wait(self._in_time(gen, patient_for()), *arguments, **options)
+
+    def _in_time(self, gen: Any, seconds: float | None) -> Generator[Any, Any, Any]:
+        """``gen``, ended after ``seconds``: psycopg turns it at least every tenth of a second."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        try:
+            wants = next(gen)
+            while True:
+                ready = yield wants
+                if not ready and deadline is not None and time.monotonic() > deadline:
+                    self._give_up(seconds or 0)
+                wants = gen.send(ready)
+        except StopIteration as end:
+            return end.value
+
+    def _give_up(self, seconds: float) -> None:
+        """Ask the server to stop, which only one that is slow can hear, and hang up."""
+        with suppress(psycopg.Error):
+            self.cancel_safe(timeout=min(CANCEL_SECONDS, seconds))
+        self.close()
+        raise psycopg.OperationalError(f"the server did not answer within {seconds:g} s")
+
+
+class _CircuitBreaker:
+    """After a connection has failed, one thread at a time tries; the others fail at once.
+
+    Otherwise each thread of the web server waits for a database that is away, and none is left to
+    answer ``/healthz``.
+    """
+
+    def __init__(self) -> None:
+        self._failed = False
+        self._trying = threading.Lock()
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        if not self._failed:
+            with self._noting():
+                yield
+        elif self._trying.acquire(blocking=False):
+            try:
+                with self._noting():
+                    yield
+            finally:
+                self._trying.release()
+        else:
+            raise psycopg.OperationalError("the server did not answer a moment ago")
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._failed = True
+            raise
+        self._failed = False
+
+
+def prepare(engine: Engine) -> None:
+    """Bound the waits for the server, and open its connections ourselves."""
+    breaker = _CircuitBreaker()
+    ping = engine.dialect.do_ping
+
+    def _ping(connection: Any) -> bool:
+        with patience(_at_most(CONNECT_SECONDS)):  # a server that lives says so at once
+            return ping(connection)
+
+    engine.dialect.do_ping = _ping  # type: ignore[method-assign,assignment]
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(
+        _dialect: Any, _record: Any, arguments: Any, options: dict[str, Any]
+    ) -> psycopg.Connection[Any]:
+        with breaker.guarded():
+            return _connected(arguments, options)
+
+
+def _at_most(seconds: float) -> float:
+    patient = patient_for()
+    return seconds if patient is None else min(seconds, patient)
+
+
+def _connected(arguments: Any, options: dict[str, Any]) -> psycopg.Connection[Any]:
+    limit = _at_most(CONNECT_SECONDS)
+    # What the database's address says goes first.
+    connection = _Bounded.connect(
+        *arguments, **{"connect_timeout": max(1, round(limit)), **_LIBPQ, **options}
+    )
+    try:
+        connection.autocommit = True
+        # By a statement: poolers refuse it among the parameters of the connection.
+        connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
+        connection.autocommit = False
+    except psycopg.Error:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,126 @@
+"""A checker with many monitors starts: the first checks do not wait for the last row."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.db import assignments
+from app.engine.checker import Checker
+from app.engine.unread import Piece, Unread
+from tests.factories import make_monitor
+
+HOME = Path(__file__).parent.parent.parent
+# Four threads that allocate at the same time; then the number of glibc's heaps.
+HEAPS = """
+import ctypes, sys, threading
+if sys.argv[1] == "one":
+    from app.commands import arenas
+    arenas.use_one()
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+all_there = threading.Barrier(4)
+def allocate():
+    held = libc.malloc(100_000)
+    all_there.wait()
+    libc.free(held)
+threads = [threading.Thread(target=allocate) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+libc.fopen.restype, libc.fopen.argtypes = ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_char_p]
+libc.fclose.argtypes = [ctypes.c_void_p]
+libc.malloc_info.argtypes = [ctypes.c_int, ctypes.c_void_p]
+file = libc.fopen(sys.argv[2].encode(), b"w")
+libc.malloc_info(0, file)
+libc.fclose(file)
+print(open(sys.argv[2]).read().count("<heap nr="))
+"""
+
+
+class Noted:
+    """A carrier that notes what is started, and brings nothing back."""
+
+    def __init__(self, events: list[str]) -> None:
+        self.events = events
+
+    def submit(self, spec, _done) -> None:
+        self.events.append(f"check of {spec.monitor_id}")
+
+    def close(self, _timeout: float) -> None:
+        pass
+
+
+def test_checks_of_what_was_read_start_before_the_rest_is_read(core, settings, monkeypatch):
+    ids = [make_monitor(core).id for _ in range(5)]
+    events: list[str] = []
+    read = assignments.piece
+
+    def noted(place, numbers, after):
+        found = read(place, numbers, after)
+        events.append(f"read {[one.spec.monitor_id for one in found]}")
+        return found
+
+    monkeypatch.setattr(assignments, "PIECE", 2)
+    monkeypatch.setattr(assignments, "piece", noted)
+    checker, carrier = Checker(core, settings, paced=False), Noted(events)
+    for _turn in range(4):
+        checker._turn(carrier)
+    first, second, third, fourth, fifth = ids
+    assert events == [
+        f"read {[first, second]}", f"check of {first}", f"check of {second}",
+        f"read {[third, fourth]}", f"check of {third}", f"check of {fourth}",
+        f"read {[fifth]}", f"check of {fifth}",
+    ]  # fmt: skip
+
+
+def test_a_shard_that_is_gained_while_others_are_read_is_read_from_its_beginning():
+    unread = Unread()
+    unread.add([1, 2])
+    unread.done(unread.next(), 700)
+    unread.add([3])
+    assert unread.next() == Piece(frozenset({3}), 0)
+    unread.done(unread.next(), 800)
+    assert unread.next() == Piece(frozenset({1, 2}), 700)
+    unread.done(unread.next(), None)
+    unread.add([3])  # its rows must be read anew: the lease had lapsed
+    assert unread.next() == Piece(frozenset({3}), 0)
+    unread.done(unread.next(), None)
+    assert unread.next() is None
+
+
+def test_a_shard_that_is_lost_is_not_read_on():
+    unread = Unread()
+    unread.add([1, 2])
+    unread.keep({2: 5})
+    assert unread.next() == Piece(frozenset({2}), 0)
+    unread.keep({})
+    assert not unread
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
+def test_the_threads_of_a_checker_share_one_heap(tmp_path):
+    def heaps(kind: str) -> int:
+        command = [sys.executable, "-c", HEAPS, kind, str(tmp_path / kind)]
+        found = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=True)
+        return int(found.stdout)
+
+    assert heaps("many") > 1
+    assert heaps("one") == 1
+
+
+@pytest.mark.sqlite
+def test_a_checker_on_sqlite_does_not_load_the_driver_of_postgresql(tmp_path):
+    asks = (
+        "import sys; from app import create_core; from app.config import read;"
+        " from app.engine.checker import Checker; settings = read();"
+        " Checker(create_core(settings), settings); print('psycopg' in sys.modules)"
+    )
+    environ = {"WAKEFUL_INSTANCE": str(tmp_path)}
+    command = [sys.executable, "-c", asks]
+    found = subprocess.run(
+        command, cwd=HOME, env=environ, capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "False\n"
