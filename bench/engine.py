@@ -133,18 +133,26 @@ def prepare(
         ca_bundle=None if authority is None else str(authority),
     )
     app = create_core(settings)
-    now = datetime.now(UTC)
     with app.app_context():
         schema.upgrade()
-        with writing() as session:
-            rows = [monitor(n, url, now) | {"interval": interval} for n in range(monitors)]
-            session.execute(insert(MonitorRow), rows)
-            ids = session.scalars(select(MonitorRow.id)).all()
-            states = [{"monitor_id": id, "failures": 0, "domain": ""} for id in ids]
-            session.execute(insert(MonitorStateRow), states)
-            assignment = {"location_id": 1, "turn": 0, "blind": False}
-            session.execute(insert(AssignmentRow), [{"monitor_id": id} | assignment for id in ids])
+        add_monitors(url, range(monitors), interval)
     return app, settings
+
+
+def add_monitors(url: str, numbers: range, interval: int = 60) -> None:
+    """Store monitors that were never checked, all at once. Needs an application context."""
+    if not numbers:
+        return
+    now = datetime.now(UTC)
+    with writing() as session:
+        last = session.scalar(select(func.max(MonitorRow.id))) or 0
+        rows = [monitor(n, url, now) | {"interval": interval} for n in numbers]
+        session.execute(insert(MonitorRow), rows)
+        ids = session.scalars(select(MonitorRow.id).where(MonitorRow.id > last)).all()
+        states = [{"monitor_id": id, "failures": 0, "domain": ""} for id in ids]
+        session.execute(insert(MonitorStateRow), states)
+        assignment = {"location_id": 1, "turn": 0, "blind": False}
+        session.execute(insert(AssignmentRow), [{"monitor_id": id} | assignment for id in ids])
 
 
 def monitor(number: int, url: str, now: datetime) -> dict[str, object]:

@@ -2,11 +2,12 @@
 
     python -m bench.start
     python -m bench.start --rounds 10
+    python -m bench.start --monitors 10000
 
-A fresh installation watches one page on loopback, which is due at each start; the clock stops when
-the page is asked for. Beside it, in turn with it, stand two programs that do far less: Python
-importing Flask and SQLAlchemy, and gunicorn until it answers with an empty Flask view. Look at the
-ratios: machines are noisy.
+A fresh installation watches one page on loopback, with one monitor or with many, which are due at
+each start; the clock stops when the page is asked for. Beside it, in turn with it, stand two
+programs that do far less: Python importing Flask and SQLAlchemy, and gunicorn until it answers with
+an empty Flask view. Look at the ratios: machines are noisy.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from app.db import schema
 from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
 from app.stores import current_store
+from bench.engine import add_monitors
 from tests.support.service import Service
 
 HELLO = "from flask import Flask\napp = Flask('hello')\n@app.get('/')\ndef show(): return 'hello'\n"
@@ -42,11 +44,13 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=5, help="default 5")
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--monitors", type=int, default=1, help="of the page; default 1")
+    arguments = parser.parse_args()
+    rounds = arguments.rounds
     with tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder:
         page = Page()
         path = Path(folder)
-        service = prepare(path, page.url)
+        service = prepare(path, page.url, arguments.monitors)
         (path / "hello.py").write_text(HELLO)
         times: dict[str, list[float]] = {"imports": [], "gunicorn": [], "wakeful": []}
         for _ in range(rounds):
@@ -86,7 +90,7 @@ class Page:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
-def prepare(folder: Path, url: str) -> Service:
+def prepare(folder: Path, url: str, monitors: int) -> Service:
     service = Service(folder, CANARIES="")
     app = create_app(read(service.environ))
     with app.app_context():
@@ -94,6 +98,7 @@ def prepare(folder: Path, url: str) -> Service:
         current_store().monitors.create(
             bind(MonitorForm, [("name", "Page"), ("url", url), ("interval", "3600")])
         )
+        add_monitors(url, range(monitors - 1))
     return service
 
 

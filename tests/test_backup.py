@@ -30,6 +30,7 @@ from app.records import Channel, DeliveryStatus, Event
 from tests.alerts.conftest import Outbox
 from tests.conftest import SECRET_KEY
 from tests.factories import make_monitor, make_person, now
+from tests.support.command import wakeful
 from tests.support.loopback import serving
 from tests.support.service import Service, eventually
 from tests.web.visitor import Visitor
@@ -247,6 +248,31 @@ def test_an_encrypted_backup_needs_its_passphrase(core, elsewhere, tmp_path):
     assert names_in(dataclasses.replace(elsewhere, secret_key=SECRET_KEY)) == ["Shop"]
 
 
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("7 chars\n7 chars\n", "8 characters or more"),
+        ("8 charss\n8 charts\n", "are different"),
+        ("8 charss\n8 charss\n", ""),
+    ],
+)
+def test_the_command_reads_the_passphrase_twice_and_the_restore_once(tmp_path, typed, said):
+    first, second = ({"WAKEFUL_INSTANCE": str(tmp_path / name)} for name in ("first", "second"))
+    assert wakeful(["db", "upgrade"], first).returncode == 0
+    target = tmp_path / "sealed"
+    done = wakeful(["backup", str(target), "--encrypt"], first, typed)
+    assert said in done.stderr
+    assert target.exists() == (done.returncode == 0) == (said == "")
+    if not said:
+        with target.open("rb") as file:
+            assert archive.is_encrypted(file)
+        wrong = wakeful(["restore", str(target)], second, "8 chars?\n")
+        assert (wrong.returncode, "passphrase is wrong" in wrong.stderr) == (1, True)
+        assert wakeful(["restore", str(target)], second, typed).returncode == 0
+        assert (tmp_path / "second" / "wakeful.db").exists()
+
+
 @pytest.mark.parametrize("size", [0, 1, sealed.CHUNK - 1, sealed.CHUNK, sealed.CHUNK + 1, 200_000])
 def test_an_encrypted_stream_is_read_as_it_was_written(size):
     content, file = os.urandom(size), io.BytesIO()
@@ -359,10 +385,19 @@ def test_a_database_in_use_is_not_replaced(core, same, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_restored_installation_logs_in_checks_and_alerts(tmp_path):
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def test_a_restored_installation_logs_in_checks_and_alerts(tmp_path, request, kind):
     site = Site()
+
+    def installation(name: str) -> Service:
+        settings = {"CANARIES": "", "CONFIRM_SECONDS": "0"}
+        if kind == "postgresql":
+            server = request.getfixturevalue("postgres_server")
+            settings["DATABASE_URL"] = server.url(server.create()).replace("+psycopg", "")
+        return Service(tmp_path / name, **settings)
+
     with serving(site) as url:
-        first = Service(tmp_path / "first", CANARIES="", CONFIRM_SECONDS="0")
+        first = installation("first")
         first.command("user", "create", ADMIN, "--role", "admin", input=PASSWORD)
         key = first.command("key", "create", "test", "--scope", "write")
         first.start()
@@ -379,7 +414,7 @@ def test_a_restored_installation_logs_in_checks_and_alerts(tmp_path):
         first.command("backup", str(tmp_path / "backup"))
         assert first.stop() == 0
 
-        second = Service(tmp_path / "second", CANARIES="", CONFIRM_SECONDS="0")
+        second = installation("second")
         second.command("restore", str(tmp_path / "backup"))
         site.status = 503
         second.start()
@@ -423,9 +458,9 @@ class Site:
 
 def test_messages_older_than_an_hour_wait_for_a_person(core, same, tmp_path):
     box = Outbox(core)
-    box.clock.now = now() - timedelta(hours=2)
+    box.clock.now = now() - timedelta(minutes=61)
     [old] = box.tell(Event.INCIDENT_OPENED, *outage(box))
-    box.clock.now = now() - timedelta(minutes=5)
+    box.clock.now = now() - timedelta(minutes=58)
     [new] = box.tell(Event.INCIDENT_OPENED, *outage(box))
     path = back_up(core, tmp_path / "backup")
     with core.app_context():

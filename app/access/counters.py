@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
+from typing import Any
 
 from sqlalchemy import delete, select, update
 
@@ -44,12 +46,21 @@ def add_one(session: DbSession, name: str, window: int) -> int:
     """Add one to ``name`` in the window that begins there; returns the new count. To be called
     while writing.
     """
-    statement = inserting(CounterRow).values(name=name, window=window, count=1)
-    statement = statement.on_conflict_do_update(
-        index_elements=[CounterRow.name, CounterRow.window],
-        set_={"count": CounterRow.count + 1},
-    ).returning(CounterRow.count)
-    return int(session.execute(statement).scalar_one())
+    values = {"name": name, "window": window, "count": 1}
+    return int(session.execute(_adding(db.engine.dialect.name), values).scalar_one())
+
+
+@cache
+def _adding(_dialect: str) -> Any:
+    """Built once: each request of a key is counted."""
+    return (
+        inserting(CounterRow)
+        .on_conflict_do_update(
+            index_elements=[CounterRow.name, CounterRow.window],
+            set_={"count": CounterRow.count + 1},
+        )
+        .returning(CounterRow.count)
+    )
 
 
 class Counters:

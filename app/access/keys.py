@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import bindparam, or_, select, update
 
 from app import proxies
 from app.db import DbSession, best_effort, db, writing
@@ -81,7 +81,7 @@ class Keys:
         row = owner = None
         parts = text.split("_", 2)
         if len(parts) == 3 and parts[0] == "wk" and len(parts[1]) == PREFIX_LENGTH:
-            found = db.session.execute(_WITH_OWNERS.where(ApiKeyRow.prefix == parts[1])).first()
+            found = db.session.execute(_WITH_PREFIX, {"prefix": parts[1]}).first()
             row, owner = found or (None, None)
         now = self.clock()
         # Compare for an unknown prefix too, so that the time does not reveal which prefixes exist.
@@ -106,7 +106,7 @@ class Keys:
 
     def key(self, prefix: str) -> ApiKey:
         """Raises NotFound."""
-        found = db.session.execute(_WITH_OWNERS.where(ApiKeyRow.prefix == prefix)).first()
+        found = db.session.execute(_WITH_PREFIX, {"prefix": prefix}).first()
         if found is None:
             raise NotFound("key", prefix)
         return _record(*found)
@@ -174,6 +174,7 @@ _WITH_OWNERS = (
     .outerjoin(PersonRow, PersonRow.id == ApiKeyRow.owner_id)
     .execution_options(populate_existing=True)
 )
+_WITH_PREFIX = _WITH_OWNERS.where(ApiKeyRow.prefix == bindparam("prefix"))
 
 
 def manages(person: Person, key: ApiKey) -> bool:

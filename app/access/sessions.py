@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import bindparam, delete, or_, select, update
 
 from app.access import dashboard_hosts, devices, security_log
 from app.access.people import NOWHERE, end_sessions, person_record
@@ -33,6 +33,13 @@ RECENT = timedelta(minutes=10)  # how long a typed password is enough to change 
 SESSIONS_PER_PERSON = 100  # a script that logs in each minute must not fill the list
 GRACE = timedelta(seconds=30)  # for requests that were on their way with the token before
 TOKEN_BYTES = 24
+# Built once: each page asks.
+_PRESENT = select(SessionRow).where(SessionRow.digest == bindparam("digest"))
+_FORMER = select(SessionRow).where(
+    SessionRow.former_digest == bindparam("digest"),
+    SessionRow.password_at > bindparam("after"),
+    SessionRow.password_at <= bindparam("until"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,15 +198,9 @@ def _with_token(
     """The session with this token, or that had it until a moment ago. ``lock``: of two that change
     it at once, the second sees what the first has done.
     """
-    digest = _digest(token)
-    present = select(SessionRow).where(SessionRow.digest == digest)
-    former = select(SessionRow).where(
-        SessionRow.former_digest == digest,
-        SessionRow.password_at > now - GRACE,
-        SessionRow.password_at <= now + SKEW,
-    )
-    for query in (present, former):
-        if row := session.scalar(query.with_for_update() if lock else query):
+    values = {"digest": _digest(token), "after": now - GRACE, "until": now + SKEW}
+    for query in (_PRESENT, _FORMER):
+        if row := session.scalar(query.with_for_update() if lock else query, values):
             return row
     return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from flask import Response
@@ -43,7 +44,7 @@ class Operation:
     private: bool = False
 
 
-@dataclass(slots=True)
+@dataclass
 class Path:
     """One path with its operations; ids are in braces, by name. ``public``: served without a
     key.
@@ -53,7 +54,7 @@ class Path:
     public: bool = False
     operations: dict[str, Operation] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def pattern(self) -> re.Pattern[str]:
         parts = [
             f"(?P<{part[1:-1]}>0|[1-9][0-9]*)" if part in self.ids else re.escape(part)
@@ -61,7 +62,7 @@ class Path:
         ]
         return re.compile("/".join(parts), re.ASCII)
 
-    @property
+    @cached_property
     def ids(self) -> list[str]:
         """The parts of the template that stand for ids, in braces."""
         return [part for part in self.template.split("/") if part.startswith("{")]
