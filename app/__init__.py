@@ -15,6 +15,7 @@ from app.proxies import Proxies
 # Large modules are imported where they are used: app/commands/entry.py handles Ctrl-C first.
 if TYPE_CHECKING:
     from flask import Flask
+    from werkzeug.wrappers import Response
 
     from app import config
     from app.hosts import Hosts
@@ -137,7 +138,21 @@ def _add_actors(app: Flask) -> None:
     app.before_request_funcs.setdefault(None, []).insert(
         0, lambda: actors.begin(actors.visitor(request.remote_addr))
     )
+    app.after_request(_tell_refusal)
     app.teardown_request(lambda _fault: actors.begin(None))
+
+
+def _tell_refusal(response: Response) -> Response:
+    """Refused access, and keys and tokens that are wrong, have a line in the log."""
+    from flask import request
+
+    from app.access.security_log import Event, tell_refusal
+
+    if response.status_code == 403:
+        tell_refusal(Event.ACCESS_REFUSED, request.remote_addr)
+    elif response.status_code == 401 and "Authorization" in request.headers:
+        tell_refusal(Event.KEY_WRONG, request.remote_addr)
+    return response
 
 
 def _add_proxies(app: Flask, proxies: Proxies) -> None:

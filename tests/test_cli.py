@@ -1,6 +1,7 @@
 """The ``wakeful`` command, as typed (decisions.md 9)."""
 
 import contextlib
+import logging
 import re
 import signal
 import stat
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 from app import create_core
 from app.access import Access
 from app.commands import cli as command
+from app.commands.cli import Utc
 from app.config import read
 from app.db import db
 from app.engine.checker import Checker
@@ -341,3 +343,22 @@ def test_a_part_stops_however_many_signals_ask_for_it():
         finally:
             part.kill()
             part.wait()
+
+
+def test_times_in_the_log_are_in_utc_and_say_so(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        record = logging.makeLogRecord({"msg": "Ready", "created": 0.25, "msecs": 250})
+        assert Utc("%(asctime)s %(message)s").format(record) == "1970-01-01T00:00:00.250Z Ready"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_command_logs_in_that_form(type_, monkeypatch):
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    type_("key", "list")
+    (handler,) = root.handlers
+    assert isinstance(handler.formatter, Utc)

@@ -41,7 +41,7 @@ FLOORS = (
     {"app.stats", "app.imports"},
     {"app.net", "app.proxies"},
     {"app.checks"},
-    {"app.config", "app.headers", "app.middleware", "app.secret_keys"},
+    {"app.config", "app.cookies", "app.headers", "app.middleware", "app.secret_keys"},
     {"app.hosts"},
     {"app.db"},
     {"app.access"},

@@ -9,7 +9,7 @@ import secrets
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 ALIKE = str.maketrans("oil", "011")
 COUNT = 10
-GROUPS, GROUP = 4, 5  # 20 letters of 5 bits: 100 bits
+GROUPS, GROUP = 4, 7  # 28 letters of 5 bits: 140 bits
 
 
 def make() -> list[str]:

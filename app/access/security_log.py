@@ -46,6 +46,8 @@ class Event(StrEnum):
     SECOND_FACTOR_CHANGED = "second-factor.changed"
     SECOND_FACTOR_WRONG = "second-factor.wrong"
     SECOND_FACTOR_THROTTLED = "second-factor.throttled"
+    KEY_WRONG = "key.wrong"
+    ACCESS_REFUSED = "access.refused"
 
 
 _ACTIONS = {
@@ -109,6 +111,15 @@ def tell(
             audit.note(session, _ACTIONS[event], of)
     if not is_writing():
         tell_left_out()
+
+
+def tell_refusal(event: Event, address: str | None) -> None:
+    """A request was refused to whoever acts now. In the log alone: a line of the audit log for each
+    would let a stranger with a wrong key write without end.
+    """
+    here = actors.actor()
+    who = "nobody" if here is None or here.id is None else f"{here.kind}:{here.id}"
+    _write(event, who, _plain(address))
 
 
 def tell_left_out() -> None:

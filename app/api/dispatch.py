@@ -73,7 +73,9 @@ def _is_agents(request: Request) -> bool:
 
 
 def _known(request: Request) -> Response | tuple[Path, dict[str, int], ApiKey | None]:
-    """The path, the ids in it and the key; the answer if the path is unknown or the key invalid."""
+    """The path, the ids in it and the key, which acts from now on; the answer if the path is
+    unknown or the key invalid.
+    """
     if current_app.extensions["wakeful.settings"].store != "local":
         return problem(404, _(REMOTE))
     # As sent: the framework's ``path`` removes a double slash at the start.
@@ -85,6 +87,8 @@ def _known(request: Request) -> Response | tuple[Path, dict[str, int], ApiKey | 
     key = None if path.public else keys.authenticate(request)
     if key is None and not path.public:
         return problem(401, _(keys.UNAUTHENTICATED), WWW_Authenticate="Bearer")
+    if key is not None:
+        actors.begin(actors.by_key(key, request.remote_addr))
     if key is not None and not allowed_from(key, request.remote_addr):
         return problem(403, _(keys.ELSEWHERE, address=request.remote_addr))
     return path, ids, key
@@ -100,8 +104,6 @@ def _answer(request: Request) -> Response:
     if isinstance(known, Response):
         return known
     path, ids, key = known
-    if key is not None:
-        actors.begin(actors.by_key(key, request.remote_addr))
     if key is None:
         return _operate(request, path, ids, None)
     limit = keys.RateLimit.count(key)

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,6 +46,16 @@ OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "
 # or a service manager may start it with umask 0.
 OWNER_ONLY = 0o077
 EARLY = "Until it works, status pages come from their last copies, and all other requests get 503."
+
+
+class Utc(logging.Formatter):
+    """Times of lines in UTC, and saying so: machines and logs of several zones are compared."""
+
+    converter = staticmethod(time.gmtime)
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
+
+
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 log = logging.getLogger(__name__)
@@ -77,7 +88,9 @@ def _end(sentence: str, code: int) -> None:
 )
 @click.version_option(__version__, prog_name="wakeful")
 def cli() -> None:
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    handler = logging.StreamHandler()
+    handler.setFormatter(Utc(LOG_FORMAT))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     for noisy in ("alembic", "urllib3", "apprise"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 

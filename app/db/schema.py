@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import time
 from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
@@ -45,6 +46,8 @@ UNVERSIONED = N_(
     "The database has tables of Wakeful but not their version: its table alembic_version"
     " is missing or empty. Restore a backup."
 )
+LOOKED_SECONDS = 30.0  # how long a process need not look for what its parent has looked for
+_looked = 0, float("-inf")  # the process that looked last, this one or its parent, and when
 COPY = "copy"  # whether to, among the attributes of alembic's configuration
 # Where the disk of the instance folder is not mounted, a start cannot tell this from a first one.
 NEW = "No database was found. Creating a new one: %s"
@@ -201,11 +204,18 @@ def check_key() -> None:
 def read_secrets() -> None:
     """``check_key``, then log each value of the tables IN_USE that cannot be read. A single broken
     value must not keep the service from starting.
+
+    The parts of ``wakeful serve`` start just after their supervisor has done this. They need not
+    look at ten thousand monitors again, nor log each value once more.
     """
+    global _looked
     check_key()
-    for broken in unreadable.scan(IN_USE):
-        log.error("%s. The rest works. wakeful doctor says what to do.", broken)
-    db.session.rollback()
+    process, at = _looked
+    if process != os.getppid() or time.monotonic() - at > LOOKED_SECONDS:
+        for broken in unreadable.scan(IN_USE):
+            log.error("%s. The rest works. wakeful doctor says what to do.", broken)
+        db.session.rollback()
+    _looked = os.getpid(), time.monotonic()
 
 
 def _refuse_unknown(connection: Connection) -> None:

@@ -10,6 +10,7 @@ from werkzeug.wrappers import Request, Response
 
 from app.access import Access
 from app.access.counters import origin_of
+from app.cookies import cookie_name, is_secure
 from app.errors import Throttled
 from app.i18n import N_, _
 from app.records import Visibility
@@ -41,7 +42,9 @@ class Visitors:
         # Cookies of other sites under the same domain come too. The standard library's parser stops
         # at the first one that it cannot read, and would miss ours.
         wanted = [address.id, address.password_turn]
-        return any(self._said(one) == wanted for one in Request(environ).cookies.getlist(COOKIE))
+        request = Request(environ)
+        name = cookie_name(self._app, request, COOKIE)
+        return any(self._said(one) == wanted for one in request.cookies.getlist(name))
 
     def _said(self, cookie: str) -> Any:
         try:
@@ -89,14 +92,14 @@ class Visitors:
     def admit(self, address: Address, paths: list[str], request: Request, to: Response) -> None:
         """Let this browser read the page, under these paths, until it has another password."""
         ticket = self._signer.dumps([address.id, address.password_turn])
-        secure = self._app.config["SESSION_COOKIE_SECURE"] or request.is_secure
+        name = cookie_name(self._app, request, COOKIE)
         for path in paths:
             to.set_cookie(
-                COOKIE,
+                name,
                 str(ticket),
                 max_age=COOKIE_SECONDS,
                 path=path,
-                secure=secure,
+                secure=is_secure(self._app, request),
                 httponly=True,
                 samesite="Lax",
             )

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from tests.factories import make_key, make_monitor, make_person
+from app.access.acknowledgements import make_token
+from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.pages.made import make_page, make_shown
 from tests.support.web_process import installation, web_process
 from tests.web.visitor import Visitor
@@ -37,7 +38,10 @@ def test_every_answer_has_hsts_and_says_what_browsers_may_do(app: Flask):
                 assert answer.headers.getlist("Strict-Transport-Security") == [YEAR], told
                 assert answer.headers["X-Content-Type-Options"] == "nosniff", told
                 assert answer.headers["Referrer-Policy"] == "same-origin", told
-                assert answer.headers.getlist("Content-Security-Policy"), told
+                (policy,) = answer.headers.getlist("Content-Security-Policy")
+                assert "frame-ancestors 'none'" in policy, told
+                if answer.mimetype == "text/html":
+                    assert "base-uri 'none'" in policy, told
                 assert len(answer.headers.getlist("Cache-Control")) == 1, told
 
 
@@ -79,6 +83,32 @@ def test_with_https_cookies_are_bound_to_the_host(app: Flask):
         parts = {part.strip() for part in one.split(";")}
         assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= parts, one
         assert "Domain" not in one
+
+
+@pytest.mark.settings(public_url=None)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_cookies_of_a_path_have_a_prefix_where_there_is_https(app: Flask, scheme: str):
+    make_page(app, [make_shown(app)], password="let me in, please")
+    client, base = app.test_client(), f"{scheme}://localhost"
+    prefix = "__Secure-" if scheme == "https" else ""
+    typed = {"password": "let me in, please"}
+    answer = client.post("/status/example", data=typed, base_url=base)
+    assert client.get("/status/example", base_url=base).status_code == 200, "it opens the page"
+    incidents = [make_incident(app, make_monitor(app), started_at=now()) for _ in range(2)]
+    with app.app_context():
+        path, other = (f"/acknowledge/{make_token(one.id)}" for one in incidents)
+    visitor = Visitor(app)
+    visitor.client = client
+    visitor.open(path, base_url=base)
+    form = dict(visitor.forms[0].values) | {"name": "Ada"}
+    sent = client.post(path, data=form, base_url=base, headers={"Referer": f"{base}{path}"})
+    assert 'value="Ada"' in client.get(other, base_url=base).text, "it is remembered"
+    found = [one for said in (answer, sent) for one in said.headers.getlist("Set-Cookie")]
+    names = {one.partition("=")[0] for one in found} - {"wakeful"}
+    assert names == {f"{prefix}wakeful_page", f"{prefix}wakeful_name"}
+    for cookie in found:
+        if not cookie.startswith("wakeful="):
+            assert ("Secure" in cookie.split("; ")) == (scheme == "https"), cookie
 
 
 def test_what_carries_secrets_or_personal_data_is_kept_by_no_cache(app: Flask):

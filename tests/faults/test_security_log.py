@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import select
+from werkzeug.test import EnvironBuilder
 
-from app.access import security_log
+from app.access import actors, security_log
 from app.access.people import LOGINS_PER_ACCOUNT
 from app.access.security_log import (
     A_MINUTE,
@@ -24,7 +25,7 @@ from app.access.security_log import (
 from app.db import db
 from app.db.tables import AuditRow
 from app.records import Client
-from tests.factories import PASSWORD, make_person
+from tests.factories import PASSWORD, make_key, make_person
 from tests.support.clock import Clock
 from tests.web.visitor import Visitor
 
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.sqlite
 EMAIL = "ada@wakeful.test"
 NEW = PASSWORD + "!"
 FORM = re.compile(
-    r"security event=[a-z.-]+ who=(?:person:\d+|account:[0-9a-f]{16})"
+    r"security event=[a-z.-]+ who=(?:person:\d+|account:[0-9a-f]{16}|key:\d+|agent:\d+|nobody)"
     r" address=(?:[0-9a-f.:]+|unknown)"
 )
 
@@ -152,6 +153,60 @@ def test_a_minute_has_a_bounded_number_of_lines_and_the_rest_is_counted(app, ada
         "security event=login.failed who=account left-out=7",
         f"security event=login.failed who=account:{account} address=192.0.2.1",
     ]
+
+
+@pytest.mark.settings(metrics_token="token-of-prometheus", rate_limit=0)
+def test_wrong_keys_and_refused_access_are_lines_without_what_was_sent(app, ada, lines):
+    client, editor = app.test_client(), Visitor(app).log_in(EMAIL)
+    reader, near = make_key(app, "read"), make_key(app, networks="192.0.2.0/24")
+    lines()
+
+    def ask(path, secret, **more):
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        return client.open(path, headers=headers, **more).status_code
+
+    wrong = "wk_abcdefgh_an invented secret"
+    assert ask("/api/v1/monitors", wrong) == 401
+    assert ask("/api/v1/agent/hello", wrong, method="POST") == 401
+    assert ask("/metrics", wrong) == 401
+    assert ask("/api/v1/monitors", None) == 401, "nothing was tried"
+    assert ask("/api/v1/monitors", reader, method="POST", data={"name": "x"}) == 403
+    assert ask("/api/v1/monitors", near) == 403
+    assert ask("/api/v1/monitors", reader) == 200
+    assert editor.open("/people").status == 403
+    found = lines()
+    assert [line.removeprefix("security event=") for line in found] == [
+        "key.wrong who=nobody address=127.0.0.1",
+        "key.wrong who=nobody address=127.0.0.1",
+        "key.wrong who=nobody address=127.0.0.1",
+        "access.refused who=key:1 address=127.0.0.1",
+        "access.refused who=key:2 address=127.0.0.1",
+        f"access.refused who=person:{ada.id} address=127.0.0.1",
+    ]
+    assert all(FORM.fullmatch(line) for line in found)
+    for _ in range(A_MINUTE + 5):
+        ask("/metrics", wrong)
+    assert len(lines()) == A_MINUTE - 3, "and no more in this minute"
+    with app.app_context():
+        assert "access.refused" not in {row.action for row in db.session.query(AuditRow)}
+
+
+def test_a_key_that_is_refused_before_its_body_is_read_is_a_line_too(app, lines):
+    secret = make_key(app, networks="192.0.2.0/24")
+    early = app.extensions["wakeful.before_body"]
+    for headers, told in (
+        ({"Authorization": "Bearer wrong"}, "key.wrong who=nobody address=198.51.100.7"),
+        ({"Authorization": f"Bearer {secret}"}, "access.refused who=key:1 address=198.51.100.7"),
+    ):
+        environ = EnvironBuilder(
+            "/api/v1/monitors",
+            method="POST",
+            headers=headers,
+            environ_base={"REMOTE_ADDR": "198.51.100.7"},
+        ).get_environ()
+        assert early(environ).status_code in (401, 403)
+        assert lines() == [f"security event={told}"]
+        assert actors.actor() is None, "the thread serves others next"
 
 
 def test_nobody_can_try_words_on_a_line(app):

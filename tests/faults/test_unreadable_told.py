@@ -1,7 +1,11 @@
 """Unreadable values are reported to the operator: at the start, by doctor and by /readyz."""
 
 import logging
+import os
+import time
+from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import text
@@ -259,6 +263,37 @@ def test_one_broken_row_stops_no_start_and_is_logged(app, whole, caplog):
     id = whole[MonitorRow.alerts]
     assert f'The alerts of "Shop" (monitor {id}) cannot be read' in caplog.text
     assert "The setting other cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize(("pause", "times"), [(0, 1), (schema.LOOKED_SECONDS + 1, 2)])
+def test_the_parts_of_a_service_do_not_log_again_what_it_has_just_logged(
+    app, whole, pause, times, capfd, monkeypatch
+):
+    """A part is forked by the supervisor. One that is started again later says it again."""
+    corrupt(app, MonitorRow.alerts, whole[MonitorRow.alerts])
+    clock = time.monotonic()
+    monkeypatch.setattr(schema, "time", SimpleNamespace(monotonic=lambda: clock))
+    monkeypatch.setattr(
+        schema.log, "error", lambda said, *values: os.write(2, f"{said % values}\n".encode())
+    )
+
+    def starts():
+        with app.app_context():
+            schema.read_secrets()
+            db.engine.dispose()
+
+    starts()
+    clock += pause
+    if not (part := os.fork()):
+        with suppress(BaseException):
+            starts()
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(part, 0)[1] == 0
+    said = 'The alerts of "Shop"'
+    assert capfd.readouterr().err.count(said) == times
+    starts()
+    assert capfd.readouterr().err.count(said) == 1, "another start of the same process looks again"
 
 
 @pytest.mark.parametrize("kind", ["truncated", "broken JSON"])

@@ -55,7 +55,7 @@ class RecoveryCodeRow(Model):
     person_id: Mapped[int] = mapped_column(
         Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
     )
-    # SHA-256 of the code: it has 100 random bits
+    # SHA-256 of the code: it has 140 random bits
     digest: Mapped[str] = mapped_column(String(64))
 
 

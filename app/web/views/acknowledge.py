@@ -8,6 +8,7 @@ from werkzeug.wrappers import Response
 
 from app.access import actors
 from app.access.acknowledgements import Acknowledgement, read_token
+from app.cookies import cookie_name, is_secure
 from app.errors import Denied, NotFound
 from app.i18n import N_, _
 from app.records import MAX_OWN_NAME, Actor, Incident
@@ -34,7 +35,7 @@ def page(token: str) -> Answer:
     except (Denied, NotFound) as fault:
         gone = _("The incident no longer exists.") if isinstance(fault, NotFound) else str(fault)
         return render_template("acknowledge/void.html", sentence=gone), 404
-    form = AcknowledgeForm(data={"name": request.cookies.get(NAME, "")[:MAX_OWN_NAME]})
+    form = AcknowledgeForm(data={"name": request.cookies.get(_cookie(), "")[:MAX_OWN_NAME]})
     done = _is_waiting(incident) and form.validate_on_submit()
     if done:
         by = _who(link, form.name.data)
@@ -78,15 +79,19 @@ def _service(link: Acknowledgement) -> str:
     return "email" if link.via.startswith("email ") else link.via.removesuffix(" message")
 
 
+def _cookie() -> str:
+    return cookie_name(current_app, request, NAME)
+
+
 def _remember(response: Response, name: str | None) -> None:
     """Keep the name on this device, for the next incident."""
     root = request.environ.get("SCRIPT_NAME", "")
     response.set_cookie(
-        NAME,
+        _cookie(),
         name or "",
         max_age=NAME_SECONDS if name else 0,
         path=f"{root}/acknowledge",
-        secure=current_app.config["SESSION_COOKIE_SECURE"] or request.is_secure,
+        secure=is_secure(current_app, request),
         httponly=True,
         samesite="Lax",
     )
