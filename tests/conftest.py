@@ -19,6 +19,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -222,6 +223,7 @@ class _SharedMap(Map):
     """
 
     ready: ClassVar[dict[object, Map]] = {}
+    one_thread: ClassVar[threading.Lock] = threading.Lock()
     _added: tuple[Rule, ...] = ()
 
     def add(self, rulefactory: RuleFactory) -> None:
@@ -232,6 +234,11 @@ class _SharedMap(Map):
     def update(self) -> None:
         if not self._remap:
             return
+        with self.one_thread:  # a browser's first requests come at once
+            if self._remap:
+                self._join()
+
+    def _join(self) -> None:
         key = tuple(map(_identity, self._added))
         if key not in self.ready:
             for rule in self._added:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.records import Event
 from tests.alerts.sinks import HttpSink, MailSink, mail_sink
 from tests.factories import make_incident, make_monitor
+from tests.support.clock import Clock
 
 
 @pytest.fixture
@@ -32,19 +33,6 @@ def sink() -> Iterator[HttpSink]:
 def mail() -> Iterator[MailSink]:
     with mail_sink() as made:
         yield made
-
-
-class Clock:
-    """A clock that only moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def pass_(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
 
 
 class Outbox:
@@ -112,7 +100,7 @@ class Outbox:
 
     def turn(self, seconds: float = 0.0) -> None:
         """Let ``seconds`` pass, then send and mark all that is due."""
-        self.clock.pass_(seconds)
+        self.clock.advance(seconds=seconds)
         self.settle()
 
     def settle(self, until: Callable[[], bool] | None = None, patience: float = 120.0) -> None:
@@ -121,7 +109,7 @@ class Outbox:
         while quiet < 2:
             assert time.monotonic() < deadline, [row.attempts for row in self.rows()]
             # A lane that has to wait is looked at again a second later: not now, then.
-            started = self.worker.step(0.02 if not self.worker.idle else 0.0)
+            started = self.worker.step(0.1 if not self.worker.idle else 0.0)
             quiet = 0 if started or not self.worker.idle else quiet + 1
             if until is not None and until():
                 return

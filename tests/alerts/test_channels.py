@@ -203,7 +203,7 @@ def test_a_mail_has_text_and_html_and_belongs_to_its_incidents_thread(
     monitor = box.monitor(("email", "ops@bücher.example"), name=HOSTILE)
     incident = box.open(monitor)
     box.turn(1)
-    box.clock.pass_(300)
+    box.clock.advance(seconds=300)
     box.close(monitor, incident)
     box.turn(1)
 
@@ -313,7 +313,7 @@ def test_a_webhook_is_signed_and_a_change_of_the_secret_overlaps(
     assert verified(during, second)
     assert not verified(during, webhook_secret.make_secret())
 
-    box.clock.pass_(24 * 3600)
+    box.clock.advance(seconds=24 * 3600)
     after = send()
     assert verified(after, second)
     assert not verified(after, first)

@@ -69,7 +69,9 @@ def test_old_deliveries_are_deleted_unless_they_are_pending(box: Outbox) -> None
     with box.app.app_context(), writing() as session:
         for id, status in zip(old, DeliveryStatus, strict=True):
             session.get_one(DeliveryRow, id).status = status
-    box.clock.pass_(timedelta(days=box.settings.retention_days, seconds=1).total_seconds())
+    box.clock.advance(
+        seconds=timedelta(days=box.settings.retention_days, seconds=1).total_seconds()
+    )
     (young,) = box.notice(monitor)
     with box.app.app_context():
         assert forget_deliveries(box.clock.now - timedelta(days=900)) == 0

@@ -312,7 +312,7 @@ def test_retry_now_sends_a_refused_message_again_with_the_same_id(
     box.turn(1)
     id = box.rows()[0].id
     assert box.row(id).status == FAILED
-    box.clock.pass_(2 * 86_400)  # its 24 hours begin again
+    box.clock.advance(seconds=2 * 86_400)  # its 24 hours begin again
     with box.app.app_context():
         outbox.retry(id, box.clock.now)
     box.turn()
@@ -387,14 +387,14 @@ def test_a_burst_becomes_one_message_and_so_does_its_recovery(box: Outbox, sink:
     assert record.target == mask(f"{sink.url}/hook")
     assert [set(attempt) for attempt in record.attempts] == [{"at", "ok", "answer"}]
 
-    box.clock.pass_(30)
+    box.clock.advance(seconds=30)
     for monitor, incident in zip(monitors, incidents, strict=True):
         box.close(monitor, incident)
     box.turn(1)
     assert types(sink) == ["incidents.opened", "incidents.resolved"]
     assert sink.requests[1].json["data"]["incidents"][9]["duration"] == 31
 
-    box.clock.pass_(61)
+    box.clock.advance(seconds=61)
     box.open(monitors[0])
     box.turn(2)
     assert types(sink)[2:] == ["incident.opened"]
@@ -520,7 +520,7 @@ def test_a_row_is_claimed_by_one_worker_only(box: Outbox, sink: HttpSink) -> Non
     for _ in range(400):
         started = box.worker.step(0.01) + other.step(0.01)
         if not started and box.worker.idle and other.idle:
-            box.clock.pass_(1)
+            box.clock.advance(seconds=1)
         if all(row.status == DELIVERED for row in box.rows()):
             break
     ids = [request.headers["webhook-id"] for request in sink.requests]

@@ -218,7 +218,7 @@ def test_a_digest_of_a_hundred_incidents_gives_the_count_and_the_first_ten(
 
 
 def remind(box: Outbox, minutes: float) -> int:
-    box.clock.pass_(minutes * 60)
+    box.clock.advance(seconds=minutes * 60)
     with box.app.app_context():
         return recorder.remind(box.clock.now)
 
@@ -297,7 +297,7 @@ def test_two_checkers_never_remind_twice(box: Outbox) -> None:
     for _ in range(3):
         box.incident(shop, created_at=box.clock.now - timedelta(hours=1), ended_at=box.clock.now)
     box.incident(shop, created_at=box.clock.now)
-    box.clock.pass_(600)
+    box.clock.advance(seconds=600)
     start = threading.Barrier(4)
     counts: list[int] = []
 

@@ -84,7 +84,7 @@ def test_confirmed_subscribers_get_a_mail_of_each_update(
     post = pages.post(page, now=now, body="We look into it.")
     box.turn(1)
     late = pages.subscriber(page, "email", "late@example.com", now=box.clock.now)
-    box.clock.pass_(60)
+    box.clock.advance(seconds=60)
     pages.update(post, "resolved", "All is well.", now=box.clock.now)
     box.turn(1)
 

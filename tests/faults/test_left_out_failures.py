@@ -20,6 +20,7 @@ from app.access.security_log import Event
 from app.db import db
 from app.db.tables import AuditRow, LeftOutRow
 from app.records import AuditQuery, Person, Role
+from tests.support.clock import Clock
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 WINDOW = timedelta(seconds=LOGIN_WINDOW_SECONDS)
@@ -30,13 +31,7 @@ ANY = Event.LOGIN_FAILED
 def clock(app, monkeypatch):
     """The time of the audit log; it stands still until a test moves it."""
 
-    class Clock:
-        now = NOON
-
-        def __call__(self):
-            return self.now
-
-    clock = Clock()
+    clock = Clock(NOON)
     monkeypatch.setattr("app.access.audit.clock", clock)
     return clock
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import event
@@ -29,6 +29,7 @@ from app.records import Client
 from app.stores.local.subscribing import SIGN_UPS
 from tests.factories import PASSWORD, make_person
 from tests.pages.made import make_page
+from tests.support.clock import clock_of
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
@@ -38,23 +39,14 @@ NEW = PASSWORD + "!"
 TRIES = 1000
 
 
-class Clock:
-    def __init__(self):
-        self.now = datetime(2026, 11, 23, 8, tzinfo=UTC)
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def access(app):
     return app.extensions["wakeful.access"]
 
 
 @pytest.fixture
-def clock(access):
-    access.clock = Clock()
-    return access.clock
+def clock(app):
+    return clock_of(app)
 
 
 @pytest.fixture

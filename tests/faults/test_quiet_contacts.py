@@ -135,7 +135,7 @@ def test_a_reminder_that_is_sent_tells_the_outage_that_is_held(
     incident = box.open(monitor, created_at=box.clock.now)
     box.turn(1)
     give(box, monitor, awake)
-    box.clock.pass_(600)
+    box.clock.advance(seconds=600)
     with box.app.app_context():
         assert recorder.remind(box.clock.now) == 1
     box.turn(1)

@@ -55,7 +55,7 @@ def test_messages_that_are_too_old_are_read_by_one_query(box, sink, messages):
     monitor = box.monitor(("webhook", sink.url))
     for _ in range(messages):
         box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
-    box.clock.pass_(2 * DAY)
+    box.clock.advance(seconds=2 * DAY)
     asked = []
     with box.app.app_context(), writing() as session:
         engine = session.connection().engine
@@ -88,7 +88,7 @@ def test_a_retry_by_hand_begins_new_24_hours(box, sink):
     box.turn(2 * DAY)
     with box.app.app_context():
         outbox.retry(id, box.clock.now)
-    box.clock.pass_(DAY - 1)
+    box.clock.advance(seconds=DAY - 1)
     with box.app.app_context(), writing() as session:
         giving_up.give_up_outlived(session, box.clock.now)
     assert box.row(id).status == PENDING
@@ -142,10 +142,10 @@ def test_messages_held_for_quiet_hours_and_their_digest_are_given_up(box, sink):
     box.turn(2 * DAY + 2 * 3600)
     assert [(row.status, row.reason) for row in box.rows()] == [(FAILED, UNSENT)]
 
-    box.clock.pass_(DAY - 2 * 3600)  # 08:00 once more
+    box.clock.advance(seconds=DAY - 2 * 3600)  # 08:00 once more
     other = box.monitor(("webhook", sink.url), name="Other", **NIGHT)
     box.open(other)
-    box.clock.pass_(2 * 3600)
+    box.clock.advance(seconds=2 * 3600)
     with box.app.app_context():
         box.worker._do_chores(box.clock.now)
     digest = box.rows()[-1]

@@ -26,6 +26,7 @@ from app.db import db
 from app.db.tables import AuditRow
 from app.records import Client
 from tests.factories import PASSWORD, make_key, make_person
+from tests.support.clock import Clock
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
@@ -38,18 +39,10 @@ FORM = re.compile(
 )
 
 
-class Clock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture(autouse=True)
 def bound(app):
     """Of this test alone, in a minute that does not end."""
-    clock = Clock()
+    clock = Clock(1000.0)
     app.extensions[BOUND] = Bound(A_MINUTE, clock)
     return clock
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -16,24 +16,16 @@ from app.db import db
 from app.db.clocks import SKEW
 from app.db.tables import SessionRow
 from tests.factories import PASSWORD, make_person
+from tests.support.clock import clock_of
 from tests.web.visitor import Visitor
 
 MOMENT = timedelta(milliseconds=1)
 EMAIL = "editor@wakeful.test"
 
 
-class Clock:
-    def __init__(self):
-        self.now = datetime(2026, 11, 21, 8, tzinfo=UTC)
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock(app):
-    clock = app.extensions["wakeful.access"].clock = Clock()
-    return clock
+    return clock_of(app)
 
 
 @pytest.fixture

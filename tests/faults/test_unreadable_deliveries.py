@@ -58,7 +58,7 @@ def test_a_message_about_an_incident_is_composed_again(box, sink, kind):
     incident = box.open(shop)
     corrupt(box.app, DeliveryRow.facts, box.rows()[0].id, kind)
     box.turn(3)
-    box.clock.pass_(60)
+    box.clock.advance(seconds=60)
     box.close(shop, incident)
     corrupt(box.app, DeliveryRow.facts, box.rows()[1].id, kind)
     box.turn(3)
@@ -137,7 +137,7 @@ def test_a_recovery_of_which_the_outage_could_not_be_read_is_held_with_the_reaso
     incident = box.open(shop)
     corrupt(box.app, DeliveryRow.value, box.rows()[0].id)
     box.turn(3)
-    box.clock.pass_(60)
+    box.clock.advance(seconds=60)
     box.close(shop, incident)
     box.turn(3)
     assert [row.status for row in box.rows()] == ["failed", "held"]

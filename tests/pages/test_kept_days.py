@@ -29,22 +29,15 @@ from app.stores.local import LocalStore
 from app.stores.local.public import LocalPublicPages
 from tests.factories import make_incident, make_monitor
 from tests.pages.made import make_page
+from tests.support.clock import Clock
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 NOON = datetime(2026, 7, 15, 12, 30, tzinfo=UTC)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.at = NOON
-
-    def __call__(self) -> datetime:
-        return self.at
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOON)
 
 
 @pytest.fixture
@@ -94,7 +87,7 @@ class Reader:
         found = self._kept.page(self._id)
         assert found == LocalPublicPages(self._settings, self._clock).page(self._id)
         for year, month in ((2026, 7), (2026, 6)):
-            if month == 7 or self._clock.at.day < 9:
+            if month == 7 or self._clock.now.day < 9:
                 fresh = LocalPublicPages(self._settings, self._clock)
                 known = self._kept.month(self._id, year, month)
                 assert known == fresh.month(self._id, year, month)
@@ -176,19 +169,19 @@ def test_hours_are_summed_and_midnight_comes(
 ):
     before = reader.page().components[0].days[-1].day
     for _ in range(14):
-        clock.at += HOUR
-        add_results(shop.id, [clock.at - 10 * n * MINUTE for n in range(6)])
+        clock.now += HOUR
+        add_results(shop.id, [clock.now - 10 * n * MINUTE for n in range(6)])
         reader.page()
-        rollups.roll(clock.at)
+        rollups.roll(clock.now)
         assert reader.page().components[0].uptime == 100
     assert reader.page().components[0].days[-1].day == before + DAY
 
 
 def test_a_clock_that_was_ahead(store: LocalStore, shop: MonitorRow, reader: Reader, clock: Clock):
     reader.page()
-    rollups.roll(clock.at + 5 * HOUR)
+    rollups.roll(clock.now + 5 * HOUR)
     reader.page()
-    rollups.roll(clock.at)
+    rollups.roll(clock.now)
     reader.page()
 
 
@@ -204,16 +197,16 @@ def test_a_window_that_is_planned_moved_and_removed(
         }
     )
     reader.page()
-    clock.at += 20 * MINUTE
+    clock.now += 20 * MINUTE
     add_results(shop.id, [NOON + 10 * MINUTE, NOON + 20 * MINUTE])
     assert reader.maintenance() == 600
     store.windows.update(window.id, {"end_at": NOON + 40 * MINUTE})
     reader.page()
-    clock.at += HOUR
+    clock.now += HOUR
     add_results(shop.id, [NOON + n * 10 * MINUTE for n in range(3, 8)])
     reader.page()
-    clock.at += HOUR
-    rollups.roll(clock.at)
+    clock.now += HOUR
+    rollups.roll(clock.now)
     before = reader.maintenance()
     store.windows.delete(window.id)
     assert reader.maintenance() == before, "what was summed stays"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from flask import Flask
@@ -17,21 +16,9 @@ from app.db import db
 from app.db.tables import ApiKeyRow, CounterRow, PersonRow, SettingRow
 from app.errors import Conflict, Denied, Invalid, NotFound, Throttled
 from app.records import Client
+from tests.support.clock import Clock
 
 PASSWORD = "correct horse battery staple"
-
-
-@dataclass
-class Clock:
-    """A clock that changes only when a test moves it."""
-
-    moment: datetime = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.moment
-
-    def advance(self, **parts: float) -> None:
-        self.moment += timedelta(**parts)
 
 
 @pytest.fixture

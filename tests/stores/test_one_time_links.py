@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from flask import Flask
@@ -14,16 +14,10 @@ from app.config import Settings
 from app.db import db
 from app.db.tables import InvitationRow, RecoveryRow
 from app.errors import Denied, Invalid, NotFound
+from tests.support.clock import Clock
 
 PASSWORD = "correct horse battery staple"
 NEW = "another long password"
-
-
-class Clock:
-    now = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 @pytest.fixture

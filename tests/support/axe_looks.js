@@ -2,12 +2,14 @@
 
 window.looks = (() => {
   // Beside elements with a background, these paint what a text may stand on.
-  const PAINTED = "img, svg *, canvas, video";
+  const PAINTED = "img, svg, canvas, video";
+  const OUTLINE = "h1, h2, h3, h4, h5, h6, main, [role]";
   const FIELDS = "select, textarea, input:not([type=checkbox], [type=radio], [type=file])";
   const LETTER = /[\p{L}\p{N}]/u; // axe takes what has none for a picture
   const CLEAR = "rgba(0, 0, 0, 0)";
   let texts = {}; // elements by their look; under "" those of which the look does not tell all
   let links = []; // that only colours may tell from the text around them
+  let before = null; // what the look before showed of this page
 
   // All rules run, but for those that `judge` runs. Not preloaded: the style sheets, for a rule that
   // is off, and films, of which there are none. Passed rules would be megabytes.
@@ -16,9 +18,23 @@ window.looks = (() => {
   const told = ({ violations }) => violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
 
+  const off = { enabled: false };
+  const rules = { "color-contrast": off, "link-in-text-block": off };
+  const shown_now = () => [...document.querySelectorAll("body, body *")]
+    .filter((at) => at.checkVisibility({ visibilityProperty: true }));
+
+  // After the first look at a page, on another screen: what came, what lost a part, what scrolls.
   async function structure() {
-    const off = { enabled: false };
-    return told(await run(document, { rules: { "color-contrast": off, "link-in-text-block": off } }));
+    const shown = new Set(shown_now());
+    const come = [...shown].filter((at) => !before?.has(at));
+    const gone = [...before ?? []].filter((at) => !shown.has(at));
+    const whole = !before || [...come, ...gone].some((at) => at.matches(OUTLINE));
+    before = shown;
+    if (whole) return told(await run(document, { rules }));
+    const parts = [...come, ...gone.map((at) => at.closest("a, button, label") ?? at.parentElement)]
+      .concat([...shown].filter((at) => at.scrollWidth > at.clientWidth))
+      .filter((at) => shown.has(at));
+    return parts.length ? told(await run({ include: parts }, { rules })) : [];
   }
 
   // Groups the texts by all that their contrast depends on: their own style, and the backgrounds of
@@ -26,8 +42,7 @@ window.looks = (() => {
   function find() {
     const styles = new Map();
     const style = (at) => styles.get(at) ?? styles.set(at, getComputedStyle(at)).get(at);
-    const shown = [...document.querySelectorAll("body, body *")]
-      .filter((at) => at.checkVisibility({ visibilityProperty: true }));
+    const shown = shown_now();
     const painted = shown
       .filter((at) => style(at).backgroundColor !== CLEAR || style(at).backgroundImage !== "none"
         || at.matches(PAINTED))
@@ -54,10 +69,12 @@ window.looks = (() => {
       const short = words(at).trim().length < 2; // axe is not sure of these
       return [at.localName, color, fontSize, fontWeight, textShadow, short, dark, background(at)].join("|");
     };
+    const clipped = (at) => at && (style(at).overflowX === "hidden"
+      && at.getBoundingClientRect().width <= 1 || clipped(at.parentElement));
     texts = {};
     for (const at of shown) {
       const box = at.getBoundingClientRect();
-      const seen = box.width > 1 && box.height > 1 && box.right > 0 && box.bottom > 0;
+      const seen = box.right > 0 && box.bottom > 0 && !clipped(at);
       if (seen && LETTER.test(words(at))) (texts[look(at, box)] ??= []).push(at);
     }
     const within_text = (link) => {

@@ -69,3 +69,30 @@ def test_a_link_that_looks_like_the_text_around_it_is_found(page: Page) -> None:
     link = '<a href="/" style="color: #333; text-decoration: none">this link</a>'
     page.set_content(ALIKE.replace("MORE", f'<p style="color: #000">Go to {link} now.</p>'))
     assert violations(page) == [f"link-in-text-block: {link}"]
+
+
+HIDING = """<!doctype html><html lang="en"><title>A page</title><style>
+@media (max-width: 600px) { HIDDEN }
+</style><main><h1>A page</h1>MORE</main>"""
+
+
+@pytest.mark.parametrize(
+    ("hidden", "more", "found"),
+    [
+        ("b { display: none }", "<button><b>Save</b></button>", "button-name"),
+        ("b { display: none }", '<a href="/"><i><b>Home</b></i></a>', "link-name"),
+        ("h1 { display: none }", "<p>Some words</p>", "page-has-heading-one"),
+        (
+            "div { width: 100px; height: 50px; overflow: auto }",
+            f"<div><p style='width: 500px'>{'Words ' * 90}</p></div>",
+            "scrollable-region-focusable",
+        ),
+    ],
+)
+def test_what_is_wrong_on_a_narrow_screen_alone_is_found(
+    page: Page, hidden: str, more: str, found: str
+) -> None:
+    page.set_content(HIDING.replace("HIDDEN", hidden).replace("MORE", more))
+    assert violations(page) == []
+    page.set_viewport_size({"width": 375, "height": 900})
+    assert [fault.partition(":")[0] for fault in violations(page)] == [found]

@@ -14,9 +14,10 @@ from app.db import db, writing
 from app.db.tables import PasskeyChallengeRow, PasskeyRow
 from app.errors import Conflict
 from app.records import MAX_PASSKEYS
-from tests.factories import PASSWORD, make_person
+from tests.factories import PASSWORD, make_person, now
 from tests.support.browser import opened
-from tests.web.test_second_factor import CODES, EMAIL, Clock, half, is_in
+from tests.support.clock import Clock
+from tests.web.test_second_factor import CODES, EMAIL, half, is_in
 from tests.web.visitor import Visitor, token
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.settings(public_url=None)]
@@ -32,7 +33,7 @@ def ada(app):
 @pytest.fixture
 def access(app):
     access = app.extensions["wakeful.access"]
-    access.clock = Clock()
+    access.clock = Clock(now())
     return access
 
 
@@ -225,10 +226,10 @@ def test_a_challenge_ends_with_the_first_answer_and_after_five_minutes(app, acce
     late = visitor.press("Use a passkey", credential=owner.key.get(options))
     assert (late.status, "This took too long" in late.text) == (422, True)
     options = ask_to_use(visitor).json
-    access.clock.at += CHALLENGE_LASTS
+    access.clock.now += CHALLENGE_LASTS
     assert visitor.press("Use a passkey", credential=owner.key.get(options)).status == 422
     options = ask_to_use(visitor).json
-    access.clock.at += CHALLENGE_LASTS - timedelta(seconds=1)
+    access.clock.now += CHALLENGE_LASTS - timedelta(seconds=1)
     with app.app_context():
         access.forget_old_challenges()
         assert db.session.query(PasskeyChallengeRow).count() == 1

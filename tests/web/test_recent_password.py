@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -18,6 +18,7 @@ from app.stores import current_access
 from app.web.frame.recent import CARRIED_FOR, CHANGES, MASK, MOST_CARRIED
 from app.web.frame.session import SAFE_METHODS
 from tests.factories import PASSWORD, make_person
+from tests.support.clock import clock_of
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
@@ -27,18 +28,9 @@ ASKED = "Confirm with your password"
 NEW = "another long password"
 
 
-class Clock:
-    def __init__(self):
-        self.now = datetime(2026, 11, 23, 8, tzinfo=UTC)
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock(app):
-    clock = app.extensions["wakeful.access"].clock = Clock()
-    return clock
+    return clock_of(app)
 
 
 @pytest.fixture

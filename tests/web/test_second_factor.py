@@ -20,6 +20,7 @@ from app.errors import WakefulError
 from app.web.frame import session as sessions
 from tests.alerts.sinks import mail_sink
 from tests.factories import PASSWORD, make_key, make_person, now
+from tests.support.clock import Clock
 from tests.web.visitor import Visitor, token
 
 EMAIL = "ada@example.org"
@@ -32,19 +33,8 @@ only_sqlite = pytest.mark.sqlite
 def access(app):
     """The access of this application, with a clock that a test sets."""
     access = app.extensions["wakeful.access"]
-    access.clock = Clock()
+    access.clock = Clock(now())
     return access
-
-
-class Clock:
-    def __init__(self):
-        self.at = now()
-
-    def __call__(self):
-        return self.at
-
-    def go(self, seconds):
-        self.at += timedelta(seconds=seconds)
 
 
 @pytest.fixture
@@ -79,7 +69,7 @@ def secured(app, access, ada):
     visitor.phone = Phone(access, begin(visitor))
     confirm(visitor, visitor.phone)
     visitor.codes = CODES.findall(visitor.text)
-    access.clock.go(30)  # the code that confirmed it counts as used
+    access.clock.advance(seconds=30)  # the code that confirmed it counts as used
     return visitor
 
 
@@ -150,7 +140,7 @@ def test_login_goes_on_to_the_page_that_was_asked_for_and_to_no_other_site(app, 
 )
 def test_a_phone_may_be_one_period_off(access, ahead, right):
     secret = pyotp.random_base32()
-    access.clock.at = access.clock.at.replace(second=0)
+    access.clock.now = access.clock.now.replace(second=0)
     code = Phone(access, secret).code(ahead)
     assert (totp.step_of(secret, code, access.clock()) is not None) == right
 
@@ -178,7 +168,7 @@ def test_each_code_logs_in_once(app, access, secured):
     assert "was used already" in second.text
     older = secured.phone.code(-30)
     assert second.press("Log in", second_code=older).status == 422, "nor an earlier one"
-    access.clock.go(30)
+    access.clock.advance(seconds=30)
     assert second.press("Log in", second_code=secured.phone.code()).path == "/"
 
 
@@ -191,9 +181,9 @@ def test_the_code_that_confirmed_the_app_does_not_log_in(app, access, ada):
 
 
 def test_after_the_clock_was_set_back_codes_work_again(app, access, secured):
-    access.clock.go(3600)
+    access.clock.advance(seconds=3600)
     assert half(app).press("Log in", second_code=secured.phone.code()).path == "/"
-    access.clock.go(-3600)
+    access.clock.advance(seconds=-3600)
     code = secured.phone.code()
     assert half(app).press("Log in", second_code=code).path == "/"
     assert half(app).press("Log in", second_code=code).status == 422, "and each once again"
@@ -281,19 +271,19 @@ def test_codes_cannot_be_guessed(app, access, secured):
     assert int(locked.page.headers["Retry-After"]) > 0
     by_code = half(app).press("Log in with this code", recovery_code=secured.codes[0])
     assert by_code.status == 429, "one count for all ways"
-    access.clock.go(LOGIN_WINDOW_SECONDS)
+    access.clock.advance(seconds=LOGIN_WINDOW_SECONDS)
     assert half(app).press("Log in", second_code=secured.phone.code()).path == "/"
 
 
 def test_whoever_waits_between_guesses_is_stopped_for_hours(app, access, secured):
-    access.clock.at = access.clock.at.replace(hour=1, minute=0, second=0) + timedelta(days=1)
+    access.clock.now = access.clock.now.replace(hour=1, minute=0, second=0) + timedelta(days=1)
     tried = 0
     while half(app).press("Log in", second_code="000000").status == 422:
         tried += 1
         if tried % LOGINS_PER_ACCOUNT == 0:
-            access.clock.go(LOGIN_WINDOW_SECONDS)
+            access.clock.advance(seconds=LOGIN_WINDOW_SECONDS)
     assert tried == LONG_WINDOW_MOST
-    access.clock.go(12 * 3600)
+    access.clock.advance(seconds=12 * 3600)
     assert half(app).press("Log in", second_code=secured.phone.code()).path == "/"
 
 
@@ -310,9 +300,9 @@ def test_guesses_at_once_all_count(app, access, secured):
 @only_sqlite
 def test_a_half_login_ends_after_ten_minutes(app, access, secured):
     visitor = half(app)
-    access.clock.go(LASTS.total_seconds() - 1)
+    access.clock.advance(seconds=LASTS.total_seconds() - 1)
     assert visitor.open("/login/second").path == "/login/second"
-    access.clock.go(1)
+    access.clock.advance(seconds=1)
     late = visitor.press("Log in", second_code=secured.phone.code())
     assert late.path == "/login"
     assert "The login took too long" in late.text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -13,6 +13,7 @@ from app.db.tables import DeviceRow, RecoveryRow, SessionRow
 from app.rules.user_agents import READ, browser_of, system_of
 from app.stores import current_access
 from tests.factories import PASSWORD, make_person
+from tests.support.clock import clock_of
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
@@ -37,18 +38,9 @@ CHROME = (
 )
 
 
-class Clock:
-    def __init__(self):
-        self.now = datetime(2026, 11, 23, 8, tzinfo=UTC)
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock(app):
-    clock = app.extensions["wakeful.access"].clock = Clock()
-    return clock
+    return clock_of(app)
 
 
 @pytest.fixture
