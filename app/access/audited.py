@@ -256,7 +256,7 @@ NOT_RECORDED: Mapping[str, str] = {
     "cancelled_events": "what calendars of status pages are told, after a change that has a line",
     "counters": "counts of requests",
     "left_out_failures": "they become lines",
-    "dashboard_hosts": "where people log in",
+    "used_hosts": "where people log in",
     "deliveries": _OTHERS,
     "invitations": _OTHERS,
     "settings": _OTHERS,

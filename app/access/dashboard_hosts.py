@@ -6,29 +6,37 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select
 
 from app.db import DbSession, db, writing
 from app.db.tables import DashboardHostRow
 from app.db.upserts import inserting
 
 KEPT = timedelta(days=90)  # after the last use; a session ends after 30
-MOST = 1000  # whoever is logged in can send any Host header
+# Whoever is logged in can send any Host header. A bound for all together would let one of them
+# fill it, and no other host would be remembered.
+MOST_OF_ONE = 20
 
 
-def remember(session: DbSession, host: str | None, now: datetime) -> None:
-    """Somebody is logged in at ``host``. To be called while writing."""
+def remember(session: DbSession, person_id: int, host: str | None, now: datetime) -> None:
+    """This person is logged in at ``host``. To be called while writing."""
     row = DashboardHostRow
     if host is None:
         return
-    known = update(row).where(row.host == host).values(used_at=now).returning(row.host)
-    if session.scalar(known) is None and _count(session) < MOST:
-        session.execute(inserting(row).values(host=host, used_at=now).on_conflict_do_nothing())
+    seen = inserting(row).values(host=host, person_id=person_id, used_at=now)
+    session.execute(
+        seen.on_conflict_do_update(index_elements=[row.host, row.person_id], set_={"used_at": now})
+    )
+    theirs = row.person_id == person_id
+    newest = select(row.host).where(theirs).order_by(row.used_at.desc(), row.host)
+    kept = session.scalars(newest.limit(MOST_OF_ONE)).all()
+    session.execute(delete(row).where(theirs, row.host.not_in(kept)))
 
 
 def is_used(host: str, now: datetime) -> bool:
     """Whether somebody was logged in at ``host`` lately."""
-    used = db.session.scalar(select(DashboardHostRow.used_at).where(DashboardHostRow.host == host))
+    last_use = func.max(DashboardHostRow.used_at)
+    used = db.session.scalar(select(last_use).where(DashboardHostRow.host == host))
     return used is not None and now - used < KEPT
 
 
@@ -36,7 +44,3 @@ def forget_old(now: datetime) -> None:
     """Delete those that nobody uses any more. The engine's housekeeping calls it."""
     with writing() as session:
         session.execute(delete(DashboardHostRow).where(DashboardHostRow.used_at <= now - KEPT))
-
-
-def _count(session: DbSession) -> int:
-    return session.scalar(select(func.count()).select_from(DashboardHostRow)) or 0

@@ -76,7 +76,7 @@ class Sessions(devices.Devices):
             session.add(row)
             session.flush()
             _keep_the_newest(session, person_id)
-            dashboard_hosts.remember(session, client.host, now)
+            dashboard_hosts.remember(session, person_id, client.host, now)
             if password_at is None:
                 _tell(session, Event.LOGIN_OK, person_id, client.address)
             if password_at is None and is_new:
@@ -104,7 +104,7 @@ class Sessions(devices.Devices):
             record = replace(record, password_at=None)
         # abs(): after the clock was set back, the time must not stay in the future.
         if abs(now - record.last_used_at) >= USED_AFTER:
-            best_effort("The last use of a session", lambda: _touch(record.id, now, client))
+            best_effort("The last use of a session", lambda: _touch(record, now, client))
         return person, record
 
     def sessions_of(self, person_id: int) -> list[Session]:
@@ -210,12 +210,13 @@ def _tell(session: DbSession, event: Event, person_id: int, address: str | None 
     security_log.tell(event, person_record(row), address=address)
 
 
-def _touch(id: int, now: datetime, client: Client) -> None:
+def _touch(record: Session, now: datetime, client: Client) -> None:
     values: dict[str, object] = {"last_used_at": now}
     values |= {} if client.address is None else {"address": client.address}
     with writing() as session:
-        dashboard_hosts.remember(session, client.host, now)
-        session.execute(update(SessionRow).where(SessionRow.id == id).values(values))
+        session.execute(update(SessionRow).where(SessionRow.id == record.id).values(values))
+        # Last, as in ``begin_session``: in another order, the two could wait for each other.
+        dashboard_hosts.remember(session, record.person_id, client.host, now)
 
 
 def _end(session: DbSession, row: SessionRow, *, forget: bool) -> None:

@@ -7,6 +7,7 @@ password, and libraries log that. So this stands where everything passes: at the
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
@@ -54,19 +55,19 @@ def _passwords(url: str) -> Iterator[str]:
 
 
 def _masked(stream: TextIO, secrets: Iterable[str]) -> Any:
-    hidden = [one for one in spellings(secrets) if len(one) >= SHORTEST]
+    hidden = spellings(secrets, shortest=SHORTEST)
     return _Masked(stream, hidden) if hidden and not isinstance(stream, _Masked) else stream
 
 
 class _Masked:
     """A text stream that masks what is written to it. All else is the stream's own."""
 
-    def __init__(self, stream: TextIO, hidden: list[str]) -> None:
+    def __init__(self, stream: TextIO, hidden: list[re.Pattern[str]]) -> None:
         self._stream, self._hidden = stream, hidden
 
     def write(self, text: str) -> int:
         for secret in self._hidden:
-            text = text.replace(secret, MASK)
+            text = secret.sub(MASK, text)
         return self._stream.write(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

@@ -5,6 +5,7 @@ Services quote what they were sent: a Telegram error names the bot's path, a pro
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable
@@ -56,22 +57,41 @@ def basic(user: str, password: str) -> str:
 def clean(text: str, secrets: Iterable[str], limit: int = MAX_ANSWER) -> str:
     """``text`` on one line, without the secrets in any of their spellings, cut to ``limit``."""
     line = "".join(c if c.isprintable() else " " for c in text)
-    for spelling in spellings(secrets):
-        line = re.sub(re.escape(spelling), MASK, line, flags=re.IGNORECASE)
+    for spelling in spellings(secrets, re.IGNORECASE):
+        line = spelling.sub(MASK, line)
     line = " ".join(line.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def spellings(secrets: Iterable[str]) -> list[str]:
-    """Every spelling of the secrets, the longest first: it may contain a shorter one. Those that
-    would blank out ordinary words are left out.
+def spellings(
+    secrets: Iterable[str], flags: re.RegexFlag = re.NOFLAG, shortest: int = _SHORTEST_SECRET
+) -> list[re.Pattern[str]]:
+    """Patterns of every spelling of the secrets, the longest first: it may contain a shorter one.
+    Those shorter than ``shortest``, which would blank out ordinary words, are left out.
     """
     found = {spelling for secret in secrets for spelling in _spellings(secret)}
-    return sorted(found, key=len, reverse=True)
+    long = [spelling for spelling in found if len(spelling.strip("/")) >= shortest]
+    return [re.compile(_pattern(one), flags) for one in sorted(long, key=len, reverse=True)]
 
 
 def _spellings(secret: str) -> Iterable[str]:
-    plain = unquote(secret)
-    for spelling in (secret, plain, quote(plain, safe=""), quote(plain)):
-        if len(spelling.strip("/")) >= _SHORTEST_SECRET:
-            yield spelling
+    """As it is, without percent-encoding, and within quotes of a traceback or of JSON."""
+    for plain in (secret, unquote(secret)):
+        yield plain
+        for quoted in (repr(plain), ascii(plain), json.dumps(plain)):
+            yield quoted[1:-1]
+
+
+def _pattern(spelling: str) -> str:
+    """Each character may be percent-encoded: libraries differ in which they encode, and write the
+    password ``a+b/c`` as ``a+b%2Fc``.
+    """
+    return "".join(map(_letter, spelling))
+
+
+def _letter(character: str) -> str:
+    encoded = quote(character, safe="", errors="replace")
+    if encoded == character:
+        return re.escape(character)
+    space = r"|\+" if character == " " else ""
+    return f"(?:{re.escape(character)}|(?i:{encoded}){space})"

@@ -71,6 +71,7 @@ SPEC = CheckSpec(
     request_body="aaaaaaaa bbbbbbbb",
 )
 SECRETS = masking.secrets_in_url("https://x.example/aaaaaaab/aaaabbbb?key=aaaaaaaa")
+ENCODED = masking.secrets_in_url(f"https://x.example/{'%25' * 30}/{'%5C%20' * 30}b")
 CLIENT: Any = SimpleNamespace(setblocking=bool)
 GUNICORN = Config()  # takes long to make
 EMPTY_ZSTD = zstandard.ZstdCompressor().compress(b"")
@@ -237,6 +238,9 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("whois: dots behind a label", whois_answer, around("expires on", ". "), 32_000),
     ("whois: percent signs", whois_answer, times("% \n"), 32_000),
     ("whois: dates that are none", whois_answer, times("expires: 2027-99-99 T1:1\n"), 32_000),
+    ("masking: percent signs", lambda text: masking.clean(text, ENCODED), times("%25"), 32_000),
+    ("masking: 252525", lambda text: masking.clean(text, ENCODED), around("%", "25"), 32_000),
+    ("masking: backslashes", lambda text: masking.clean(text, ENCODED), times("\\\\ "), 32_000),
     ("whois: a date that never ends", whois.parse_date, times("T "), 32_000),
     ("whois: a date of digits", whois.parse_date, around("2027-01-01 1:1", "1"), 32_000),
     ("whois: referrals", whois_answer, times("refer: \n"), 32_000),
@@ -486,7 +490,7 @@ rules/channel_values.py _E164
 rules/channel_values.py _HOST_LABEL
 rules/channel_values.py _LOCAL_PART
 rules/channel_values.py _THREAD
-rules/masking.py clean
+rules/masking.py spellings
 rules/post_text.py _LINK
 rules/quiet_hours.py _CLOCK
 rules/text.py _EMAIL

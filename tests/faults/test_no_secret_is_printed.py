@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 import requests
@@ -279,3 +280,29 @@ def test_a_password_is_masked_unless_it_is_so_short_that_ordinary_words_would_be
     print("whsec_abcdefgh", file=sys.stderr)
     assert "whsec_abcdefgh" in out.getvalue(), "wakeful webhook-secret is there to print it"
     assert "abcdefgh" not in err.getvalue()
+
+
+PASSWORD = 'it\'s + a/\\ "größe"\n%41'
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        PASSWORD,
+        repr(PASSWORD),
+        ascii(PASSWORD),
+        json.dumps(PASSWORD),
+        quote(PASSWORD, safe=""),
+        quote(PASSWORD, safe="").lower(),
+        quote(PASSWORD, safe=" +"),  # as SQLAlchemy writes a URL
+        quote_plus(PASSWORD),
+    ],
+)
+def test_a_password_is_masked_however_a_library_spells_it(monkeypatch, printed):
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    url = f"postgresql://u:{quote(PASSWORD, safe='')}@h/d"
+    masking.mask_streams({"WAKEFUL_DATABASE_URL": url})
+    print(f"cannot reach {printed}@h", end="")
+    assert out.getvalue().replace('"', "").replace("'", "") == "cannot reach ••••@h"

@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 
 from app.access import Access, dashboard_hosts
-from app.access.dashboard_hosts import KEPT, MOST
+from app.access.dashboard_hosts import KEPT, MOST_OF_ONE
 from app.db import db, writing
 from app.db.tables import DashboardHostRow
 from app.records import Client
@@ -84,18 +84,34 @@ def test_a_host_that_nobody_has_used_for_90_days_is_free(app: Flask, ago: timede
 
 
 @UNNAMED
-def test_invented_hosts_neither_push_out_the_real_one_nor_fill_the_table(app: Flask):
+def test_hosts_that_one_person_invents_push_out_no_other_persons_nor_fill_the_table(app: Flask):
+    viewer, admin, present = 7, 1, now()
+    invented = [f"h{number}.example" for number in range(MOST_OF_ONE + 5)]
+    with app.app_context(), writing() as session:
+        dashboard_hosts.remember(session, admin, DASHBOARD, present - timedelta(days=1))
+        for seconds, host in enumerate(invented):
+            at = present - timedelta(hours=1) + timedelta(seconds=seconds)
+            dashboard_hosts.remember(session, viewer, host, at)
+        dashboard_hosts.remember(session, admin, "second.lan", present)
+        dashboard_hosts.remember(session, viewer, "second.lan", present)
+    with app.app_context():
+        assert db.session.query(DashboardHostRow).count() == 2 + MOST_OF_ONE
+        used = {host for host in invented if dashboard_hosts.is_used(host, present)}
+        assert used == set(invented[6:]), "their newest, of which one is second.lan"
+        assert dashboard_hosts.is_used(DASHBOARD, present)
+        assert dashboard_hosts.is_used("second.lan", present)
+
+
+@UNNAMED
+@pytest.mark.parametrize("later", [False, True])
+def test_a_host_is_free_90_days_after_its_last_use_by_anybody(app: Flask, later: bool):
     present = now()
     with app.app_context(), writing() as session:
-        dashboard_hosts.remember(session, DASHBOARD, present - timedelta(days=1))
-        for number in range(MOST + 5):
-            dashboard_hosts.remember(session, f"h{number}.example", present)
-        dashboard_hosts.remember(session, DASHBOARD, present)
+        dashboard_hosts.remember(session, 1, DASHBOARD, present - KEPT)
+        if later:
+            dashboard_hosts.remember(session, 2, DASHBOARD, present)
     with app.app_context():
-        assert db.session.query(DashboardHostRow).count() == MOST
-        assert db.session.get(DashboardHostRow, DASHBOARD).used_at == present
-        assert dashboard_hosts.is_used("h0.example", present)
-        assert not dashboard_hosts.is_used(f"h{MOST}.example", present)
+        assert dashboard_hosts.is_used(DASHBOARD, present) == later
 
 
 @pytest.mark.settings(public_url="http://new.lan")

@@ -45,11 +45,13 @@ class LeftOutRow(Model):
 
 
 class DashboardHostRow(Model):
-    """A host name at which somebody was logged in."""
+    """A host name at which this person was logged in."""
 
-    __tablename__ = "dashboard_hosts"
+    __tablename__ = "used_hosts"
 
     host: Mapped[str] = mapped_column(String(255), primary_key=True)
+    # No foreign key: the host stays the dashboard's when the person is gone.
+    person_id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
     used_at: Mapped[datetime] = mapped_column(Moment)
 
 
