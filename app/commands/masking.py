@@ -22,6 +22,7 @@ VALUES = (
     "AGENT_TOKEN", "BATCH_KEY", "METRICS_TOKEN", "REMOTE_KEY", "SECRET_KEY", "TELEGRAM_TOKEN",
 )  # fmt: skip
 WITH_PASSWORD = ("BROKER_URL", "DATABASE_URL", "SMTP_URL", "SMS_URL")
+PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")  # also in lower case; an agent honours them
 TOLD = "WEBHOOK_SECRET"  # ``wakeful webhook-secret`` prints it
 
 
@@ -41,6 +42,9 @@ def _secrets(environ: Mapping[str, str]) -> Iterator[str]:
             yield part.strip().partition(":")[2]  # of a bot's token
     for name in WITH_PASSWORD:
         yield from _passwords(environ.get(PREFIX + name, "").strip())
+    for name in PROXIES:
+        yield from _passwords(environ.get(name, "").strip())
+        yield from _passwords(environ.get(name.lower(), "").strip())
     heartbeat = environ.get(PREFIX + "HEARTBEAT_URL", "").strip()
     yield from secrets_in_url(heartbeat) if heartbeat else ()
 

@@ -306,3 +306,13 @@ def test_a_password_is_masked_however_a_library_spells_it(monkeypatch, printed):
     masking.mask_streams({"WAKEFUL_DATABASE_URL": url})
     print(f"cannot reach {printed}@h", end="")
     assert out.getvalue().replace('"', "").replace("'", "") == "cannot reach ••••@h"
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "http_proxy"])
+def test_the_password_of_a_proxy_is_masked(monkeypatch, name):
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    masking.mask_streams({name: "http://agent:Vp9-unseen@proxy.test:3128"})
+    print("407 from http://agent:Vp9-unseen@proxy.test:3128")
+    assert out.getvalue() == "407 from http://agent:••••@proxy.test:3128\n"

@@ -12,9 +12,7 @@ from app.codec.writing import plain
 from app.i18n import N_, _
 from app.records import Action, Actor, ActorKind, AuditLine, ObjectKind, Thing
 from app.rules.time import iso
-from app.web.shown.audit_names import field_name, setting_name
-
-__all__ = ["field_name"]
+from app.web.shown.audit_names import setting_name
 
 ACTORS: Mapping[ActorKind, str] = {
     ActorKind.PERSON: N_("Person"),

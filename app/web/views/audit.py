@@ -31,6 +31,7 @@ from app.stores import current_access
 from app.web.frame import links, servers
 from app.web.frame.session import guarded, needs
 from app.web.shown import audit, times
+from app.web.shown.audit_names import field_name
 from app.web.shown.zoom import Instant
 
 blueprint = guarded(Blueprint("audit", __name__))
@@ -87,6 +88,7 @@ def index() -> Response:
         form=form,
         found=found,
         shown=audit,
+        field_name=field_name,
         here=links.here,
         older=found.older and links.here(before=_place(*found.older)),
         export=_export_address(),
