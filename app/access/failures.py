@@ -1,5 +1,5 @@
-"""Failures to log in, in the audit log: a line each, within bounds. What is beyond them is counted,
-and a later line has the count, so nothing is lost in silence and nobody fills the disk by failing.
+"""Failures to log in, in the audit log: a line each, within bounds. The failures beyond them
+are counted, and a later line has the count. So none is lost, and nobody fills the disk by failing.
 
 A window is the one in which wrong passwords are counted. In it, an account that exists has as many
 lines as strangers may have wrong passwords, and beyond that a count of its own. Of accounts that do

@@ -134,7 +134,7 @@ def tell_left_out() -> None:
 
 def _write(event: Event, who: str, address: str) -> None:
     bound: Bound = current_app.extensions.setdefault(BOUND, Bound(A_MINUTE))
-    # Floods of names that nobody has hide nothing that concerns an account.
+    # Counted apart, so that a flood of unknown names does not hide lines about accounts.
     within, left_out = bound.take(f"{event} who={who.partition(':')[0]}")
     for one, number in left_out.items():
         log.warning("security event=%s left-out=%s", one, number)

@@ -214,8 +214,9 @@ def _touch(record: Session, now: datetime, client: Client) -> None:
     values: dict[str, object] = {"last_used_at": now}
     values |= {} if client.address is None else {"address": client.address}
     with writing() as session:
-        dashboard_hosts.remember(session, record.person_id, client.host, now)
         session.execute(update(SessionRow).where(SessionRow.id == record.id).values(values))
+        # Last, as in ``begin_session``: in another order, the two could wait for each other.
+        dashboard_hosts.remember(session, record.person_id, client.host, now)
 
 
 def _end(session: DbSession, row: SessionRow, *, forget: bool) -> None:

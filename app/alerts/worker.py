@@ -328,8 +328,8 @@ class Worker:
                 return
 
     def _note_end(self) -> None:
-        """Store that this process has ended. Until its heartbeat was old, a restore or a change of
-        the secret key would be refused.
+        """Store that this process has ended. Otherwise a restore and a change of the secret key are
+        refused until its heartbeat is old.
         """
 
         def note() -> None:

@@ -38,7 +38,7 @@ def while_locked(file: str, copy: Path) -> None:
     OSError and sqlite3.Error; then there is no copy.
 
     A checkpoint may go on meanwhile: it writes into the file what the write-ahead log has, and
-    nobody can begin the log anew. So the file and the log, in any moment of it, are the database.
+    nobody can restart the log. So file and log together are the database at each moment of it.
     """
     with _placed(copy) as unfinished:
         _clone_or_copy(Path(file), unfinished)
@@ -84,7 +84,7 @@ def _to_disk(path: Path) -> None:
 
 
 def _clone_or_copy(file: Path, copy: Path) -> None:
-    """A clone takes no time and no room, where the file system can make one."""
+    """Clone the file where the file system can: that takes no time and no room. Else copy it."""
     if _cp("always", file, copy):
         needed, free = file.stat().st_size, shutil.disk_usage(copy.parent).free
         if needed > free:
@@ -97,7 +97,7 @@ def _clone_or_copy(file: Path, copy: Path) -> None:
 
 
 def _cp(clone: str, file: Path, copy: Path) -> str:
-    """What ``cp`` says against it; "" if nothing.
+    """Run ``cp``; returns what it complains of, "" if nothing.
 
     A process of its own: if this one closed the database's file, it would lose all locks that
     SQLite has on it.

@@ -1,6 +1,6 @@
 """Connections to PostgreSQL: how they are opened, and that each statement ends in time.
 
-A module of its own, because psycopg takes 9 MB: who uses SQLite does not load it.
+A module of its own, because psycopg takes 9 MB, which an installation on SQLite does not load.
 """
 
 from __future__ import annotations

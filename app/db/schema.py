@@ -46,7 +46,7 @@ UNVERSIONED = N_(
     "The database has tables of Wakeful but not their version: its table alembic_version"
     " is missing or empty. Restore a backup."
 )
-LOOKED_SECONDS = 30.0  # how long a process need not look for what its parent has looked for
+LOOKED_SECONDS = 30.0  # a process that starts later than this after its parent looks itself
 _looked = 0, float("-inf")  # the process that looked last, this one or its parent, and when
 COPY = "copy"  # whether to, among the attributes of alembic's configuration
 # Where the disk of the instance folder is not mounted, a start cannot tell this from a first one.

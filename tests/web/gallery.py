@@ -18,7 +18,7 @@ from flask import Flask
 from flask.sessions import SecureCookieSessionInterface
 
 from app import create_app
-from app.access import Access
+from app.access import Access, recovery_codes
 from app.access.acknowledgements import make_token
 from app.config import Settings
 from app.db import db, writing
@@ -205,7 +205,10 @@ def renew_codes(page: Page) -> None:
         press("Make new codes", current_password=PASSWORD)(page)
 
 
-CODES = [f"{number:05}-{number:05}-{number:05}-{number:05}" for number in range(10)]
+# As long as real ones: whether they fit a phone is looked at.
+CODES = [
+    "-".join([f"{number:0{recovery_codes.GROUP}}"] * recovery_codes.GROUPS) for number in range(10)
+]
 BACKUP = Path(__file__).parents[1] / "imports" / "samples" / "kuma-backup.json"
 FAULTY = {"url": "shop.example.com", "name": "x" * 300, "timeout": "99",
           "accepted_statuses": "up to 300", "maintenance_start_at": "2027-01-01T10:00",

@@ -56,7 +56,7 @@ class MonitorRow(Model):
 
     __tablename__ = "monitors"
     __table_args__ = (
-        # Few are in them: see app/stores/local/states.py
+        # Partial, so small: app/stores/local/states.py finds monitors that are not up by them.
         Index(
             "ix_monitors_paused",
             "id",
@@ -130,7 +130,7 @@ class MonitorRow(Model):
 class MonitorStateRow(Model):
     """What the engine knows of a monitor: its last result, and where the state machine stands.
 
-    Written often, so it is narrow and no index has what each check changes. Only
+    Written often, so it is narrow, and no index covers what each check changes. Only
     ``engine/recorder`` changes the state; pause, resume and delete go through it too.
     """
 

@@ -89,12 +89,11 @@ class States:
                 others.with_only_columns(self._status, func.count()).group_by(self._status),
             ),
             at,
-        ).all()
-        (_up, total), others_found = rows[0], rows[1:]
+        )
         found = dict.fromkeys(map(str, MonitorStatus), 0)
-        for name, count in others_found:
+        for name, count in rows:  # in any order, says SQL of a union
             found[name if name in found else MonitorStatus.UNKNOWN] += count
-        found[MonitorStatus.UP] = total - sum(found.values())
+        found[MonitorStatus.UP] -= sum(found.values()) - found[MonitorStatus.UP]
         return found
 
     def within(self, matching: Select[Any], state: str, *, is_few: bool) -> Select[Any]:
