@@ -15,8 +15,11 @@ from app import create_core
 from app.config import read
 from app.db import connections, db, schema, writing
 from app.db.tables import SettingRow
+from app.engine.checker import Checker
 from tests.factories import make_key, make_monitor, make_person, now
+from tests.faults.test_locked_for_a_minute import running
 from tests.support.command import wakeful
+from tests.support.service import eventually
 from tests.web.visitor import Visitor
 
 pytestmark = [pytest.mark.sqlite]
@@ -66,6 +69,30 @@ def test_a_file_that_is_moved_while_it_is_open_is_noticed_at_once(app, key, file
     move(elsewhere / file.name, file.parent)
     assert visitor.open("/monitors").status == 200
     assert app.test_client().get("/readyz").status_code == 200
+
+
+def test_a_checker_stores_nothing_in_a_file_that_was_moved_and_all_of_it_once_it_is_back(
+    app, settings, site, file, elsewhere
+):
+    make_monitor(app, url=site.url, interval=1, timeout=1)
+
+    def stored(path):
+        with closing(sqlite3.connect(path)) as found:
+            return found.execute("SELECT count(*) FROM results").fetchone()[0]
+
+    with running(Checker(app, settings)):
+        eventually(lambda: stored(file) > 1, "checks are stored")
+        move(file, elsewhere)
+        asked = site.asked
+        eventually(lambda: site.asked > asked + 1, "checks go on")
+        before, asked = stored(elsewhere / file.name), site.asked
+        eventually(lambda: site.asked > asked + 2, "checks go on")
+        assert stored(elsewhere / file.name) == before
+        assert not file.exists()
+        for part in sorted(elsewhere.iterdir(), reverse=True):  # the database after its log
+            shutil.move(part, file.parent / part.name)
+        asked = site.asked
+        eventually(lambda: stored(file) >= asked, "what was checked meanwhile is stored")
 
 
 def test_many_requests_at_once_get_the_same_answer(app, key, file, elsewhere):
