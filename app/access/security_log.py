@@ -93,7 +93,8 @@ def tell(
 ) -> None:
     """``event`` happened to ``person``, or to the account whose email address is ``typed``.
     ``address``: the client's, if not that of the request. Where it changes something, call this
-    inside its ``writing()``: the audit line stands or falls with the change.
+    inside its ``writing()``: the audit line stands or falls with the change. A failure whose line
+    cannot be written raises the database's error.
     """
     here = actors.actor()
     address = address or (here.address if here else None)
@@ -105,7 +106,9 @@ def tell(
         of = Thing(ObjectKind.PERSON, person.id, person.email)
     _write(event, who, _plain(address))
     if event in _FAILURES:
-        best_effort("An audit line of a failure", lambda: failures.record(event, of, audit.clock()))
+        # Not as a best effort, which is left out for a while after another one failed: each guess
+        # was counted in the database a moment ago, so this write waits no longer than that one.
+        failures.record(event, of, audit.clock())
     elif event in _ACTIONS:
         with writing() as session:
             audit.note(session, _ACTIONS[event], of)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from app.access import Access, actors, failures, security_log
 from app.access.counters import LOGIN_WINDOW_SECONDS
@@ -17,7 +19,7 @@ from app.access.failures import (
     MOST_ORIGINS,
 )
 from app.access.security_log import Event
-from app.db import db
+from app.db import best_effort, db
 from app.db.tables import AuditRow, LeftOutRow
 from app.records import AuditQuery, Person, Role
 from tests.support.clock import Clock
@@ -39,6 +41,25 @@ def clock(app, monkeypatch):
 def fail(app, person=None, address="192.0.2.1", typed="x", event=ANY):
     with app.app_context(), actors.acting_as(actors.visitor(address)):
         security_log.tell(event, person, typed=typed)
+
+
+def busy():
+    raise OperationalError("UPDATE", {}, sqlite3.OperationalError("database is locked"))
+
+
+def test_a_failure_has_its_line_also_when_the_last_use_of_a_key_was_just_not_stored(app, clock):
+    with app.app_context():
+        assert best_effort("The last use of an API key", busy) is None
+        assert best_effort("Another one", lambda: "stored") is None, "left out for a while"
+    fail(app, address="192.0.2.7")
+    assert [address for address, _of, _number in lines(app)] == ["192.0.2.7"]
+
+
+def test_nobody_is_told_that_a_guess_was_wrong_before_it_has_its_line(app, clock, monkeypatch):
+    monkeypatch.setattr(failures, "add_one", lambda *_arguments: busy())
+    access = Access(app.extensions["wakeful.settings"])
+    with app.app_context(), pytest.raises(OperationalError):
+        access.login("nobody@wakeful.test", "wrong-password")
 
 
 def lines(app):
