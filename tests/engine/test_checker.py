@@ -132,7 +132,9 @@ def results(id):
 def due_at_once(core, id):
     with core.app_context(), writing() as session:
         session.execute(
-            update(AssignmentRow).where(AssignmentRow.monitor_id == id).values(slot=None)
+            update(AssignmentRow)
+            .where(AssignmentRow.monitor_id == id)
+            .values(slot=None, turn=AssignmentRow.turn + 1)
         )
         changes.note(session, id)
 
