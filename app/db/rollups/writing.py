@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import bindparam, delete, func, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from app.db import DbSession, db, writing
 from app.db.rollups.rows import (
@@ -24,6 +23,7 @@ from app.db.rollups.rows import (
 )
 from app.db.tables import MonitorStateRow, ResultRow, RollupRow
 from app.db.types import from_ms, to_ms
+from app.db.upserts import inserting
 from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Sums, tally
 
 # An hour is summed this long after its end, when the checks that began in it are recorded and its
@@ -166,8 +166,7 @@ def _days(session: DbSession, ids: Sequence[int], begin: int, end: int) -> list[
 def _upsert(session: DbSession, rows: Sequence[dict[str, Any]]) -> None:
     if not rows:
         return
-    insert: Any = sqlite.insert if db.engine.dialect.name == "sqlite" else postgresql.insert
-    statement = insert(ROLLUPS)
+    statement = inserting(RollupRow)
     keys = {"monitor_id", "period", "start"}
     changes = {c.name: statement.excluded[c.name] for c in ROLLUPS.c if c.name not in keys}
     session.execute(

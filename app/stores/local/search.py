@@ -42,7 +42,7 @@ class Asking:
 
     ids: Select[Any]
     counted: Select[Any]
-    number: int
+    offset: int
     per_page: int
 
     def found(
@@ -52,17 +52,13 @@ class Asking:
         ``values``: of the parameters.
         """
         ids: list[int] = []
-        if fits(self._offset):  # a larger offset would fail, and there is no row so far out
+        if fits(self.offset):  # a larger offset would fail, and there is no row so far out
             ids = list(db.session.scalars(self.ids, values))
-        if self.number == 1 and len(ids) < self.per_page:
+        if self.offset == 0 and len(ids) < self.per_page:
             return ids, len(ids)
         if total is not None:
             return ids, total
         return ids, db.session.execute(self.counted, values).scalar_one()
-
-    @property
-    def _offset(self) -> int:
-        return (self.number - 1) * self.per_page
 
 
 def asking(matching: Select[Any], order: Sequence[Any], number: int, per_page: int) -> Asking:
@@ -74,7 +70,7 @@ def asking(matching: Select[Any], order: Sequence[Any], number: int, per_page: i
     return Asking(
         matching.order_by(*order).limit(per_page).offset(offset),
         matching.with_only_columns(func.count(), maintain_column_froms=True),
-        number,
+        offset,
         per_page,
     )
 
