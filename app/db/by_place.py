@@ -78,11 +78,22 @@ def newest(session: AnySession, monitor_id: int, since: datetime) -> list[Seen]:
 
 
 def _seen(row: Any) -> Seen:
-    place, name, label, at, verdict, *rest, last_at = row
+    place, name, label, at, verdict, status_code, response_time, code, cause, last_at = row
     if at is None:
         return Seen(place, name, label, last_at=last_at)
-    newest_at = from_ms(at)
-    return Seen(place, name, label, newest_at, VERDICTS[verdict], *rest, last_at=newest_at)
+    seen_at = from_ms(at)
+    return Seen(
+        place,
+        name,
+        label,
+        seen_at,
+        VERDICTS[verdict],
+        status_code,
+        response_time,
+        code,
+        cause,
+        seen_at,
+    )
 
 
 @dataclass(frozen=True, slots=True)
