@@ -43,7 +43,16 @@ from app.records import UPTIME_RANGES
 from app.stats import report, strip
 from app.stats.series import start_of
 from app.stats.strip import Hour, Strip, start_of_strip
-from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Check, Sums, percent, tally
+from app.stats.tally import (
+    DAY_MS,
+    HOUR_MS,
+    LONGEST_COVER_MS,
+    Check,
+    Sums,
+    percent,
+    response_counts,
+    tally,
+)
 
 # Milliseconds up and down in each of some ranges.
 UpDown = tuple[tuple[int, int], ...]
@@ -209,9 +218,11 @@ def single(
     seen = checks([monitor_id], start_ms - LONGEST_COVER_MS, end)[monitor_id]
     trouble = troubles([monitor_id], start_ms, end)[monitor_id]
     times = [
-        check.response_time
-        for check in seen
-        if check.at >= start_ms and check.response_time is not None and check.response_counts
+        response_time
+        for at, verdict, maintenance, response_time, _phases, covers in seen
+        if at >= start_ms
+        and response_time is not None
+        and response_counts(verdict, maintenance, covers)
     ]
     return tally(seen, trouble, limit, width_ms, start_ms, end), times
 
