@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from app.db.assignments import Assigned
 from app.db.faults import passes
 from app.engine import recorder
 from app.engine.carriers import RemoteNetwork
 from app.engine.network import Finished, Network
+from app.engine.recorder.steady import held_as_read
 from app.engine.schedule import Claim, Standing
 from app.records import Outcome
 
@@ -105,6 +107,15 @@ class Returns:
         if self.must_write:
             self._write_steady()
         self._record_batch()
+
+    def before_reading(self) -> None:
+        """Write all that waits, so that the rows which are read next say which slots are done."""
+        self.flush()
+        self._steady.start()
+
+    def remember(self, claim: Claim, standing: Standing, read: Assigned) -> None:
+        """Reckon with rows that were read after ``before_reading``."""
+        self._steady.hold(claim.monitor_id, held_as_read(claim, standing, read))
 
     def flush(self, *, all: bool = False) -> None:
         """Write the good checks that wait; with ``all``, also what follows from them."""

@@ -18,12 +18,11 @@ from app.db.types import from_ms, to_ms
 from app.engine.quorum import Vote, decide
 from app.engine.recorder import alerting, by_place, evidence, gaps, places
 from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import columns_of, state_of
-from app.engine.recorder.steady import Held, Steady
+from app.engine.recorder.rows import columns_of, covers_s, state_of
+from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing
 from app.engine.state import Observation, Stands, State, Step, Transition, advance
 from app.records import Outcome, Result, Verdict
-from app.stats.tally import cover_limit_ms
 
 _STATES = MonitorStateRow.__table__
 _MONITOR_COLUMNS = (
@@ -144,32 +143,8 @@ def _record(
 
 
 def _held(known: _Known, claim: Claim) -> Held | None:
-    """What is remembered of a monitor whose next good check changes nothing; None for others."""
-    monitor, state, columns = known.monitor, known.state, known.columns
-    here, at, fingerprint = known.assigned.here, state.checked_at, columns["ssl_fingerprint"]
-    quiet = state.verdict is Verdict.UP and state.stands is Stands.CLEAR
-    if not quiet or columns["unconfirmed_at"] is not None or monitor.paused or at is None:
-        return None
-    if here is None or known.assigned.others or here["slot"] is None or here["blind"]:
-        return None
-    return Held(
-        monitor=monitor,
-        shard=claim.shard,
-        token=claim.token,
-        turn=here["turn"],
-        interval=monitor.interval,
-        slot=here["slot"],
-        checked_ms=to_ms(at),
-        response_time=columns["response_time"],
-        covers_s=_covers(monitor),
-        gap_ms=round(gaps.limit(monitor).total_seconds() * 1000),
-        fingerprint=fingerprint,
-        told=bool(fingerprint) and alerting.knows(columns["ssl_alerted"] or "", fingerprint),
-    )
-
-
-def _covers(monitor: Any) -> int:
-    return cover_limit_ms(monitor.interval, monitor.timeout) // 1000
+    alone = not known.assigned.others
+    return held_of(claim, known.monitor, known.state, _standing(known), known.columns, alone=alone)
 
 
 def _standing(known: _Known) -> Standing | None:
@@ -244,7 +219,7 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
         return None
     outcome = _placed(batch, known, outcome)
     result, monitor = outcome.result, known.monitor
-    covers = 0 if monitor.paused else _covers(monitor)
+    covers = 0 if monitor.paused else covers_s(monitor)
     batch.rows.append(journal.row_of(result, batch.location, covers))
     if not monitor.paused:
         known.assigned.seen(result)
