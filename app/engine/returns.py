@@ -20,7 +20,7 @@ from app.records import Outcome
 log = logging.getLogger(__name__)
 
 COLLECTED = 200  # outcomes that are taken at once
-BATCH = 100  # results that change something, in one transaction, at most
+BATCH = 50  # results that change something, in one transaction, at most
 # How long such a transaction is to take: to open an incident takes ten times as long as to confirm
 # a failure, and whoever else writes to SQLite waits.
 BATCH_WRITTEN_SECONDS = 0.5
