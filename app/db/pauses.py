@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-HELD_SECONDS = 0.5  # how long a process holds the lock, in all, before it pauses
+RUN_SECONDS = 0.5  # how long a process writes before it is judged
+MOST_HELD = 0.8  # the share of that time for which it may hold the lock: looks find it free then
 PAUSE_SECONDS = 0.12  # longer than the longest wait between two looks
 
 
@@ -27,8 +28,8 @@ class Pauses:
         self._clock, self._sleep = clock, sleep
         self._lock = threading.Lock()
         self._inside = 0  # threads that hold the database's lock, or wait for it
-        self._held = 0.0  # seconds since the last pause
-        self._ended = float("-inf")
+        self._since = self._ended = float("-inf")
+        self._held = 0.0  # seconds since ``_since``
 
     @contextmanager
     def around(self, take: Callable[[], object]) -> Iterator[None]:
@@ -44,11 +45,12 @@ class Pauses:
 
     def _begin(self) -> None:
         with self._lock:  # also during the pause: this process's other threads must not go on
-            if self._inside == 0 and self._clock() - self._ended >= PAUSE_SECONDS:
-                self._held = 0.0  # the lock has been free for as long
-            elif self._held >= HELD_SECONDS:
-                self._sleep(PAUSE_SECONDS)
-                self._held = 0.0
+            now = self._clock()
+            was_free = self._inside == 0 and now - self._ended >= PAUSE_SECONDS
+            if was_free or now - self._since >= RUN_SECONDS:
+                if not was_free and self._held > MOST_HELD * (now - self._since):
+                    self._sleep(PAUSE_SECONDS)
+                self._since, self._held = self._clock(), 0.0
             self._inside += 1
 
     def _end(self, held_since: float | None) -> None:
