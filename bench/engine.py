@@ -32,14 +32,17 @@ from pathlib import Path
 from typing import Any
 
 from flask import Flask
-from sqlalchemy import bindparam, func, insert, select, update
+from sqlalchemy import func, insert, select, update
 
 from app import create_core
 from app.config import Settings
-from app.db import db, schema, writing
+from app.db import db, latest, schema, writing
+from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, ResultRow
+from app.db.types import to_ms
 from app.engine.checker import Checker
 from app.engine.schedule import last_slot
+from app.records import Verdict
 from bench import figures
 from bench.beside import Blackbox, target
 from bench.checks import BareCurl
@@ -215,15 +218,16 @@ def all_good(app: Flask) -> None:
 
 
 def as_if_checked(app: Flask, interval: int) -> None:
-    """Let every monitor's last slot be done, so that a schedule begins without a rush."""
+    """Let every monitor be up, and its last slot be done, as after a restart: a schedule begins
+    without a rush.
+    """
     now = datetime.now(UTC)
-    table = AssignmentRow.__table__
     with app.app_context(), writing() as session:
-        ids = session.scalars(select(AssignmentRow.monitor_id)).all()
-        session.connection().execute(
-            update(table).where(table.c.monitor_id == bindparam("id")).values(slot=bindparam("at")),
-            [{"id": id, "at": last_slot(id, interval, now)} for id in ids],
-        )
+        session.execute(update(MonitorStateRow).values(verdict=Verdict.UP, status_since=now))
+        session.execute(update(AssignmentRow).values(verdict=VERDICT_NUMBERS[Verdict.UP]))
+        rows = session.execute(select(AssignmentRow.monitor_id, AssignmentRow.turn)).all()
+        slots = {id: to_ms(last_slot(id, interval, now)) for id, _turn in rows}
+        latest.save(session, 1, [(id, slots[id], None, slots[id], turn) for id, turn in rows])
 
 
 def on_schedule(

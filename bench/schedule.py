@@ -2,16 +2,18 @@
 
     python -m bench.schedule                            1,000 and 10,000 monitors, a minute each
     python -m bench.schedule --monitors 50000 --minutes 3
+    python -m bench.schedule --new                      monitors that were never checked before
     python -m bench.schedule --json FILE --svg FILE
 
-Monitors are checked every 60 seconds, against nginx on loopback, by ``wakeful checker`` in a
-process of its own, on SQLite. The first two minutes are for warming up. A check is late by the time
-from its slot to its start; a slot without a check is skipped. Memory is what the process holds at
-the end.
+Monitors that were up are checked every 60 seconds, against nginx on loopback, by ``wakeful
+checker`` in a process of its own, on SQLite. The first two minutes are for warming up. A check is
+late by the time from its slot to its start; a slot without a check is skipped. Memory is what the
+process holds at the end.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import statistics
@@ -57,6 +59,7 @@ def main() -> int:
     parser = figures.parser(__doc__)
     parser.add_argument("--monitors", type=int, action="append", help="may be given several times")
     parser.add_argument("--minutes", type=int, default=1, help="after the first two; default 1")
+    parser.add_argument("--new", action="store_true", help="they were never checked before")
     arguments = parser.parse_args()
     found = []
     with (
@@ -64,7 +67,7 @@ def main() -> int:
         target(Path(folder)) as (urls, _authority),
     ):
         for monitors in arguments.monitors or (1_000, 10_000):
-            found.append(measure(Path(folder), urls["http"], monitors, arguments.minutes))
+            found.append(measure(Path(folder), urls["http"], monitors, arguments))
             print(sentence(found[-1]))
     figures.keep(
         arguments,
@@ -75,11 +78,12 @@ def main() -> int:
     return 0
 
 
-def measure(folder: Path, url: str, monitors: int, minutes: int) -> Figures:
+def measure(folder: Path, url: str, monitors: int, wanted: argparse.Namespace) -> Figures:
     own = folder / f"of-{monitors}"
     own.mkdir()
     app, settings = prepare(own, url, monitors, INTERVAL)
-    as_if_checked(app, INTERVAL)
+    if not wanted.new:
+        as_if_checked(app, INTERVAL)
     began = time.monotonic()
     process = subprocess.Popen(
         [str(Path(sys.executable).with_name("wakeful")), "checker"],
@@ -96,7 +100,7 @@ def measure(folder: Path, url: str, monitors: int, minutes: int) -> Figures:
         first = first_check(app, began)
         time.sleep(WARM_UP)
         since, used, clock = datetime.now(UTC), cpu_of(process.pid), time.monotonic()
-        time.sleep(minutes * 60)
+        time.sleep(wanted.minutes * 60)
         until = datetime.now(UTC)
         spent = (cpu_of(process.pid) - used) / (time.monotonic() - clock)
         memory = memory_of(process.pid)

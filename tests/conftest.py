@@ -42,6 +42,7 @@ from app.access import passwords
 from app.config import PREFIX, Settings
 from app.db import db, schema
 from app.engine import now
+from tests.support.once import once
 
 if TYPE_CHECKING:
     # Imported here, pytest could no longer rewrite the plugin's assertions, and says so.
@@ -275,10 +276,12 @@ def _migrate(url: str, instance: Path) -> None:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("template")
-    path = directory / "wakeful.db"
-    _migrate(f"sqlite:///{path}", directory)
-    return path
+    """Migrated once in a run, by the first worker that asks."""
+
+    def make(folder: Path) -> None:
+        _migrate(f"sqlite:///{folder / 'wakeful.db'}", folder)
+
+    return once(tmp_path_factory, "migrated", make) / "wakeful.db"
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,13 @@ BATCH = 50  # messages in one transaction, which holds SQLite's write lock meanw
 MOST_DUE = 50  # mails that wait to be sent when the next batch is written
 MOST_WEBHOOKS_DUE = 1_000  # more: fifty that hang would hold all mails
 _UPDATES = 20  # that are looked at in one turn
+# Built once: asked in each turn of the worker.
+_UNTOLD = (
+    select(PostUpdateRow.id)
+    .where(PostUpdateRow.announced_at.is_(None))
+    .order_by(PostUpdateRow.id)
+    .limit(_UPDATES)
+)
 
 
 def announce(session: AnySession, update_row: PostUpdateRow, now: datetime) -> None:
@@ -57,8 +64,7 @@ def waiting(session: AnySession, now: datetime) -> list[int]:
     messages wait to be sent.
     """
     by_webhook = DeliveryRow.channel == Channel.WEBHOOK
-    untold = select(PostUpdateRow.id).where(PostUpdateRow.announced_at.is_(None))
-    found = list(session.scalars(untold.order_by(PostUpdateRow.id).limit(_UPDATES)))
+    found = list(session.scalars(_UNTOLD))
     waits = found and (
         _are_due(session, now, ~by_webhook, MOST_DUE)
         or _are_due(session, now, by_webhook, MOST_WEBHOOKS_DUE)

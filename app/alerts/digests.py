@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import bindparam, func, or_, select, update
 
 from app.alerts import held
 from app.alerts.giving_up import give_up_unreadable
@@ -45,23 +45,33 @@ _HELD = (
 )  # fmt: skip
 _WAITS = (DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at.is_not(None))
 
+# Built once: asked in almost every turn of the worker.
+_WAITING = (
+    select(DeliveryRow.monitor_id, DeliveryRow.sources, *_HOURS)
+    .join(MonitorRow, MonitorRow.id == DeliveryRow.monitor_id)
+    .where(*_WAITS)
+    .distinct()
+)
+_BY_HAND = DeliveryRow.reason.is_not(None) & (DeliveryRow.reason == Reason.BY_HAND)
+_NOW = bindparam("now", type_=DeliveryRow.next_attempt_at.type)
+_MAY_BE_QUIET = (
+    select(DeliveryRow.id, DeliveryRow.sources, *_HOURS)
+    .join(MonitorRow, MonitorRow.id == DeliveryRow.monitor_id)
+    .where(
+        DeliveryRow.status == DeliveryStatus.PENDING,
+        DeliveryRow.next_attempt_at <= _NOW,
+        DeliveryRow.event.not_in(NEVER_QUIET),
+        or_(MonitorRow.quiet_start.is_not(None), DeliveryRow.sources.is_not(None)),
+        ~_BY_HAND,
+        unleased(_NOW),
+    )
+)
+
 
 def hold(session: AnySession, now: datetime) -> None:
     """Hold the due rows of monitors whose quiet hours have begun since the row was written."""
-    by_hand = DeliveryRow.reason.is_not(None) & (DeliveryRow.reason == Reason.BY_HAND)
-    due = (
-        select(DeliveryRow.id, DeliveryRow.sources, *_HOURS)
-        .join(MonitorRow, MonitorRow.id == DeliveryRow.monitor_id)
-        .where(
-            DeliveryRow.status == DeliveryStatus.PENDING,
-            DeliveryRow.next_attempt_at <= now,
-            DeliveryRow.event.not_in(NEVER_QUIET),
-            or_(MonitorRow.quiet_start.is_not(None), DeliveryRow.sources.is_not(None)),
-            ~by_hand,
-            unleased(now),
-        )
-    )
-    for row, until in _until(session, session.execute(due).all(), now):
+    due = session.execute(_MAY_BE_QUIET, {"now": now}).all()
+    for row, until in _until(session, due, now):
         if until is None:
             continue
         session.execute(
@@ -74,16 +84,9 @@ def hold(session: AnySession, now: datetime) -> None:
 
 def waiting(session: AnySession, now: datetime) -> set[Holder]:
     """Monitors with sources of theirs that have held rows and whose quiet hours are over."""
-    held = (
-        select(DeliveryRow.monitor_id, DeliveryRow.sources, *_HOURS)
-        .join(MonitorRow, MonitorRow.id == DeliveryRow.monitor_id)
-        .where(*_WAITS)
-        .distinct()
-    )
-    rows = session.execute(held).all()
     return {
         (row.monitor_id or 0, row.sources)
-        for row, until in _until(session, rows, now)
+        for row, until in _until(session, session.execute(_WAITING).all(), now)
         if until is None
     }
 

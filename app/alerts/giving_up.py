@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import bindparam, or_, select
 
 from app.alerts import retries
 from app.alerts.outbox import AT_REST, unleased, update_deliveries
@@ -24,6 +24,15 @@ from app.records import NOT_SENT, DeliveryStatus
 log = logging.getLogger(__name__)
 
 RESTORED_OLD = timedelta(hours=1)  # decisions.md 16
+# Built once: asked in almost every turn of the worker.
+_OUTLIVED = select(DeliveryRow.id).where(
+    or_(
+        DeliveryRow.status == DeliveryStatus.PENDING,
+        (DeliveryRow.status == DeliveryStatus.HELD) & DeliveryRow.next_attempt_at.is_not(None),
+    ),
+    DeliveryRow.created_at < bindparam("outlived"),
+    unleased(bindparam("now", type_=DeliveryRow.lease_until.type)),
+)
 RESTORED = N_("it was older than an hour when a backup was restored. Retry to send it.")
 
 
@@ -78,16 +87,11 @@ def unreadable_parts(row: DeliveryRow) -> Iterator[tuple[str, str]]:
 
 def outlived(session: AnySession, now: datetime) -> list[int]:
     """The ids of rows, pending or in quiet hours, that may have waited for more than 24 hours."""
-    return list(session.scalars(select(DeliveryRow.id).where(*_outlived(now))))
+    return list(session.scalars(_OUTLIVED, _at(now)))
 
 
-def _outlived(now: datetime) -> tuple[ColumnElement[bool], ...]:
-    row = DeliveryRow
-    waits = or_(
-        row.status == DeliveryStatus.PENDING,
-        (row.status == DeliveryStatus.HELD) & row.next_attempt_at.is_not(None),
-    )
-    return waits, row.created_at < now - retries.GIVE_UP_AFTER, unleased(now)
+def _at(now: datetime) -> dict[str, datetime]:
+    return {"now": now, "outlived": now - retries.GIVE_UP_AFTER}
 
 
 def give_up_outlived(session: AnySession, now: datetime) -> None:
@@ -96,9 +100,9 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
     check that finds it sends a new alert.
     """
     row = DeliveryRow
-    query = select(row.id, row.facts, row.created_at, row.attempts).where(*_outlived(now))
+    query = _OUTLIVED.with_only_columns(row.id, row.facts, row.created_at, row.attempts)
     given_up = 0
-    for id, facts, created_at, attempts in session.execute(query).all():
+    for id, facts, created_at, attempts in session.execute(query, _at(now)).all():
         if isinstance(created_at, OutOfRange):
             continue  # its age is unknown, so it is sent
         began = created_at if isinstance(facts, Unreadable) else retries.began(facts, created_at)

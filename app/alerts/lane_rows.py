@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import Select, select, true
+from sqlalchemy import Select, bindparam, select
 
 from app.alerts.lane_rules import History, Opening, Waiting
 from app.alerts.outbox import Reason
@@ -18,25 +18,26 @@ from app.records import DeliveryStatus, Event
 MAX_PENDING = 5_000  # rows of one lane that are read
 _LOOK_BACK = timedelta(minutes=30)
 _CHANGES = (Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED)
+# Built once: asked for each lane in each turn of the worker.
+_PENDING = (
+    select(
+        DeliveryRow.id, DeliveryRow.event, DeliveryRow.monitor_id, DeliveryRow.incident_id,
+        DeliveryRow.created_at, DeliveryRow.next_attempt_at, DeliveryRow.attempts,
+        DeliveryRow.lease_until, DeliveryRow.reason, IncidentRow.ended_at,
+        IncidentRow.acknowledged_at,
+    )
+    .outerjoin(IncidentRow, IncidentRow.id == DeliveryRow.incident_id)
+    .where(DeliveryRow.lane == bindparam("lane"), DeliveryRow.status == DeliveryStatus.PENDING)
+    .order_by(DeliveryRow.id)
+    .limit(bindparam("most"))
+)  # fmt: skip
 
 
 def pending(
     session: AnySession, lane: str, now: datetime, limit: int, only: int | None = None
 ) -> list[Waiting]:
     """The first ``limit`` pending rows of a lane, or only the one with the id ``only``."""
-    row = DeliveryRow
-    query = (
-        select(
-            row.id, row.event, row.monitor_id, row.incident_id, row.created_at,
-            row.next_attempt_at, row.attempts, row.lease_until, row.reason, IncidentRow.ended_at,
-            IncidentRow.acknowledged_at,
-        )
-        .outerjoin(IncidentRow, IncidentRow.id == row.incident_id)
-        .where(row.lane == lane, row.status == DeliveryStatus.PENDING)
-        .where(true() if only is None else row.id == only)
-        .order_by(row.id)
-        .limit(limit)
-    )  # fmt: skip
+    query = _PENDING if only is None else _PENDING.where(DeliveryRow.id == only)
     return [
         Waiting(
             id=found.id,
@@ -51,7 +52,7 @@ def pending(
             over=found.ended_at is not None,
             settled=found.ended_at is not None or found.acknowledged_at is not None,
         )
-        for found in session.execute(query)
+        for found in session.execute(query, {"lane": lane, "most": limit})
     ]
 
 

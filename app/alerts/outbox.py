@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, or_, select, update
+from sqlalchemy import BindParameter, ColumnElement, Update, or_, select, update
 
 from app.access.keyed_hash import keyed_hash
 from app.alerts import held, recipients
@@ -61,7 +61,7 @@ FOLLOW_UPS = frozenset({Event.INCIDENT_ACKNOWLEDGED, Event.INCIDENT_RESOLVED})
 AT_REST = {"next_attempt_at": None, "lease_until": None, "lease_token": None}
 
 
-def unleased(now: datetime) -> ColumnElement[bool]:
+def unleased(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
     """SQL condition: no worker is sending the row, because its lease has ended or it has none."""
     return or_(DeliveryRow.lease_until.is_(None), DeliveryRow.lease_until <= now)
 
@@ -101,7 +101,8 @@ def enqueue(
 
     ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
     ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
-    ``domain`` for ``domain.expiring``; ``resolved_by`` (a name or None) if a person resolved it.
+    ``domain`` for ``domain.expiring``; ``resolved_by`` (a name or None) if a person resolved it;
+    ``silent`` (names) if it ended because the places that saw it fell silent.
     """
     if event in FOLLOW_UPS and incident is not None:
         found = _targets_of_follow_up(session, event, monitor, incident)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from app.alerts.channels.answer import Answer
 
 _WAITS = (DeliveryRow.subscriber_id.is_not(None), DeliveryRow.status == DeliveryStatus.PENDING)
+_KNOWN = exists().where(SubscriberRow.id == DeliveryRow.subscriber_id)
+_ORPHANS = select(DeliveryRow.id).where(*_WAITS, ~_KNOWN).limit(1_000)  # built once: asked often
 
 
 def page_facts(page: StatusPageRow) -> dict[str, Any]:
@@ -103,8 +105,7 @@ def end(session: AnySession, ids: Collection[int]) -> None:
 
 def orphans(session: AnySession) -> list[int]:
     """Messages whose subscriber is gone with the page, or was cleared away."""
-    known = exists().where(SubscriberRow.id == DeliveryRow.subscriber_id)
-    return list(session.scalars(select(DeliveryRow.id).where(*_WAITS, ~known).limit(1_000)))
+    return list(session.scalars(_ORPHANS))
 
 
 def drop(session: AnySession, ids: Collection[int]) -> None:

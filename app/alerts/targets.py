@@ -161,12 +161,14 @@ def source_ids(text: str | None) -> tuple[int, ...]:
 def contact_hours(session: AnySession, texts: Collection[str | None]) -> Hours:
     """The present quiet hours of the contacts that these columns name."""
     ids = {id for text in texts for id in source_ids(text)} - {OWN}
+    if not ids:
+        return {}
     rows = session.execute(
         select(
             ContactRow.id, ContactRow.quiet_start, ContactRow.quiet_end, ContactRow.quiet_zone
         ).where(ContactRow.id.in_(ids))
     )
-    return {row.id: hours_of(row) for row in rows} if ids else {}
+    return {row.id: hours_of(row) for row in rows}
 
 
 def contact_names(session: AnySession, texts: Collection[str | None]) -> Mapping[int, str]:

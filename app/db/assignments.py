@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Select, and_, delete, select
+from sqlalchemy import Select, and_, delete, exists, select
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import aliased
 
 from app.db import AnySession, db, faults, latest, shards
 from app.db.journal import insert_new
-from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
+from app.db.tables import AssignmentRow, IncidentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import Replaced, Unreadable, Why, readable, to_ms
 from app.i18n import N_, _
 from app.records import CHECK_FIELDS, CheckSpec, Pair, words_of
@@ -32,12 +33,28 @@ _SPEC_COLUMNS = (
     MonitorRow.cache_buster, MonitorRow.slow_after, MonitorRow.ssl_alert_days,
 )  # fmt: skip
 
+_ELSEWHERE = aliased(AssignmentRow)
+# What tells whether the next good check changes anything (app/engine/recorder/steady.py).
+_STATE_COLUMNS = (
+    MonitorRow.paused, MonitorRow.tags, MonitorRow.maintenance_start_at,
+    MonitorRow.maintenance_end_at, MonitorStateRow.checked_at, MonitorStateRow.verdict,
+    MonitorStateRow.status_since, MonitorStateRow.failing_since, MonitorStateRow.failures,
+    MonitorStateRow.recovering_since, MonitorStateRow.unconfirmed_at, MonitorStateRow.response_time,
+    MonitorStateRow.ssl_fingerprint, MonitorStateRow.ssl_alerted,
+    IncidentRow.started_at, IncidentRow.by_hand,
+    exists().where(
+        _ELSEWHERE.monitor_id == AssignmentRow.monitor_id,
+        _ELSEWHERE.location_id != AssignmentRow.location_id,
+    ).label("elsewhere"),
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
     """A monitor that is watched from a place. The fields from ``turn`` to ``blind`` are those of
     ``app.engine.schedule.Standing``. ``newest`` is the time of its newest result there (ms), which
-    the row may not know yet.
+    the row may not know yet. ``state`` has columns of its state row and its monitor, ``started_at``
+    and ``by_hand`` of its open incident, and ``elsewhere``: whether other places check it too.
     """
 
     spec: CheckSpec
@@ -47,7 +64,8 @@ class Assigned:
     checked_at: datetime | None
     unconfirmed_at: datetime | None
     blind: bool
-    newest: int | None = None
+    newest: int | None
+    state: Any
 
 
 def of_shards(place: int, numbers: Collection[int]) -> list[Assigned]:
@@ -93,13 +111,19 @@ def _watched(place: int) -> Select[Any]:
             MonitorRow.interval,
             AssignmentRow.turn,
             AssignmentRow.slot,
-            AssignmentRow.checked_at,
+            AssignmentRow.checked_at.label("checked_here_at"),
             AssignmentRow.blind,
-            MonitorStateRow.unconfirmed_at,
+            *_STATE_COLUMNS,
         )
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         # The recorder writes no result of a monitor without a state; housekeeping makes it one.
         .join(MonitorStateRow, MonitorStateRow.monitor_id == AssignmentRow.monitor_id)
+        .outerjoin(
+            IncidentRow,
+            and_(
+                IncidentRow.monitor_id == AssignmentRow.monitor_id, IncidentRow.ended_at.is_(None)
+            ),
+        )
         .where(AssignmentRow.location_id == place, MonitorRow.paused.is_(False))
     )
 
@@ -114,10 +138,11 @@ def _read(statement: Select[Any], place: int) -> list[Assigned]:
             row.interval,
             row.turn,
             row.slot,
-            row.checked_at,
+            row.checked_here_at,
             row.unconfirmed_at,
             row.blind,
             newest.get(row.id),
+            row,
         )
         for row in rows
     ]

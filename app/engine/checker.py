@@ -228,7 +228,7 @@ class Checker:
         piece = self._unread.next()
         if piece is None:
             return
-        self._returns.flush()  # the rows must say which slots are done
+        self._returns.before_reading()
         found = assignments.piece(self._shards.place, piece.shards, piece.after)
         if piece.is_first:
             self._plan.drop_shards(piece.shards)
@@ -259,7 +259,7 @@ class Checker:
         self._outdated |= self._feed.news()
         ours = {id for id in self._outdated if shards.of(id) in self._shards.held}
         if ours:
-            self._returns.flush()  # the rows must say which slots are done
+            self._returns.before_reading()
             found = assignments.of_monitors(self._shards.place, ours)
             self._plan.drop(ours - {one.spec.monitor_id for one in found})
             self._put(found)
@@ -273,7 +273,9 @@ class Checker:
             shard = shards.of(monitor_id)
             stands = _standing(one)
             token = self._shards.held[shard]
-            self._plan.put(Job(monitor_id, one.spec, one.interval, shard, token, stands), now)
+            job = Job(monitor_id, one.spec, one.interval, shard, token, stands)
+            self._plan.put(job, now)
+            self._returns.remember(job.claim(), stands, one)
         self._start_at = float("-inf")
 
     def _start_due(self, carrier: Carrier, now: float) -> float:

@@ -104,13 +104,15 @@ class Outbox:
         self.settle()
 
     def settle(self, until: Callable[[], bool] | None = None, patience: float = 120.0) -> None:
+        """Send and mark all that is due now: until a turn that began idle finds nothing to do."""
         deadline = time.monotonic() + patience
-        quiet = 0
-        while quiet < 2:
+        quiet = False
+        while not quiet:
             assert time.monotonic() < deadline, [row.attempts for row in self.rows()]
             # A lane that has to wait is looked at again a second later: not now, then.
-            started = self.worker.step(0.1 if not self.worker.idle else 0.0)
-            quiet = 0 if started or not self.worker.idle else quiet + 1
+            was_idle = self.worker.idle
+            started = self.worker.step(0.0 if was_idle else 0.1)
+            quiet = was_idle and not started and self.worker.idle
             if until is not None and until():
                 return
 

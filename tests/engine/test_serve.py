@@ -15,14 +15,14 @@ from app.commands.serve import greet, listen, offer_set_up
 from app.config import SettingError
 from app.paths import MIGRATIONS
 from tests.support.loopback import IPV6
-from tests.support.service import Service, eventually
+from tests.support.service import Installed, Service, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 @pytest.fixture
 def service(tmp_path):
-    running = Service(tmp_path / "instance", CANARIES="")
+    running = Installed(tmp_path / "instance", CANARIES="")
     running.start()
     yield running
     running.stop()

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event, select, text
 
-from app.db import assignments
+from app.commands import cli
+from app.db import assignments, db
+from app.db.connections import CACHE_KB, SMALL_CACHE_KB
+from app.db.tables import ResultRow
 from app.engine.checker import Checker
 from app.engine.unread import Piece, Unread
+from app.records import Outcome, Result, Verdict
 from tests.factories import make_monitor
 
 HOME = Path(__file__).parent.parent.parent
@@ -76,6 +83,39 @@ def test_checks_of_what_was_read_start_before_the_rest_is_read(core, settings, m
     ]  # fmt: skip
 
 
+class Answering:
+    """A carrier whose checks are good, and end at once."""
+
+    def submit(self, spec, done) -> None:
+        result = Result(
+            checked_at=datetime.now(UTC), verdict=Verdict.UP, monitor_id=spec.monitor_id
+        )
+        done(Outcome(result))
+
+    def close(self, _timeout: float) -> None:
+        pass
+
+
+def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core, settings):
+    then = datetime.now(UTC) - timedelta(hours=3)
+    for _ in range(5):
+        make_monitor(
+            core,
+            state={"verdict": "up", "checked_at": then, "status_since": then},
+            assignment={"slot": then, "checked_at": then, "turn": 7},
+        )
+    checker, statements = Checker(core, settings, paced=False), []
+    with core.app_context():
+        checker._own(time.monotonic())  # takes the shards, and reads what is checked
+        event.listen(db.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+        checker._turn(Answering())
+        checker._returns.flush()
+        assert len(db.session.execute(select(ResultRow.at)).all()) == 5
+    written = [text.split()[2] for text in statements if text.startswith(("INSERT", "UPDATE"))]
+    assert written == ["results"]
+    assert not any("monitor_states" in text or " monitors " in text for text in statements)
+
+
 def test_a_shard_that_is_gained_while_others_are_read_is_read_from_its_beginning():
     unread = Unread()
     unread.add([1, 2])
@@ -124,3 +164,14 @@ def test_a_checker_on_sqlite_does_not_load_the_driver_of_postgresql(tmp_path):
         command, cwd=HOME, env=environ, capture_output=True, text=True, check=True
     )
     assert found.stdout == "False\n"
+
+
+@pytest.mark.sqlite
+def test_a_checker_keeps_little_of_an_sqlite_file_in_memory(core, settings):
+    """Its memory would grow with the file, by 32 MB for each of its threads."""
+    found = []
+    for app in (core, cli._ready(settings)):
+        with app.app_context():
+            found.append(-db.session.scalar(text("PRAGMA cache_size")))
+            db.engine.dispose()
+    assert found == [CACHE_KB, SMALL_CACHE_KB]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import delete, event, select
 
-from app.db import assignments, db, latest, shards, writing
+from app.db import assignments, db, journal, latest, shards, writing
 from app.db.tables import (
     AssignmentRow,
     ChangeRow,
@@ -18,9 +18,10 @@ from app.db.tables import (
 )
 from app.engine import recorder
 from app.engine.checker import _standing
+from app.engine.recorder.steady import held_as_read
 from app.engine.schedule import Claim, last_slot, next_check
 from app.stores.local import LocalStore
-from tests.factories import make_monitor, make_outcome
+from tests.factories import make_incident, make_monitor, make_outcome
 
 START = datetime(2026, 11, 21, 8, 0, 0, 250_000, UTC)
 
@@ -44,6 +45,17 @@ class Owner:
         with writing():
             shards.make(1)
         self.check("up", 0)
+
+    def restart(self):
+        """Another process takes over, which knows what it reads."""
+        self.steady = recorder.Steady("default")
+        self.read()
+
+    def read(self):
+        self.steady.start()
+        claim = self.claim()
+        for one in assignments.of_monitors(1, [self.id]):
+            self.steady.hold(self.id, held_as_read(claim, _standing(one), one))
 
     def claim(self):
         db.session.rollback()
@@ -160,8 +172,104 @@ def test_what_may_change_something_is_recorded_with_the_rows(owner, outcome):
     assert owner.take(120) is None, "nor is what follows it, before it is recorded"
 
 
-def test_a_check_after_a_gap_is_recorded_with_the_rows(owner):
-    assert owner.take(3600) is None
+def test_a_good_check_after_a_gap_changes_nothing_either(owner):
+    assert owner.take(3600) is not None
+    owner.steady.write(at(3601))
+    for seconds in (3660, 3670, 3680):
+        owner.check("down", seconds)
+    incident = db.session.scalar(select(IncidentRow))
+    assert incident.started_at == at(3660).replace(microsecond=0)
+    assert not incident.unwatched
+
+
+def test_after_a_restart_the_first_good_check_reads_and_writes_no_state(owner):
+    done = owner.take(60).slot
+    owner.steady.write(at(61))  # the state row does not follow: this process is killed
+    owner.restart()
+    assert owner.take(60.5).slot == done, "this slot was done before"
+    assert owner.take(120, response_time=80) is not None
+    statements = []
+    event.listen(db.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    assert owner.steady.write(at(121)) == []
+    assert not any("monitor_states" in text or " monitors " in text for text in statements)
+    assert owner.times() == [0, 60, 120]
+    owner.steady.save(all=True)
+    assert (owner.state().checked_at, owner.state().response_time) == (at(120), 80)
+    assert owner.state().status_since == START
+
+
+def test_after_a_restart_a_failing_first_check_begins_an_incident(owner):
+    owner.restart()
+    assert owner.take(60, "down") is None
+    for seconds in (60, 70, 80):
+        owner.check("down", seconds)
+    incident = db.session.scalar(select(IncidentRow))
+    assert incident.started_at == at(60).replace(microsecond=0)
+
+
+def test_after_a_long_stop_an_open_incident_notes_that_nobody_watched(owner):
+    for seconds in (60, 70, 80):
+        owner.check("down", seconds)
+    owner.restart()
+    assert owner.take(7200) is None
+    owner.check("up", 7200)
+    gap = {"from": "2026-11-21T08:01:20Z", "to": "2026-11-21T10:00:00Z"}
+    assert db.session.scalar(select(IncidentRow)).unwatched == [gap]
+
+
+def test_a_change_between_the_reading_and_the_first_check_wins(owner):
+    owner.restart()
+    owner.take(60)
+    with writing() as session:
+        recorder.pause(session, owner.id, at(60.5))
+    late = owner.steady.write(at(61))
+    assert owner.record(late, 61) == [None]
+    assert owner.times() == [0]
+
+
+def test_a_change_that_was_read_gives_no_check_back(owner):
+    with writing() as session:
+        monitor = session.get(MonitorRow, owner.id)
+        monitor.maintenance_start_at, monitor.maintenance_end_at = at(50), at(90)
+        recorder.rewatch(session, monitor, {"maintenance_start_at", "maintenance_end_at"})
+    owner.read()
+    assert owner.take(60) is not None
+    assert owner.steady.write(at(61)) == []
+    assert owner.results() == [(0, False), (60, True)]
+
+
+def test_only_monitors_whose_good_check_changes_nothing_are_remembered(core):
+    """What the rows say of each of the others is the one thing that it differs in."""
+    good = {"verdict": "up", "checked_at": START, "status_since": START}
+    done = {"slot": START, "checked_at": START}
+    with core.app_context():
+        with writing():
+            oslo = journal.location_id("oslo")
+        steady = make_monitor(core, state=good, assignment=done).id
+        others = {
+            "never checked": make_monitor(core),
+            "down": make_monitor(core, state=good | {"verdict": "down"}, assignment=done),
+            "slow": make_monitor(core, state=good | {"verdict": "degraded"}, assignment=done),
+            "confirming": make_monitor(
+                core, state=good | {"failing_since": START}, assignment=done
+            ),
+            "to be repeated": make_monitor(
+                core, state=good | {"unconfirmed_at": START}, assignment=done
+            ),
+            "due at once": make_monitor(core, state=good, assignment=done | {"slot": None}),
+            "blind": make_monitor(core, state=good, assignment=done | {"blind": True}),
+            "in two places": make_monitor(core, state=good, assignment=done, places=(1, oslo)),
+            "reported by a person": make_monitor(core, state=good, assignment=done),
+        }
+        make_incident(core, others["reported by a person"], by_hand=True)
+        make_incident(core, make_monitor(core, state=good, assignment=done), ended_at=START)
+        names = {row.id: name for name, row in others.items()} | {steady: "steady"}
+        held = {
+            names.get(one.spec.monitor_id, "after an incident")
+            for one in assignments.of_shards(1, range(shards.count()))
+            if held_as_read(Claim(one.spec.monitor_id), _standing(one), one)
+        }
+    assert held == {"steady", "after an incident"}
 
 
 def test_a_failure_after_hours_of_good_checks_finds_no_gap(owner):

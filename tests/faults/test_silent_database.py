@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -16,6 +14,7 @@ from app.db import connections, db, patience, postgres, schema, writing
 from app.engine.checker import Checker
 from tests.factories import make_key, make_monitor, make_person
 from tests.lab.net import ClosedPort
+from tests.support.command import Running
 from tests.support.service import eventually
 from tests.support.swallow import BOTH, TO_CLIENT, TO_SERVER
 from tests.web.visitor import Visitor
@@ -237,17 +236,8 @@ def test_the_doctor_and_every_command_end_with_a_sentence(relayed, relay, relaye
         "WAKEFUL_SECRET_KEY": relayed_settings.secret_key,
     }
     commands = [["key", "list"], ["db", "upgrade"], ["checker"], ["worker"]]
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "app.commands.cli", *words],
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for words in commands
-    ]
-    for process in running:
-        said, _none = process.communicate(timeout=90)
-        assert process.returncode == 1
+    for process in [Running(words, environ) for words in commands]:
+        with process.stdout as printed:
+            said = printed.read()
+        assert process.wait(90) == 1
         assert said.strip().splitlines()[-1].startswith("The database cannot be used: ")

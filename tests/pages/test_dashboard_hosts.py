@@ -72,6 +72,20 @@ def test_a_session_that_began_before_hosts_were_remembered_counts_by_its_use(app
 
 
 @UNNAMED
+def test_a_page_that_already_has_the_host_can_still_be_saved(app: Flask):
+    """The API is sent all fields of a page, also those that stay."""
+    key = {"Authorization": f"Bearer {make_key(app)}"}
+    id = make_page(app, domain=DASHBOARD)
+    session_at(app, DASHBOARD, timedelta(0))
+    fields = {"name": "New name", "domain": DASHBOARD}
+    client = app.test_client()
+    said = client.put(f"/api/v1/status-pages/{id}", json=fields, headers=key, base_url=API)
+    assert said.status_code == 200, said.text
+    assert said.json["data"]["name"] == "New name"
+    assert give(app, DASHBOARD)[0] == 422, "no other page gets it"
+
+
+@UNNAMED
 @pytest.mark.parametrize(
     ("ago", "status"), [(KEPT - timedelta(minutes=1), 422), (KEPT + timedelta(minutes=1), 201)]
 )

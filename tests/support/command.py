@@ -2,9 +2,14 @@
 times as long as most commands.
 
 wakeful    ``wakeful WORDS``, until it ends
+Running    ``wakeful WORDS``, with what tests use of subprocess.Popen
 start      any function, for as long as the test wants
 
-tests/test_packaging.py and tests/support/service.py run the installed program.
+Its parent is the server that forks, not the test; Ctrl-C and other signals, exit codes, /proc and
+the ends of its children are those of any process. What depends on how a process starts runs really
+started ones: the installed program in tests/test_packaging.py and tests/engine/test_serve.py
+(``tests.support.service.Installed``), the imports of commands in test_cli.py, test_checker.py and
+test_start_of_a_checker.py, a clock that is set before them in ``tests.support.stepped``.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,17 +32,25 @@ HOME = MIGRATIONS.parents[2]
 _processes = get_context("forkserver")
 _processes.set_forkserver_preload(
     [
+        "alembic.command",
+        "alembic.ext",
         "app.alerts.worker",
         "app.api",
         "app.commands.cli",
         "app.commands.doctor",
         "app.commands.serve",
         "app.commands.webserver",
+        "app.engine.agent",
         "app.engine.checker",
+        "app.hosts",
         "app.pages",
         "app.stores.local.public",
         "app.stores.remote",
         "app.web",
+        "flask_migrate",
+        "mako.template",
+        "sqlalchemy.dialects.postgresql.psycopg",
+        "sqlalchemy.dialects.sqlite",
         "tests.support.command",
     ]
 )
@@ -60,6 +74,38 @@ def wakeful(
         process.close()
     assert code is not None
     return subprocess.CompletedProcess(words, code, said, complained)
+
+
+class Running:
+    """``wakeful WORDS`` in this environment, as a process of its own. ``stdout`` has all that it
+    prints. It is killed when the tests' own process ends.
+    """
+
+    def __init__(self, words: list[str], environ: Mapping[str, str]) -> None:
+        reader, writer = _processes.Pipe(duplex=False)
+        with reader, writer:
+            self._process = start(_print_to, writer, words, environ=environ)
+            self.stdout = open(os.dup(reader.fileno()), encoding="utf-8")  # noqa: SIM115
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+
+    def poll(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, seconds: float) -> int:
+        self._process.join(seconds)
+        code = self.poll()
+        if code is None:
+            raise subprocess.TimeoutExpired(self._process.name, seconds)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self._process.kill()
 
 
 def start(
@@ -89,6 +135,15 @@ def _call(
     os.environ.update(environ)
     os.chdir(HOME)
     function(*arguments)
+
+
+def _print_to(writer: Connection, words: list[str]) -> None:
+    for number in (1, 2):
+        os.dup2(writer.fileno(), number)
+    writer.close()
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(write_through=True)  # as with PYTHONUNBUFFERED, which is too late
+    be(*words)
 
 
 def _be(words: list[str], environ: dict[str, str], folder: str) -> None:

@@ -1,5 +1,8 @@
 """A WSGI application on a port of its own on loopback, for those who speak HTTP to it.
 
+``reached`` is for thousands of requests in which HTTP makes no difference: it hands them over
+without a connection, for half of the time.
+
 ``@IPV6`` skips a test where loopback has no IPv6, as in many containers.
 """
 
@@ -7,16 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from socket import SHUT_RD
 from threading import Thread
 from typing import Any
 
 import pytest
+import requests
+from requests.adapters import BaseAdapter, HTTPAdapter
+from urllib3 import HTTPResponse
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
+from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from tests.lab.net import has_ipv6
 
 IPV6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+NOWHERE = "http://localhost:1"  # where ``reached`` answers: nothing listens there
 POLL_SECONDS = 0.02  # how long the server takes to notice that it is to stop
 
 
@@ -66,3 +75,42 @@ def serving(app: Any) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+class _Direct(HTTPAdapter):
+    """Hands what ``requests`` sends to ``app``."""
+
+    def __init__(self, app: Any) -> None:
+        super().__init__()
+        self.app = app
+
+    def send(self, request: requests.PreparedRequest, **_how: Any) -> requests.Response:
+        assert request.url is not None
+        path, _mark, query = request.url.removeprefix(NOWHERE).partition("?")
+        environ = EnvironBuilder(
+            path=path,
+            query_string=query,
+            method=request.method or "GET",
+            headers=list(request.headers.items()),
+            data=request.body,
+            base_url=NOWHERE,
+        ).get_environ()
+        parts, status, headers = run_wsgi_app(self.app, environ)
+        code, _space, reason = status.partition(" ")
+        raw = HTTPResponse(
+            BytesIO(b"".join(parts)), list(headers), int(code), reason=reason, preload_content=False
+        )
+        return self.build_response(request, raw)
+
+
+@contextmanager
+def reached(app: Any) -> Iterator[str]:
+    """The URL at which ``app`` answers whoever asks with ``requests`` in this process."""
+    direct, real = _Direct(app), requests.Session.get_adapter
+
+    def adapter(session: requests.Session, url: str) -> BaseAdapter:
+        return direct if url.startswith(NOWHERE) else real(session, url)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(requests.Session, "get_adapter", adapter)
+        yield NOWHERE

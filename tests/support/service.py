@@ -1,4 +1,8 @@
-"""``wakeful serve`` as a person runs it: a process of its own, with an installation of its own."""
+"""``wakeful serve`` as a person runs it: a process of its own, with an installation of its own.
+
+Service      forked from a process that has imported all of Wakeful (``tests.support.command``)
+Installed    the installed program, which a test runs that is about how it starts
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from tests.support.command import Running, wakeful
+
 T = TypeVar("T")
 START_SECONDS = 60
 
@@ -23,7 +29,6 @@ class Service:
 
     def __init__(self, instance: Path, **settings: str) -> None:
         self.instance = instance
-        self.program = str(Path(sys.executable).with_name("wakeful"))
         # Nothing of the tester's own settings may leak in.
         self.environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")}
         self.environ |= {
@@ -37,15 +42,12 @@ class Service:
         self._fresh: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def start(self, command: str = "serve") -> None:
-        self.process = subprocess.Popen(
-            [self.program, command],
-            env=self.environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        self.process = self._launch(command)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    def _launch(self, command: str) -> Running | subprocess.Popen[str]:
+        return Running([command], self.environ)
 
     def _read(self) -> None:
         assert self.process.stdout
@@ -74,15 +76,7 @@ class Service:
 
     def command(self, *words: str, input: str | None = None) -> str:
         """Run ``wakeful WORDS`` on the same installation; its standard output."""
-        done = subprocess.run(
-            [self.program, *words],
-            env=self.environ,
-            input=input,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        done = wakeful(list(words), self.environ, input or "", START_SECONDS)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -100,6 +94,19 @@ class Service:
             while not self._fresh.empty():
                 self.lines += [line for line in [self._fresh.get()] if line is not None]
         return code
+
+
+class Installed(Service):
+    """The installed program, which imports what it needs."""
+
+    def _launch(self, command: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [Path(sys.executable).with_name("wakeful"), command],
+            env=self.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
 
 def eventually(look: Callable[[], T | None], what: str, seconds: float = 90) -> T:

@@ -22,6 +22,7 @@ from app.config import Settings
 from app.records import ComponentName, DeliveryQuery, Group, IncidentQuery, PostQuery
 from app.stores import current_access, current_store
 from tests.factories import make_key, make_subscriber, now
+from tests.support.loopback import reached
 from tests.web.scene import PARTS, fill
 from tests.web.test_remote_faults import looking
 from tests.web.visitor import Visitor
@@ -101,7 +102,7 @@ def liar(app: Flask) -> Liar:
 def editor(
     app: Flask, liar: Liar, settings: Settings, sqlite_template: Path, tmp_path: Path
 ) -> Iterator[Visitor]:
-    yield from looking(liar, make_key(app), settings, sqlite_template, tmp_path)
+    yield from looking(liar, make_key(app), settings, sqlite_template, tmp_path, reached)
 
 
 TEMPLATE = {"name": "Slow", "title": "Slow answers", "state": "identified", "body": "We look."}

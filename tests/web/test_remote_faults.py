@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -30,6 +30,8 @@ from tests.support.loopback import serving
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
+
+Serve = Callable[[Any], AbstractContextManager[str]]  # the URL at which an application answers
 
 
 class Moody:
@@ -99,12 +101,17 @@ def looking_at_two(
 
 
 def looking(
-    server: Any, key: str, settings: Settings, sqlite_template: Path, tmp_path: Path
+    server: Any,
+    key: str,
+    settings: Settings,
+    sqlite_template: Path,
+    tmp_path: Path,
+    serve: Serve = serving,
 ) -> Iterator[Visitor]:
     """An editor's browser on a dashboard over ``server``."""
     own = tmp_path / "dashboard.db"
     shutil.copyfile(sqlite_template, own)
-    with serving(server) as url:
+    with serve(server) as url:
         there = replace(
             settings, database_url=f"sqlite:///{own}", store="remote", remotes=((url, key),)
         )

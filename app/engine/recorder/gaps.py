@@ -11,10 +11,9 @@ from typing import Any
 
 from app.db import AnySession, journal
 from app.db.tables import IncidentRow
-from app.engine.recorder.rows import open_incident
+from app.engine.recorder.rows import covers_s, open_incident
 from app.engine.state import Stands, State, cleared
 from app.rules.time import iso
-from app.stats.tally import cover_limit_ms
 
 INTERVALS = 3
 SHORTEST = timedelta(minutes=10)
@@ -26,17 +25,17 @@ Gap = tuple[datetime, datetime]  # the last check before, and the first one afte
 def before(monitor: Any, state: State, at: datetime) -> Gap | None:
     """The gap between the monitor's last check and the one at ``at``, if there is one."""
     last = state.checked_at
-    if last is None or at - last <= limit(monitor):
+    if last is None or at - last <= _limit(monitor):
         return None
     # If the interval was shortened since, the last result has the length for which it counts.
     covers = journal.covers_s(monitor.id, last) or 0
-    was_longer = covers > cover_limit_ms(monitor.interval, monitor.timeout) // 1000
+    was_longer = covers > covers_s(monitor)
     if was_longer and at - last <= INTERVALS * timedelta(seconds=covers):
         return None
     return last, at
 
 
-def limit(monitor: Any) -> timedelta:
+def _limit(monitor: Any) -> timedelta:
     """The longest time between two checks that is no gap."""
     return max(INTERVALS * timedelta(seconds=monitor.interval), SHORTEST)
 

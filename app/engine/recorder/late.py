@@ -17,8 +17,8 @@ from app.db import AnySession, journal, rollups, writing
 from app.db.tables import MonitorRow, ResultRow
 from app.db.types import to_ms
 from app.engine.recorder.quiet import Quiet
+from app.engine.recorder.rows import covers_s
 from app.records import Result
-from app.stats.tally import cover_limit_ms
 
 
 def record_late(results: Sequence[Result], *, location: str) -> int:
@@ -77,7 +77,7 @@ def _stored(session: AnySession, results: Sequence[Result], place: int) -> set[t
 
 def _row(result: Result, monitors: Mapping[int, Any], quiet: Quiet, place: int) -> dict[str, Any]:
     monitor = monitors[result.monitor_id or 0]
-    covers = 0 if monitor.paused else cover_limit_ms(monitor.interval, monitor.timeout) // 1000
+    covers = 0 if monitor.paused else covers_s(monitor)
     maintenance = quiet.covers(monitor, result.checked_at)
     return journal.row_of(replace(result, maintenance=maintenance), place, covers)
 

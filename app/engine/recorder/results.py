@@ -18,12 +18,11 @@ from app.db.types import from_ms, to_ms
 from app.engine.quorum import Vote, decide
 from app.engine.recorder import alerting, by_place, evidence, gaps, places
 from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import columns_of, state_of
-from app.engine.recorder.steady import Held, Steady
+from app.engine.recorder.rows import columns_of, covers_s, state_of
+from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing
 from app.engine.state import Observation, Stands, State, Step, Transition, advance
 from app.records import Outcome, Result, Verdict
-from app.stats.tally import cover_limit_ms
 
 _STATES = MonitorStateRow.__table__
 _MONITOR_COLUMNS = (
@@ -58,10 +57,11 @@ class _Known:
 
 @dataclass(slots=True)
 class _Batch:
-    """``tokens``: of the shards whose checks are recorded."""
+    """``name``: of the place ``location``. ``tokens``: of the shards whose checks are recorded."""
 
     session: AnySession
     now: datetime
+    name: str
     location: int
     quiet: Quiet
     known: dict[int, _Known]
@@ -120,7 +120,7 @@ def _record(
         numbers = {claim.shard for claim, _outcome in outcomes} if fenced else set()
         tokens = shards.locked(session, place, numbers)
         known = _load(session, {claim.monitor_id for claim, _outcome in outcomes}, place, now)
-        batch = _Batch(session, now, place, Quiet(session, now), known, tokens)
+        batch = _Batch(session, now, location, place, Quiet(session, now), known, tokens)
         recorded = []
         for claim, outcome in outcomes:
             may = not fenced or _may(batch, claim)
@@ -144,32 +144,8 @@ def _record(
 
 
 def _held(known: _Known, claim: Claim) -> Held | None:
-    """What is remembered of a monitor whose next good check changes nothing; None for others."""
-    monitor, state, columns = known.monitor, known.state, known.columns
-    here, at, fingerprint = known.assigned.here, state.checked_at, columns["ssl_fingerprint"]
-    quiet = state.verdict is Verdict.UP and state.stands is Stands.CLEAR
-    if not quiet or columns["unconfirmed_at"] is not None or monitor.paused or at is None:
-        return None
-    if here is None or known.assigned.others or here["slot"] is None or here["blind"]:
-        return None
-    return Held(
-        monitor=monitor,
-        shard=claim.shard,
-        token=claim.token,
-        turn=here["turn"],
-        interval=monitor.interval,
-        slot=here["slot"],
-        checked_ms=to_ms(at),
-        response_time=columns["response_time"],
-        covers_s=_covers(monitor),
-        gap_ms=round(gaps.limit(monitor).total_seconds() * 1000),
-        fingerprint=fingerprint,
-        told=bool(fingerprint) and alerting.knows(columns["ssl_alerted"] or "", fingerprint),
-    )
-
-
-def _covers(monitor: Any) -> int:
-    return cover_limit_ms(monitor.interval, monitor.timeout) // 1000
+    alone = not known.assigned.others
+    return held_of(claim, known.monitor, known.state, _standing(known), known.columns, alone=alone)
 
 
 def _standing(known: _Known) -> Standing | None:
@@ -244,7 +220,7 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
         return None
     outcome = _placed(batch, known, outcome)
     result, monitor = outcome.result, known.monitor
-    covers = 0 if monitor.paused else _covers(monitor)
+    covers = 0 if monitor.paused else covers_s(monitor)
     batch.rows.append(journal.row_of(result, batch.location, covers))
     if not monitor.paused:
         known.assigned.seen(result)
@@ -255,7 +231,9 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
 
 
 def _placed(batch: _Batch, known: _Known, outcome: Outcome) -> Outcome:
-    """The outcome with its monitor, and a time that no other result of the monitor has."""
+    """The outcome with its monitor and place, which agents and probers do not know by themselves,
+    and a time that no other result of the monitor has.
+    """
     at = from_ms(to_ms(outcome.result.checked_at))
     if at == known.state.checked_at:
         at += timedelta(milliseconds=1)
@@ -263,6 +241,7 @@ def _placed(batch: _Batch, known: _Known, outcome: Outcome) -> Outcome:
         outcome.result,
         monitor_id=known.monitor.id,
         checked_at=at,
+        location=batch.name,
         maintenance=batch.quiet.covers(known.monitor, at),
     )
     return replace(outcome, result=result)
@@ -307,15 +286,13 @@ def _cause(
     batch: _Batch, known: _Known, result: Result, votes: Sequence[Vote], vote: Verdict
 ) -> None:
     """Store why the monitor is what it is. What only some places see names them."""
-    some = vote is Verdict.DEGRADED and any(one.verdict is not vote for one in votes)
+    failing = vote in (Verdict.DOWN, Verdict.DEGRADED)
+    some = failing and any(one.verdict is not vote for one in votes)
+    code, cause = None, None
     if some:
-        code, cause = by_place.told_by_some(_seen(batch, known), votes)
-    elif result.verdict is vote:
+        code, cause = by_place.told_by_some(_seen(batch, known), votes, vote)
+    if cause is None and result.verdict is vote:
         code, cause = result.cause_code, result.cause
-    elif vote is Verdict.DOWN:
-        return  # this place does not see it; the cause is that of one that does
-    else:
-        code, cause = None, None
     known.columns |= {"cause_code": code, "cause": cause}
 
 
@@ -408,7 +385,14 @@ def _incident(
         )
         known.state = replace(known.state, started_at=started)
     elif after.step is Step.END:
-        alerting.end_automatic(batch.session, known.monitor.id, after.moment, batch.now)
+        silent = _fallen_silent(batch, known, before)
+        alerting.end_automatic(batch.session, known.monitor.id, after.moment, batch.now, silent)
+
+
+def _fallen_silent(batch: _Batch, known: _Known, before: State) -> Sequence[str]:
+    """What people call the places that saw the failure to the last, and have no vote any more."""
+    silent = known.assigned.silent_down(known.monitor, before.started_at, batch.now)
+    return [one.title for one in _seen(batch, known) if one.place in silent] if silent else ()
 
 
 def _tell_again(batch: _Batch, known: _Known, result: Result) -> None:

@@ -16,6 +16,7 @@ from app.errors import NotFound
 from app.i18n import _
 from app.records import MAX_COMMENT, Event, Verdict
 from app.rules.unreadable import NOBODY_TOLD
+from app.stats.tally import cover_limit_ms
 
 
 def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:
@@ -57,6 +58,11 @@ def state_of(row: Any, started_at: datetime | None, by_hand: bool) -> State:
         started_at=started_at,
         by_hand=by_hand,
     )
+
+
+def covers_s(monitor: Any) -> int:
+    """For how many seconds a result of the monitor counts at most."""
+    return cover_limit_ms(monitor.interval, monitor.timeout) // 1000
 
 
 def columns_of(state: State) -> dict[str, Any]:

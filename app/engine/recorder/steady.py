@@ -2,8 +2,9 @@
 
 A monitor is steady while one place checks it, its checks are good, and nothing is open or being
 confirmed. The owner of its shard then keeps in memory what recording needs, and a good result is
-one row of the next batch. Everything else goes through ``results``, which reads the monitor's rows
-and says here which monitors are steady afterwards.
+one row of the next batch. Everything else goes through ``results``, which reads the monitor's rows.
+Which monitors are steady follows from their rows: from those that the checker reads when it takes
+a shard or a monitor has changed, and from those that ``results`` has read and written.
 
 What is kept is valid as long as the shard's token is, and nobody has changed the monitor: everybody
 who does so notes it in the change feed. The transaction that writes a batch asks for both. A check
@@ -17,16 +18,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from app.db import DbSession, changes, journal, latest, shards, writing
+from app.db import AnySession, DbSession, changes, db, journal, latest, shards, writing
+from app.db.assignments import Assigned
 from app.db.turns import Turn, share_turn
 from app.db.types import to_ms
-from app.engine.recorder import evidence
+from app.engine.recorder import alerting, evidence
 from app.engine.recorder.quiet import Quiet
+from app.engine.recorder.rows import covers_s, state_of
 from app.engine.schedule import Claim, Standing, last_slot
+from app.engine.state import Stands, State
 from app.records import Outcome, Verdict, Warn
 
 BATCH = 500  # results in one transaction
@@ -39,12 +43,15 @@ Finished = tuple[Claim, Outcome]
 
 @dataclass(slots=True)
 class Held:
-    """A steady monitor. ``monitor`` has the columns that ``Quiet`` reads; ``gap_ms`` is how long
-    after a check the next one notes no gap; ``told``: people know that its certificate expires.
-    ``over``: a check has changed something. It is recorded after the results that still wait.
+    """A steady monitor, with the columns that ``Quiet`` reads. ``told``: people know that its
+    certificate expires. ``over``: a check has changed something. It is recorded after the results
+    that still wait.
     """
 
-    monitor: Any
+    id: int
+    tags: str
+    maintenance_start_at: datetime | None
+    maintenance_end_at: datetime | None
     shard: int
     token: int
     turn: int
@@ -53,7 +60,6 @@ class Held:
     checked_ms: int
     response_time: int | None
     covers_s: int
-    gap_ms: int
     fingerprint: str | None
     told: bool
     saved: bool = True
@@ -73,6 +79,53 @@ class Held:
         )
 
 
+def held_of(
+    claim: Claim,
+    monitor: Any,
+    state: State,
+    standing: Standing | None,
+    columns: Mapping[str, Any],
+    *,
+    alone: bool,
+) -> Held | None:
+    """What is remembered of a monitor whose next good check changes nothing; None for any other.
+
+    ``standing``: in this place, which is its only one if it is ``alone``. ``columns``: those of its
+    state row. A gap before the next check does not matter: only failures and incidents note it.
+    """
+    if not alone or standing is None or monitor.paused or state.checked_at is None:
+        return None
+    if state.verdict is not Verdict.UP or state.stands is not Stands.CLEAR:
+        return None
+    if standing.slot is None or standing.blind or standing.unconfirmed_at is not None:
+        return None
+    fingerprint = columns["ssl_fingerprint"]
+    return Held(
+        id=monitor.id,
+        tags=monitor.tags,
+        maintenance_start_at=monitor.maintenance_start_at,
+        maintenance_end_at=monitor.maintenance_end_at,
+        shard=claim.shard,
+        token=claim.token,
+        turn=standing.turn,
+        interval=monitor.interval,
+        slot=standing.slot,
+        checked_ms=to_ms(state.checked_at),
+        response_time=columns["response_time"],
+        covers_s=covers_s(monitor),
+        fingerprint=fingerprint,
+        told=bool(fingerprint) and alerting.knows(columns["ssl_alerted"] or "", fingerprint),
+    )
+
+
+def held_as_read(claim: Claim, standing: Standing, read: Assigned) -> Held | None:
+    """As ``held_of``, of a monitor as its rows and its newest result are."""
+    row = read.state
+    state = state_of(row, row.started_at, bool(row.by_hand))
+    state = replace(state, checked_at=latest.later(state.checked_at, read.newest))
+    return held_of(claim, row, state, standing, row._mapping, alone=not row.elsewhere)
+
+
 class Steady:
     """The steady monitors of one checker, and the results that wait to be written."""
 
@@ -89,9 +142,14 @@ class Steady:
     # --- what is known
 
     def start(self) -> None:
-        """Call this before the rows are read from which ``hold`` follows."""
+        """Call this before the rows are read from which ``hold`` follows: what has changed until
+        now is in them, and need not be followed later.
+        """
         if self._seen is None:
             self._seen = changes.newest()
+        else:
+            self._follow(db.session)
+            db.session.rollback()
 
     def hold(self, monitor_id: int, held: Held | None) -> None:
         """Set what is known of a monitor; None if it is not steady."""
@@ -133,7 +191,7 @@ class Steady:
         slot = last_slot(claim.monitor_id, held.interval, result.checked_at)
         if slot == held.slot:  # done by a check that was given up, and came back after all
             return held.standing(result.checked_at)
-        if slot < held.slot or not held.checked_ms < at <= held.checked_ms + held.gap_ms:
+        if slot < held.slot or at <= held.checked_ms:
             return None
         if not self._waiting:
             self._write_at = time.monotonic() + BATCH_SECONDS
@@ -209,7 +267,7 @@ class Steady:
         held = self._held.get(id)
         return held is not None and tokens.get(held.shard) == held.token
 
-    def _follow(self, session: DbSession) -> None:
+    def _follow(self, session: AnySession) -> None:
         """Drop what is known of the monitors that have changed; all, if changes are missing, as
         after the restore of a backup.
         """
@@ -238,10 +296,12 @@ class Steady:
                 late.append(one)
                 continue
             row = journal.row_of(outcome.result, place, held.covers_s)
-            row["maintenance"] = quiet.covers(held.monitor, outcome.result.checked_at)
+            row["maintenance"] = quiet.covers(held, outcome.result.checked_at)
             rows.append(row)
             if outcome.evidence is not None:
-                self._good[claim.monitor_id] = evidence.check_of(outcome)
+                # Agents and probers do not know their place by themselves.
+                result = replace(outcome.result, location=self._location)
+                self._good[claim.monitor_id] = evidence.check_of(replace(outcome, result=result))
         journal.keep(rows)
         return late
 

@@ -135,7 +135,7 @@ class StatusPages(Part, base.StatusPages):
             errors["slug"] = [_(SLUG_TAKEN)]
         if domain and domain in self._own_hosts():
             errors["domain"] = [_(OWN_HOST)]
-        elif domain and self._any_host and is_used(domain, self.now()):
+        elif domain and (row is None or domain != row.domain) and self._is_used(domain):
             errors["domain"] = [_(USED_HOST)]
         elif domain and _is_taken(session, StatusPageRow.domain, domain, id):
             errors["domain"] = [_(DOMAIN_TAKEN)]
@@ -143,6 +143,12 @@ class StatusPages(Part, base.StatusPages):
             errors["password"] = [_(PASSWORD_NEEDED)]
         if errors:
             raise Invalid(errors)
+
+    def _is_used(self, host: str) -> bool:
+        """Whether people use the dashboard at ``host``. Not asked of a page that has it already:
+        nobody could save that page again.
+        """
+        return self._any_host and is_used(host, self.now())
 
     def _own_hosts(self) -> set[str]:
         """Where people reach Wakeful: also where this request came to, because the page would take
