@@ -203,6 +203,8 @@ window.looks ??= (() => {
       && at.getBoundingClientRect().width <= 1 || clipped(at.parentElement));
     const disabled = (at) => at.closest(OFF) || at.closest("label")?.control?.matches(OFF);
     const faults = [], memo = new Map();
+    // Where colours are forced, the browser tells the fill of letters as it would be without.
+    const forced = matchMedia("(forced-colors: active)").matches;
     doubtful = new Map();
     for (const at of seen) {
       const field = at.matches(FIELDS);
@@ -210,7 +212,7 @@ window.looks ??= (() => {
       const box = at.getBoundingClientRect();
       if (box.right <= 0 || box.bottom <= 0 || disabled(at) || clipped(at)) continue;
       const of = field && !at.value ? getComputedStyle(at, "::placeholder") : style(at);
-      const fore = at.namespaceURI === SVG ? of.fill : of.webkitTextFillColor;
+      const fore = at.namespaceURI === SVG ? of.fill : forced ? of.color : of.webkitTextFillColor;
       const size = parseFloat(of.fontSize);
       const limit = size >= LARGE || size >= LARGE_BOLD && +of.fontWeight >= 700 ? 3 : 4.5;
       const place = [fore, limit, of.opacity, at.parentElement === null];
