@@ -227,9 +227,9 @@ def _statements_compiled_once() -> Iterator[None]:
 
 
 class _SharedMap(Map):
-    """The addresses of an application. Those of a later one with the same addresses and ways to read
-    them are the same objects: to compile and order them is most of what creating an application
-    costs otherwise. No test may change one.
+    """The addresses of an application. Those of a later one with the same addresses, read in the
+    same way, are the same objects: to compile and order them is most of what creating an
+    application costs otherwise. No test may change one.
     """
 
     ready: ClassVar[dict[object, Map]] = {}
