@@ -142,7 +142,8 @@ def _text_of(value: Any) -> Any:
     return _decoded(value) if isinstance(value, bytes) else value
 
 
-def _number_of(value: Any) -> Any:
+def number_of(value: Any) -> Any:
+    """What SQLite has in a column of numbers; None for a text."""
     if type(value) is int or value is None:  # nearly all, and a page reads ten thousand of them
         return value
     return None if isinstance(value, str | bytes) else value
@@ -150,7 +151,7 @@ def _number_of(value: Any) -> Any:
 
 class _Integer(Integer):
     def result_processor(self, dialect: Any, coltype: Any) -> Any:
-        return _number_of
+        return number_of
 
 
 class _String(String):

@@ -182,8 +182,8 @@ class MonitorQuery:
     whether ``hours`` are added, where the store offers them. ``counts``: what ``overview`` has just
     said for the same filters, so that a list by state need not count again. ``within``: the tag
     that a key is bound to, besides all filters. ``brief``: leave out ``alerts``, ``locations``,
-    ``next_check_at`` and what the last minute's checks say of ``last_checked_at`` and
-    ``response_time``.
+    ``next_check_at`` and, unless ``fresh``, what the last minute's checks say of
+    ``last_checked_at`` and ``response_time``.
     """
 
     search: str | None = None
@@ -201,3 +201,4 @@ class MonitorQuery:
     within: str | None = None
     counts: Mapping[str, int] | None = None
     brief: bool = False
+    fresh: bool = True

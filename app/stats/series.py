@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from app.records import Classification
@@ -123,6 +124,7 @@ def day_state(bucket: Mapping[str, Any]) -> str:
     return "none"
 
 
+@lru_cache(maxsize=4096)  # buckets begin and end at the same times in each answer
 def iso(ms: int) -> str:
     """A time as the API writes it."""
     return time.iso(datetime.fromtimestamp(ms / 1000, UTC))
@@ -134,9 +136,12 @@ def _empty_buckets(start: int, end: int, width: int) -> dict[int, Sums]:
 
 
 def _bucket(begin: int, width: int, sums: Sums) -> dict[str, Any]:
+    found = _figures(sums) if sums.checks or sums.covered else _NO_FIGURES
+    return {"start": iso(begin), "end": iso(begin + width), **found}
+
+
+def _figures(sums: Sums) -> dict[str, Any]:
     return {
-        "start": iso(begin),
-        "end": iso(begin + width),
         "checks": sums.checks,
         "uptime": sums.uptime,
         "up": _seconds(sums.up),
@@ -155,6 +160,7 @@ def _bucket(begin: int, width: int, sums: Sums) -> dict[str, Any]:
 
 def _response(total: Sums, single: Sequence[int] | None) -> dict[str, int | None]:
     answer = {"avg": _mean(total.response_sum, total.response_count)}
+    single = None if single is None else sorted(single)
     for percent in PERCENTILES:
         answer[f"p{percent}"] = (
             percentile(total.histogram, percent, total.response_max)
@@ -171,3 +177,6 @@ def _mean(total: int, count: int) -> int | None:
 def _seconds(ms: int) -> int:
     # Half up: rounding half to even would drop half a second of downtime.
     return (ms + 500) // 1000
+
+
+_NO_FIGURES: Mapping[str, Any] = _figures(Sums())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import NamedTuple
 
 from app.records import INTERVALS, TIMEOUT_SECONDS, Classification, Verdict
@@ -23,6 +24,7 @@ Span = tuple[int, int]
 # The kind of the time after a check. Whether watched time is up or down depends on incidents.
 WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
 _KINDS = {Verdict.UNKNOWN: UNKNOWN, Verdict.DEGRADED: DEGRADED}
+_SEEN = (Verdict.UP, Verdict.DOWN)  # as ``GOOD``
 
 
 def cover_limit_ms(interval: int, timeout: int) -> int:
@@ -48,10 +50,10 @@ class Check(NamedTuple):
     phases: tuple[int | None, ...] = ()
     covers: int | None = None
 
-    @property
-    def response_counts(self) -> bool:
-        """Whether its response time counts."""
-        return self.verdict in GOOD and not self.maintenance and self.covers != 0
+
+def response_counts(verdict: Verdict, maintenance: bool, covers: int | None) -> bool:
+    """Whether the response time of such a check counts."""
+    return verdict in GOOD and not maintenance and covers != 0
 
 
 @dataclass(slots=True)
@@ -90,14 +92,17 @@ class Sums:
             mine + theirs for mine, theirs in zip(self.phases, other.phases, strict=True)
         ]
 
-    def add_response(self, ms: int, phases: tuple[int | None, ...]) -> None:
-        self.response_count += 1
-        self.response_sum += ms
-        self.response_max = max(self.response_max or 0, ms)
-        place = bucket(ms)
-        self.histogram[place] = self.histogram.get(place, 0) + 1
-        for index, spent in enumerate(phases):
-            self.phases[index] += spent or 0
+    def add_responses(self, times: Sequence[int], phases: Iterable[tuple[int | None, ...]]) -> None:
+        """Add response times (ms), and the phases of each."""
+        if not times:
+            return
+        self.response_count += len(times)
+        self.response_sum += sum(times)
+        self.response_max = max(self.response_max or 0, *times)
+        for place in map(bucket, times):
+            self.histogram[place] = self.histogram.get(place, 0) + 1
+        for index, spent in enumerate(zip_longest(*phases)):
+            self.phases[index] += sum(filter(None, spent))
 
     @property
     def uptime(self) -> float | None:
@@ -169,6 +174,9 @@ def tally(
     after it. Periods are aligned to 1970; periods without data are left out.
     """
     found: dict[int, Sums] = {}
+    answers: list[tuple[Sums, list[int], list[tuple[int | None, ...]]]] = []
+    times: list[int]
+    spent: list[tuple[int | None, ...]]
     following = start  # the start of the period after the one of ``sums``
     # Unpacked, here and below: a list reads thousands of checks, and each named access is a call.
     for at, verdict, maintenance, response_time, phases, covers in checks:
@@ -177,10 +185,15 @@ def tally(
         if at >= following:
             slot = at - at % period
             sums = found[slot] = Sums()
+            times, spent = [], []
+            answers.append((sums, times, spent))
             following = slot + period
         sums.checks += 1
         if response_time is not None and verdict in GOOD and not maintenance:
-            sums.add_response(response_time, phases)
+            times.append(response_time)
+            spent.append(phases)
+    for sums, times, spent in answers:  # a period at once: adding up a day's one by one is slow
+        sums.add_responses(times, spent)
     for kind, since, until in covered(checks, limit, trouble.planned):
         begin, stop = max(since, start), min(until, end)
         while begin < stop:
@@ -208,7 +221,7 @@ def covered(
         if maintenance and not (planned and overlap(planned, at, at + 1)):
             this = MAINTENANCE
         else:
-            this = _KINDS.get(verdict, WATCHED)
+            this = WATCHED if verdict in _SEEN else _KINDS[verdict]
         if this != kind or at > stop:
             spans.append((kind, begin, min(stop, at)))
             kind, begin = this, at

@@ -90,7 +90,8 @@ def init_app(app: Flask) -> None:
 
 def _shared() -> dict[str, Any]:
     """What every page knows."""
-    user = current_user if current_user.is_authenticated else None
+    # Not the proxy itself: a page looks at it some hundred times.
+    user = current_user._get_current_object() if current_user.is_authenticated else None
     return {
         "user": user,
         "theme": user.person.theme if user else "auto",

@@ -91,10 +91,10 @@ def test_an_axis_ends_at_a_round_figure(highest: int, top: int) -> None:
 
 def test_a_strip_draws_each_state_once_however_many_cells_it_has() -> None:
     strip = charts.cells([an_hour(up=3600)] * 23 + [an_hour(down=3600)])
-    assert [state for state, _ in strip["paths"]] == ["down", "up"]
-    assert dict(strip["paths"])["up"] == "M0 11h228"
+    assert [state for state, _ in strip.paths] == ["down", "up"]
+    assert dict(strip.paths)["up"] == "M0 11h228"
     up, down = an_hour(up=3600), an_hour(down=3600)
-    split = dict(charts.cells([up, down, down, up])["paths"])
+    split = dict(charts.cells([up, down, down, up]).paths)
     assert split == {"up": "M0 11h8M30 11h8", "down": "M10 11h18"}
 
 
@@ -107,7 +107,7 @@ def test_a_strip_shows_degraded_hours_and_how_much_of_an_hour_was_down() -> None
         an_hour(maintenance=2000, down=1600),
         an_hour(),
     ]
-    assert charts.cells(hours)["paths"] == [
+    assert charts.cells(hours).paths == [
         ("degraded", "M0 11h8M20 11h8"),
         ("down", "M30 11h8"),
         ("maintenance", "M40 11h8"),
@@ -126,9 +126,11 @@ def an_hour(**seconds: int) -> dict[str, Any]:
 
 
 def test_a_sparkline_of_nothing_is_nothing() -> None:
-    assert charts.sparkline([None, None]) == []
-    assert charts.sparkline([1, None, 4]) == ["M0 70l0 0", "M384 15l0 0"]
-    assert charts.sparkline([4, 1, 4]) == ["M0 15l192 55 192 -55"]
+    assert charts.sparkline((None, None)) == ""
+    assert charts.sparkline((1, None, 4)) == (
+        '<path class="lone" d="M0 70l0 0"/><path class="lone" d="M384 15l0 0"/>'
+    )
+    assert charts.sparkline((4, 1, 4)) == '<path d="M0 15l192 55 192 -55"/>'
 
 
 def test_a_single_measurement_is_a_dot() -> None:

@@ -13,9 +13,8 @@ from sqlalchemy import Select, String, bindparam, cast, func, literal_column, se
 
 from app.db import db
 from app.db.rollups.kept import Kept
-from app.db.rollups.reading import hour_of, tails
+from app.db.rollups.reading import hour_of, read_runs, tails
 from app.db.rollups.rows import DAY_S, HOUR_S, MONITORS, ROLLUPS
-from app.db.rollups.runs import runs
 from app.db.types import to_ms
 from app.stats.strip import Hour
 from app.stats.tally import DAY_MS
@@ -64,7 +63,7 @@ class KeptDays:
         last = min(between[-1], to_ms(now))
         since: dict[int, dict[int, Seconds]] = {id: {} for id in ids}
         if between[0] < last:
-            for id, hours in tails(ids, between[0], last, runs, states).items():
+            for id, hours in tails(ids, between[0], last, read_runs, states).items():
                 for begin, sums in hours.items():
                     place = bisect_right(between, begin) - 1
                     if 0 <= place < len(between) - 1:

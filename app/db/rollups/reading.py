@@ -36,14 +36,23 @@ from app.db.rollups.rows import (
     sums_of,
     troubles,
 )
-from app.db.rollups.runs import responses, runs
+from app.db.rollups.runs import Responses, runs, runs_and_responses
 from app.db.tables import ResultRow, RollupRow
 from app.db.types import to_ms
 from app.records import UPTIME_RANGES
 from app.stats import report, strip
 from app.stats.series import start_of
 from app.stats.strip import Hour, Strip, start_of_strip
-from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Check, Sums, percent, tally
+from app.stats.tally import (
+    DAY_MS,
+    HOUR_MS,
+    LONGEST_COVER_MS,
+    Check,
+    Sums,
+    percent,
+    response_counts,
+    tally,
+)
 
 # Milliseconds up and down in each of some ranges.
 UpDown = tuple[tuple[int, int], ...]
@@ -82,8 +91,8 @@ class Figured:
         since = [*starts.values(), *([start_of_strip(now_ms)] if hours else [])]
         ids = [monitor.monitor_id for monitor in monitors]
         versions = {monitor.monitor_id: monitor.sums_version for monitor in monitors}
-        count = responses if hours else None
-        latest = tails(ids, min(since), now_ms, runs, monitors, count) if since else {}
+        read = runs_and_responses if hours else read_runs
+        latest = tails(ids, min(since), now_ms, read, monitors) if since else {}
         uptimes: dict[int, dict[str, float | None]] = {id: {} for id in ids}
         if starts:
             what = (tuple(starts.items()), -(-now_ms // HOUR_MS))  # hours are read up to now
@@ -139,7 +148,7 @@ def pieces(monitor_id: int, start_ms: int, now: datetime, *, days: bool) -> list
         .order_by(RollupRow.start)
     )
     found = [(row.start * 1000, sums_of(row)) for row in rows]
-    return found + list(tails([monitor_id], start_ms, now_ms, checks)[monitor_id].items())
+    return found + list(tails([monitor_id], start_ms, now_ms, _checks)[monitor_id].items())
 
 
 def between(
@@ -162,7 +171,7 @@ def between(
     )
     for row in rows:
         found[row.monitor_id].append((row.start * 1000, sums_of(row)))
-    for id, hours in tails(ids, start_ms, last, checks).items():
+    for id, hours in tails(ids, start_ms, last, _checks).items():
         found[id] += hours.items()
     return found
 
@@ -209,9 +218,11 @@ def single(
     seen = checks([monitor_id], start_ms - LONGEST_COVER_MS, end)[monitor_id]
     trouble = troubles([monitor_id], start_ms, end)[monitor_id]
     times = [
-        check.response_time
-        for check in seen
-        if check.at >= start_ms and check.response_time is not None and check.response_counts
+        response_time
+        for at, verdict, maintenance, response_time, _phases, covers in seen
+        if at >= start_ms
+        and response_time is not None
+        and response_counts(verdict, maintenance, covers)
     ]
     return tally(seen, trouble, limit, width_ms, start_ms, end), times
 
@@ -257,41 +268,53 @@ def hour_of(sums: Sums) -> Hour:
     )
 
 
+# The results of monitors between two times (ms), and response times that are not in them.
+# ``limits``: how long a result of each counts that does not say so itself (ms).
+Reading = Callable[
+    [Mapping[int, int], int, int], tuple[Mapping[int, Sequence[Check]], Iterable[Responses]]
+]
+
+
+def _checks(limits: Mapping[int, int], start: int, end: int) -> Any:
+    return checks(list(limits), start, end), ()
+
+
+def read_runs(limits: Mapping[int, int], start: int, end: int) -> Any:
+    return runs(limits, start, end), ()
+
+
 def tails(
     ids: Sequence[int],
     since: int,
     now: int,
-    read: Callable[[Sequence[int], int, int], Mapping[int, Sequence[Check]]],
+    read: Reading,
     states: Iterable[Any] | None = None,
-    count: Callable[[Sequence[int], int, int], Iterable[tuple[int, int, int, int]]] | None = None,
 ) -> dict[int, dict[int, Sums]]:
     """The hours of each monitor since ``since`` (ms) that are not summed yet, from its results.
 
     One query for all monitors that are summed until the same time, as almost all are. One query for
-    all would read every result as soon as one monitor was never summed. ``read`` is ``checks`` or
-    ``runs``; ``states``: the rows of ``MONITORS``, where they are known. ``count`` is ``responses``
-    where ``read`` is ``runs`` and response times are needed.
+    all would read every result as soon as one monitor was never summed. ``states``: the rows of
+    ``MONITORS``, where they are known.
     """
     hours: dict[int, dict[int, Sums]] = {id: {} for id in ids}
-    together: dict[int, list[Any]] = {}
+    together: dict[int, dict[int, int]] = {}
     if states is None:
         states = db.session.execute(MONITORS, {"ids": ids})
     for monitor in states:
         rolled = monitor.rolled_until
         start = since if rolled is None else max(since, to_ms(rolled))
-        together.setdefault(start, []).append(monitor)
-    for start, behind in together.items():
+        together.setdefault(start, {})[monitor.monitor_id] = limit_of(monitor)
+    for start, limits in together.items():
         if start < now:
-            group = [monitor.monitor_id for monitor in behind]
-            trouble = troubles(group, start, now)
-            seen = read(group, start - max(map(limit_of, behind)), now)
-            for monitor in behind:
-                id, limit = monitor.monitor_id, limit_of(monitor)
+            trouble = troubles(list(limits), start, now)
+            seen, responses = read(limits, start - max(limits.values()), now)
+            for id, limit in limits.items():
                 hours[id] = tally(seen[id], trouble[id], limit, HOUR_MS, start, now)
-            for id, begin, answers, total in count(group, start, now) if count else ():
-                sums = hours[id].setdefault(begin, Sums())
-                sums.response_count += answers
-                sums.response_sum += total
+            for id, begin, answers, total in responses:
+                if begin >= start:
+                    sums = hours[id].setdefault(begin, Sums())
+                    sums.response_count += answers
+                    sums.response_sum += total
     return hours
 
 

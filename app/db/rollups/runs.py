@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import sub
 from typing import Any
 
-from sqlalchemy import BigInteger, Select, bindparam, case, cast, func, literal, or_, select
+from sqlalchemy import BigInteger, Select, String, bindparam, case, cast, func, literal, or_, select
 
 from app.db import db
-from app.db.journal import VERDICT_NUMBERS
+from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import MonitorRow, ResultRow
 from app.db.types import Bounded
 from app.records import Verdict
@@ -18,23 +19,99 @@ _MONITOR: Any = MonitorRow.__table__
 _KNOWN = [number for verdict, number in VERDICT_NUMBERS.items() if verdict != Verdict.UNKNOWN]
 # Kinds of results: one of these, and in maintenance more by _MAINTENANCE.
 _WATCHED, _DEGRADED, _UNKNOWN, _MAINTENANCE = range(4)
+# Whether watched time is up or down depends on incidents, not on verdicts.
+_SHOWN_AS = {Verdict.DOWN: Verdict.UP}
 _VERDICT_OF = {_WATCHED: Verdict.UP, _DEGRADED: Verdict.DEGRADED, _UNKNOWN: Verdict.UNKNOWN}
 
 
-def runs(ids: Sequence[int], start: int, end: int) -> dict[int, list[Check]]:
+# Of a monitor and an hour: its start (ms), how many response times count, and their sum (ms).
+Responses = tuple[int, int, int, int]
+
+
+def runs(limits: Mapping[int, int], start: int, end: int) -> dict[int, list[Check]]:
     """The runs of each monitor between two times (ms), oldest first, each as one check that covers
     as much time: results of one kind that follow each other without a gap. Most monitors have one
-    run, so this takes a fifth of the time of ``checks``, and ``tally`` makes the same seconds of
-    it.
+    run, so this takes a tenth of the time of ``checks``, and ``tally`` makes the same seconds of
+    it. ``limits``: how long a result of each monitor counts that does not say so itself (ms).
 
     Results in maintenance stay single: what they cover depends on the windows.
     """
-    found: dict[int, list[Check]] = {id: [] for id in ids}
-    span = {"start": start, "end": end}
-    for id, first, last, cover, kind in db.session.execute(_DENSE, {"ids": ids, **span}):
-        found[id].append(Check(first, _VERDICT_OF[kind], covers=last + cover - first))
-    rest = [id for id in ids if not found[id]]
-    rows = db.session.execute(_RUNS, {"ids": rest, **span}).all() if rest else []
+    return _read(limits, start, end, by_hour=False)[0]
+
+
+def runs_and_responses(
+    limits: Mapping[int, int], start: int, end: int
+) -> tuple[dict[int, list[Check]], list[Responses]]:
+    """``runs``, and the response times that count (``tally.response_counts``) by hour."""
+    found, responses, uneven = _read(limits, start, end, by_hour=True)
+    span = {"ids": uneven, "start": start, "end": end}
+    rows = db.session.execute(_HOURLY, span) if uneven else ()
+    return found, [*responses, *((id, int(h), int(n), int(total)) for id, h, n, total in rows)]
+
+
+def _read(
+    limits: Mapping[int, int], start: int, end: int, *, by_hour: bool
+) -> tuple[dict[int, list[Check]], list[Responses], list[int]]:
+    """The runs; of the monitors whose results are even, the response times; and the others' ids.
+
+    Even are results that all have one verdict and cover as much, without maintenance. Of most
+    monitors they are, and then their times are enough: one text of them is read much faster than
+    a row for each result.
+    """
+    parts: dict[int, list[Any]] = {}
+    span = {"ids": list(limits), "start": start, "end": end}
+    for row in db.session.execute(_EVEN_BY_HOUR if by_hour else _EVEN, span):
+        parts.setdefault(row.monitor_id, []).append(row)
+    found: dict[int, list[Check]] = {id: [] for id in limits}
+    responses: list[Responses] = []
+    uneven = [id for id, rows in parts.items() if not _is_even(rows)]
+    for id, rows in parts.items():
+        if id not in uneven:
+            verdict = VERDICTS[rows[0].verdict]
+            cover = limits[id] if rows[0].covers_s is None else rows[0].covers_s * 1000
+            times = sorted(int(at) for row in rows for at in row.times.split(","))
+            found[id] = [
+                Check(first, _SHOWN_AS.get(verdict, verdict), covers=last + cover - first)
+                for first, last in _unbroken(times, cover)
+            ]
+            if by_hour and verdict in GOOD and cover:
+                responses += [
+                    (id, row.hour, row.responses, int(row.response_sum))
+                    for row in rows
+                    if row.responses
+                ]
+    _add_uneven(found, uneven, start, end)
+    return found, responses, uneven
+
+
+def _is_even(rows: Sequence[Any]) -> bool:
+    first = rows[0]
+    return all(
+        row.verdict == first.verdict == row.verdict_most
+        and not row.maintenance
+        and row.covers_s == first.covers_s == row.covers_most
+        # None of them says how long it covers, or all do.
+        and row.covering == (0 if row.covers_s is None else row.checks)
+        for row in rows
+    )
+
+
+def _unbroken(times: Sequence[int], cover: int) -> Iterator[tuple[int, int]]:
+    """The first and the last of the times (in order) that follow each other within ``cover``."""
+    if max(map(sub, times[1:], times), default=0) <= cover:
+        yield times[0], times[-1]
+        return
+    first = before = times[0]
+    for at in times[1:]:
+        if at - before > cover:
+            yield first, before
+            first = at
+        before = at
+    yield first, before
+
+
+def _add_uneven(found: dict[int, list[Check]], ids: Sequence[int], start: int, end: int) -> None:
+    rows = db.session.execute(_RUNS, {"ids": ids, "start": start, "end": end}) if ids else ()
     begin = 0
     for id, at, kind, stop, begins, ends in rows:
         if begins:
@@ -43,11 +120,10 @@ def runs(ids: Sequence[int], start: int, end: int) -> dict[int, list[Check]]:
             maintenance = kind >= _MAINTENANCE
             verdict = _VERDICT_OF[kind - _MAINTENANCE * maintenance]
             found[id].append(Check(begin, verdict, maintenance, covers=stop - begin))
-    return found
 
 
-def _results() -> tuple[Any, Any, Any]:
-    """The kind of a result, how long it covers, and its monitor's present limit of that (ms)."""
+def _results() -> tuple[Any, Any]:
+    """The kind of a result, and how long it covers (ms)."""
     results = ResultRow.__table__.c
     limit = cover_limit_ms(_readable(_MONITOR.c.interval), _readable(_MONITOR.c.timeout))
     kind = case(
@@ -56,7 +132,7 @@ def _results() -> tuple[Any, Any, Any]:
         else_=_UNKNOWN,
     ) + case((results.maintenance, _MAINTENANCE), else_=0)
     cover = func.coalesce(results.covers_s * literal(1000, BigInteger), limit)
-    return kind, cover, limit
+    return kind, cover
 
 
 def _readable(column: Any) -> Any:
@@ -68,45 +144,46 @@ def _readable(column: Any) -> Any:
     return case((is_good, cast(column, BigInteger)), else_=literal(kind.instead, BigInteger))
 
 
-def _read(*columns: Any) -> Select[Any]:
+def _within(statement: Select[Any]) -> Select[Any]:
     results = ResultRow.__table__.c
-    return (
-        select(results.monitor_id, *columns)
-        .join(_MONITOR, _MONITOR.c.id == results.monitor_id)
-        .where(
-            results.monitor_id.in_(bindparam("ids", expanding=True)),
-            results.at >= bindparam("start"),
-            results.at < bindparam("end"),
-        )
+    return statement.where(
+        results.monitor_id.in_(bindparam("ids", expanding=True)),
+        results.at >= bindparam("start"),
+        results.at < bindparam("end"),
     )
 
 
-def _dense() -> Select[Any]:
-    """Monitors that surely have one run, which is quick to tell: there is a result in each piece of
-    time half as long as a result covers, so nowhere is a gap.
-    """
-    at = ResultRow.__table__.c.at
-    kind, cover, limit = _results()
-    half = (limit // 2).label("half")
-    first, last = func.min(at), func.max(at)
-    return (
-        _read(first, last, func.max(cover), func.max(kind))
-        .group_by(ResultRow.__table__.c.monitor_id, half)
-        .having(
-            func.min(kind) == func.max(kind),
-            func.max(kind) < _MAINTENANCE,
-            func.min(cover) == func.max(cover),
-            func.min(cover) >= func.max(limit),
-            func.count((at // half).distinct()) == last // half - first // half + 1,
-        )
+def _even(*, by_hour: bool) -> Select[Any]:
+    """What tells whether results are even, their times, and their response times."""
+    results = ResultRow.__table__.c
+    hour = (results.at // HOUR_MS * HOUR_MS).label("hour")
+    responses = (
+        hour,
+        func.count(results.response_time).label("responses"),
+        func.sum(results.response_time).label("response_sum"),
     )
+    statement = select(
+        results.monitor_id,
+        func.aggregate_strings(cast(results.at, String), ",").label("times"),
+        func.count().label("checks"),
+        func.min(results.verdict).label("verdict"),
+        func.max(results.verdict).label("verdict_most"),
+        func.max(case((results.maintenance, 1), else_=0)).label("maintenance"),
+        func.min(results.covers_s).label("covers_s"),
+        func.max(results.covers_s).label("covers_most"),
+        func.count(results.covers_s).label("covering"),
+        *(responses if by_hour else ()),
+    )
+    return _within(statement).group_by(results.monitor_id, *((hour,) if by_hour else ()))
 
 
 def _every() -> Select[Any]:
     results = ResultRow.__table__.c
-    kind, cover, _ = _results()
+    kind, cover = _results()
     stop = (results.at + cover).label("stop")
-    seen = _read(results.at, results.location_id, kind.label("kind"), stop).subquery().c
+    columns = results.monitor_id, results.at, results.location_id, kind.label("kind"), stop
+    joined = select(*columns).join(_MONITOR, _MONITOR.c.id == results.monitor_id)
+    seen = _within(joined).subquery().c
     along: Any = {"partition_by": seen.monitor_id, "order_by": (seen.at, seen.location_id)}
     kind_before, stop_before, kind_after, at_after = (
         func.lag(seen.kind).over(**along),
@@ -126,29 +203,26 @@ def _every() -> Select[Any]:
         ends.label("ends"),
         seen.location_id,
     ).subquery()
-    columns = [column for column in every.c if column.name != "location_id"]
     return (
-        select(*columns)
+        select(*(column for column in every.c if column.name != "location_id"))
         .where(or_(every.c.begins, every.c.ends))
         .order_by(every.c.monitor_id, every.c.at, every.c.location_id)
     )
 
 
 def _hourly() -> Select[Any]:
-    """The response times that count (``Check.response_counts``), by monitor and hour."""
+    """The response times that count, by monitor and hour."""
     results = ResultRow.__table__.c
     hour = results.at // HOUR_MS * HOUR_MS
+    statement = select(
+        results.monitor_id,
+        hour.label("hour"),
+        func.count(results.response_time),
+        func.sum(results.response_time),
+    )
     return (
-        select(
-            results.monitor_id,
-            hour.label("hour"),
-            func.count(results.response_time),
-            func.sum(results.response_time),
-        )
+        _within(statement)
         .where(
-            results.monitor_id.in_(bindparam("ids", expanding=True)),
-            results.at >= bindparam("start"),
-            results.at < bindparam("end"),
             results.response_time.is_not(None),
             results.verdict.in_([VERDICT_NUMBERS[verdict] for verdict in GOOD]),
             results.maintenance.is_(False),
@@ -158,14 +232,5 @@ def _hourly() -> Select[Any]:
     )
 
 
-_DENSE, _RUNS, _HOURLY = _dense(), _every(), _hourly()
-
-
-def responses(ids: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Of each monitor and hour between two times (ms): the monitor, the start of the hour (ms), how
-    many response times count, and their sum (ms).
-    """
-    for id, hour, count, total in db.session.execute(
-        _HOURLY, {"ids": ids, "start": start, "end": end}
-    ):
-        yield id, int(hour), int(count), int(total)
+_EVEN, _EVEN_BY_HOUR = _even(by_hour=False), _even(by_hour=True)
+_RUNS, _HOURLY = _every(), _hourly()

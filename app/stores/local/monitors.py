@@ -114,10 +114,16 @@ class Monitors(Part, base.Monitors):
             known = (query.counts or {}).get(query.state or "")
             is_few = known is None or known <= states.FEW_IN_STATE
             # What is looked at of each monitor does not change which are found.
-            asked = replace(query, counts=None, uptime=(), hours=False, brief=False)
+            asked = replace(query, counts=None, uptime=(), hours=False, brief=False, fresh=True)
             ids, total = _asking(asked, tuple(windows), is_few=is_few).found(known, at)
         found = self._records(
-            ids, windows, now, ranges=query.uptime, hours=query.hours, brief=query.brief
+            ids,
+            windows,
+            now,
+            ranges=query.uptime,
+            hours=query.hours,
+            brief=query.brief,
+            fresh=query.fresh,
         )
         return Page(found, query.page, query.per_page, total)
 
@@ -226,6 +232,7 @@ class Monitors(Part, base.Monitors):
         ranges: Collection[str] = UPTIME_RANGES,
         hours: bool = False,
         brief: bool = False,
+        fresh: bool = True,
     ) -> Sequence[Monitor]:
         """The monitors with these ids, in their order. How many queries it takes does not depend on
         how many ids there are.
@@ -234,16 +241,21 @@ class Monitors(Part, base.Monitors):
         rows = db.session.execute(statement, {"ids": list(ids), "now": now}).all()
         known = [row.id for row in rows]
         figures = self._figures.read(rows, now, ranges, hours=hours)
+        newest = latest.of_monitors(known, now) if fresh else {}
         if brief:
             found = {
                 row.id: monitor_record(
-                    row, Known(figures.uptimes[row.id], hours=figures.hours.get(row.id, ()))
+                    row,
+                    Known(
+                        figures.uptimes[row.id],
+                        hours=figures.hours.get(row.id, ()),
+                        latest=newest.get(row.id),
+                    ),
                 )
                 for row in rows
             }
             return [found[id] for id in ids if id in found]
         watched = watched_from(known, now)
-        newest = latest.of_monitors(known, now)
         alerts = contacts.alerts_with_contacts({row.id: pairs_of(row.alerts) for row in rows})
         confirm = timedelta(seconds=self._confirm_seconds)
         found = {

@@ -51,7 +51,7 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
                 N_("The server %(server)s does not list monitors by state or response time."),
             )
         known = query.hours and Feature.HOURS in self.offers.known()
-        unsaid = ("uptime", "counts", "brief")
+        unsaid = ("uptime", "counts", "brief", "fresh")
         return parameters(query, leave=unsaid if known else (*unsaid, "hours"))
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:

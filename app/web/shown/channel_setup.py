@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from app.forms.browser import BrowserForm
 from app.i18n import _, _n
@@ -26,9 +26,11 @@ def lacking(form: BrowserForm | None = None) -> Mapping[str, str]:
         return {}
 
 
-def contact_choices(names: Iterable[str], form: BrowserForm | None = None) -> list[tuple[str, str]]:
+def contact_choices(
+    names: Collection[str], form: BrowserForm | None = None
+) -> list[tuple[str, str]]:
     """Contacts to choose from as pairs of name and label."""
-    notes = _notes(lacking(form))
+    notes = _notes(lacking(form)) if names else {}
     return [(name, f"{name} ({notes[name]})" if name in notes else name) for name in names]
 
 

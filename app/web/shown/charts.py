@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import Any
+
+from markupsafe import Markup
 
 from app.i18n import _
 from app.stats.series import day_state
@@ -185,21 +188,39 @@ CELL, GAP, TALL = 8, 2, 22  # equal to the dashes of ``.strip`` in charts.css
 QUARTERS = 4
 
 
-def cells(hours: Sequence[Bucket]) -> Any:
-    """A row of cells as one path for each state, and the size of the row.
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A row of cells: a path for each state, and the size of the row. ``drawn``: the paths as
+    SVG.
+    """
+
+    paths: Sequence[tuple[str, str]]
+    width: int
+    drawn: Markup
+    height: int = TALL
+
+
+def cells(hours: Sequence[Bucket]) -> Bar:
+    """A row of cells.
 
     Adjoining cells of one state are one dashed line, to keep a list of a hundred monitors small.
     """
     parts = [_down_quarters(hour) for hour in hours]
     rest = [_rest_state(hour, part) for hour, part in zip(hours, parts, strict=True)]
+    return _bar(tuple(parts), tuple(rest))
+
+
+@lru_cache(maxsize=1024)  # most monitors of a list look alike, and most are shown again
+def _bar(parts: Sequence[int], rest: Sequence[str]) -> Bar:
     behind = _lines(rest, lambda _state: TALL // 2)
     front = _lines(
         [f"down-{part}" if 0 < part < QUARTERS else "" for part in parts],
         lambda state: TALL - TALL * int(state[-1]) // QUARTERS // 2,
     )
-    whole = len(hours) * (CELL + GAP) - GAP
+    whole = len(rest) * (CELL + GAP) - GAP
     paths = [*sorted(behind.items()), *sorted(front.items())]
-    return {"paths": paths, "width": max(whole, 1), "height": TALL}
+    drawn = Markup().join(Markup('<path class="cell-{}" d="{}"/>').format(*one) for one in paths)
+    return Bar(paths, max(whole, 1), drawn)
 
 
 def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str]:
@@ -216,6 +237,8 @@ def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str
 
 
 def _down_quarters(hour: Bucket) -> int:
+    if not hour["down"]:
+        return 0
     known = hour["up"] + hour["down"] + hour["unknown"] + hour["maintenance"]
     return -(-QUARTERS * hour["down"] // known) if known else 0
 
@@ -233,25 +256,30 @@ def _rest_state(hour: Bucket, down_quarters: int) -> str:
 SPARK_WIDTH, SPARK_HEIGHT = 384, 88
 
 
-def sparkline(values: Sequence[int | None]) -> Sequence[str]:
-    """Paths of a small line without axes; a missing value is a gap. Empty without any values."""
+@lru_cache(maxsize=4096)  # 23 of a monitor's 24 hours change once an hour
+def sparkline(values: tuple[int | None, ...]) -> Markup:
+    """Paths of a small line without axes, as SVG; a missing value is a gap. Empty without any
+    values.
+    """
     known = [value for value in values if value is not None]
     if not known:
-        return []
+        return Markup()
     top, step = max(known) * 1.1 or 1, SPARK_WIDTH / max(1, len(values) - 1)
     usable = SPARK_HEIGHT - 8
     points: list[Point | None] = [
         None if v is None else (round(i * step), round(SPARK_HEIGHT - v / top * usable))
         for i, v in enumerate(values)
     ]
-    return [_steps_of(run) for run in _unbroken(points)]
+    return Markup().join(map(_steps_of, _unbroken(points)))
 
 
-def _steps_of(points: Sequence[Point]) -> str:
+def _steps_of(points: Sequence[Point]) -> Markup:
     """A path of whole numbers relative to the point before: a third of the usual length."""
     x, y = points[0]
     moves = [f"{b[0] - a[0]} {b[1] - a[1]}" for a, b in pairwise(points)]
-    return f"M{x} {y}l" + " ".join(moves or ["0 0"])  # zero length: its round cap is a point
+    if not moves:  # zero length: its round cap is a point
+        return Markup('<path class="lone" d="M{} {}l0 0"/>').format(x, y)
+    return Markup('<path d="M{} {}l{}"/>').format(x, y, " ".join(moves))
 
 
 def day_cells(buckets: Sequence[Bucket]) -> list[tuple[str, Bucket]]:

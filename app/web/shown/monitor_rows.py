@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
 from urllib.parse import urlsplit
+
+from markupsafe import Markup
 
 from app.i18n import N_, _
 from app.records import Monitor, words_of
@@ -18,6 +20,7 @@ LASTED = {
     "maintenance": N_("maintenance %(span)s"),
     "unknown": N_("unknown %(span)s"),
 }
+_SECONDS = itemgetter(*LASTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +29,9 @@ class Row:
 
     monitor: Monitor
     host: str
-    bar: Any
+    bar: charts.Bar | None
     bar_sentence: str
-    spark: Sequence[str]
+    spark: Markup
     warnings: list[str]
 
 
@@ -45,19 +48,28 @@ def _row(monitor: Monitor, lately: str) -> Row:
         host=host(monitor.url),
         bar=charts.cells(hours) if hours else None,
         bar_sentence=in_words(hours, lately),
-        spark=charts.sparkline([hour["response_time"] for hour in hours]),
+        spark=charts.sparkline(tuple([hour["response_time"] for hour in hours])),
         warnings=warnings(monitor),
     )
 
 
 def in_words(buckets: Sequence[charts.Bucket], when: str) -> str:
     """A bar in words, for people who cannot see it: ``The last 24 hours: up 23 h, down 1 h.``"""
-    sums = {state: sum([int(bucket.get(state) or 0) for bucket in buckets]) for state in LASTED}
+    sums = dict(zip(LASTED, _sums(buckets), strict=True))
     sums["up"] -= sums["degraded"]  # a part of it
     parts = [lasted(state, seconds) for state, seconds in sums.items() if seconds > 0]
     if not parts:
         return _("%(when)s: no data.", when=when)
     return f"{when}: {', '.join(parts)}."
+
+
+def _sums(buckets: Sequence[charts.Bucket]) -> list[int]:
+    """The seconds in each of the states of LASTED."""
+    try:
+        rows = [_SECONDS(bucket) for bucket in buckets]
+        return [sum(map(int, column)) for column in zip(*rows, strict=True)] or [0] * len(LASTED)
+    except (KeyError, TypeError):  # days are not told apart as finely, nor are older servers' hours
+        return [sum([int(one.get(state) or 0) for one in buckets]) for state in LASTED]
 
 
 def lasted(state: str, seconds: float) -> str:

@@ -109,7 +109,7 @@ def _unconfirmed(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
     if not counters or not 0 < counters.get(MonitorStatus.DOWN, 0) <= UNCONFIRMED_ASKED:
         return ()
     query = MonitorQuery(
-        state=MonitorStatus.DOWN, per_page=UNCONFIRMED_ASKED, uptime=(), brief=True
+        state=MonitorStatus.DOWN, per_page=UNCONFIRMED_ASKED, uptime=(), brief=True, fresh=False
     )
     found = current_store().monitors.list(query).items
     return [one for one in found if one.open_incident_id is None][: counters[MonitorStatus.DOWN]]
@@ -212,6 +212,7 @@ def _doubtful(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
         if (counters or {}).get(status)
         for monitor in current_store().monitors.list(
             MonitorQuery(state=status, sort_by=MonitorSortBy.NAME, sort=Sort.ASC,
-                         per_page=DOUBTS_SHOWN, uptime=(), counts=counters, brief=True)
+                         per_page=DOUBTS_SHOWN, uptime=(), counts=counters, brief=True,
+                         fresh=False)
         ).items
     ]  # fmt: skip

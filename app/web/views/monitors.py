@@ -97,7 +97,8 @@ def index() -> Response:
     if servers.offers(Feature.OVERVIEW):
         counters = store.monitors.overview(query) if ordered else store.monitors.overview()
     known = counters if ordered else None
-    page = store.monitors.list(replace(query, uptime=LIST_UPTIME, hours=True, counts=known))
+    shown = replace(query, uptime=LIST_UPTIME, hours=True, counts=known, brief=True)
+    page = store.monitors.list(shown)
     typed = {} if fragments.asked() else session.pop(BULK_TYPED, None) or {}
     return fragments.page(
         "monitors/index.html",

@@ -180,6 +180,7 @@ def _query(number: int, tag: str | None, state: str | None = None) -> MonitorQue
         tag=tag,
         uptime=(),
         brief=True,
+        fresh=False,
     )
 
 
