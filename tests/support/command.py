@@ -10,8 +10,8 @@ Its parent is the server that forks, not the test; Ctrl-C and other signals, exi
 the ends of its children are those of any process. What depends on how a process starts runs really
 started ones: the installed program in tests/test_packaging.py and tests/engine/test_serve.py
 (``tests.support.service.Installed``), gunicorn in test_newer_schema.py (``wsgi`` asks what is
-imported), the open files in test_forks.py, the imports of commands in test_cli.py, test_checker.py and
-test_start_of_a_checker.py, a clock that is set before them in ``tests.support.stepped``.
+imported), the open files in test_forks.py, the imports of commands in test_cli.py, test_checker.py
+and test_start_of_a_checker.py, a clock that is set before them in ``tests.support.stepped``.
 """
 
 from __future__ import annotations
