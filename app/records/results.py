@@ -110,6 +110,10 @@ class Timings:
     ttfb: int | None = None
     download: int | None = None
 
+    def by_phase(self) -> dict[str, int | None]:
+        """For JSON. ``dataclasses.asdict`` takes ten times as long."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 @dataclass(frozen=True, slots=True)
 class CheckSpec:
