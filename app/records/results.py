@@ -198,7 +198,8 @@ class ResultQuery:
     """A monitor's results, newest first, between two times.
 
     ``changes``: only those whose verdict or cause differs from that of the check before, from the
-    same place; the first in the time is one of them.
+    same place; the first in the time is one of them. ``location``: only those of the place of this
+    name.
     """
 
     monitor_id: int
@@ -206,5 +207,6 @@ class ResultQuery:
     to: datetime | None = None
     verdict: str | None = None
     changes: bool = False
+    location: str | None = None
     per_page: int = DEFAULT_PAGE_SIZE
     page: int = 1

@@ -49,9 +49,9 @@ from app.stores.local.cancelling import keeping_calendars, pages_showing
 from app.stores.local.part import Part, changing_monitor, found_monitor
 from app.stores.local.places import (
     names_of,
-    names_of_places,
     next_check_at,
     places_of,
+    titles_of_places,
     watched_from,
 )
 from app.stores.local.rows import (
@@ -215,8 +215,8 @@ class Monitors(Part, base.Monitors):
             with keeping_calendars(session, pages_showing(session, [id]), self.now()):
                 recorder.forget(session, id)
 
-    def locations(self) -> Sequence[str]:
-        return names_of_places()
+    def locations(self) -> Mapping[str, str]:
+        return titles_of_places()
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         now = self.now()
