@@ -8,7 +8,6 @@ import logging
 import os
 import queue
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,6 +18,7 @@ import requests
 
 from app.codec.packing import moment
 from app.codec.sealing import new_private_key, public_key_of, unseal
+from app.engine.agent import trouble
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
 from app.net.trust import Bundle
@@ -38,6 +38,10 @@ MOST_KEPT = 50  # answers on disk, before everything is asked for again
 
 class Refused(Exception):
     """The server refuses the agent. The text is its sentence."""
+
+
+class Foreign(Exception):
+    """What answers is not Wakeful's API. The text is the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,8 @@ class Link:
         figures: Callable[[], Mapping[str, Any]],
     ) -> None:
         self._base = f"{server}/api/v1/agent/"
+        scheme, _slashes, rest = server.partition("://")
+        self._named = f"{scheme}://{rest.rpartition('@')[2]}"
         self._buffer, self._clock = buffer, clock
         self._wake, self._figures = wake, figures
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
@@ -104,7 +110,7 @@ class Link:
         self._change: int | None = None  # the number of the newest change that we know
         self._kept: list[str] = []  # what the server sealed, the last whole answer and all since
         self._wanted = threading.Event()  # there are results to send at once
-        self._ended = False
+        self._ended = threading.Event()
         self._pause = FIRST_PAUSE
         self._told = ""
         self._thread = threading.Thread(target=self._run, name="link", daemon=True)
@@ -124,7 +130,7 @@ class Link:
 
     def close(self, timeout: float) -> None:
         """Send what waits, for at most ``timeout`` seconds; the rest stays on disk."""
-        self._ended = True
+        self._ended.set()
         self._wanted.set()
         self._thread.join(timeout)
         self._session.close()
@@ -134,14 +140,15 @@ class Link:
 
     def _run(self) -> None:
         while True:
-            last = self._ended
+            last = self._ended.is_set()
             try:
                 self._turn()
             except Exception as fault:
                 self._trouble(fault)
                 if last:
                     return
-                self._wanted.wait(0 if self._ended else self._pause)
+                # However many results wait: each would be another request.
+                self._ended.wait(self._pause)
                 self._pause = min(LONGEST_PAUSE, 2 * self._pause)
             else:
                 if self._told:
@@ -156,8 +163,7 @@ class Link:
         if not len(self._buffer) and not self._wanted.wait(IDLE_SECONDS):
             return
         self._wanted.clear()
-        if not self._ended:
-            time.sleep(POST_SECONDS)  # others come with them
+        self._ended.wait(POST_SECONDS)  # others come with them
 
     def _turn(self) -> None:
         if not self._location:
@@ -169,14 +175,25 @@ class Link:
 
     def _trouble(self, fault: Exception) -> None:
         """Log a fault once: a cut may last for hours."""
-        said = str(fault) if isinstance(fault, Refused) else f"{type(fault).__name__}"
         if isinstance(fault, Refused):
             self._location = ""
+        said = self._said(fault)
         if said != self._told:
-            log.error("The server cannot be reached or refuses the agent: %s", said)
-            if not isinstance(fault, Refused | requests.RequestException):
+            log.error("%s", said)
+            if not isinstance(fault, Refused | Foreign | requests.RequestException):
                 log.error("The fault was:", exc_info=fault)
         self._told = said
+
+    def _said(self, fault: Exception) -> str:
+        if isinstance(fault, Refused):
+            return f"The server {self._named} refuses the agent: {fault}"
+        if isinstance(fault, Foreign):
+            reason = str(fault)
+        elif isinstance(fault, requests.RequestException):
+            reason = trouble.why(fault)
+        else:
+            reason = type(fault).__name__
+        return f"The server {self._named} cannot be reached: {reason}."
 
     def _hello(self) -> None:
         key = base64.b64encode(public_key_of(self._private)).decode()
@@ -221,12 +238,9 @@ class Link:
             allow_redirects=False,
         )
         took = uptime() - sent
-        try:
-            told = answer.json()
-        except ValueError:
-            raise Refused(f"{answer.status_code} without JSON") from None
+        told = _read(answer)
         if answer.status_code != 200:
-            raise Refused(f"{answer.status_code}: {told.get('message')}")
+            raise Refused(f"{answer.status_code}: {told['message']}")
         said: dict[str, Any] = told["data"]
         received, answered = moment(said["received"]), moment(said["now"])
         if received is not None and answered is not None:
@@ -257,6 +271,18 @@ class Link:
                 self._tell(self._opened(location, base64.b64decode(sealed)))
         except (OSError, ValueError, KeyError):
             return  # the server says it again
+
+
+def _read(answer: requests.Response) -> dict[str, Any]:
+    """What the server's API says; raises Foreign if something else answers."""
+    try:
+        told = answer.json()
+    except ValueError:
+        told = None
+    wanted = "data" if answer.status_code == 200 else "message"
+    if not isinstance(told, dict) or wanted not in told:
+        raise Foreign(trouble.no_api(answer.status_code))
+    return told
 
 
 def _key_in(folder: Path) -> bytes:
