@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 PREFIX = "/api/v1/agent/"
 UNKNOWN = N_(
-    "No place has this token: it has ended, or is misspelt. Make a new token under Settings, Places,"
-    " on the page of the place, and start the agent with it as WAKEFUL_AGENT_TOKEN."
+    "No place has this token: it has ended, or is misspelt. Make a new token under Settings,"
+    " Places, on the page of the place, and start the agent with it as WAKEFUL_AGENT_TOKEN."
 )
 NO_PATH = N_("Nothing exists at this path.")
 _LONGEST_TOKEN = 256

@@ -21,6 +21,7 @@ from app.codec.sealing import new_private_key, public_key_of, unseal
 from app.engine.agent import trouble
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
+from app.engine.agent.trouble import Foreign, Refused
 from app.net.trust import Bundle
 from app.version import __version__
 
@@ -34,14 +35,6 @@ AT_ONCE = 200  # results in one request
 LARGEST = 600_000  # characters of results in one request: the server reads a MiB
 ABOUT_ASSIGNED = "wakeful assigned v1 {}"
 MOST_KEPT = 50  # answers on disk, before everything is asked for again
-
-
-class Refused(Exception):
-    """The server refuses the agent. The text is its sentence."""
-
-
-class Foreign(Exception):
-    """What answers is not Wakeful's API. The text is the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,23 +170,12 @@ class Link:
         """Log a fault once: a cut may last for hours."""
         if isinstance(fault, Refused):
             self._location = ""
-        said = self._said(fault)
+        said = trouble.said(self._named, fault)
         if said != self._told:
             log.error("%s", said)
             if not isinstance(fault, Refused | Foreign | requests.RequestException):
                 log.error("The fault was:", exc_info=fault)
         self._told = said
-
-    def _said(self, fault: Exception) -> str:
-        if isinstance(fault, Refused):
-            return f"The server {self._named} refuses the agent: {fault}"
-        if isinstance(fault, Foreign):
-            reason = str(fault)
-        elif isinstance(fault, requests.RequestException):
-            reason = trouble.why(fault)
-        else:
-            reason = type(fault).__name__
-        return f"The server {self._named} cannot be reached: {reason}."
 
     def _hello(self) -> None:
         key = base64.b64encode(public_key_of(self._private)).decode()

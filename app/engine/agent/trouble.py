@@ -15,16 +15,32 @@ NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKE
 AWAY = (502, 503, 504)  # a proxy answers so while the server behind it is away
 
 
-def why(fault: requests.RequestException) -> str:
-    """What went wrong on the way to the server, as the end of a sentence.
+class Refused(Exception):
+    """The server refuses the agent. The text is its sentence."""
 
-    Not the error's own text, which has addresses in memory and the whole URL.
-    """
+
+class Foreign(Exception):
+    """What answers is not Wakeful's API. The text is the end of a sentence."""
+
+
+def said(server: str, fault: Exception) -> str:
+    """What the log has of a request to ``server`` that failed."""
+    if isinstance(fault, Refused):
+        return f"The server {server} refuses the agent: {fault}"
+    if isinstance(fault, Foreign):
+        reason = str(fault)
+    else:
+        reason = _why(fault) if isinstance(fault, requests.RequestException) else _name(fault)
+    return f"The server {server} cannot be reached: {reason}."
+
+
+def _why(fault: requests.RequestException) -> str:
+    """Not the error's own text, which has addresses in memory and the whole URL."""
     found = list(_chain(fault))
-    told = (said(one) for kind, said in _WORDS for one in found if isinstance(one, kind))
-    words = next(filter(None, told), type(fault).__name__)
+    told = (words(one) for kind, words in _WORDS for one in found if isinstance(one, kind))
+    reason = next(filter(None, told), _name(fault))
     by_proxy = isinstance(fault, requests.exceptions.ProxyError)
-    return f"the proxy of HTTPS_PROXY: {words}" if by_proxy else words
+    return f"the proxy of HTTPS_PROXY: {reason}" if by_proxy else reason
 
 
 def no_api(status: int) -> str:
@@ -44,6 +60,10 @@ def _chain(fault: BaseException) -> Iterator[BaseException]:
             seen.append(one)
             yield one
             waiting += [getattr(one, "reason", None), *one.args, one.__cause__, one.__context__]
+
+
+def _name(fault: BaseException) -> str:
+    return type(fault).__name__
 
 
 def _of_tls(fault: ssl.SSLError) -> str:
