@@ -206,7 +206,7 @@ def test_a_result_is_timed_by_the_clock_of_the_checker(redis_server, settings, c
     assert abs(carrier.reports()[0].clock_offset - late) < timedelta(seconds=30)
 
 
-def test_checks_of_a_lost_batch_are_sent_again(redis_server, settings, monkeypatch):
+def test_checks_of_a_lost_batch_are_sent_again(redis_server, settings, monkeypatch, caplog):
     monkeypatch.setattr(sender, "LOST_SECONDS", 0.2)
     monkeypatch.setattr(sender, "LOOK_SECONDS", 0.1)
     made = QueueCarrier(settings)
@@ -221,6 +221,10 @@ def test_checks_of_a_lost_batch_are_sent_again(redis_server, settings, monkeypat
     one, other = (BatchKey(KEY).open(sealed, about) for sealed in (first, again))
     assert one["checks"] == other["checks"]
     assert one["id"] != other["id"]
+    assert caplog.messages[:2] == [
+        "1 check was lost on the way, so sent again.",
+        "No prober of eu was heard lately. Is one running, with the same WAKEFUL_BATCH_KEY?",
+    ]
 
 
 def test_a_check_that_was_given_up_is_replaced_by_the_next_of_its_monitor(

@@ -16,7 +16,7 @@ from typing import Any
 from app.codec.packing import moment, outcome_of, pack
 from app.codec.sealing import BatchKey, Forged
 from app.codec.values import Odd
-from app.config import Settings
+from app.config import PREFIX, Settings
 from app.engine.carriers import Done, RemoteNetwork, Report
 from app.engine.carriers.queue.broker import (
     FRESH_SECONDS,
@@ -247,7 +247,17 @@ class QueueCarrier:
             again = [ticket for ticket in again if ticket in self._state.checks]
             self._state.pending.extendleft(reversed(again))
         if again:
-            log.warning("%d checks were lost on their way and are sent again.", len(again))
+            self._log_lost(len(again))
+
+    def _log_lost(self, count: int) -> None:
+        number = "1 check was" if count == 1 else f"{count} checks were"
+        log.warning("%s lost on the way, so sent again.", number)
+        if not self._state.probers:
+            log.warning(
+                "No prober of %s was heard lately. Is one running, with the same %sBATCH_KEY?",
+                self.location,
+                PREFIX,
+            )
 
     @staticmethod
     def _is_lost(batch: _Batch, now: float, is_empty: bool) -> bool:
