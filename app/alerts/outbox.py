@@ -101,7 +101,8 @@ def enqueue(
 
     ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
     ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
-    ``domain`` for ``domain.expiring``; ``resolved_by`` (a name or None) if a person resolved it.
+    ``domain`` for ``domain.expiring``; ``resolved_by`` (a name or None) if a person resolved it;
+    ``silent`` (names) if it ended because the places that saw it fell silent.
     """
     if event in FOLLOW_UPS and incident is not None:
         found = _targets_of_follow_up(session, event, monitor, incident)

@@ -17,8 +17,8 @@ def places_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]
 
 
 def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | None:
-    """Such as "3 of 4 places; Sydney still gets 200". None where there is one place. ``still``:
-    the incident is open.
+    """Such as "3 of 4 places; Sydney still gets 200", or "1 of 3 places (Oslo); ..." where fewer
+    see it than not. None where there is one place. ``still``: the incident is open.
     """
     places = places_of(evidence)
     voters = [place for place in places if place.get("verdict") != "unknown"]
@@ -26,9 +26,11 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
     if not down:
         return None
     good = [place for place in voters if place not in down]
-    said = [
-        _n("%(down)s of %(num)s place", "%(down)s of %(num)s places", len(voters), down=len(down))
-    ]
+    counted = _n(
+        "%(down)s of %(num)s place", "%(down)s of %(num)s places", len(voters), down=len(down)
+    )
+    named = len(down) <= min(NAMED, len(good))
+    said = [f"{counted} ({', '.join(map(title_of, down))})" if named else counted]
     said += [_gets(place, still) for place in good[:NAMED]]
     if len(good) > NAMED:
         said.append(_("%(count)s more do not see it", count=len(good) - NAMED))
@@ -39,8 +41,18 @@ def title_of(place: Mapping[str, Any]) -> str:
     return str(place.get("label") or place.get("name") or "?")
 
 
+def fell_silent(titles: Sequence[str]) -> str:
+    """Why an incident ended that these places saw to the last."""
+    return _(
+        "%(places)s saw the failure, then fell silent. The other places do not confirm it.",
+        places=", ".join(titles),
+    )
+
+
 def _gets(place: Mapping[str, Any], still: bool) -> str:
     name, status = title_of(place), place.get("status_code")
+    if place.get("earlier"):
+        return _("%(name)s had not checked it since", name=name)
     if status is None:
         pattern = N_("%(name)s still reaches it") if still else N_("%(name)s reached it")
         return _(pattern, name=name)

@@ -248,6 +248,17 @@ def test_a_monitor_whose_incident_a_person_resolved_is_not_said_to_be_up(by, sai
     assert "resolved_by" not in message.data  # receivers of webhooks rely on the fields they get
 
 
+def test_an_incident_that_ends_because_places_fell_silent_is_no_recovery() -> None:
+    ended = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z"}
+    known = facts(Event.INCIDENT_RESOLVED, incident=ended, extra={"silent": ["Oslo", "Sydney"]})
+    message = compose(known, CONTEXT)
+    assert message.title == "Resolved: Shop"
+    assert message.summary == (
+        "Oslo, Sydney saw the failure, then fell silent. The other places do not confirm it."
+        " The incident lasted 2 hours 5 minutes."
+    )
+
+
 @pytest.mark.parametrize("name", ["Shop", "x" * 255])
 def test_an_sms_of_a_burst_names_the_first_ten_and_stays_within_what_twilio_takes(
     name: str,

@@ -6,9 +6,11 @@ import pytest
 from sqlalchemy import select
 
 from app.db import db, journal, writing
-from app.db.tables import LocationRow, MonitorEvidenceRow, ResultRow
+from app.db.tables import DeliveryRow, LocationRow, MonitorEvidenceRow, ResultRow
 from app.db.types import to_ms
 from app.engine import recorder
+from app.rules.time import iso
+from app.rules.who_saw import who_saw
 from tests.engine.test_recorder import Engine, at
 from tests.factories import make_outcome
 
@@ -28,11 +30,8 @@ class Places(Engine):
         claim = self.claim(self.id, self.places[name])
         fields = ({} if verdict == "down" else {"status_code": 200}) | fields
         outcome = make_outcome(verdict, at(seconds), **fields)
-        outcome = replace(
-            outcome,
-            result=replace(outcome.result, location=name),
-            evidence=None if outcome.evidence is None else {"from": name},
-        )
+        # Its location is not set: agents and probers do not know their place.
+        outcome = replace(outcome, evidence={"from": name} if outcome.evidence else None)
         recorder.record_claimed([(claim, outcome)], at(seconds + 0.5), location=name)
 
     def round(self, seconds, **verdicts):
@@ -147,6 +146,71 @@ def test_an_incident_keeps_who_saw_it_and_who_did_not(places):
     assert seen[2]["status_code"] == 200
 
 
+@pytest.mark.sqlite
+def test_a_check_from_before_the_failure_does_not_count_as_seeing_no_failure(places):
+    places.start(confirmations=1, location_rule="any")
+    places.round(0)
+    places.see("sydney", "up", 60)  # a moment before the first failure, at the same time
+    for seconds in (61, 70):
+        places.see("berlin", "down", seconds)
+    (incident,) = places.opened
+    seen = {one["name"]: one for one in incident.evidence["places"]}
+    assert seen["oslo"]["checked_at"] == iso(at(0))
+    assert [seen[name]["earlier"] for name in NAMES] == [False, True, False]
+    assert who_saw(incident.evidence) == (
+        "1 of 3 places (berlin); oslo had not checked it since; sydney still gets 200"
+    )
+    places.see("oslo", "down", 75)
+    db.session.expire_all()
+    (incident,) = places.opened
+    oslo = incident.evidence["places"][1]
+    assert (oslo["verdict"], oslo["earlier"]) == ("down", False)
+
+
+@pytest.mark.sqlite
+def test_an_incident_that_ends_because_its_place_fell_silent_says_so(places):
+    places.start(confirmations=1, location_rule="any")
+    for seconds in (0, 60, 70):
+        places.round(seconds, sydney="down")
+    for seconds in (120, 180, 240, 300):
+        places.see("berlin", "up", seconds)
+        places.see("oslo", "up", seconds)
+    (incident,) = places.opened
+    assert incident.ended_at is not None
+    silent = "sydney saw the failure, then fell silent. The other places do not confirm it."
+    assert incident.comment == silent
+    resolved = DeliveryRow.event == "incident.resolved"
+    ended = db.session.scalars(select(DeliveryRow).where(resolved)).first()
+    assert ended.facts["extra"]["silent"] == ["sydney"]
+
+
+@pytest.mark.sqlite
+def test_a_place_that_fell_silent_before_is_not_told_of_the_next_incident(places):
+    places.start(confirmations=1, location_rule="any")
+    for seconds in (0, 60, 70):
+        places.round(seconds, sydney="down")
+    for seconds in (120, 180, 240, 300):
+        places.see("berlin", "up", seconds)
+    for seconds in (360, 370):
+        places.see("berlin", "down", seconds)
+    for seconds in (420, 430):
+        places.see("berlin", "up", seconds)
+    assert len(places.opened) == 2
+    assert sum(bool(one.comment) for one in places.opened) == 1
+
+
+@pytest.mark.sqlite
+def test_a_monitor_that_is_down_by_what_one_place_sees_names_it(places):
+    places.start(confirmations=0, location_rule="any")
+    places.round(0)
+    places.see("sydney", "down", 60)
+    assert places.shown.verdict == "down"
+    assert places.shown.cause == "Down in 1 of 3 places (sydney): The server refused."
+    places.see("berlin", "down", 61)
+    places.see("oslo", "down", 62)
+    assert places.shown.cause == "The server refused."
+
+
 def test_each_place_that_voted_down_has_its_evidence(places):
     places.start(confirmations=0)
     places.round(0)
@@ -158,6 +222,8 @@ def test_each_place_that_voted_down_has_its_evidence(places):
     assert checks["berlin"]["from"] == "berlin", "it failed before there was a majority"
     assert checks["sydney"]["from"] == "sydney", "it failed just after the incident had opened"
     assert checks["oslo"] is None, "it is the failing check"
+    assert kept["failing"]["location"] == "oslo"
+    assert [checks[name]["location"] for name in ("berlin", "sydney")] == ["berlin", "sydney"]
     assert [one["verdict"] for one in kept["places"]] == ["down"] * 3
 
 

@@ -23,8 +23,12 @@ def evidence(*places):
         ([DOWN, {"verdict": "unknown"}], "1 of 1 place"),
         (
             [DOWN, UP, UP, UP, UP, UP],
-            "1 of 6 places; place-1 still gets 200; place-2 still gets 200; place-3 still gets 200;"
-            " 2 more do not see it",
+            "1 of 6 places (place-0); place-1 still gets 200; place-2 still gets 200;"
+            " place-3 still gets 200; 2 more do not see it",
+        ),
+        (
+            [DOWN, UP | {"earlier": True}],
+            "1 of 2 places (place-0); place-1 had not checked it since",
         ),
         ([DOWN], None),
         ([UP, UP], None),
@@ -35,7 +39,7 @@ def test_it_counts_who_saw_it_and_names_who_did_not(places, said):
 
 
 def test_of_an_incident_that_is_over_it_speaks_of_the_past():
-    assert who_saw(evidence(DOWN, UP), still=False) == "1 of 2 places; place-1 got 200"
+    assert who_saw(evidence(DOWN, UP), still=False) == "1 of 2 places (place-0); place-1 got 200"
 
 
 def test_evidence_of_before_there_were_places_says_nothing():

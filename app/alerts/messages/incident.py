@@ -22,6 +22,7 @@ from app.alerts.messages.message import Message, Tone
 from app.i18n import N_, _, _n
 from app.rules.figures import about
 from app.rules.what_changed import LAST_GOOD
+from app.rules.who_saw import fell_silent
 
 OTHERS_NAMED = 5
 CHANGES_NAMED = 3
@@ -151,10 +152,14 @@ def resolved(facts: Facts, context: Context) -> Message:
 
 
 def _ending(facts: Facts, length: str) -> tuple[str, str]:
-    """Title and summary. Whoever resolves an incident does not bring the monitor up: it may still
-    fail, so the message must not say that it is up.
+    """Title and summary. Whoever resolves an incident does not bring the monitor up, nor does a
+    place that falls silent: it may still fail, so the message must not say that it is up.
     """
     extra = facts.get("extra") or {}
+    if places := extra.get("silent"):
+        silent = fell_silent([words.shorten(name, words.MAX_NAME_SHOWN) for name in places])
+        lasted_for = _("The incident lasted %(length)s.", length=length)
+        return _("Resolved: %(name)s", name=name_of(facts)), f"{silent} {lasted_for}"
     if "resolved_by" not in extra:
         title = _("Up again: %(name)s", name=name_of(facts))
         return title, _("It was down for %(length)s.", length=length)

@@ -13,10 +13,11 @@ from app.db.by_place import Seen
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.engine.recorder import evidence, gaps
-from app.engine.recorder.rows import end, open_incident, tell_opened, whole
+from app.engine.recorder.rows import end, open_incident, remark, tell_opened, whole
 from app.records import MAX_CAUSE, Event, Outcome, Result, Verdict
 from app.rules.certificates import warns
 from app.rules.time import days_left
+from app.rules.who_saw import fell_silent
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,8 @@ def open_automatic(
     Its cause is the first failing check's: a repeat may fail for another reason, as when a server
     first hangs and then refuses.
     """
-    kept = evidence.of_incident(session, monitor_id, since, seen)
+    monitor = session.get_one(MonitorRow, monitor_id)
+    kept = evidence.of_incident(session, monitor, since, seen)
     first = kept["failing"] or {}
     cause = (first.get("cause") or result.cause or "")[:MAX_CAUSE] or None
     incident = IncidentRow(
@@ -53,12 +55,16 @@ def open_automatic(
     session.flush()
     # The incident may have begun in an hour that is already summed.
     rollups.reroll(monitor_id, incident.started_at)
-    tell_opened(session, session.get_one(MonitorRow, monitor_id), incident, now)
+    tell_opened(session, monitor, incident, now)
     return incident.started_at
 
 
-def end_automatic(session: AnySession, monitor_id: int, at: datetime, now: datetime) -> None:
-    """End the open incident at ``at``, the first good check of the recovery."""
+def end_automatic(
+    session: AnySession, monitor_id: int, at: datetime, now: datetime, silent: Sequence[str] = ()
+) -> None:
+    """End the open incident at ``at``, the first good check of the recovery. ``silent``: places
+    that saw the failure to the last and have no vote any more, so nobody saw it end there.
+    """
     incident = open_incident(session, monitor_id)
     if incident is None:
         return
@@ -66,8 +72,11 @@ def end_automatic(session: AnySession, monitor_id: int, at: datetime, now: datet
     gaps.keep_those_within(incident, ended)
     session.flush()
     rollups.reroll(monitor_id, ended)
+    if silent:
+        remark(incident, fell_silent(silent))
     monitor = session.get_one(MonitorRow, monitor_id)
-    enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now)
+    extra = {"silent": list(silent)} if silent else None
+    enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now, extra)
 
 
 def tell_again(session: AnySession, monitor_id: int, lanes: Collection[str], now: datetime) -> None:

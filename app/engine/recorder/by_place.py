@@ -11,6 +11,7 @@ from app.db.by_place import Seen, newest
 from app.engine.quorum import Vote
 from app.engine.recorder.places import stale_after
 from app.records import Verdict
+from app.rules.time import iso
 
 _WHAT = {Verdict.DOWN: "Down", Verdict.DEGRADED: "Slow"}
 
@@ -20,9 +21,16 @@ def of_monitor(session: AnySession, monitor: Any, now: datetime) -> list[Seen]:
     return newest(session, monitor.id, now - stale_after(monitor))
 
 
-def told_by_some(seen: Sequence[Seen], votes: Sequence[Vote]) -> tuple[str | None, str | None]:
-    """The code and the sentence of a monitor that is degraded because of what some places see."""
-    down = {vote.location for vote in votes if vote.lasting and vote.verdict is Verdict.DOWN}
+def told_by_some(
+    seen: Sequence[Seen], votes: Sequence[Vote], together: Verdict
+) -> tuple[str | None, str | None]:
+    """The code and the sentence of a monitor that is ``together`` because of what some places see:
+    down, or degraded.
+    """
+    counts = together is Verdict.DOWN  # also a failure that is not confirmed
+    down = {
+        vote.location for vote in votes if vote.verdict is Verdict.DOWN and (counts or vote.lasting)
+    }
     slow = {vote.location for vote in votes if vote.verdict is Verdict.DEGRADED}
     verdict = Verdict.DOWN if down else Verdict.DEGRADED
     who = [one for one in seen if one.place in (down or slow) and one.verdict is verdict]
@@ -34,15 +42,19 @@ def told_by_some(seen: Sequence[Seen], votes: Sequence[Vote]) -> tuple[str | Non
     return who[0].cause_code, f"{counted}: {cause}" if cause else f"{counted}."
 
 
-def evidence_of(seen: Sequence[Seen], aside: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """``evidence.places`` of an incident. ``aside``: the failing checks of places by name, of those
-    that have none among the checks that opened it.
+def evidence_of(
+    seen: Sequence[Seen], aside: Mapping[str, Any], since: datetime
+) -> list[dict[str, Any]]:
+    """``evidence.places`` of an incident that began at ``since``. ``aside``: the failing checks of
+    places by name, of those that have none among the checks that opened it.
     """
-    return [place_of(one, aside.get(one.name)) for one in seen]
+    return [place_of(one, since, aside.get(one.name)) for one in seen]
 
 
-def place_of(one: Seen, check: Any = None) -> dict[str, Any]:
-    """A place in ``evidence.places``; a place without a vote is unknown."""
+def place_of(one: Seen, since: datetime, check: Any = None) -> dict[str, Any]:
+    """A place in ``evidence.places``; a place without a vote is unknown. ``earlier``: its newest
+    check is from before ``since``, so it says nothing of the failure.
+    """
     return {
         "name": one.name,
         "label": one.label,
@@ -51,5 +63,7 @@ def place_of(one: Seen, check: Any = None) -> dict[str, Any]:
         "cause": one.cause,
         "status_code": one.status_code,
         "response_time": one.response_time,
+        "checked_at": iso(one.at) if one.at else None,
+        "earlier": one.at is not None and one.at < since,
         "check": check if one.verdict is Verdict.DOWN else None,
     }

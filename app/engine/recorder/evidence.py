@@ -22,11 +22,12 @@ from flask import current_app
 
 from app.db import AnySession
 from app.db.by_place import Seen
-from app.db.tables import MonitorEvidenceRow
+from app.db.tables import MonitorEvidenceRow, MonitorRow
 from app.db.types import readable
 from app.engine.recorder import by_place
 from app.engine.recorder.rows import open_incident
 from app.engine.recorder.usual import usual
+from app.engine.schedule import last_slot
 from app.records import Outcome, Verdict
 from app.rules.time import iso
 
@@ -104,7 +105,7 @@ def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
         place
         | {"verdict": str(result.verdict), "cause_code": result.cause_code, "cause": result.cause}
         | {"status_code": result.status_code, "response_time": result.response_time}
-        | {"check": check_of(outcome)}
+        | {"checked_at": iso(result.checked_at), "earlier": False, "check": check_of(outcome)}
         if place.get("name") == result.location and place.get("verdict") != Verdict.DOWN
         else place
         for place in kept.get("places") or []
@@ -129,12 +130,12 @@ def drop_failing(session: AnySession, monitor_id: int) -> None:
 
 
 def of_incident(
-    session: AnySession, monitor_id: int, since: datetime, seen: Sequence[Seen]
+    session: AnySession, monitor: MonitorRow, since: datetime, seen: Sequence[Seen]
 ) -> dict[str, Any]:
     """The evidence for an incident that opens now and began at ``since``. ``seen``: what its places
     saw last. Parts that cannot be read are dropped: they must not keep an incident from opening.
     """
-    row = _row(session, monitor_id)
+    row = _row(session, monitor.id)
     aside = _aside(row)
     checks = [check for check in readable(row.failing) or [] if ASIDE not in check]
     told = {check.get("location") for check in checks}
@@ -144,7 +145,7 @@ def of_incident(
         "failing": checks[0] if checks else None,
         "confirming": checks[1:],
         "last_good": row.last_good,
-        "usual": usual(session, monitor_id, since),
+        "usual": usual(session, monitor.id, since),
         "places": by_place.evidence_of(
             seen,
             {
@@ -152,6 +153,8 @@ def of_incident(
                 for check in aside
                 if check.get("location") not in told
             },
+            # All places check in the same slot, some a moment before the first that failed.
+            last_slot(monitor.id, monitor.interval, since),
         ),
     }
 

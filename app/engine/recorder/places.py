@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -118,6 +118,20 @@ class MonitorAssignments:
         place = 0 if self.here is None else self.here["location_id"]
         votes.append(_vote(place, result.checked_at, result.verdict, self.failures, monitor))
         return quorum.heard(votes, now, stale_after(monitor))
+
+    def silent_down(self, monitor: Any, since: datetime | None, now: datetime) -> Collection[int]:
+        """The other places whose newest result is a failure from ``since`` on that no longer counts
+        as their vote.
+        """
+        return {
+            row.location_id
+            for row in self.others
+            if row.verdict is not None
+            and VERDICTS[row.verdict] is Verdict.DOWN
+            and row.checked_at is not None
+            and (since is None or since <= row.checked_at)
+            and row.checked_at < now - stale_after(monitor)
+        }
 
     def awaited(self, monitor: Any, now: datetime) -> int:
         """How many other places were assigned a moment ago, and have not reported yet. A row that

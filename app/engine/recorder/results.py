@@ -57,10 +57,11 @@ class _Known:
 
 @dataclass(slots=True)
 class _Batch:
-    """``tokens``: of the shards whose checks are recorded."""
+    """``name``: of the place ``location``. ``tokens``: of the shards whose checks are recorded."""
 
     session: AnySession
     now: datetime
+    name: str
     location: int
     quiet: Quiet
     known: dict[int, _Known]
@@ -119,7 +120,7 @@ def _record(
         numbers = {claim.shard for claim, _outcome in outcomes} if fenced else set()
         tokens = shards.locked(session, place, numbers)
         known = _load(session, {claim.monitor_id for claim, _outcome in outcomes}, place, now)
-        batch = _Batch(session, now, place, Quiet(session, now), known, tokens)
+        batch = _Batch(session, now, location, place, Quiet(session, now), known, tokens)
         recorded = []
         for claim, outcome in outcomes:
             may = not fenced or _may(batch, claim)
@@ -230,7 +231,9 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
 
 
 def _placed(batch: _Batch, known: _Known, outcome: Outcome) -> Outcome:
-    """The outcome with its monitor, and a time that no other result of the monitor has."""
+    """The outcome with its monitor and place, which agents and probers do not know by themselves,
+    and a time that no other result of the monitor has.
+    """
     at = from_ms(to_ms(outcome.result.checked_at))
     if at == known.state.checked_at:
         at += timedelta(milliseconds=1)
@@ -238,6 +241,7 @@ def _placed(batch: _Batch, known: _Known, outcome: Outcome) -> Outcome:
         outcome.result,
         monitor_id=known.monitor.id,
         checked_at=at,
+        location=batch.name,
         maintenance=batch.quiet.covers(known.monitor, at),
     )
     return replace(outcome, result=result)
@@ -282,15 +286,13 @@ def _cause(
     batch: _Batch, known: _Known, result: Result, votes: Sequence[Vote], vote: Verdict
 ) -> None:
     """Store why the monitor is what it is. What only some places see names them."""
-    some = vote is Verdict.DEGRADED and any(one.verdict is not vote for one in votes)
+    failing = vote in (Verdict.DOWN, Verdict.DEGRADED)
+    some = failing and any(one.verdict is not vote for one in votes)
+    code, cause = None, None
     if some:
-        code, cause = by_place.told_by_some(_seen(batch, known), votes)
-    elif result.verdict is vote:
+        code, cause = by_place.told_by_some(_seen(batch, known), votes, vote)
+    if cause is None and result.verdict is vote:
         code, cause = result.cause_code, result.cause
-    elif vote is Verdict.DOWN:
-        return  # this place does not see it; the cause is that of one that does
-    else:
-        code, cause = None, None
     known.columns |= {"cause_code": code, "cause": cause}
 
 
@@ -383,7 +385,14 @@ def _incident(
         )
         known.state = replace(known.state, started_at=started)
     elif after.step is Step.END:
-        alerting.end_automatic(batch.session, known.monitor.id, after.moment, batch.now)
+        silent = _fallen_silent(batch, known, before)
+        alerting.end_automatic(batch.session, known.monitor.id, after.moment, batch.now, silent)
+
+
+def _fallen_silent(batch: _Batch, known: _Known, before: State) -> Sequence[str]:
+    """What people call the places that saw the failure to the last, and have no vote any more."""
+    silent = known.assigned.silent_down(known.monitor, before.started_at, batch.now)
+    return [one.title for one in _seen(batch, known) if one.place in silent] if silent else ()
 
 
 def _tell_again(batch: _Batch, known: _Known, result: Result) -> None:

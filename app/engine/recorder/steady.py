@@ -299,7 +299,9 @@ class Steady:
             row["maintenance"] = quiet.covers(held, outcome.result.checked_at)
             rows.append(row)
             if outcome.evidence is not None:
-                self._good[claim.monitor_id] = evidence.check_of(outcome)
+                # Agents and probers do not know their place by themselves.
+                result = replace(outcome.result, location=self._location)
+                self._good[claim.monitor_id] = evidence.check_of(replace(outcome, result=result))
         journal.keep(rows)
         return late
 

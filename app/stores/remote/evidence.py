@@ -42,6 +42,8 @@ def _place(data: Json) -> dict[str, Any]:
         "verdict": str(word(Verdict, data.get("verdict")) or Verdict.UNKNOWN),
         "status_code": whole(data.get("status_code")),
         "response_time": whole(data.get("response_time")),
+        "checked_at": time(data.get("checked_at")),
+        "earlier": data.get("earlier") is True,
         "check": _check(data.get("check")),
     }
 
