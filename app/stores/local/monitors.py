@@ -344,25 +344,41 @@ def _asking(query: MonitorQuery, windows: tuple[MaintenanceWindow, ...], *, is_f
 
 def _matching(query: MonitorQuery) -> Select[Any]:
     """The ids of the monitors that the filters find, whatever their state."""
+    return _filtered(
+        query.search,
+        query.search_by,
+        query.status_page_id,
+        query.contact_id,
+        tuple(tag for tag in (query.tag, query.within) if tag),
+    )
+
+
+@lru_cache(maxsize=64)
+def _filtered(
+    search: str | None,
+    search_by: str,
+    status_page_id: int | None,
+    contact_id: int | None,
+    tags: tuple[str, ...],
+) -> Select[Any]:
     statement = select(MonitorRow.id)
-    if query.search:
-        by_url = query.search_by == MonitorSearchBy.URL
+    if search:
+        by_url = search_by == MonitorSearchBy.URL
         column = MonitorRow.url_folded if by_url else MonitorRow.name_folded
-        statement = statement.where(contains(column, query.search))
-    if query.status_page_id is not None:
-        if not fits(query.status_page_id):
+        statement = statement.where(contains(column, search))
+    if status_page_id is not None:
+        if not fits(status_page_id):
             return statement.where(MonitorRow.id < 0)
         on_page = select(StatusPageMonitorRow.monitor_id).where(
-            StatusPageMonitorRow.status_page_id == query.status_page_id
+            StatusPageMonitorRow.status_page_id == status_page_id
         )
         statement = statement.where(MonitorRow.id.in_(on_page))
-    if query.contact_id is not None:
-        known = query.contact_id if fits(query.contact_id) else -1
+    if contact_id is not None:
+        known = contact_id if fits(contact_id) else -1
         using = select(MonitorContactRow.monitor_id).where(MonitorContactRow.contact_id == known)
         statement = statement.where(MonitorRow.id.in_(using))
-    for tag in (query.tag, query.within):
-        if tag:
-            statement = statement.where(tagged([tag]))
+    for tag in tags:
+        statement = statement.where(tagged([tag]))
     return statement
 
 
