@@ -35,8 +35,10 @@ def create_app(settings: config.Settings | None = None) -> Flask:
     return app
 
 
-def create_core(settings: config.Settings) -> Flask:
-    """Settings and database alone: a checker needs no more, and never loads the pages."""
+def create_core(settings: config.Settings, *, small_cache: bool = False) -> Flask:
+    """Settings and database alone: a checker needs no more, and never loads the pages.
+    ``small_cache``: keep little of an SQLite file in memory.
+    """
     from flask import Flask
 
     from app.config import SESSION_SECONDS
@@ -67,19 +69,19 @@ def create_core(settings: config.Settings) -> Flask:
         MAX_CONTENT_LENGTH=MAX_FORM_BYTES,
     )
     app.extensions["wakeful.settings"] = settings
-    _add_database(app)
+    _add_database(app, small_cache=small_cache)
     return app
 
 
-def _add_database(app: Flask) -> None:
+def _add_database(app: Flask, *, small_cache: bool) -> None:
     from app.db import db, prepare_engine, tables  # noqa: F401 (the tables must be known first)
-    from app.db.connections import pool_options
+    from app.db.connections import CACHE_KB, SMALL_CACHE_KB, pool_options
 
     url = app.config["SQLALCHEMY_DATABASE_URI"]
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = pool_options(url)
     db.init_app(app)
     with app.app_context():
-        prepare_engine(db.engine)
+        prepare_engine(db.engine, SMALL_CACHE_KB if small_cache else CACHE_KB)
 
 
 def _add_stores(app: Flask, settings: config.Settings) -> None:

@@ -126,9 +126,11 @@ def _slow_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
 
     Each worker begins with a share of the same length. The slow tests wait more than they compute,
     so every other worker gets them: one alone would take longer than the rest with everything else,
-    and all at once would leave the processor idle first and short later.
+    and all at once would leave the processor idle first and short later. Those that may take
+    longest come before the other slow ones: a share of them takes half of the run.
     """
     slow = [item for item in items if item.get_closest_marker("slow")]
+    slow.sort(key=_time_limit, reverse=True)
     others = [item for item in items if not item.get_closest_marker("slow")]
     ordered, left = [], len(items)
     for worker in range(workers):
@@ -139,6 +141,12 @@ def _slow_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
         ordered += others[:rest]
         others, left = others[rest:], left - len(first) - rest
     return ordered + others
+
+
+def _time_limit(item: pytest.Item) -> float:
+    """Seconds that its own mark allows; 0 where it has none."""
+    mark = item.get_closest_marker("timeout")
+    return float(mark.args[0]) if mark else 0.0
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -219,8 +227,9 @@ def _statements_compiled_once() -> Iterator[None]:
 
 
 class _SharedMap(Map):
-    """The addresses of an application. Those of a later one with the same addresses are the same
-    objects: to compile and order them is most of what creating an application costs otherwise.
+    """The addresses of an application. Those of a later one with the same addresses, read in the
+    same way, are the same objects: to compile and order them is most of what creating an
+    application costs otherwise. No test may change one.
     """
 
     ready: ClassVar[dict[object, Map]] = {}
@@ -240,7 +249,8 @@ class _SharedMap(Map):
                 self._join()
 
     def _join(self) -> None:
-        key = tuple(map(_identity, self._added))
+        how = (self.strict_slashes, self.merge_slashes, self.host_matching, self.default_subdomain)
+        key = (how, *self.converters.items(), *map(_identity, self._added))
         if key not in self.ready:
             for rule in self._added:
                 super().add(rule)
@@ -256,8 +266,9 @@ def _identity(rule: Rule) -> object:
     assert rule.map is None, "No address can be added after the first request."
     assert rule.methods is not None
     assert not any((rule.defaults, rule.host, rule.alias, rule.redirect_to))
-    kind = (rule.subdomain, rule.build_only, rule.strict_slashes, rule.provide_automatic_options)
-    return (rule.rule, rule.endpoint, frozenset(rule.methods), *kind)
+    kind = (rule.subdomain, rule.build_only, rule.websocket, rule.provide_automatic_options)
+    slashes = (rule.strict_slashes, rule.merge_slashes)
+    return (rule.rule, rule.endpoint, frozenset(rule.methods), *kind, *slashes)
 
 
 @pytest.fixture(scope="session", autouse=True)

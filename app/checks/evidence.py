@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from app.net.policy import Refusal
@@ -26,4 +25,4 @@ def addresses(resolved: Sequence[str], refusals: Sequence[Refusal]) -> dict[str,
 
 
 def phases(timings: Timings) -> dict[str, int | None]:
-    return asdict(timings)
+    return timings.by_phase()

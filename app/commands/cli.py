@@ -203,7 +203,7 @@ def _until_stopped(run: Callable[[threading.Event], None]) -> None:
 
 def _ready(settings: Settings) -> Flask:
     """The application, after checking that the database is up to date."""
-    app = create_core(settings)
+    app = create_core(settings, small_cache=True)
     with app.app_context():
         schema.require()
         schema.read_secrets()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from flask import current_app
@@ -23,6 +23,7 @@ from sqlalchemy.orm import Session as OrmSession
 from app.db import faults
 from app.db.connections import patience
 from app.db.engines import prepare_engine
+from app.db.pauses import Pauses
 
 __all__ = [
     "AnySession", "Base", "DbSession", "Model", "best_effort", "db", "is_writing", "patience",
@@ -38,6 +39,7 @@ NOT_STORED = (
     "wakeful doctor"
 )
 _BEST_EFFORT = "wakeful.best_effort"
+_PAUSES = "wakeful.pauses"
 T = TypeVar("T")
 
 
@@ -76,7 +78,8 @@ def writing() -> Iterator[DbSession]:
 
     It takes SQLite's write lock at its start, so what is read inside cannot change before it is
     written. Anything read before belongs to an older transaction, which ends here. Within another
-    ``writing()`` it joins that one: what the inner writes stands or falls with the outer.
+    ``writing()`` it joins that one: what the inner writes stands or falls with the outer. A process
+    that has held the lock for long waits first, so that others get it (``app/db/pauses.py``).
     """
     session = db.session
     if is_writing():
@@ -86,14 +89,22 @@ def writing() -> Iterator[DbSession]:
     session.rollback()
     session.info["writing"] = True
     try:
-        session.connection(execution_options={"immediate": True})
-        yield session
-        session.commit()
+        with _pausing(lambda: session.connection(execution_options={"immediate": True})):
+            yield session
+            session.commit()
     except BaseException:
         session.rollback()
         raise
     finally:
         session.info.pop("writing", None)
+
+
+def _pausing(take: Callable[[], object]) -> AbstractContextManager[None]:
+    if db.engine.dialect.name != "sqlite":
+        take()  # a server gives its locks in the order in which they were asked for
+        return nullcontext()
+    pauses: Pauses = current_app.extensions.setdefault(_PAUSES, Pauses())
+    return pauses.around(take)
 
 
 def best_effort(what: str, write: Callable[[], T]) -> T | None:

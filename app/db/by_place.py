@@ -17,7 +17,9 @@ from app.records import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A place of a monitor and its newest result; all of that is None without one."""
+    """A place of a monitor and its newest result; all of that is None without one.
+    ``last_at``: when it was checked last, however long ago that was.
+    """
 
     place: int
     name: str
@@ -28,6 +30,7 @@ class Seen:
     response_time: int | None = None
     cause_code: str | None = None
     cause: str | None = None
+    last_at: datetime | None = None
 
     @property
     def title(self) -> str:
@@ -56,6 +59,7 @@ def newest(session: AnySession, monitor_id: int, since: datetime) -> list[Seen]:
             ResultRow.response_time,
             CauseCodeRow.code,
             ResultRow.cause,
+            AssignmentRow.checked_at,
         )
         .select_from(AssignmentRow)
         .join(LocationRow, LocationRow.id == AssignmentRow.location_id)
@@ -74,10 +78,22 @@ def newest(session: AnySession, monitor_id: int, since: datetime) -> list[Seen]:
 
 
 def _seen(row: Any) -> Seen:
-    place, name, label, at, verdict, *rest = row
+    place, name, label, at, verdict, status_code, response_time, code, cause, last_at = row
     if at is None:
-        return Seen(place, name, label)
-    return Seen(place, name, label, from_ms(at), VERDICTS[verdict], *rest)
+        return Seen(place, name, label, last_at=last_at)
+    seen_at = from_ms(at)
+    return Seen(
+        place,
+        name,
+        label,
+        seen_at,
+        VERDICTS[verdict],
+        status_code,
+        response_time,
+        code,
+        cause,
+        seen_at,
+    )
 
 
 @dataclass(frozen=True, slots=True)

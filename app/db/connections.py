@@ -25,6 +25,9 @@ from app.i18n import N_, _
 
 BUSY_TIMEOUT_MS = 10_000
 ANSWER_SECONDS = 15.0  # how long a statement may take on PostgreSQL, where nothing else is said
+# How much of an SQLite file a connection keeps in memory: of the parts that write a row here and
+# there, and of all others. A checker has three connections, and its memory grew with the file.
+SMALL_CACHE_KB, CACHE_KB = 4_000, 32_000
 POOL_SECONDS = 5.0  # how long a thread waits until another gives a connection back
 
 _OPTIONS = {
@@ -164,7 +167,7 @@ class _Text(Text):
         return _text_of
 
 
-def prepare_sqlite(engine: Engine) -> None:
+def prepare_sqlite(engine: Engine, cache_kb: int) -> None:
     """WAL, foreign keys, a busy timeout, and transactions that begin when we say so."""
     engine.dialect.colspecs = {
         **engine.dialect.colspecs, String: _String, Text: _Text, Integer: _Integer,
@@ -184,7 +187,7 @@ def prepare_sqlite(engine: Engine) -> None:
         _write_ahead(cursor)
         cursor.execute("PRAGMA synchronous=NORMAL")
         cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.execute("PRAGMA cache_size=-32000")
+        cursor.execute(f"PRAGMA cache_size=-{cache_kb}")
         version = cursor.execute("PRAGMA schema_version").fetchone()[0]  # 0 without any table
         cursor.close()
         if version == 0 and path is not None and not _creating.get():

@@ -26,7 +26,7 @@ from app.db.tables import (
 )
 from app.db.types import from_ms, to_ms
 from app.db.upserts import inserting
-from app.records import Result, Timings, Verdict
+from app.records import DELETED_LOCATION, Result, Timings, Verdict
 
 # The numbers of verdicts in the results table. Never renumber: the rows are kept for years.
 VERDICT_NUMBERS = {Verdict.UP: 0, Verdict.DEGRADED: 1, Verdict.DOWN: 2, Verdict.UNKNOWN: 3}
@@ -41,7 +41,6 @@ class _Verdicts(dict[int, Verdict]):
 
 VERDICTS = _Verdicts({number: verdict for verdict, number in VERDICT_NUMBERS.items()})
 
-GONE = "deleted"  # the place of a result whose place was deleted
 # A target whose address changes with each check must not fill the memory.
 CACHED_AT_MOST = 20_000
 
@@ -159,7 +158,7 @@ def decode(rows: Sequence[ResultRow]) -> list[Result]:
             row,
             contexts.get(row.context_id) or {},
             codes.get(row.cause_code_id),
-            places.get(row.location_id, GONE),
+            places.get(row.location_id, DELETED_LOCATION),
         )
         for row in rows
     ]

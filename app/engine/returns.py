@@ -19,7 +19,12 @@ from app.records import Outcome
 
 log = logging.getLogger(__name__)
 
-BATCH = 200  # results that change something, in one transaction
+COLLECTED = 200  # outcomes that are taken at once
+BATCH = 50  # results that change something, in one transaction, at most
+# How long such a transaction is to take: to open an incident takes ten times as long as to confirm
+# a failure, and whoever else writes to SQLite waits.
+BATCH_WRITTEN_SECONDS = 0.5
+LEAST_BATCH = 10
 BATCH_SECONDS = 0.05  # how long a result waits for others to be recorded with
 KEPT_AT_MOST = 10_000  # results kept in memory while the database is unavailable
 
@@ -42,6 +47,7 @@ class Returns:
         self._back: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         self._unrecorded: list[Finished] = []
         self._steady = recorder.Steady(location)
+        self._batch = BATCH
         self.last_check_at: datetime | None = None
 
     def wake(self) -> None:
@@ -75,7 +81,8 @@ class Returns:
         cannot be used, so the time to write the next batch ends no wait.
         """
         now = time.monotonic()
-        wait = min(wait, self._steady.wait(now)) if recording else wait
+        if recording:
+            wait = 0.0 if self._unrecorded else min(wait, self._steady.wait(now))
         finished = self._arrived(now + max(0.0, wait))
         now = time.monotonic()
         ready = self._network.sort(finished, now) + self._network.collect(now)
@@ -85,10 +92,10 @@ class Returns:
         found: list[Finished | None] = []
         try:
             found.append(self._back.get(timeout=max(0.0, until - time.monotonic())))
-            if self._back.qsize() < BATCH:
+            if self._back.qsize() < COLLECTED:
                 # Not one by one: each would wake this thread, and stop the one that checks.
                 time.sleep(max(0.0, min(BATCH_SECONDS, until - time.monotonic())))
-            while len(found) < BATCH:
+            while len(found) < COLLECTED:
                 found.append(self._back.get_nowait())
         except queue.Empty:
             pass
@@ -148,9 +155,11 @@ class Returns:
     def _record_batch(self) -> None:
         if not self._unrecorded:
             return
-        batch = self._unrecorded[:BATCH]
+        batch = self._unrecorded[: self._batch]
         try:
+            began = time.monotonic()
             stood = self._recorded(batch)
+            self._batch = _size_of_next(len(batch), time.monotonic() - began)
         except Exception as fault:
             if passes(fault):
                 # Kept and retried. If the database is unavailable for long, the oldest are dropped.
@@ -186,3 +195,9 @@ class Returns:
         for claim, _outcome in self._unrecorded[: max(0, count)]:
             self._told(claim, None)
         del self._unrecorded[: max(0, count)]
+
+
+def _size_of_next(size: int, seconds: float) -> int:
+    """How many results to write next, if so many took so long."""
+    fitting = int(size * BATCH_WRITTEN_SECONDS / max(seconds, 0.001))
+    return max(LEAST_BATCH, min(BATCH, fitting))

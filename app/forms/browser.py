@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hmac
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -75,7 +75,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
 
     ``record`` fills the form; ``clone`` makes a new record from it. ``zone`` is the person's.
     ``without`` names the fields that this store does not offer: they are neither shown nor read.
-    ``places`` are those that a monitor can be checked from.
+    ``places`` are those that a monitor can be checked from: what people call each, by its name.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         now: datetime | None = None,
         telegram_token_set: bool = False,
         without: Iterable[str] = (),
-        places: Sequence[str] = (),
+        places: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         self.clone = clone

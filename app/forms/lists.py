@@ -367,8 +367,8 @@ def _boxes(field: EntryList, choices: Iterable[tuple[str, str]]) -> Markup:
 
 def _boxes_of_places(field: Places, **_attributes: Any) -> Markup:
     """For each place, or if the places are not known, for each chosen one."""
-    names = form_of(field).context.places or field.data
-    return _boxes(field, ((name, name) for name in names))
+    places = form_of(field).context.places or {name: name for name in field.data}
+    return _boxes(field, places.items())
 
 
 class Places(EntryList):

@@ -10,6 +10,7 @@ from app.forms.schema import SchemaForm
 from app.i18n import _
 from app.records import (
     DEFAULT_PAGE_SIZE,
+    MAX_LOCATION,
     MAX_REPORT_DAYS,
     MAX_REPORT_MONITORS,
     MAX_SEARCH,
@@ -134,6 +135,9 @@ class ResultQueryForm(PageForm):
         "Changes",
         default=False,
         description="Extension: only the first and those at which verdict or cause changed.",
+    )
+    location = Text(
+        "Place", most=MAX_LOCATION, description="Extension: only those of the place of this name."
     )
 
     def check_together(self) -> None:

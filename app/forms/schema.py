@@ -8,7 +8,7 @@ The same classes read a form body, a JSON body (as pairs), a query, and a browse
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -31,7 +31,8 @@ class Context:
 
     ``now`` is in UTC, for rules about the future. ``zone`` is for times without an offset.
     ``browser``: absent checkboxes mean no, blank rows are ignored, and a time may omit its seconds.
-    ``places`` are the existing ones; none if only the store knows them. ``contact_known``: whether
+    ``places`` are the existing ones, each name with what people call it; none if only the store
+    knows them. ``contact_known``: whether
     there is a contact of this name or id; None if only the store knows.
     """
 
@@ -39,7 +40,7 @@ class Context:
     telegram_token_set: bool = False
     zone: ZoneInfo | None = None
     browser: bool = False
-    places: Sequence[str] = ()
+    places: Mapping[str, str] | None = None
     contact_known: Callable[[str], bool] | None = None
 
 

@@ -40,6 +40,7 @@ class LocationRule(StrEnum):
 
 DEFAULT_LOCATION = "default"
 DEFAULT_LOCATIONS = (DEFAULT_LOCATION,)  # names, of a monitor that names none
+DELETED_LOCATION = "deleted"  # in place of a name: where a result was made, if that is gone
 MAX_LOCATIONS = 50  # of one monitor
 MAX_LOCATION = 64  # characters of a name
 MAX_LOCATION_LABEL = 80
@@ -71,8 +72,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PlaceSeen:
-    """A place of a monitor: what its newest check saw, as long as it counts, and its response times
-    of 24 hours, in ms.
+    """A place of a monitor: when it was checked last, what that check saw as long as it counts,
+    and the response times of 24 hours, in ms.
     """
 
     id: Id

@@ -80,6 +80,7 @@ class Feature(StrEnum):
     REPORTS = "reports"  # figures between any two times
     REPORT_MAILS = "report_mails"  # monthly, to a contact
     REPORT_DAYS = "report_days"  # with each of their days
+    RESULT_PLACES = "result_places"  # the results from one place
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
     LIST_ORDER = "list_order"  # monitors by state and response time; counters of a filtered list
     WINDOW_TAGS = "window_tags"  # maintenance windows by tag
@@ -100,6 +101,7 @@ ADDED_TO_API = (
     Feature.REPORT_MAILS,
     Feature.SPANS,
     Feature.CHANGES,
+    Feature.RESULT_PLACES,
     Feature.CERTIFICATES,
     Feature.STATUS_PAGES,
     Feature.CONTACTS,
@@ -177,11 +179,11 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         ``query`` find, whatever its ``state``.
         """
 
-    def locations(self) -> Sequence[str]:
-        """The names of the places that monitors can be checked from; none where a store cannot
-        tell.
+    def locations(self) -> Mapping[str, str]:
+        """The places that monitors can be checked from: what people call each, by its name; none
+        where a store cannot tell.
         """
-        return ()
+        return {}
 
 
 class Incidents(Collection[Incident, IncidentQuery]):

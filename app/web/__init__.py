@@ -32,7 +32,7 @@ from app.web.frame import (
     servers,
     session,
 )
-from app.web.shown import channels, looks, times
+from app.web.shown import channels, looks, places, times
 from app.web.views import auth, wall_links
 
 BLUEPRINTS = (auth, *views.ALL)
@@ -68,6 +68,7 @@ def init_app(app: Flask) -> None:
         KINDS=KINDS,
         kind_of=kind_of,
         kinds_that_know=kinds_that_know,
+        tell_places_apart=places.tell_apart,
         RETENTION_DAYS=settings.retention_days,
     )
     app.jinja_env.filters.update(
@@ -80,6 +81,7 @@ def init_app(app: Flask) -> None:
         span=times.span,
         percent=looks.percent,
         moment=times.moment,
+        place=places.title,
     )
     app.context_processor(_shared)
     for module in BLUEPRINTS:

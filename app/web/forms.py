@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -362,7 +362,7 @@ class BulkForm(BrowserForm):
     contacts: Sequence[tuple[str, str]] = ()  # those that can be chosen: name and label
 
     place = Text(N_("Place"), most=MAX_LOCATION)
-    places: Sequence[str] = ()  # those that can be chosen
+    places: Mapping[str, str]  # those that can be chosen: what people call each, by its name
     rule = Word(N_("Rule"), words=LocationRule, labels=RULE_LABELS.__getitem__, none=N_("Rule…"))
 
     def leave_out_places(self) -> None:

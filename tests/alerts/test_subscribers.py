@@ -411,15 +411,21 @@ def test_an_alert_goes_before_all_that_waits_for_subscribers(
 
 @pytest.mark.parametrize("act", ["hang", "drip"])
 def test_mails_wait_for_no_webhook(
-    mailing: Outbox, mail: MailSink, sink: HttpSink, pages: Pages, act: str
+    mailing: Outbox,
+    mail: MailSink,
+    sink: HttpSink,
+    pages: Pages,
+    act: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Strangers choose the webhooks: many that hang would hold the mails of all other readers."""
+    monkeypatch.setattr(announcing, "BATCH", MAX_WEBHOOKS + 1)
+    monkeypatch.setattr(announcing, "MOST_DUE", MAX_WEBHOOKS + 1)
     now = mailing.clock.now
     page = pages.page(now=now)
-    for n in range(2 * announcing.MOST_DUE):
-        sink.replies[f"/hang?{n}"] = [Reply(act=act)]
-    urls = [f"{sink.url}/hang?{n}" for n in range(2 * announcing.MOST_DUE)]
-    many(pages, page, urls, now)
+    hanging = [f"/hang?{n}" for n in range(2 * announcing.MOST_DUE)]
+    sink.replies |= {path: [Reply(act=act)] for path in hanging}
+    many(pages, page, [f"{sink.url}{path}" for path in hanging], now)
     pages.subscriber(page, "email", WHO, now=now)
     pages.post(page, now=now)
     mailing.settle(lambda: len(mail.mails) == 1)

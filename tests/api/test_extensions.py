@@ -156,6 +156,8 @@ def test_results_and_statistics_refuse_unknown_parameters(api):
     path = f"/monitors/{api.monitor()['id']}"
     assert list(api.errors("GET", path + "/results?verdict=broken")) == ["verdict"]
     assert list(api.errors("GET", path + "/results?from=2026-01-01")) == ["from"]
+    assert api.get(path + "/results", location="x" * 64)["data"] == []
+    assert list(api.errors("GET", path + "/results?location=" + "x" * 65)) == ["location"]
     assert list(api.errors("GET", path + "/statistics?range=1y")) == ["range"]
     start, end = "2026-11-01T00:00:00", "2026-11-02T00:00:00"
     for query, field in (

@@ -153,8 +153,10 @@ def refuse(api, method, path, **sent):
     return answer
 
 
-# Larger ones take longest, and are counted and refused before any database is asked: once will do.
+# Larger ones take longest, and are counted and refused before any database is asked: once will do,
+# for each form.
 LARGE = 100_000
+ONE_OF_A_FORM = [target for target in TARGETS if target[0] == "POST"]
 
 
 def test_hostile_bodies_are_refused_and_change_nothing(api, world, database_url):
@@ -163,7 +165,7 @@ def test_hostile_bodies_are_refused_and_change_nothing(api, world, database_url)
     for name, (kind, body) in HOSTILE.items():
         if not sqlite and len(body) > LARGE:
             continue
-        for method, path in TARGETS:
+        for method, path in TARGETS if len(body) <= LARGE else ONE_OF_A_FORM:
             answer = refuse(api, method, path, data=body, content_type=kind)
             assert answer.status_code == 422, (name, method, path)
             assert all(answer.json["errors"].values()), (name, method, path)

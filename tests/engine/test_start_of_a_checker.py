@@ -9,9 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event, select
+from sqlalchemy import event, select, text
 
+from app.commands import cli
 from app.db import assignments, db
+from app.db.connections import CACHE_KB, SMALL_CACHE_KB
 from app.db.tables import ResultRow
 from app.engine.checker import Checker
 from app.engine.unread import Piece, Unread
@@ -162,3 +164,14 @@ def test_a_checker_on_sqlite_does_not_load_the_driver_of_postgresql(tmp_path):
         command, cwd=HOME, env=environ, capture_output=True, text=True, check=True
     )
     assert found.stdout == "False\n"
+
+
+@pytest.mark.sqlite
+def test_a_checker_keeps_little_of_an_sqlite_file_in_memory(core, settings):
+    """Its memory would grow with the file, by 32 MB for each of its threads."""
+    found = []
+    for app in (core, cli._ready(settings)):
+        with app.app_context():
+            found.append(-db.session.scalar(text("PRAGMA cache_size")))
+            db.engine.dispose()
+    assert found == [CACHE_KB, SMALL_CACHE_KB]

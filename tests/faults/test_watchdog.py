@@ -1,12 +1,11 @@
 """A process whose loop hangs logs that and ends, so that it is restarted."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from app.commands import watchdog
+from tests.support.command import python
 
 pytestmark = [pytest.mark.timeout(120)]
 
@@ -46,14 +45,7 @@ def run(settings, script, *words):
         "WAKEFUL_SECRET_KEY": settings.secret_key,
         "WAKEFUL_CANARIES": "",
     }
-    return subprocess.run(
-        [sys.executable, "-c", script, *words],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=90,
-    )
+    return python(script, words, environ, seconds=90)
 
 
 @pytest.mark.one_on_postgres

@@ -2,14 +2,16 @@
 times as long as most commands.
 
 wakeful    ``wakeful WORDS``, until it ends
+python     ``python -c SCRIPT WORDS``, until it ends
 Running    ``wakeful WORDS``, with what tests use of subprocess.Popen
 start      any function, for as long as the test wants
 
 Its parent is the server that forks, not the test; Ctrl-C and other signals, exit codes, /proc and
 the ends of its children are those of any process. What depends on how a process starts runs really
 started ones: the installed program in tests/test_packaging.py and tests/engine/test_serve.py
-(``tests.support.service.Installed``), the imports of commands in test_cli.py, test_checker.py and
-test_start_of_a_checker.py, a clock that is set before them in ``tests.support.stepped``.
+(``tests.support.service.Installed``), gunicorn in test_newer_schema.py (``wsgi`` asks what is
+imported), the open files in test_forks.py, the imports of commands in test_cli.py, test_checker.py
+and test_start_of_a_checker.py, a clock that is set before them in ``tests.support.stepped``.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -60,10 +62,31 @@ def wakeful(
     words: list[str], environ: Mapping[str, str], input: str = "", seconds: float = 100
 ) -> subprocess.CompletedProcess[str]:
     """What ``wakeful WORDS`` does with these variables of the environment and no others."""
+    return _ended(be, words, environ, input, seconds)
+
+
+def python(
+    script: str, words: Sequence[str], environ: Mapping[str, str], seconds: float = 100
+) -> subprocess.CompletedProcess[str]:
+    """What ``python -c SCRIPT WORDS`` does with these variables of the environment and no others,
+    where it makes no difference that Wakeful was imported before.
+    """
+    return _ended(_execute, [script, *words], environ, "", seconds)
+
+
+def _ended(
+    function: Callable[..., Any],
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    input: str,
+    seconds: float,
+) -> subprocess.CompletedProcess[str]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "0").write_text(input)
-        process = _processes.Process(target=_be, args=(words, dict(environ), name))
+        process = _processes.Process(
+            target=_in_folder, args=(function, tuple(words), dict(environ), name)
+        )
         process.start()
         process.join(seconds)
         if process.exitcode is None:
@@ -146,9 +169,17 @@ def _print_to(writer: Connection, words: list[str]) -> None:
     be(*words)
 
 
-def _be(words: list[str], environ: dict[str, str], folder: str) -> None:
+def _execute(script: str, *words: str) -> None:
+    sys.argv = ["-c", *words]
+    exec(compile(script, "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102
+
+
+def _in_folder(
+    function: Callable[..., Any], words: tuple[str, ...], environ: dict[str, str], folder: str
+) -> None:
+    """Call it with the standard streams in the files of this folder that are named after them."""
     write = os.O_WRONLY | os.O_CREAT
     for number, flags in enumerate((os.O_RDONLY, write, write)):
         os.dup2(os.open(f"{folder}/{number}", flags), number)
     sys.stdin = os.fdopen(0, closefd=False)  # multiprocessing gives its children none
-    _call(environ, be, tuple(words))
+    _call(environ, function, words)

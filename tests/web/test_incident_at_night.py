@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -78,6 +79,30 @@ def test_no_line_is_drawn_across_an_outage(app):
     assert drawn.failed[0].x == drawn.incident.x
     assert drawn.label.startswith("Checks from")
     assert "5, of which 1 failed, 101 ms on average." in drawn.label
+
+
+@pytest.mark.sqlite
+def test_a_check_that_could_not_be_made_is_no_failed_check(app):
+    begin, end = START - timedelta(minutes=30), START + timedelta(minutes=30)
+    results = [result(-10, 100), result(-5, None, Verdict.UNKNOWN), result(0, None, Verdict.DOWN)]
+    with app.test_request_context():
+        drawn = hour.drawn(incident(), results, begin, end)
+    assert (len(drawn.good), len(drawn.failed), len(drawn.unknown)) == (1, 1, 1)
+    assert drawn.label.endswith("3, of which 1 failed, 100 ms on average. 1 could not be made.")
+
+
+@pytest.mark.sqlite
+def test_checks_of_several_places_are_a_line_each_and_say_where_they_were_made(app):
+    from_oslo = [replace(result(minute, 300), location="oslo") for minute in (-10, -5)]
+    begin, end = START - timedelta(minutes=30), START + timedelta(minutes=30)
+    results = [result(-10, 100), from_oslo[0], result(-5, 100), from_oslo[1]]
+    with app.test_request_context():
+        drawn = hour.drawn(incident(), results, begin, end)
+    assert len(drawn.lines) == 2
+    assert [one.title.partition(", ")[2] for one in drawn.good[:2]] == [
+        "default: 100 ms",
+        "oslo: 300 ms",
+    ]
 
 
 def with_hour(app, **fields):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app.db import db, journal, writing
-from app.db.tables import DeliveryRow, LocationRow
+from app.db.tables import AssignmentRow, DeliveryRow, LocationRow, ResultRow
 from app.engine import recorder
+from app.records import PageQuery
 from app.stores import current_store
 from tests.factories import make_monitor, make_outcome, now
 
@@ -29,7 +31,7 @@ def incident(app) -> int:
         id = make_monitor(app, places=ids, confirmations=0, alerts=alerts).id
         start = now() - timedelta(seconds=50)
         for second, verdict in ((0, "up"), (40, "down")):
-            for number, name in enumerate(NAMES):
+            for number, name in enumerate(("berlin", "sydney", "oslo")):
                 at = start + timedelta(seconds=second, milliseconds=number)
                 seen = "up" if name == "sydney" else verdict
                 fields = {"status_code": 200, "response_time": 310} if seen == "up" else {}
@@ -67,3 +69,49 @@ def test_the_api_gives_what_each_place_sees(app, incident):
         ("oslo", "down", 1, 310),
         ("sydney", "up", 2, 310),
     ]
+
+
+def test_each_check_says_where_it_was_made_and_one_place_can_be_chosen(editor, incident):
+    table = editor.open("/monitors/1").page.text.partition("Recent checks")[2]
+    assert re.findall(r'data-label="Place">(\w+)<', table)[:3] == ["oslo", "Sydney", "berlin"]
+    editor.open("/monitors/1/checks?location=sydney")
+    assert re.findall(r'data-label="Place">(\w+)<', editor.page.text) == ["Sydney", "Sydney"]
+    assert editor.open("/monitors/1/checks?location=paris").status == 422
+
+
+def test_a_deleted_place_is_named_as_such(app, editor, incident):
+    with app.app_context():
+        current_store().monitors.update(1, {"locations": ("berlin",)})
+        (oslo,) = [
+            one for one in current_store().locations.list(PageQuery()).items if one.name == "oslo"
+        ]
+        current_store().locations.delete(oslo.id)
+    text = editor.open("/monitors/1/checks").page.text
+    assert re.findall(r'data-label="Place">([\w ]+)<', text)[:3] == [
+        "Deleted place",
+        "Sydney",
+        "berlin",
+    ]
+
+
+def test_a_monitor_with_one_place_says_nothing_of_places(app, editor):
+    monitor = make_monitor(app)
+    with app.app_context():
+        recorder.record([(monitor.id, make_outcome("up", now()))], now())
+    for path in ("", "/checks"):
+        page = editor.open(f"/monitors/{monitor.id}{path}").page.text
+        assert "checks" in page
+        assert ">Place<" not in page
+        assert 'name="location"' not in page
+
+
+def test_a_silent_place_keeps_the_time_of_its_last_check(app, incident):
+    later = now() + timedelta(hours=1)
+    with app.app_context(), writing() as session:
+        for row in session.scalars(select(AssignmentRow)):
+            row.checked_at = later - timedelta(hours=2)
+        session.execute(update(ResultRow).values(at=ResultRow.at - 7_200_000))
+    with app.app_context():
+        seen = current_store().locations.of_monitor(1)
+    assert {one.verdict for one in seen} == {None}
+    assert {one.checked_at for one in seen} == {later - timedelta(hours=2)}

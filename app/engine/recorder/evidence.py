@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -47,7 +46,7 @@ def check_of(outcome: Outcome) -> dict[str, Any]:
         "cause": result.cause,
         "status_code": result.status_code,
         "response_time": result.response_time,
-        "timings": asdict(result.timings),
+        "timings": result.timings.by_phase(),
         "ip": result.ip,
         "http_version": result.http_version,
         "redirects": list(result.redirects),

@@ -49,6 +49,7 @@ OFFERED = frozenset(
         Feature.CLASSIFY,
         Feature.SPANS,
         Feature.CHANGES,
+        Feature.RESULT_PLACES,
         Feature.CERTIFICATES,
         Feature.LIST_ORDER,
         Feature.CERTIFICATE_LIFE,
@@ -141,7 +142,7 @@ class _Monitors(_Part):
         self._tag.check(id)
         return self._inner.monitors.get(id)
 
-    def locations(self) -> Sequence[str]:
+    def locations(self) -> Mapping[str, str]:
         return self._inner.monitors.locations()
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:

@@ -95,7 +95,7 @@ class Locations(Part, base.Locations):
                 one.name,
                 one.label,
                 states[one.place],
-                one.at,
+                one.last_at,
                 one.verdict and str(one.verdict),
                 one.status_code,
                 one.response_time,

@@ -49,12 +49,12 @@ from app.stores import base, same_url
 from app.stores.base import Fields
 from app.stores.local import contacts, states
 from app.stores.local.cancelling import keeping_calendars, pages_showing
-from app.stores.local.part import Part, found_monitor
+from app.stores.local.part import Part, changing_monitor, found_monitor
 from app.stores.local.places import (
     names_of,
-    names_of_places,
     next_check_at,
     places_of,
+    titles_of_places,
     watched_from,
 )
 from app.stores.local.rows import (
@@ -191,7 +191,7 @@ class Monitors(Part, base.Monitors):
     def update(self, id: int, fields: Fields) -> Monitor:
         now = self.now()
         with writing() as session:
-            row = found_monitor(session, id)
+            row = changing_monitor(session, id)
             fields = _without_stored_secrets(row, fields)
             pages = set() if IN_WINDOWS.isdisjoint(fields) else pages_showing(session, [id])
             with keeping_calendars(session, pages, now):
@@ -218,12 +218,12 @@ class Monitors(Part, base.Monitors):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            audit.deleted(session, found_monitor(session, id))
+            audit.deleted(session, changing_monitor(session, id))
             with keeping_calendars(session, pages_showing(session, [id]), self.now()):
                 recorder.forget(session, id)
 
-    def locations(self) -> Sequence[str]:
-        return names_of_places()
+    def locations(self) -> Mapping[str, str]:
+        return titles_of_places()
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         now = self.now()

@@ -78,3 +78,24 @@ def require_monitor(id: int) -> None:
 def found_monitor(session: DbSession, id: int) -> MonitorRow:
     """Raises NotFound."""
     return found_row(session, MonitorRow, "monitor", id, anew=False)
+
+
+def changing_monitor(session: DbSession, id: int) -> MonitorRow:
+    """The monitor as it is now, which nobody else changes until the transaction ends. Raises
+    NotFound.
+
+    Whoever changes or deletes a monitor locks its row before its state: in another order, two of
+    them would wait for each other. The lock lets others refer to the monitor, as the engine does,
+    which has its state locked then.
+    """
+    row = None
+    if fits(id):
+        row = session.scalar(
+            select(MonitorRow)
+            .where(MonitorRow.id == id)
+            .with_for_update(key_share=True)
+            .execution_options(populate_existing=True)
+        )
+    if row is None:
+        raise NotFound("monitor", id)
+    return row

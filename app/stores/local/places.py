@@ -50,9 +50,10 @@ _WATCHED = (
 )
 
 
-def names_of_places() -> list[str]:
-    """Orders places: the default place first, then by creation."""
-    return list(db.session.scalars(select(LocationRow.name).order_by(LocationRow.id)))
+def titles_of_places() -> dict[str, str]:
+    """What people call each place, by its name: the default place first, then by creation."""
+    found = select(LocationRow.name, LocationRow.label).order_by(LocationRow.id)
+    return {name: label or name for name, label in db.session.execute(found)}
 
 
 def names_of(session: DbSession, monitor_id: int) -> list[str]:

@@ -13,6 +13,7 @@ from app.db import db, rollups
 from app.db.journal import VERDICT_NUMBERS, decode
 from app.db.tables import (
     IncidentRow,
+    LocationRow,
     MonitorEvidenceRow,
     MonitorRow,
     MonitorStateRow,
@@ -22,6 +23,7 @@ from app.db.types import from_ms, readable, to_ms
 from app.errors import Invalid
 from app.i18n import _
 from app.records import (
+    DELETED_LOCATION,
     MAX_ID,
     Certificate,
     CertificateChain,
@@ -48,6 +50,8 @@ class Results(Part, base.Results):
             matching.append(ResultRow.at >= to_ms(query.from_))
         if query.to is not None:
             matching.append(ResultRow.at < to_ms(query.to))
+        if query.location is not None:
+            matching.append(_is_from(query.location))
         if query.changes:
             matching = [*matching, _is_change(matching)]
         if query.verdict is not None:
@@ -123,6 +127,13 @@ class Results(Part, base.Results):
         ids = [id for id in dict.fromkeys(monitor_ids) if fits(id)]
         known = db.session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(ids))).all()
         return rollups.report_figures(known, to_ms(start), to_ms(end), self.now(), days=days)
+
+
+def _is_from(name: str) -> ColumnElement[bool]:
+    """Whether a result is of the place of this name."""
+    if name == DELETED_LOCATION:
+        return ResultRow.location_id.not_in(select(LocationRow.id))
+    return ResultRow.location_id.in_(select(LocationRow.id).where(LocationRow.name == name))
 
 
 def _is_change(matching: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:

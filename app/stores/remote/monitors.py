@@ -106,11 +106,11 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         found = self.list(MonitorQuery(tag=search, uptime=()))
         return [search][:limit] if found.total else []
 
-    def locations(self) -> Sequence[str]:
+    def locations(self) -> Mapping[str, str]:
         if Feature.LOCATIONS not in self.offers.known():
-            return ()
+            return {}
         found = self.store.locations.list(PageQuery(per_page=NAMES_PAGE))
-        return [place.name for place in found.items]
+        return {place.name: place.title for place in found.items}
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         self._needs(

@@ -24,6 +24,10 @@ class Results(Part, base.Results):
             self._needs(
                 Feature.CHANGES, N_("The server %(server)s does not list changes between checks.")
             )
+        if query.location:
+            self._needs(
+                Feature.RESULT_PLACES, N_("The server %(server)s does not list checks by place.")
+            )
         # Not even "no": a server that does not know the parameter refuses it.
         leave = ("monitor_id",) if query.changes else ("monitor_id", "changes")
         sent = parameters(query, leave=leave)

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from app.errors import NotFound
-from app.i18n import _
-from app.records import Incident, Marker, Result, ResultQuery
+from app.i18n import _, _n
+from app.records import Incident, Marker, Result, ResultQuery, Verdict
 from app.stores import Feature, current_store
 from app.web.frame import servers
-from app.web.shown import charts, times
+from app.web.shown import charts, places, times
 from app.web.shown.marker_lines import MarkerLine, marker_lines
 
 SPAN, AFTER, STEP = timedelta(hours=1), timedelta(minutes=30), timedelta(minutes=10)
 # In units of the SVG. Narrow, so that its letters can be read on a phone without scrolling.
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 70, 8, 12, 30
-PER_PAGE, PAGES = 100, 3  # of results: an interval of 30 s, twice and a half
+PER_PAGE, PAGES = 100, 10  # of results: an interval of 30 s from eight places
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One check, with what its title says. ``y`` is the lower edge for one that failed."""
+    """One check, with what its title says. ``y`` is the lower edge for one without an answer."""
 
     x: float
     y: float
@@ -31,14 +31,15 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """What the macro draws. ``lines`` are SVG paths between good checks without a failure
-    between them.
+    """What the macro draws. ``lines`` are SVG paths between good checks of a place without another
+    check between them. ``unknown``: checks that could not be made.
     """
 
     label: str
     lines: Sequence[str]
     good: Sequence[Dot]
     failed: Sequence[Dot]
+    unknown: Sequence[Dot]
     incident: charts.Band
     x_ticks: Sequence[charts.Tick]
     y_ticks: Sequence[charts.Tick]
@@ -84,15 +85,18 @@ def drawn(
     """``results``: between ``begin`` and ``end``, oldest first."""
     scale = _Scale(begin, charts.nice_top(max(_took(results), default=0)))
     good = [one for one in results if one.is_good and one.response_time is not None]
-    failed = [one for one in results if not one.is_good]
+    failed = [one for one in results if one.verdict is Verdict.DOWN]
+    unknown = [one for one in results if one.verdict is Verdict.UNKNOWN]
+    said = _Said(several=len({one.location for one in results}) > 1)
     first = max(begin, incident.started_at)
     last = min(end, incident.ended_at or end)
     left = scale.x(first)
     return Hour(
-        label=_label(results, good, failed, begin, end),
+        label=_label(results, good, failed, len(unknown), begin, end),
         lines=[_path(run) for run in _runs(results, scale) if len(run) > 1],
-        good=[scale.dot(one, _said(one)) for one in good],
-        failed=[scale.dot(one, _said(one)) for one in failed],
+        good=[scale.dot(one, said.of(one)) for one in good],
+        failed=[scale.dot(one, said.of(one)) for one in failed],
+        unknown=[scale.dot(one, said.of(one)) for one in unknown],
         incident=charts.Band(left, max(2.0, round(scale.x(last) - left, 1)), _("Incident")),
         x_ticks=[charts.Tick(scale.x(at), f"{times.local(at):%H:%M}") for at in _marks(begin, end)],
         y_ticks=[
@@ -131,35 +135,47 @@ def _took(results: Iterable[Result]) -> Iterator[int]:
 
 
 def _runs(results: Sequence[Result], scale: _Scale) -> Iterator[list[charts.Point]]:
-    """The points of good checks in runs, split where one failed: a line across an outage would
-    say that it answered meanwhile.
+    """The points of good checks of each place in runs, split where one failed or could not be made:
+    a line across an outage would say that it answered meanwhile, and one from place to place that
+    the response time went up and down.
     """
-    run: list[charts.Point] = []
-    for one in results:
-        if one.is_good and one.response_time is not None:
-            run.append((scale.x(one.checked_at), scale.y(one.response_time)))
-        elif run:
+    for place in dict.fromkeys(one.location for one in results):
+        run: list[charts.Point] = []
+        for one in results:
+            if one.location != place:
+                continue
+            if one.is_good and one.response_time is not None:
+                run.append((scale.x(one.checked_at), scale.y(one.response_time)))
+            elif run:
+                yield run
+                run = []
+        if run:
             yield run
-            run = []
-    if run:
-        yield run
 
 
 def _path(run: Sequence[charts.Point]) -> str:
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in run)
 
 
-def _said(result: Result) -> str:
-    at = times.clock(result.checked_at)
-    if result.is_good:
-        return f"{at}: {charts.milliseconds(result.response_time or 0)}"
-    return f"{at}: {result.cause or result.verdict}"
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What titles of dots say; with the place where there are several."""
+
+    several: bool
+
+    def of(self, result: Result) -> str:
+        at = times.clock(result.checked_at)
+        start = f"{at}, {places.title(result.location)}" if self.several else at
+        if result.is_good:
+            return f"{start}: {charts.milliseconds(result.response_time or 0)}"
+        return f"{start}: {result.cause or result.verdict}"
 
 
 def _label(
     results: Sequence[Result],
     good: Sequence[Result],
     failed: Sequence[Result],
+    unknown: int,
     begin: datetime,
     end: datetime,
 ) -> str:
@@ -170,16 +186,20 @@ def _label(
         "count": len(results),
         "failed": len(failed),
     }
-    if not found:
-        return _(
+    if found:
+        label = _(
+            "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed,"
+            " %(average)s on average.",
+            average=charts.milliseconds(sum(found) / len(found)),
+            **figures,
+        )
+    else:
+        label = _(
             "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed.", **figures
         )
-    return _(
-        "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed,"
-        " %(average)s on average.",
-        average=charts.milliseconds(sum(found) / len(found)),
-        **figures,
-    )
+    if unknown:
+        label += " " + _n("%(num)s could not be made.", "%(num)s could not be made.", unknown)
+    return label
 
 
 def _marks(begin: datetime, end: datetime) -> Iterator[datetime]:

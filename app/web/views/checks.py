@@ -15,13 +15,14 @@ from app.i18n import N_, _
 from app.records import (
     MAX_ID,
     PAGE_SIZES,
+    Monitor,
     ResultQuery,
     Verdict,
 )
 from app.stores import Feature, current_store
 from app.web.frame import links, servers
 from app.web.frame.session import guarded
-from app.web.shown import looks, overlapping, statistics, times
+from app.web.shown import looks, overlapping, places, statistics, times
 
 blueprint = guarded(Blueprint("checks", __name__, url_prefix="/monitors/<int:id>"))
 
@@ -40,6 +41,7 @@ class FilterForm(BrowserForm):
         labels=[(verdict, looks.VERDICT[verdict].word) for verdict in Verdict],
         none=N_("Any"),
     )
+    location = Options(N_("Place"), labels=places.choices, none=N_("Any"))
 
     class Meta:
         csrf = False  # it only looks
@@ -49,7 +51,7 @@ class FilterForm(BrowserForm):
 def index(id: int) -> str | tuple[str, int]:
     store = current_store()
     monitor = store.monitors.get(id)
-    form = FilterForm(formdata=request.args, zone=times.zone())
+    form = _filter_form(monitor)
     if form.validate() and form.from_.data and form.to.data and form.to.data <= form.from_.data:
         form.to.fault(_("This must be later than the start."))
     faulty = bool(form.error_summary())
@@ -60,12 +62,22 @@ def index(id: int) -> str | tuple[str, int]:
     return (shown, 422) if faulty else shown
 
 
+def _filter_form(monitor: Monitor) -> FilterForm:
+    """With the choice of a place where there are several."""
+    several = len(monitor.locations) > 1 and servers.offers(Feature.RESULT_PLACES)
+    form = FilterForm(
+        formdata=request.args, zone=times.zone(), without=() if several else ("location",)
+    )
+    return form
+
+
 def _query(id: int, form: FilterForm) -> ResultQuery:
     return ResultQuery(
         monitor_id=id,
         from_=form.from_.data,
         to=form.to.data,
         verdict=form.verdict.data,
+        location=form.location.data if "location" in form else None,
         per_page=_whole("per_page", PER_PAGE, PAGE_SIZES),
         page=_whole("page", 1),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -132,9 +132,9 @@ def bulk_form(**kwargs: Any) -> BulkForm:
     return form
 
 
-def store_places() -> Sequence[str]:
+def store_places() -> Mapping[str, str]:
     """The places to choose from; none where a server does not list them."""
-    return current_store().monitors.locations() if servers.offers(Feature.LOCATIONS) else ()
+    return current_store().monitors.locations() if servers.offers(Feature.LOCATIONS) else {}
 
 
 def list_query(args: links.Args | None = None) -> MonitorQuery:
@@ -240,7 +240,7 @@ def _surroundings() -> dict[str, Any]:
     }
 
 
-def _places() -> Sequence[str]:
+def _places() -> Mapping[str, str]:
     """The places to choose from. Without an answer, those that were chosen: what was typed must not
     be lost because the server has died meanwhile.
     """
@@ -249,10 +249,10 @@ def _places() -> Sequence[str]:
     except NOT_TAKEN:
         if request.method in SAFE_METHODS:
             raise
-        return ()
+        return {}
 
 
-def _not_shown(places: Sequence[str]) -> Sequence[str]:
+def _not_shown(places: Collection[str]) -> Sequence[str]:
     """The fields that this form does not have. Where there is one place, there is no choice; a
     page that was opened then must not be read as "none chosen".
     """

@@ -10,7 +10,7 @@ import trustme
 from pytest_httpserver import HTTPServer
 
 from app.errors import Invalid, NotFound
-from app.records import CertificateChain, ResultQuery
+from app.records import DELETED_LOCATION, CertificateChain, ResultQuery
 from app.rules.time import iso
 from app.stats import RANGES
 from app.stats.report import ALL
@@ -77,6 +77,15 @@ class ResultsContract:
         assert found.total == 3
         down = store.results.list(ResultQuery(monitor.id, changes=True, verdict="down"))
         assert [one.id for one in down.items] == [failing.id, first.id]
+
+    def test_the_checks_from_one_place_are_listed(self, store: Store) -> None:
+        needs(store, Feature.RESULT_PLACES)
+        monitor = add_monitor(store, url="http://127.0.0.1:9/")
+        result = store.checks.run(monitor.id)
+        found = store.results.list(ResultQuery(monitor.id, location=result.location))
+        assert [one.id for one in found.items] == [result.id]
+        for other in ("paris", DELETED_LOCATION):
+            assert store.results.list(ResultQuery(monitor.id, location=other)).total == 0
 
     @pytest.mark.parametrize("trusted", [True, False])
     def test_the_certificates_that_a_target_sent_are_shown(

@@ -1,0 +1,45 @@
+"""What people call the places that checks run from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from flask import g
+
+from app.i18n import N_, _
+from app.records import DELETED_LOCATION, Monitor, Result
+from app.stores import Feature, current_store
+from app.web.frame import servers
+
+DELETED = N_("Deleted place")
+
+
+def titles() -> Mapping[str, str]:
+    """What people call each place, by its name; none where a server does not list them. They are
+    read once for a page.
+    """
+    if "place_titles" not in g:
+        offered = servers.offers(Feature.LOCATIONS)
+        g.place_titles = current_store().monitors.locations() if offered else {}
+    found: Mapping[str, str] = g.place_titles
+    return found
+
+
+def title(name: str | None) -> str:
+    """Of the place of this name, which may be gone."""
+    if name is None:
+        return "–"
+    return titles().get(name) or (_(DELETED) if name == DELETED_LOCATION else name)
+
+
+def choices() -> list[tuple[str, str]]:
+    return list(titles().items())
+
+
+def tell_apart(monitor: Monitor, results: Sequence[Result]) -> bool:
+    """Whether a list of checks must say where each was made: two that differ would contradict each
+    other.
+    """
+    return len(monitor.locations) > 1 or any(
+        one.location not in (None, *monitor.locations) for one in results
+    )

@@ -1,0 +1,43 @@
+"""In what portions outcomes are recorded."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from app.engine.returns import BATCH, LEAST_BATCH, Returns, _size_of_next
+from app.engine.schedule import Claim
+from tests.factories import make_outcome
+
+
+@pytest.mark.parametrize(
+    ("size", "seconds", "following"),
+    [
+        (BATCH, 0.5, BATCH),
+        (BATCH, 1.0, BATCH // 2),
+        (BATCH, 60.0, LEAST_BATCH),
+        (LEAST_BATCH, 0.1, 5 * LEAST_BATCH),
+        (1, 0.0, BATCH),
+    ],
+)
+def test_a_transaction_that_took_long_is_followed_by_a_smaller_one(size, seconds, following):
+    assert _size_of_next(size, seconds) == following
+
+
+@pytest.mark.sqlite
+def test_nothing_is_waited_for_while_results_are_not_recorded(settings):
+    class Network:
+        def sort(self, finished, _now):
+            return finished
+
+        def collect(self, _now):
+            return []
+
+    returns = Returns(Network(), settings.location, lambda *_told: None)
+    returns.came_back(Claim(1), make_outcome("down"))
+    returns.collect(0.0)
+    began = time.monotonic()
+    returns.collect(60.0)
+    assert time.monotonic() - began < 30
+    assert returns.waiting
