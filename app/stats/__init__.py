@@ -2,14 +2,15 @@
 
 What counts (one definition, also for what is shown on pages):
 
-- A result covers the time from its check until the next one, at most ``cover_limit_ms`` by the
-  interval of its monitor at the time. Longer silence is a gap, about which nothing is known. A
-  pause ends the cover. A manual check of a paused monitor does not count.
+- A result covers the time from its check until the next one in its place, at most
+  ``cover_limit_ms`` by the interval of its monitor at the time. Longer silence is a gap, about
+  which nothing is known. A pause ends the cover. A manual check of a paused monitor does not count.
 - Covered time in a maintenance window, to the second, is neither up nor down; the time of an
-  ``unknown`` result is neither, too. For a window that was changed or deleted since, its results
-  say what was maintenance.
+  ``unknown`` result is neither, too, unless the result of another place covers it. For a window
+  that was changed or deleted since, its results say what was maintenance.
 - All other covered time is watched. It is down while an incident lasts, from ``started_at`` to
-  ``ended_at``, and up otherwise: a single failure that a recheck cancelled is not downtime.
+  ``ended_at``, and up otherwise: a single failure that a recheck cancelled is not downtime, nor is
+  one that too few places see. Up is degraded where any place gets a slow answer.
 - An incident classified as a false alarm does not count. The time of one classified as maintenance
   is maintenance.
 - Uptime is up / (up + down); without watched time there is none.

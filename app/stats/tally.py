@@ -5,50 +5,33 @@ Times are whole milliseconds since 1970. No clock is read: ``end`` is the presen
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import NamedTuple
 
 from app.records import INTERVALS, TIMEOUT_SECONDS, Classification, Verdict
+from app.stats.cover import (
+    DEGRADED,
+    MAINTENANCE,
+    UNKNOWN,
+    Check,
+    Span,
+    cover_limit_ms,
+    covered,
+    overlap,
+    split,
+)
 from app.stats.histogram import Histogram, bucket
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-LATE_MS = 60_000  # how late a check may be before the time until it is a gap
 
 PHASES = ("dns", "connect", "tls", "ttfb", "download")
 GOOD = (Verdict.UP, Verdict.DEGRADED)  # a tuple: tested for each check, and faster than a set
-Span = tuple[int, int]
-# The kind of the time after a check. Whether watched time is up or down depends on incidents.
-WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
-_KINDS = {Verdict.UNKNOWN: UNKNOWN, Verdict.DEGRADED: DEGRADED}
-_SEEN = (Verdict.UP, Verdict.DOWN)  # as ``GOOD``
-
-
-def cover_limit_ms(interval: int, timeout: int) -> int:
-    """How long one result counts for a monitor; ``interval`` and ``timeout`` in seconds."""
-    return (interval + timeout) * 1000 + LATE_MS
 
 
 # How far before a time to look for the result that covers it.
 LONGEST_COVER_MS = cover_limit_ms(max(INTERVALS), max(TIMEOUT_SECONDS))
-
-
-class Check(NamedTuple):
-    """The part of a result that counts. ``phases``: milliseconds, in the order of ``PHASES``.
-
-    ``covers``: how long it counts at most, in ms; 0: not at all, None: by the monitor's present
-    interval.
-    """
-
-    at: int
-    verdict: Verdict
-    maintenance: bool = False
-    response_time: int | None = None
-    phases: tuple[int | None, ...] = ()
-    covers: int | None = None
 
 
 def response_counts(verdict: Verdict, maintenance: bool, covers: int | None) -> bool:
@@ -179,7 +162,7 @@ def tally(
     spent: list[tuple[int | None, ...]]
     following = start  # the start of the period after the one of ``sums``
     # Unpacked, here and below: a list reads thousands of checks, and each named access is a call.
-    for at, verdict, maintenance, response_time, phases, covers in checks:
+    for at, verdict, maintenance, response_time, phases, covers, _ in checks:
         if not start <= at < end or covers == 0:
             continue
         if at >= following:
@@ -200,50 +183,10 @@ def tally(
             slot = begin - begin % period
             cut = min(stop, slot + period)
             sums = found.setdefault(slot, Sums())
-            for inside, first, last in _split(trouble.planned, begin, cut):
+            for inside, first, last in split(trouble.planned, begin, cut):
                 _spend(sums, MAINTENANCE if inside else kind, trouble, first, last)
             begin = cut
     return found
-
-
-def covered(
-    checks: Iterable[Check], limit: int, planned: Sequence[Span] = ()
-) -> list[tuple[int, int, int]]:
-    """The time that ``checks`` (in order) cover: kind, begin and end; adjoining spans are merged.
-
-    A check in a window of ``planned`` does not make the time after the window maintenance.
-
-    Most monitors have one kind all day, so callers work on a span or two, not on each check.
-    """
-    spans: list[tuple[int, int, int]] = []
-    kind, begin, stop = WATCHED, 0, 0  # nothing yet
-    for at, verdict, maintenance, _, _, covers in checks:
-        if maintenance and not (planned and overlap(planned, at, at + 1)):
-            this = MAINTENANCE
-        else:
-            this = WATCHED if verdict in _SEEN else _KINDS[verdict]
-        if this != kind or at > stop:
-            spans.append((kind, begin, min(stop, at)))
-            kind, begin = this, at
-        stop = at + (limit if covers is None else covers)
-    spans.append((kind, begin, stop))
-    return spans
-
-
-def _split(spans: Sequence[Span], begin: int, end: int) -> list[tuple[bool, int, int]]:
-    """``begin`` to ``end`` in pieces, each with whether it is in one of ``spans`` (in order)."""
-    if not spans:
-        return [(False, begin, end)]
-    pieces = []
-    at = begin
-    place = max(0, bisect_right(spans, (begin,)) - 1)
-    while at < end and place < len(spans) and spans[place][0] < end:
-        first, last = max(at, spans[place][0]), min(end, spans[place][1])
-        if first < last:
-            pieces += [(False, at, first), (True, first, last)]
-            at = last
-        place += 1
-    return [*pieces, (False, at, end)]
 
 
 def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> None:
@@ -263,16 +206,6 @@ def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> Non
     sums.up += length - excused - down
     if kind == DEGRADED:
         sums.degraded += length - excused - down
-
-
-def overlap(spans: Sequence[Span], begin: int, end: int) -> int:
-    """How much of ``begin`` to ``end`` is covered by ``spans`` (merged, in order)."""
-    total = 0
-    place = max(0, bisect_right(spans, (begin,)) - 1)
-    while place < len(spans) and spans[place][0] < end:
-        total += max(0, min(end, spans[place][1]) - max(begin, spans[place][0]))
-        place += 1
-    return total
 
 
 def _both(trouble: Trouble, begin: int, end: int) -> int:

@@ -7,16 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.records import Classification, Verdict
+from app.stats.cover import Check, Span, cover_limit_ms, overlap
 from app.stats.histogram import RATIO, bucket, exact_percentile, merge, percentile
 from app.stats.tally import (
     HOUR_MS,
-    Check,
-    Span,
     Sums,
     Trouble,
-    cover_limit_ms,
     merged,
-    overlap,
     percent,
     tally,
     trouble,
@@ -24,7 +21,7 @@ from app.stats.tally import (
 
 MINUTE = 60_000
 LIMIT = cover_limit_ms(interval=60, timeout=30)  # 150 s
-UP, DOWN, UNKNOWN = Verdict.UP, Verdict.DOWN, Verdict.UNKNOWN
+UP, DOWN, UNKNOWN, SLOW = Verdict.UP, Verdict.DOWN, Verdict.UNKNOWN, Verdict.DEGRADED
 
 
 def checks(*verdicts: Verdict | None, step: int = MINUTE, **fields: bool) -> list[Check]:
@@ -151,6 +148,32 @@ def test_degraded_time_is_the_part_of_up_after_degraded_checks() -> None:
     assert total.degraded == sums.degraded
 
 
+# What two places see in three minutes, beginning at 0 s and at 20 s; expected seconds of up,
+# unknown and degraded.
+PLACES = [
+    ("one cannot tell", (UP, UP, UP), (UNKNOWN, UNKNOWN, UNKNOWN), (180, 0, 0)),
+    ("the other cannot", (UNKNOWN, UNKNOWN, UNKNOWN), (UP, UP, UP), (160, 20, 0)),
+    ("neither can", (UNKNOWN, UNKNOWN, UNKNOWN), (UNKNOWN, UNKNOWN, UNKNOWN), (0, 180, 0)),
+    ("one fails alone", (UP, UP, UP), (DOWN, DOWN, DOWN), (180, 0, 0)),
+    ("one is slow", (UP, UP, UP), (SLOW, UP, SLOW), (180, 0, 100)),
+    ("one is silent", (UP, None, None), (UNKNOWN, UNKNOWN, UNKNOWN), (150, 30, 0)),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "expected"), [row[1:] for row in PLACES])
+def test_time_counts_by_what_all_places_see_together(
+    one: tuple[Verdict | None, ...],
+    other: tuple[Verdict | None, ...],
+    expected: tuple[int, int, int],
+) -> None:
+    """decisions.md 14: ``unknown`` has no vote, whichever result came last."""
+    seen = [check._replace(place=1) for check in checks(*one)]
+    seen += [check._replace(place=2, at=check.at + 20_000) for check in checks(*other)]
+    sums = tally(sorted(seen), Trouble(), LIMIT, HOUR_MS, 0, 3 * MINUTE)[0]
+    found = (sums.up, sums.unknown, sums.degraded)
+    assert tuple(ms // 1000 for ms in found) == expected
+
+
 def test_a_check_before_the_start_covers_time_after_it() -> None:
     found = tally([Check(-30_000, UP)], Trouble(), LIMIT, HOUR_MS, 0, HOUR_MS)
     assert [(sums.up, sums.checks) for sums in found.values()] == [(120_000, 0)]
@@ -170,11 +193,20 @@ def test_only_good_answers_outside_of_maintenance_have_a_response_time() -> None
     assert sum(sums.histogram.values()) == 2
 
 
+def made(at: int, verdict: Verdict, maintenance: bool, place: int) -> Check:
+    return Check(at, verdict, maintenance, place=place)
+
+
 CHECKS = st.lists(
-    st.tuples(st.integers(0, 10 * HOUR_MS), st.sampled_from(list(Verdict)), st.booleans()),
+    st.tuples(
+        st.integers(0, 10 * HOUR_MS),
+        st.sampled_from(list(Verdict)),
+        st.booleans(),
+        st.integers(1, 2),
+    ),
     max_size=40,
     unique_by=lambda one: one[0],
-).map(lambda rows: [Check(*row) for row in sorted(rows)])
+).map(lambda rows: [made(*row) for row in sorted(rows)])
 INCIDENTS = st.lists(
     st.tuples(
         st.integers(0, 10 * HOUR_MS),
@@ -217,7 +249,10 @@ STEPS = st.integers(0, 60)
 
 
 @given(
-    st.lists(st.tuples(STEPS, st.sampled_from(list(Verdict)), st.booleans()), max_size=12),
+    st.lists(
+        st.tuples(STEPS, st.sampled_from(list(Verdict)), st.booleans(), st.integers(1, 3)),
+        max_size=12,
+    ),
     st.lists(
         st.tuples(STEPS, st.none() | STEPS, st.none() | st.sampled_from(list(Classification)))
     ),
@@ -228,7 +263,7 @@ STEPS = st.integers(0, 60)
     STEPS,
 )
 def test_sums_equal_a_count_of_each_moment(
-    rows: list[tuple[int, Verdict, bool]],
+    rows: list[tuple[int, Verdict, bool, int]],
     incidents: list[tuple[int, int | None, str | None]],
     windows: list[Span],
     limit: int,
@@ -236,14 +271,16 @@ def test_sums_equal_a_count_of_each_moment(
     start: int,
     end: int,
 ) -> None:
-    seen = [Check(*row) for row in sorted(rows)]
+    seen = [made(*row) for row in sorted(rows)]
     expected: dict[int, dict[str, int]] = {}
     for at in range(start, end):
         counts = expected.setdefault(at - at % period, dict.fromkeys((*KINDS, "checks"), 0))
         counts["checks"] += sum(check.at == at for check in seen)
         kind = kind_at(at, seen, incidents, windows, limit)
         if kind is not None:
-            counts[kind] += 1
+            counts["up" if kind == "degraded" else kind] += 1
+        if kind == "degraded":
+            counts["degraded"] += 1
     found = tally(seen, trouble(incidents, end, windows), limit, period, start, end)
     assert {
         slot: {name: getattr(sums, name) for name in (*KINDS, "checks")}
@@ -251,7 +288,7 @@ def test_sums_equal_a_count_of_each_moment(
     } == {slot: counts for slot, counts in expected.items() if any(counts.values())}
 
 
-KINDS = ("up", "down", "unknown", "maintenance")
+KINDS = ("up", "down", "unknown", "maintenance", "degraded")
 
 
 def kind_at(
@@ -263,19 +300,23 @@ def kind_at(
 ) -> str | None:
     """What this moment counts as, computed without spans; None in a gap."""
     past = [check for check in seen if check.at <= at]
-    if not past or at >= past[-1].at + limit:
+    of_places = {check.place: check for check in past}.values()
+    votes = {check.verdict for check in of_places if at < check.at + limit}
+    if not votes:
         return None
     if any(begin <= at < stop for begin, stop in windows):
         return "maintenance"
     known = any(begin <= past[-1].at < stop for begin, stop in windows)
     if past[-1].maintenance and not known:
         return "maintenance"
-    if past[-1].verdict == UNKNOWN:
+    if votes == {UNKNOWN}:
         return "unknown"
     now = [what for begin, stop, what in incidents if begin <= at and (stop is None or at < stop)]
     if Classification.MAINTENANCE in now:
         return "maintenance"
-    return "down" if any(what != Classification.FALSE_ALARM for what in now) else "up"
+    if any(what != Classification.FALSE_ALARM for what in now):
+        return "down"
+    return "degraded" if Verdict.DEGRADED in votes else "up"
 
 
 @given(

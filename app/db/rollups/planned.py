@@ -14,7 +14,7 @@ from app.db.types import from_ms, to_ms
 from app.db.windows import in_own_window, window_of
 from app.records import MaintenanceWindow
 from app.rules.recurrence import ONCE, for_all, occurrences_between
-from app.stats.tally import Span
+from app.stats.cover import Span
 
 # Of tables, not of classes, and built once: see ``rows``.
 _WINDOW, _MEMBER = MaintenanceWindowRow.__table__.c, MaintenanceWindowMonitorRow.__table__.c

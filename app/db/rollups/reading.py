@@ -41,13 +41,13 @@ from app.db.tables import ResultRow, RollupRow
 from app.db.types import to_ms
 from app.records import UPTIME_RANGES
 from app.stats import report, strip
+from app.stats.cover import Check
 from app.stats.series import start_of
 from app.stats.strip import Hour, Strip, start_of_strip
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
     LONGEST_COVER_MS,
-    Check,
     Sums,
     percent,
     response_counts,
@@ -219,7 +219,7 @@ def single(
     trouble = troubles([monitor_id], start_ms, end)[monitor_id]
     times = [
         response_time
-        for at, verdict, maintenance, response_time, _phases, covers in seen
+        for at, verdict, maintenance, response_time, _phases, covers, _place in seen
         if at >= start_ms
         and response_time is not None
         and response_counts(verdict, maintenance, covers)

@@ -15,15 +15,14 @@ from app.db.journal import VERDICTS
 from app.db.rollups.planned import planned
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow, RollupRow
 from app.db.types import from_ms, to_ms
+from app.stats.cover import Check, cover_limit_ms
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
     LONGEST_COVER_MS,
     PHASES,
-    Check,
     Sums,
     Trouble,
-    cover_limit_ms,
     trouble,
 )
 
@@ -44,6 +43,7 @@ _COLUMNS = (
     _RESULTS.c.maintenance,
     _RESULTS.c.covers_s,
     _RESULTS.c.response_time,
+    _RESULTS.c.location_id,
     *(_RESULTS.c[phase] for phase in PHASES),
 )
 # The columns of monitors that summing needs, also for ``limit_of``.
@@ -90,11 +90,10 @@ def checks(ids: Sequence[int], start: int, end: int) -> dict[int, list[Check]]:
     found: dict[int, list[Check]] = {id: [] for id in ids}
     rows = db.session.execute(_CHECKS, {"ids": ids, "start": start, "end": end}).all()
     new = partial(tuple.__new__, Check)  # half the time of calling it
-    for id, at, verdict, maintenance, covers_s, response_time, *phases in _numbers(rows):
+    for id, at, verdict, maintenance, covers_s, response_time, place, *phases in _numbers(rows):
         covers = None if covers_s is None else covers_s * 1000
-        found[id].append(
-            new((at, VERDICTS[verdict], bool(maintenance), response_time, tuple(phases), covers))
-        )
+        seen = at, VERDICTS[verdict], bool(maintenance), response_time
+        found[id].append(new((*seen, tuple(phases), covers, place)))
     return found
 
 

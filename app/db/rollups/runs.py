@@ -13,7 +13,8 @@ from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import MonitorRow, ResultRow
 from app.db.types import Bounded
 from app.records import Verdict
-from app.stats.tally import GOOD, HOUR_MS, Check, cover_limit_ms
+from app.stats.cover import Check, cover_limit_ms
+from app.stats.tally import GOOD, HOUR_MS
 
 _MONITOR: Any = MonitorRow.__table__
 _KNOWN = [number for verdict, number in VERDICT_NUMBERS.items() if verdict != Verdict.UNKNOWN]
@@ -34,7 +35,8 @@ def runs(limits: Mapping[int, int], start: int, end: int) -> dict[int, list[Chec
     run, so this takes a tenth of the time of ``checks``, and ``tally`` makes the same seconds of
     it. ``limits``: how long a result of each monitor counts that does not say so itself (ms).
 
-    Results in maintenance stay single: what they cover depends on the windows.
+    Those of several places overlap: each is of one place. Results in maintenance stay single: what
+    they cover depends on the windows.
     """
     return _read(limits, start, end, by_hour=False)[0]
 
@@ -54,34 +56,43 @@ def _read(
 ) -> tuple[dict[int, list[Check]], list[Responses], list[int]]:
     """The runs; of the monitors whose results are even, the response times; and the others' ids.
 
-    Even are results that all have one verdict and cover as much, without maintenance. Of most
-    monitors they are, and then their times are enough: one text of them is read much faster than
-    a row for each result.
+    Even are results of which those of each place have one verdict and cover as much, without
+    maintenance. Of most monitors they are, and then their times are enough: one text of them is
+    read much faster than a row for each result.
     """
-    parts: dict[int, list[Any]] = {}
+    parts: dict[int, dict[int, list[Any]]] = {}
     span = {"ids": list(limits), "start": start, "end": end}
     for row in db.session.execute(_EVEN_BY_HOUR if by_hour else _EVEN, span):
-        parts.setdefault(row.monitor_id, []).append(row)
+        parts.setdefault(row.monitor_id, {}).setdefault(row.location_id, []).append(row)
     found: dict[int, list[Check]] = {id: [] for id in limits}
     responses: list[Responses] = []
-    uneven = [id for id, rows in parts.items() if not _is_even(rows)]
-    for id, rows in parts.items():
-        if id not in uneven:
-            verdict = VERDICTS[rows[0].verdict]
-            cover = limits[id] if rows[0].covers_s is None else rows[0].covers_s * 1000
-            times = sorted(int(at) for row in rows for at in row.times.split(","))
-            found[id] = [
-                Check(first, _SHOWN_AS.get(verdict, verdict), covers=last + cover - first)
-                for first, last in _unbroken(times, cover)
-            ]
-            if by_hour and verdict in GOOD and cover:
-                responses += [
-                    (id, row.hour, row.responses, int(row.response_sum))
-                    for row in rows
-                    if row.responses
-                ]
-    _add_uneven(found, uneven, start, end)
+    uneven = [id for id, places in parts.items() if not all(map(_is_even, places.values()))]
+    for id in parts.keys() - uneven:
+        for place, rows in parts[id].items():
+            found[id] += _even_runs(rows, limits[id], place)
+            if by_hour:
+                responses += _even_responses(id, rows)
+        found[id].sort()
+    alone = [id for id in uneven if len(parts[id]) == 1]
+    _add_uneven(found, alone, start, end)
+    _add_single(found, [id for id in uneven if len(parts[id]) > 1], start, end)
     return found, responses, uneven
+
+
+def _even_runs(rows: Sequence[Any], limit: int, place: int) -> Iterator[Check]:
+    verdict, covers_s = VERDICTS[rows[0].verdict], rows[0].covers_s
+    cover = limit if covers_s is None else covers_s * 1000
+    times = sorted(int(at) for row in rows for at in row.times.split(","))
+    for first, last in _unbroken(times, cover):
+        shown = _SHOWN_AS.get(verdict, verdict)
+        yield Check(first, shown, covers=last + cover - first, place=place)
+
+
+def _even_responses(id: int, rows: Sequence[Any]) -> Iterator[Responses]:
+    if VERDICTS[rows[0].verdict] in GOOD and rows[0].covers_s != 0:
+        for row in rows:
+            if row.responses:
+                yield id, row.hour, row.responses, int(row.response_sum)
 
 
 def _is_even(rows: Sequence[Any]) -> bool:
@@ -120,6 +131,14 @@ def _add_uneven(found: dict[int, list[Check]], ids: Sequence[int], start: int, e
             maintenance = kind >= _MAINTENANCE
             verdict = _VERDICT_OF[kind - _MAINTENANCE * maintenance]
             found[id].append(Check(begin, verdict, maintenance, covers=stop - begin))
+
+
+def _add_single(found: dict[int, list[Check]], ids: Sequence[int], start: int, end: int) -> None:
+    """Of several places, what the monitor is changes with any of their results."""
+    rows = db.session.execute(_SINGLE, {"ids": ids, "start": start, "end": end}) if ids else ()
+    for id, at, verdict, maintenance, covers_s, place in rows:
+        covers = None if covers_s is None else covers_s * 1000
+        found[id].append(Check(at, VERDICTS[verdict], maintenance, covers=covers, place=place))
 
 
 def _results() -> tuple[Any, Any]:
@@ -164,6 +183,7 @@ def _even(*, by_hour: bool) -> Select[Any]:
     )
     statement = select(
         results.monitor_id,
+        results.location_id,
         func.aggregate_strings(cast(results.at, String), ",").label("times"),
         func.count().label("checks"),
         func.min(results.verdict).label("verdict"),
@@ -174,7 +194,9 @@ def _even(*, by_hour: bool) -> Select[Any]:
         func.count(results.covers_s).label("covering"),
         *(responses if by_hour else ()),
     )
-    return _within(statement).group_by(results.monitor_id, *((hour,) if by_hour else ()))
+    return _within(statement).group_by(
+        results.monitor_id, results.location_id, *((hour,) if by_hour else ())
+    )
 
 
 def _every() -> Select[Any]:
@@ -210,6 +232,13 @@ def _every() -> Select[Any]:
     )
 
 
+def _single() -> Select[Any]:
+    results = ResultRow.__table__.c
+    columns = (results.at, results.verdict, results.maintenance, results.covers_s)
+    statement = _within(select(results.monitor_id, *columns, results.location_id))
+    return statement.order_by(results.monitor_id, results.at, results.location_id)
+
+
 def _hourly() -> Select[Any]:
     """The response times that count, by monitor and hour."""
     results = ResultRow.__table__.c
@@ -233,4 +262,4 @@ def _hourly() -> Select[Any]:
 
 
 _EVEN, _EVEN_BY_HOUR = _even(by_hour=False), _even(by_hour=True)
-_RUNS, _HOURLY = _every(), _hourly()
+_RUNS, _SINGLE, _HOURLY = _every(), _single(), _hourly()

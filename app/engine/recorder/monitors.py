@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from functools import partial
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import BigInteger, case, delete, func, literal, select, update
 
 from app.checks.expiry.domain import domain_of
 from app.db import AnySession, assignments, changes, writing
@@ -32,6 +32,7 @@ from app.engine.recorder.rows import (
 from app.errors import NotFound
 from app.i18n import N_, _
 from app.records import Cause, Location, Verdict
+from app.stats.tally import LONGEST_COVER_MS
 
 WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")
 
@@ -176,17 +177,18 @@ def _start_over(session: AnySession, monitor_id: int) -> None:
 
 
 def _end_cover(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Let the newest result count only until now: with an interval of an hour, it would otherwise
-    add up to an hour of uptime after the pause.
+    """Let results count only until now, the newest of each place: with an interval of an hour, it
+    would otherwise add up to an hour of uptime after the pause.
     """
-    newest = session.scalar(
-        select(ResultRow)
-        .where(ResultRow.monitor_id == monitor_id, ResultRow.covers_s > 0)
-        .order_by(ResultRow.at.desc())
-        .limit(1)
+    at, now_ms = ResultRow.at, to_ms(now)
+    reaches = at + ResultRow.covers_s * literal(1000, BigInteger) > now_ms
+    session.execute(
+        update(ResultRow)
+        .where(ResultRow.monitor_id == monitor_id, at > now_ms - LONGEST_COVER_MS)
+        .where(ResultRow.covers_s > 0, reaches)
+        .values(covers_s=case((at > now_ms - 2000, 1), else_=(now_ms - at) // 1000))
+        .execution_options(synchronize_session=False)
     )
-    if newest is not None:
-        newest.covers_s = min(newest.covers_s or 0, max(1, (to_ms(now) - newest.at) // 1000))
 
 
 def _monitor(session: AnySession, monitor_id: int) -> MonitorRow:

@@ -16,7 +16,7 @@ from app.errors import NotFound
 from app.i18n import _
 from app.records import MAX_COMMENT, Event, Verdict
 from app.rules.unreadable import NOBODY_TOLD
-from app.stats.tally import cover_limit_ms
+from app.stats.cover import cover_limit_ms
 
 
 def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:

@@ -1,0 +1,147 @@
+"""The time that checks cover, and what was seen in it: of one place, or of several together."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from app.records import Verdict
+
+LATE_MS = 60_000  # how late a check may be before the time until it is a gap
+Span = tuple[int, int]
+# The kind of the time after a check. Whether watched time is up or down depends on incidents.
+WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
+_KINDS = {Verdict.UNKNOWN: UNKNOWN, Verdict.DEGRADED: DEGRADED}
+_SEEN = (Verdict.UP, Verdict.DOWN)  # a tuple: tested for each check, and faster than a set
+Cover = tuple[int, int, int]  # kind, begin and end
+EVER: Sequence[Span] = ((-(2**62), 2**62),)
+
+
+def cover_limit_ms(interval: int, timeout: int) -> int:
+    """How long one result counts for a monitor; ``interval`` and ``timeout`` in seconds."""
+    return (interval + timeout) * 1000 + LATE_MS
+
+
+class Check(NamedTuple):
+    """The part of a result that counts. ``phases``: milliseconds, in the order of ``PHASES``.
+
+    ``covers``: how long it counts at most, in ms; 0: not at all, None: by the monitor's present
+    interval. ``place``: where it was made.
+    """
+
+    at: int
+    verdict: Verdict
+    maintenance: bool = False
+    response_time: int | None = None
+    phases: tuple[int | None, ...] = ()
+    covers: int | None = None
+    place: int = 0
+
+
+def covered(checks: Sequence[Check], limit: int, planned: Sequence[Span] = ()) -> list[Cover]:
+    """The time that ``checks`` (in order) cover: kind, begin and end; adjoining spans are merged.
+
+    A check counts until the next one of its place. Where several places check, the kind is that of
+    all together (``_of_all``). A check in a window of ``planned`` does not make the time after the
+    window maintenance.
+
+    Most monitors have one kind all day, so callers work on a span or two, not on each check.
+    """
+    if len(set(map(_PLACE, checks))) <= 1:
+        return _one_after_another(checks, limit, planned)
+    by_place: dict[int, list[Check]] = {}
+    for check in checks:
+        by_place.setdefault(check.place, []).append(check)
+    # Of each place, what it saw. Maintenance is the monitor's: the newest check says it.
+    seen = [_one_after_another(one, limit, planned=EVER) for one in by_place.values()]
+    windows = [
+        (begin, stop)
+        for kind, begin, stop in _one_after_another(checks, limit, planned)
+        if kind == MAINTENANCE
+    ]
+    return [
+        (MAINTENANCE if inside else kind, first, last)
+        for kind, begin, stop in _together(seen)
+        for inside, first, last in split(windows, begin, stop)
+    ]
+
+
+_PLACE = itemgetter(Check._fields.index("place"))
+
+
+def _one_after_another(
+    checks: Iterable[Check], limit: int, planned: Sequence[Span] = ()
+) -> list[Cover]:
+    """``covered`` where each check ends the time of the one before it."""
+    spans: list[Cover] = []
+    kind, begin, stop = WATCHED, 0, 0  # nothing yet
+    for at, verdict, maintenance, _, _, covers, _ in checks:
+        if maintenance and not (planned and overlap(planned, at, at + 1)):
+            this = MAINTENANCE
+        else:
+            this = WATCHED if verdict in _SEEN else _KINDS[verdict]
+        if this != kind or at > stop:
+            spans.append((kind, begin, min(stop, at)))
+            kind, begin = this, at
+        stop = at + (limit if covers is None else covers)
+    spans.append((kind, begin, stop))
+    return spans
+
+
+def _together(seen: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
+    """The cover of all places, from that of each."""
+    changes = sorted(
+        change
+        for spans in seen
+        for kind, begin, stop in spans
+        for change in ((begin, kind, 1), (stop, kind, -1))
+        if begin < stop
+    )
+    places = [0] * 4  # how many see each kind
+    was, since = None, 0
+    for at, together in groupby(changes, key=itemgetter(0)):
+        for _at, kind, more in together:
+            places[kind] += more
+        now = _of_all(places)
+        if now != was:
+            if was is not None:
+                yield was, since, at
+            was, since = now, at
+
+
+def _of_all(places: Sequence[int]) -> int | None:
+    """The kind of a moment from how many places see each; None if none checks (decisions.md 14).
+
+    A place that cannot tell has no vote. What one place sees as slow is degraded. A failure is
+    watched time: the monitor's rule decides whether an incident opens.
+    """
+    return next((kind for kind in (DEGRADED, WATCHED, UNKNOWN) if places[kind]), None)
+
+
+def split(spans: Sequence[Span], begin: int, end: int) -> list[tuple[bool, int, int]]:
+    """``begin`` to ``end`` in pieces, each with whether it is in one of ``spans`` (in order)."""
+    if not spans:
+        return [(False, begin, end)]
+    pieces = []
+    at = begin
+    place = max(0, bisect_right(spans, (begin,)) - 1)
+    while at < end and place < len(spans) and spans[place][0] < end:
+        first, last = max(at, spans[place][0]), min(end, spans[place][1])
+        if first < last:
+            pieces += [(False, at, first), (True, first, last)]
+            at = last
+        place += 1
+    return [*pieces, (False, at, end)]
+
+
+def overlap(spans: Sequence[Span], begin: int, end: int) -> int:
+    """How much of ``begin`` to ``end`` is covered by ``spans`` (merged, in order)."""
+    total = 0
+    place = max(0, bisect_right(spans, (begin,)) - 1)
+    while place < len(spans) and spans[place][0] < end:
+        total += max(0, min(end, spans[place][1]) - max(begin, spans[place][0]))
+        place += 1
+    return total

@@ -1,0 +1,121 @@
+"""Figures of a monitor that several places check follow what all of them see together, whatever
+order their results come in (decisions.md 14), on both databases.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from app.config import Settings
+from app.db import rollups, writing
+from app.db.types import to_ms
+from app.engine import recorder
+from app.records import MonitorQuery
+from app.stats.tally import DAY_MS
+from app.stores.local import LocalStore
+from tests.engine.test_recorder import at
+from tests.engine.test_verdict_of_places import NAMES, Places
+from tests.factories import make_outcome
+
+HOUR = 3600
+STATES = ("up", "down", "unknown", "maintenance")
+# The end of the hour in which at(0) is, and when it is summed.
+ROLLED = 2 * HOUR
+
+
+class Figures(Places):
+    def __init__(self, core, store):
+        super().__init__(core)
+        self.store = store
+
+    def each_minute(self, first, last, *, late=(), **verdicts):
+        """Checks of all places from minute ``first`` to ``last``; those of ``late`` are recorded
+        after the others, although they began first.
+        """
+        names = sorted(NAMES, key=lambda name: name in late)
+        for minute in range(first, last):
+            for number, name in enumerate(names):
+                begun = 60 * minute - (number if name in late else -number) / 10
+                self.see(name, verdicts.get(name, "up"), begun)
+
+    def seconds(self, until):
+        """Seconds in each state in all figures that people are shown, which must agree."""
+        now = at(until)
+        self.store.now = lambda: now
+        found = [self._of_statistics(range_) for range_ in ("24h", "90d")]
+        (listed,) = self.store.monitors.list(MonitorQuery(hours=True)).items
+        found.append(self._sum(listed.hours))
+        midnight = to_ms(now) // DAY_MS * DAY_MS
+        (days,) = rollups.KeptDays().read([self.id], [midnight, midnight + DAY_MS], now).values()
+        since = days.since.get(0, (0, 0, 0, 0))
+        found.append([sum(two) for two in zip(days.summed.whole, since, strict=True)])
+        whole = found[0]
+        for other in found[1:]:  # hours are rounded
+            assert all(abs(a - b) <= 2 for a, b in zip(whole, other, strict=True)), found
+        return dict(zip(STATES, whole, strict=True))
+
+    def _of_statistics(self, range_):
+        return self._sum(self.store.results.statistics(self.id, range_)["buckets"])
+
+    @staticmethod
+    def _sum(buckets):
+        return [sum(bucket[state] for bucket in buckets) for state in STATES]
+
+
+@pytest.fixture
+def places(core, settings: Settings):
+    with core.app_context():
+        yield Figures(core, LocalStore(settings))
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize("late", [("oslo",), ()])
+def test_a_place_that_cannot_tell_does_not_make_the_monitor_unknown(places, late):
+    places.start()
+    places.each_minute(0, 20, oslo="unknown", late=late)
+    live = places.seconds(20 * 60)
+    assert live["up"] >= 1199
+    assert live["unknown"] <= 1  # until the second place has checked for the first time
+    rollups.roll(at(ROLLED))
+    stored = places.seconds(ROLLED)
+    assert stored["up"] >= live["up"]
+    assert stored["unknown"] <= 1, "sums are made of the same"
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize(("rule", "down"), [("any", 8), ("majority", 0), ("all", 0)])
+def test_a_failure_of_one_place_is_down_time_if_the_rule_says_so(places, rule, down):
+    places.start(confirmations=0, location_rule=rule)
+    places.each_minute(0, 5)
+    places.each_minute(5, 13, sydney="down", oslo="unknown")
+    places.each_minute(13, 20)
+    live = places.seconds(20 * 60)
+    assert live["down"] == pytest.approx(60 * down, abs=2)
+    assert live["up"] + live["down"] == pytest.approx(1200, abs=2)
+    assert live["unknown"] <= 1
+    rollups.roll(at(ROLLED))
+    assert places.seconds(ROLLED)["down"] == live["down"]
+
+
+def test_late_results_of_a_place_give_the_monitor_what_it_saw(places):
+    """Of hours that are summed already, too."""
+    places.start()
+    for minute in range(20):
+        places.see("oslo", "unknown", 60 * minute)
+    rollups.roll(at(ROLLED))
+    assert places.seconds(ROLLED)["unknown"] == pytest.approx(1200 + 90, abs=1)
+    outcomes = [make_outcome("up", at(60 * minute + 20)) for minute in range(20)]
+    late = [replace(one.result, monitor_id=places.id, location="berlin") for one in outcomes]
+    assert recorder.record_late(late, location="berlin") == 20
+    found = places.seconds(ROLLED)
+    assert found["up"] == pytest.approx(1140 + 150, abs=1)
+    assert found["unknown"] == pytest.approx(20, abs=1), "before the first late result"
+
+
+def test_a_pause_ends_what_the_last_check_of_each_place_stands_for(places):
+    places.start(interval=3600)
+    for number, name in enumerate(NAMES):
+        places.see(name, "up", 60 * number)
+    with writing() as session:
+        recorder.pause(session, places.id, at(600))
+    assert places.seconds(2 * HOUR)["up"] == pytest.approx(600, abs=1)
