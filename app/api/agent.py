@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from app.stores.local.agents import LocalAgents
 
 PREFIX = "/api/v1/agent/"
-UNKNOWN = N_("No place has this token. Send it in the header Authorization: Bearer <AGENT_TOKEN>.")
+UNKNOWN = N_(
+    "No place has this token: it has ended, or is misspelt. Make a new token under Settings,"
+    " Places, on the page of the place, and start the agent with it as WAKEFUL_AGENT_TOKEN."
+)
 NO_PATH = N_("Nothing exists at this path.")
 _LONGEST_TOKEN = 256
 

@@ -33,8 +33,10 @@ from app.engine.agent.clock import Clock, uptime
 from app.engine.schedule import last_slot
 from app.records import Cause, Verdict
 from tests.factories import make_monitor, make_outcome
+from tests.lab.ca import Certificates
 from tests.lab.http import serve
-from tests.lab.net import ClosedPort, Listener
+from tests.lab.net import BlackHole, ClosedPort, Listener
+from tests.lab.tls import close_in_handshake, over_tls, plain_http, reset_in_handshake
 from tests.support.loopback import serving
 from tests.support.service import eventually
 
@@ -353,6 +355,97 @@ def test_an_agent_with_another_key_is_told_what_to_do(app, place, ask, tmp_path,
     ask("hello", public_key=public())
     with serving(app) as url, running(agent_settings(tmp_path, url, place[1])):
         eventually(lambda: "make a new token" in caplog.text, "the log says it")
+
+
+@pytest.mark.sqlite
+def test_a_revoked_agent_waits_longer_from_try_to_try_while_results_come(
+    app, place, tmp_path, caplog
+):
+    """Otherwise each result would be a request, and the log of the server full of them."""
+    tries = []
+
+    def server(environ, start_response):
+        tries.append(time.monotonic())
+        agent._link.hurry()  # another result has come
+        return app(environ, start_response)
+
+    with serving(server) as url:
+        agent = Agent(agent_settings(tmp_path, url, "wa_revoked"))
+        stop = threading.Event()
+        thread = threading.Thread(target=agent.run, args=[stop])
+        thread.start()
+        eventually(lambda: len(tries) >= 4, "four tries")
+        stop.set()
+        agent.wake()
+        thread.join(60)
+    pauses = [later - one for one, later in pairwise(tries[:4])]
+    assert all(pause >= least for pause, least in zip(pauses, (0.05, 0.1, 0.1), strict=True))
+    assert f"The server {url} refuses the agent: 401: No place has this token" in caplog.text
+    assert caplog.text.count("refuses the agent") == 1
+
+
+def away(connection):
+    """A proxy whose server is stopped."""
+    connection.read_until(b"\r\n\r\n")
+    connection.send(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+    connection.finish()
+
+
+# Which of them depends on how much of the request was sent.
+LOST = (
+    "it closed the connection without an answer.",
+    "connection reset by peer.",
+    "broken pipe.",
+)
+UNREACHED = [
+    (ClosedPort, "http", "connection refused."),
+    (BlackHole, "http", "no connection in time."),
+    (lambda: Listener(plain_http), "https", "this port speaks no TLS."),
+    (lambda: Listener(close_in_handshake), "https", "TLS failed ("),
+    (lambda: Listener(close_in_handshake), "http", LOST),
+    (lambda: Listener(reset_in_handshake), "http", LOST),
+    (lambda: Listener(serve), "http", "what answers there is not Wakeful's API (status 404)."),
+    (lambda: Listener(away), "http", "a proxy before it answers 502: "),
+]
+
+
+def said_of(url, tmp_path, caplog, **more):
+    """What the log has of a server that is not reached."""
+    buffer, known = Buffer(tmp_path), {"ca_bundle": None, "wake": int, "figures": dict} | more
+    with closing(buffer):
+        link = links.Link(url, "wa_token", tmp_path, buffer, Clock(), **known)
+        link.start()
+        eventually(lambda: caplog.text, "the log says it")
+        link.close(10)
+    assert "Traceback" not in caplog.text
+    return caplog.messages[0].removeprefix(f"The server {url} cannot be reached: ")
+
+
+@pytest.mark.parametrize(("server", "scheme", "expected"), UNREACHED)
+def test_the_log_says_which_server_is_not_reached_and_why(
+    server, scheme, expected, tmp_path, caplog, monkeypatch
+):
+    monkeypatch.setattr(links, "CONNECT_SECONDS", 1.0)
+    with closing(server()) as there:
+        said = said_of(f"{scheme}://127.0.0.1:{there.port}", tmp_path, caplog)
+    assert said.startswith(expected)
+
+
+def test_the_log_says_that_a_name_is_not_found_or_a_certificate_not_trusted(tmp_path, caplog):
+    assert said_of("https://wakeful.invalid", tmp_path, caplog) == "its name is not found."
+    caplog.clear()
+    context = Certificates(tmp_path).context("self_signed")
+    with closing(Listener(over_tls(context, serve))) as there:
+        said = said_of(f"https://127.0.0.1:{there.port}", tmp_path, caplog)
+    assert said.startswith("its certificate is not trusted (self")
+
+
+@pytest.mark.sqlite
+def test_the_log_says_that_a_proxy_is_not_reached(tmp_path, caplog, monkeypatch):
+    with closing(ClosedPort()) as nowhere:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{nowhere.port}")
+        said = said_of("https://wakeful.invalid", tmp_path, caplog)
+    assert said == "the proxy of HTTPS_PROXY: connection refused."
 
 
 @pytest.mark.parametrize("missing", ["server", "agent_token"])

@@ -258,7 +258,7 @@ def test_an_agent_whose_server_repeats_its_token_prints_no_secret(tmp_path):
     with closing(HttpSink()) as sink:
         sink.replies.default_factory = lambda: [Reply(401, act="echo")]
         with printing(tmp_path / "agent", "agent", SERVER=sink.url, AGENT_TOKEN=token) as said:
-            printed = await_text(said, "cannot be reached or refuses the agent")
+            printed = await_text(said, "not Wakeful's API (status 401)")
             assert any(token in one.headers["authorization"] for one in sink.requests)
     assert planted.shown_in(printed) == []
     assert (tmp_path / "agent" / "agent_key").read_text().strip() not in printed

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support import axe
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Playwright
 
@@ -83,6 +85,8 @@ def playwright() -> Iterator[Playwright]:
 def chromium(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     file, *_, package = NARROW
     renamed = [RENAMED.format(family=old, name=new) for old, new in NARROW_NAMES.items()]
+    base = tmp_path_factory.getbasetemp()
+    axe.judged.file = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "judged"
     more = f"\n  <dir>{_folder(file, package)}</dir>" + "".join(renamed)
     yield from _launched(playwright, tmp_path_factory.mktemp("fonts"), *WIDE, more)
 

@@ -96,3 +96,100 @@ def test_what_is_wrong_on_a_narrow_screen_alone_is_found(
     assert violations(page) == []
     page.set_viewport_size({"width": 375, "height": 900})
     assert [fault.partition(":")[0] for fault in violations(page)] == [found]
+
+
+def faults(page: Page) -> list[str]:
+    return [fault.partition(":")[0] for fault in violations(page)]
+
+
+# A rule by its name, with a part that keeps it and one of the same kind that does not.
+PARTS = {
+    "label": (
+        '<label for="a">Name</label><input id="a">',
+        '<label for="b">Name</label><input id="c">',
+    ),
+    "link-name": ('<ul><li><a href="/">Home</a></li></ul>', '<ul><li><a href="/"></a></li></ul>'),
+    "list": ("<ul><li>One</li><li>Two</li></ul>", "<ul><li>One</li><p>Two</p></ul>"),
+    "heading-order": ("<h2>One</h2><p>Words</p>", "<h4>One</h4><p>Words</p>"),
+    "duplicate-id": ('<p id="x">A</p><p id="y">B</p>', '<p id="x">A</p><p id="x">B</p>'),
+    "landmark-unique": (
+        '<nav aria-label="One">A</nav><nav aria-label="Two">B</nav>',
+        '<nav aria-label="One">A</nav><nav aria-label="One">B</nav>',
+    ),
+    "aria-roles": ('<p role="status">Saved</p>', '<p role="stattus">Saved</p>'),
+    "image-alt": ('<img src="data:," alt="A picture">', '<img src="data:,">'),
+    "select-name": ('<select aria-label="A"><option>One</select>', "<select><option>One</select>"),
+    "td-headers-attr": (
+        "<table><tr><th>A<tr><td>1</table>",
+        '<table><tr><th id="c">A<tr><td headers="d">1</table>',
+    ),
+}
+
+
+def test_a_part_that_was_good_elsewhere_is_found_where_it_is_not(page: Page) -> None:
+    for rule, (good, bad) in PARTS.items():
+        page.set_content(ALIKE.replace("MORE", good))
+        assert violations(page) == [], rule
+        page.set_content(ALIKE.replace("MORE", bad))
+        for _ in range(2):
+            assert faults(page) == [rule]
+
+
+def test_what_lies_outside_of_all_landmarks_is_found(page: Page) -> None:
+    page.set_content(ALIKE.replace("MORE", "<p>Words</p>"))
+    assert violations(page) == []
+    page.set_content(ALIKE.replace("MORE", "").replace("</main>", "</main><p>Words</p>"))
+    assert faults(page) == ["region"]
+
+
+# Styles, and whether one can read black words on white with them by the contrast that the standard
+# asks for.
+STYLES = [
+    ("p { color: #777 }", False),  # a contrast of 4.48
+    ("p { color: #767676 }", True),  # of 4.54
+    ("p { color: #949494; font-size: 24px }", True),
+    ("p { color: #949494; font-size: 23px }", False),
+    ("p { color: #949494; font-size: 19px; font-weight: 700 }", True),
+    ("p { color: #000; opacity: 0.5 }", False),
+    ("p { color: #000; opacity: 0.6 }", True),
+    ("main { opacity: 0.8 } p { color: #000; opacity: 0.6 }", False),
+    ("p { color: rgb(0 0 0 / 40%) }", False),
+    ("p { color: oklch(0.8 0.1 200) }", False),
+    ("p { color: #000; -webkit-text-fill-color: #eee }", False),
+    ("p { background: linear-gradient(#fff, #333) }", False),
+    ("p { background: linear-gradient(#fff, #ddd) }", True),
+    ("p { background: url(data:,) }", False),  # nobody knows its colours
+    ("p { background: url(data:,) no-repeat right / 1rem; padding-right: 2rem }", True),
+    ("p { position: relative } p::before { content: ''; position: absolute; inset: 0;"
+     " z-index: -1; background: #222 }", False),
+    ("p::after { content: ''; display: block; height: 20px; background: #222 }", False),
+    ("p::before { content: ''; display: inline-block; width: 9px; height: 9px;"
+     " background: #222 }", True),
+]  # fmt: skip
+
+
+def test_a_text_can_be_read_on_what_it_stands_on(page: Page) -> None:
+    for style, readable in STYLES:
+        page.set_content(
+            '<!doctype html><html lang="en"><title>A page</title><style>body { background: #fff }'
+            f"{style}</style><main><h1>A page</h1><p>Some words</p></main>"
+        )
+        found = [] if readable else ["color-contrast: <p>Some words</p>"]
+        assert violations(page, colours=True) == found, style
+
+
+def test_a_text_of_a_chart_is_judged_by_its_fill(page: Page) -> None:
+    chart = '<svg role="img" aria-label="A chart"><text y="20" fill="{}">10 ms</text></svg>'
+    page.set_content(ALIKE.replace("MORE", chart.format("#000")))
+    assert violations(page) == []
+    page.set_content(ALIKE.replace("MORE", chart.format("#eee")))
+    assert faults(page) == ["color-contrast"]
+
+
+def test_the_words_in_an_empty_field_are_judged(page: Page) -> None:
+    field = '<input aria-label="Name" placeholder="Ada">'
+    faint = "<style>input { background: #fff } ::placeholder { color: #ccc }</style>"
+    page.set_content(ALIKE.replace("MORE", field))
+    assert violations(page) == []
+    page.set_content(ALIKE.replace("MORE", faint + field))
+    assert violations(page) == [f"color-contrast: {field}"]

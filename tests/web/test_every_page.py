@@ -24,7 +24,7 @@ from tests.web import gallery
 from tests.web.conftest import log_in
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, ViewportSize
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -51,6 +51,7 @@ class Place:
     def __init__(self, url: str, names: Mapping[str, Any]) -> None:
         self.url, self.names = url, names
         self.pages: dict[tuple[Browser, str], Page] = {}
+        self.themes: dict[Page, Theme] = {}
 
     def page(self, browser: Browser, who: str) -> Page:
         """Somebody's page, logged in; kept, because a new one costs more than a look at it."""
@@ -69,8 +70,8 @@ class Place:
     def opened(self, browser: Browser, sight: gallery.Sight, found: list[str]) -> Iterator[Page]:
         """The page of one sight; what is wrong on the way there is added to ``found``."""
         page = self.page(browser, sight.who)
-        page.set_viewport_size({"width": WIDTHS[0], "height": HEIGHT})
-        page.emulate_media(color_scheme="light")
+        _resize(page, WIDTHS[0])
+        self.show(page, "light")
         with heard(page, sight.status) as faults:
             answer = page.goto(sight.path.format_map(self.names))
             if answer is None or answer.status != sight.status:
@@ -80,15 +81,23 @@ class Place:
         page.unroute_all()
         found += faults
 
+    def show(self, page: Page, theme: Theme) -> None:
+        if self.themes.get(page) != theme:
+            page.emulate_media(color_scheme=theme)
+            self.themes[page] = theme
+
     def look(self, browser: Browser, name: str, sight: gallery.Sight) -> list[str]:
         """What is wrong with one page; takes its pictures where that is asked for."""
         found: list[str] = []
         with self.opened(browser, sight, found) as page:
+            measured = 0
             for look in _looks(sight):
-                found += _too_wide(page, look.width)
+                if look.width != measured:
+                    found += _too_wide(page, look.width)
+                    measured = look.width
                 if not look.theme:
                     continue
-                page.emulate_media(color_scheme=look.theme)
+                self.show(page, look.theme)
                 seen = violations(page, colours=look.colours)
                 found += [f"{look.theme} at {look.width}: {fault}" for fault in seen]
                 if PICTURES:
@@ -103,8 +112,15 @@ class Place:
             page.context.close()
 
 
+def _resize(page: Page, width: int) -> None:
+    """Only if it has another width: each size costs a layout and a picture."""
+    size: ViewportSize = {"width": width, "height": HEIGHT}
+    if page.viewport_size != size:
+        page.set_viewport_size(size)
+
+
 def _too_wide(page: Page, width: int) -> list[str]:
-    page.set_viewport_size({"width": width, "height": HEIGHT})
+    _resize(page, width)
     over = page.evaluate(TOO_WIDE)
     return [f"{over} px too wide at {width}"] if over > 0 else []
 
@@ -112,7 +128,7 @@ def _too_wide(page: Page, width: int) -> list[str]:
 def _too_wide_if_narrow(page: Page, sight: gallery.Sight) -> list[str]:
     """Where the page sticks out with the narrow font, on every screen."""
     page.evaluate(NARROW_FONT)
-    widths = sorted({look.width for look in _looks(sight)})
+    widths = sorted({look.width for look in _looks(sight)})  # first the one that is shown
     return [f"narrow font: {fault}" for width in widths for fault in _too_wide(page, width)]
 
 
@@ -128,10 +144,10 @@ def _looks(sight: gallery.Sight) -> list[Look]:
         ]
     return [
         Look(wide, "light"),
+        Look(wide, "dark", colours=True),
         # Between the two, the same parts stand in other places: axe would find the same again.
         Look(middle, "light" if PICTURES else None),
         Look(narrow, "dark"),
-        Look(wide, "dark", colours=True),
     ]
 
 
@@ -189,3 +205,52 @@ SIGHTS = [
 def test_every_page_fits_every_screen_and_everybody(place, chromium, kind, name):
     found = place(kind).look(chromium, f"{kind}-{name}", gallery.ALL[kind][name])
     assert not found, "\n".join(found)
+
+
+# What is wrong with a page, with the start of what is said of it.
+SEEDED = {
+    "@media (max-width: 400px) { p { width: 500px } }": ["125 px too wide at 375", "narrow font"],
+    "@media (min-width: 700px) and (max-width: 800px) { p { width: 800px } }": [
+        "32 px too wide at 768",
+        "narrow font: 32 px too wide at 768",
+    ],
+    "p { font-family: var(--font); width: calc(100vw + 950px - 100ch) }": [
+        "narrow font: 60 px too wide at 375",
+        "narrow font: 60 px too wide at 768",
+        "narrow font: 60 px too wide at 1440",
+    ],
+    "@media (prefers-color-scheme: dark) { p { color: #333 } }": [
+        "dark at 1440: color-contrast: <p>",
+        "dark at 375: color-contrast: <p>",
+    ],
+    "@media (prefers-color-scheme: light) { p { color: #ccc } }": [
+        "light at 1440: color-contrast: <p>"
+    ],
+    "</style><input><style>": ["light at 1440: label: <input>", "dark at 375: label: <input>"],
+    "</style><i id=a></i><i id=a></i><style>": [
+        "light at 1440: duplicate-id: <i id",
+        "dark at 375: duplicate-id: <i id",
+    ],
+    "</style><script>console.warn('Broken')</script><style>": ["Broken"],
+    "</style><script>nothing.here</script><style>": ["nothing is not defined"],
+    "p { color: CanvasText }": [],
+}
+
+
+def test_a_look_finds_each_thing_that_is_wrong(chromium):
+    pages = dict(enumerate(SEEDED))
+    app = Flask("seeded")
+    app.add_url_rule("/<int:number>", "page", lambda number: (
+        '<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>A page</title><style>'
+        ":root { color-scheme: light dark; --font: sans-serif; background: Canvas } "
+        f"body {{ margin: 0 }}</style><main><h1>A page</h1><p>Words</p>"
+        f"<style>{pages[number]}</style></main>"
+    ))  # fmt: skip
+    with serving(app) as url:
+        place = Place(url, {})
+        for number, (style, expected) in enumerate(SEEDED.items()):
+            found = place.look(chromium, "seeded", gallery.Sight(f"/{number}", ""))
+            assert len(found) == len(expected), (style, found)
+            for said, start in zip(found, expected, strict=True):
+                assert said.startswith(start), style
+        place.close()

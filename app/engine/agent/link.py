@@ -8,7 +8,6 @@ import logging
 import os
 import queue
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,8 +18,10 @@ import requests
 
 from app.codec.packing import moment
 from app.codec.sealing import new_private_key, public_key_of, unseal
+from app.engine.agent import trouble
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
+from app.engine.agent.trouble import Foreign, Refused
 from app.net.trust import Bundle
 from app.version import __version__
 
@@ -34,10 +35,6 @@ AT_ONCE = 200  # results in one request
 LARGEST = 600_000  # characters of results in one request: the server reads a MiB
 ABOUT_ASSIGNED = "wakeful assigned v1 {}"
 MOST_KEPT = 50  # answers on disk, before everything is asked for again
-
-
-class Refused(Exception):
-    """The server refuses the agent. The text is its sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +78,8 @@ class Link:
         figures: Callable[[], Mapping[str, Any]],
     ) -> None:
         self._base = f"{server}/api/v1/agent/"
+        scheme, _slashes, rest = server.partition("://")
+        self._named = f"{scheme}://{rest.rpartition('@')[2]}"
         self._buffer, self._clock = buffer, clock
         self._wake, self._figures = wake, figures
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
@@ -104,7 +103,7 @@ class Link:
         self._change: int | None = None  # the number of the newest change that we know
         self._kept: list[str] = []  # what the server sealed, the last whole answer and all since
         self._wanted = threading.Event()  # there are results to send at once
-        self._ended = False
+        self._ended = threading.Event()
         self._pause = FIRST_PAUSE
         self._told = ""
         self._thread = threading.Thread(target=self._run, name="link", daemon=True)
@@ -124,7 +123,7 @@ class Link:
 
     def close(self, timeout: float) -> None:
         """Send what waits, for at most ``timeout`` seconds; the rest stays on disk."""
-        self._ended = True
+        self._ended.set()
         self._wanted.set()
         self._thread.join(timeout)
         self._session.close()
@@ -134,14 +133,15 @@ class Link:
 
     def _run(self) -> None:
         while True:
-            last = self._ended
+            last = self._ended.is_set()
             try:
                 self._turn()
             except Exception as fault:
                 self._trouble(fault)
                 if last:
                     return
-                self._wanted.wait(0 if self._ended else self._pause)
+                # However many results wait: each would be another request.
+                self._ended.wait(self._pause)
                 self._pause = min(LONGEST_PAUSE, 2 * self._pause)
             else:
                 if self._told:
@@ -156,8 +156,7 @@ class Link:
         if not len(self._buffer) and not self._wanted.wait(IDLE_SECONDS):
             return
         self._wanted.clear()
-        if not self._ended:
-            time.sleep(POST_SECONDS)  # others come with them
+        self._ended.wait(POST_SECONDS)  # others come with them
 
     def _turn(self) -> None:
         if not self._location:
@@ -169,12 +168,12 @@ class Link:
 
     def _trouble(self, fault: Exception) -> None:
         """Log a fault once: a cut may last for hours."""
-        said = str(fault) if isinstance(fault, Refused) else f"{type(fault).__name__}"
         if isinstance(fault, Refused):
             self._location = ""
+        said = trouble.said(self._named, fault)
         if said != self._told:
-            log.error("The server cannot be reached or refuses the agent: %s", said)
-            if not isinstance(fault, Refused | requests.RequestException):
+            log.error("%s", said)
+            if not isinstance(fault, Refused | Foreign | requests.RequestException):
                 log.error("The fault was:", exc_info=fault)
         self._told = said
 
@@ -221,12 +220,9 @@ class Link:
             allow_redirects=False,
         )
         took = uptime() - sent
-        try:
-            told = answer.json()
-        except ValueError:
-            raise Refused(f"{answer.status_code} without JSON") from None
+        told = _read(answer)
         if answer.status_code != 200:
-            raise Refused(f"{answer.status_code}: {told.get('message')}")
+            raise Refused(f"{answer.status_code}: {told['message']}")
         said: dict[str, Any] = told["data"]
         received, answered = moment(said["received"]), moment(said["now"])
         if received is not None and answered is not None:
@@ -257,6 +253,18 @@ class Link:
                 self._tell(self._opened(location, base64.b64decode(sealed)))
         except (OSError, ValueError, KeyError):
             return  # the server says it again
+
+
+def _read(answer: requests.Response) -> dict[str, Any]:
+    """What the server's API says; raises Foreign if something else answers."""
+    try:
+        told = answer.json()
+    except ValueError:
+        told = None
+    wanted = "data" if answer.status_code == 200 else "message"
+    if not isinstance(told, dict) or wanted not in told:
+        raise Foreign(trouble.no_api(answer.status_code))
+    return told
 
 
 def _key_in(folder: Path) -> bytes:

@@ -1,0 +1,92 @@
+"""Why a request to the server failed, for the log that an agent's operator reads."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from http.client import RemoteDisconnected
+from typing import Any
+
+import requests
+
+# What OpenSSL calls an answer that is no TLS; which of them depends on its version.
+NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
+AWAY = (502, 503, 504)  # a proxy answers so while the server behind it is away
+
+
+class Refused(Exception):
+    """The server refuses the agent. The text is its sentence."""
+
+
+class Foreign(Exception):
+    """What answers is not Wakeful's API. The text is the end of a sentence."""
+
+
+def said(server: str, fault: Exception) -> str:
+    """What the log has of a request to ``server`` that failed."""
+    if isinstance(fault, Refused):
+        return f"The server {server} refuses the agent: {fault}"
+    if isinstance(fault, Foreign):
+        reason = str(fault)
+    else:
+        reason = _why(fault) if isinstance(fault, requests.RequestException) else _name(fault)
+    return f"The server {server} cannot be reached: {reason}."
+
+
+def _why(fault: requests.RequestException) -> str:
+    """Not the error's own text, which has addresses in memory and the whole URL."""
+    found = list(_chain(fault))
+    told = (words(one) for kind, words in _WORDS for one in found if isinstance(one, kind))
+    reason = next(filter(None, told), _name(fault))
+    by_proxy = isinstance(fault, requests.exceptions.ProxyError)
+    return f"the proxy of HTTPS_PROXY: {reason}" if by_proxy else reason
+
+
+def no_api(status: int) -> str:
+    """What is said of an answer that Wakeful does not give."""
+    if status in AWAY:
+        return f"a proxy before it answers {status}: Wakeful does not run behind it"
+    return f"what answers there is not Wakeful's API (status {status})"
+
+
+def _chain(fault: BaseException) -> Iterator[BaseException]:
+    """The fault, and those that led to it: requests wraps urllib3's, which wrap the system's."""
+    seen: list[BaseException] = []
+    waiting: list[Any] = [fault]
+    while waiting:
+        one = waiting.pop(0)
+        if isinstance(one, BaseException) and one not in seen:
+            seen.append(one)
+            yield one
+            waiting += [getattr(one, "reason", None), *one.args, one.__cause__, one.__context__]
+
+
+def _name(fault: BaseException) -> str:
+    return type(fault).__name__
+
+
+def _of_tls(fault: ssl.SSLError) -> str:
+    if fault.reason in NO_TLS:
+        return "this port speaks no TLS"
+    return f"TLS failed ({fault.reason or 'the connection was closed'})"
+
+
+def _of_system(fault: OSError) -> str:
+    return "" if isinstance(fault, requests.RequestException) else (fault.strerror or "").lower()
+
+
+# The first that fits: those that say most come first.
+_WORDS: tuple[tuple[type[BaseException], Callable[[Any], str]], ...] = (
+    (socket.gaierror, lambda _fault: "its name is not found"),
+    (
+        ssl.SSLCertVerificationError,
+        lambda fault: f"its certificate is not trusted ({fault.verify_message})",
+    ),
+    (ssl.SSLError, _of_tls),
+    (requests.ConnectTimeout, lambda _fault: "no connection in time"),
+    (requests.Timeout, lambda _fault: "no answer in time"),
+    (ConnectionRefusedError, lambda _fault: "connection refused"),
+    (RemoteDisconnected, lambda _fault: "it closed the connection without an answer"),
+    (OSError, _of_system),
+)
