@@ -339,7 +339,8 @@ def _parts(subject: _Subject) -> Iterator[Finding]:
                 fault=needed,
             )
         if part == heartbeats.CHECKER and not signs.silent:
-            for place in health.left_alone(now):
+            alone = health.left_alone(now)
+            for place in [*alone, *health.silent_places(now, alone)]:
                 yield Finding(name, str(place), fault=True)
 
 

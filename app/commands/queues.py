@@ -10,7 +10,10 @@ from app.config import SettingError, Settings
 from app.engine.carriers import Carrier, RemoteNetwork
 from app.i18n import N_, _
 
-MISSING = N_("Checks through a queue need Celery: pip install 'wakeful[distributed]'.")
+MISSING = N_(
+    "Checks through a queue need Celery. Install it beside Wakeful, from a checkout of its"
+    " repository: pip install --requirement requirements/distributed.txt"
+)
 
 
 @contextmanager

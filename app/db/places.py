@@ -16,8 +16,9 @@ from sqlalchemy import func, select, update
 
 from app.db import db, heartbeats, writing
 from app.db.clocks import SKEW
-from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow
-from app.records import PlaceState
+from app.db.journal import VERDICT_NUMBERS
+from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow, ResultRow
+from app.records import Carrier, PlaceState, Verdict
 
 # A place is silent when no result came from it for two intervals of its monitors, or for this time
 # if that is longer.
@@ -55,11 +56,29 @@ def seen(
     )
 
 
+def checked_by(location: str, carrier: str) -> None:
+    """Store how checks get to the place of this name, as its checker knows. That of an agent stays:
+    another carrier would end its token.
+    """
+    how = LocationRow.carrier
+    with writing() as session:
+        session.execute(
+            update(LocationRow)
+            .where(LocationRow.name == location, how != carrier, how != Carrier.AGENT)
+            .values(carrier=carrier)
+            .execution_options(synchronize_session=False)
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What is known of a place. ``result_at``: when a check from it was last recorded."""
+    """What is known of a place. ``seen_at``: when one of those who make its checks was last heard.
+    ``alive_at``: the same, or the checker that sends the checks of a queue. ``result_at``: when a
+    check from it was last recorded.
+    """
 
     seen_at: datetime | None = None
+    alive_at: datetime | None = None
     result_at: datetime | None = None
     version: str | None = None
     clock_offset_ms: int | None = None
@@ -68,12 +87,13 @@ class Signs:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a place has to check. ``interval``: the shortest of its monitors. ``since``: the oldest
-    change of one of them, so at least one has been waiting for its check from then on.
+    """What a place has to check. ``interval``: the shortest of its ``monitors``. ``since``: the
+    oldest change of one of them, so at least one has been waiting for its check from then on.
     """
 
     interval: timedelta
     since: datetime
+    monitors: int
 
 
 def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, Signs]:
@@ -82,6 +102,7 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, Signs]:
     """
     beats: dict[str | None, list[Any]] = {row.name: [] for row in rows}
     columns = (
+        HeartbeatRow.name,
         HeartbeatRow.location,
         HeartbeatRow.at,
         HeartbeatRow.last_check_at,
@@ -101,12 +122,16 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, Signs]:
 
 
 def _signs(row: LocationRow, beats: Sequence[Any], now: datetime) -> Signs:
-    """``beats``: the newest first."""
+    """``beats``: the newest first. Those of a queue's checker say nothing of its probers."""
+    heard = beats
+    if row.carrier == Carrier.QUEUE:
+        heard = [one for one in beats if not one.name.startswith(f"{heartbeats.CHECKER}:")]
     alive = [one for one in beats if one.ended_at is None and now - one.at <= ALIVE]
     counted = [one.checks_per_minute for one in alive if one.checks_per_minute is not None]
-    newest = beats[0] if beats else None
+    newest = heard[0] if heard else None
     return Signs(
-        seen_at=_newest(now, row.seen_at, *(one.at for one in beats)),
+        seen_at=_newest(now, row.seen_at, *(one.at for one in heard)),
+        alive_at=_newest(now, row.seen_at, *(one.at for one in beats)),
         result_at=_newest(now, row.result_at, *(one.last_check_at for one in beats)),
         version=None if newest is None else newest.version,
         clock_offset_ms=next((one.clock_offset_ms for one in alive), None),
@@ -125,12 +150,70 @@ def work_of(ids: Collection[int]) -> Mapping[int, Work]:
             AssignmentRow.location_id,
             func.min(MonitorRow.interval),
             func.min(MonitorRow.updated_at),
+            func.count(),
         )
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         .where(AssignmentRow.location_id.in_(ids), MonitorRow.paused.is_(False))
         .group_by(AssignmentRow.location_id)
     )
-    return {id: Work(timedelta(seconds=interval), since) for id, interval, since in counted}
+    return {
+        id: Work(timedelta(seconds=interval), since, monitors)
+        for id, interval, since, monitors in counted
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A place from which monitors wait for their checks. ``ever``: it was heard once."""
+
+    name: str
+    monitors: int
+    ever: bool
+
+
+def silent(now: datetime) -> list[Silent]:
+    """The places of agents and probers that bring no results. Of a checker's places, the shards
+    tell more (``stores/health``).
+    """
+    rows = db.session.scalars(
+        select(LocationRow).where(LocationRow.carrier != Carrier.LOCAL).order_by(LocationRow.id)
+    ).all()
+    states = states_of(signs_of(rows, now), now) if rows else {}
+    gone = {id for id, state in states.items() if state is not PlaceState.ONLINE}
+    work = work_of(gone) if gone else {}
+    return [
+        Silent(row.name, work[row.id].monitors, states[row.id] is PlaceState.SILENT)
+        for row in rows
+        if row.id in work
+    ]
+
+
+def only_unknown(ids: Collection[int]) -> dict[int, tuple[int, str | None]]:
+    """The places among these whose newest checks are all unknown: of how many monitors, and why the
+    last of them.
+    """
+    counted = db.session.execute(
+        select(AssignmentRow.location_id, func.count(), func.max(AssignmentRow.monitor_id))
+        .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
+        .where(
+            AssignmentRow.location_id.in_(ids),
+            AssignmentRow.verdict.is_not(None),
+            MonitorRow.paused.is_(False),
+        )
+        .group_by(AssignmentRow.location_id)
+        .having(func.min(AssignmentRow.verdict) == VERDICT_NUMBERS[Verdict.UNKNOWN])
+    )
+    return {id: (count, _last_cause(id, one)) for id, count, one in counted.all()}
+
+
+def _last_cause(place: int, monitor_id: int) -> str | None:
+    """Why the newest check of a monitor from a place saw what it saw."""
+    return db.session.scalar(
+        select(ResultRow.cause)
+        .where(ResultRow.monitor_id == monitor_id, ResultRow.location_id == place)
+        .order_by(ResultRow.at.desc())
+        .limit(1)
+    )
 
 
 def states_of(
@@ -147,17 +230,19 @@ def states_of(
 def _state(
     signs: Signs, work: Work | None, now: datetime, watching_since: datetime | None
 ) -> PlaceState:
-    if signs.seen_at is None:
+    if signs.alive_at is None:
         return PlaceState.NEVER_SEEN
     if _is_fresh(signs.result_at, now, LEAST_SILENCE):
         return PlaceState.ONLINE
     if work is None:  # it has nothing to check: that it lives is all there is to know
         return (
-            PlaceState.ONLINE if _is_fresh(signs.seen_at, now, LEAST_SILENCE) else PlaceState.SILENT
+            PlaceState.ONLINE
+            if _is_fresh(signs.alive_at, now, LEAST_SILENCE)
+            else PlaceState.SILENT
         )
     waited = max(LEAST_SILENCE, INTERVALS * work.interval)
     begun = [signs.result_at, watching_since]
-    if _is_fresh(signs.seen_at, now, LEAST_SILENCE):
+    if _is_fresh(signs.alive_at, now, LEAST_SILENCE):
         begun.append(work.since)  # it lives, and may not have finished its first check yet
     last = max((at for at in begun if at is not None), default=None)
     return PlaceState.ONLINE if _is_fresh(last, now, waited) else PlaceState.SILENT

@@ -34,6 +34,7 @@ from app.engine.returns import Returns
 from app.engine.schedule import Claim, Standing
 from app.engine.shards import LOOK_SECONDS, Shards
 from app.engine.unread import Unread
+from app.records import Carrier as How
 from app.records import Notice
 from app.rules.time import iso
 
@@ -99,6 +100,7 @@ class Checker:
         self._outdated: set[int] = set()  # monitors that the plan must reload
         self._unread = Unread()
         self._was_down = False
+        self._introduced = False  # whether the place knows how its checks are made
         self._done = 0  # checks that were recorded
         self.on_turn: Callable[[], object] = lambda: None  # called at each turn of the loop
         self._start_at = self._shards_at = self._feed_at = float("-inf")
@@ -217,8 +219,18 @@ class Checker:
             self._returns.keep_shards(self._shards.held)
         self._unread.add(moved.gained)
         self._shards_at = now + LOOK_SECONDS
+        self._introduce()
         if self._remote is not None and now - self._reported_at >= REPORT_SECONDS:
             self._report(self._remote.reports(), now)
+
+    def _introduce(self) -> None:
+        """Store how checks get to our place: the first checker of a place adds it, and people may
+        have chosen another way on its page.
+        """
+        if not self._introduced:
+            how = How.LOCAL if self._remote is None else How.QUEUE
+            places.checked_by(self.settings.location, how)
+            self._introduced = True
 
     def _read_shards(self) -> None:
         """Read a piece of what is assigned in the shards that are not read yet. If the database

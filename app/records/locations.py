@@ -61,6 +61,7 @@ class Place:
     clock_offset_ms: int | None = None  # how far its clock is ahead of the server's
     checks_per_minute: int | None = None
     monitors: int = 0  # how many are checked from here
+    trouble: str | None = None  # if none of its newest checks has a verdict: that, and why
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     token: Annotated[str | None, Mark.WHERE_ASKED_FOR] = None
 

@@ -19,6 +19,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
+from app.i18n import N_
 from app.records import (
     CertificateChain,
     Contact,
@@ -339,10 +340,20 @@ class Contacts(Collection[Contact, PageQuery]):
         """The names of those that new monitors of the dashboard start with."""
 
 
+DEFAULT_STAYS = N_(
+    "The place default cannot be deleted: checkers without a LOCATION check from it."
+)
+PLACE_IN_USE = N_("Monitors are checked from this place. Remove it from them first.")
+
+
 class Locations(Collection[Place, PageQuery]):
     """The places that checks run from. ``token`` is in the record of an agent's place that was just
     created, and in no other.
     """
+
+    def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
+        """The first monitors that are checked from a place; none where a store cannot tell."""
+        return ()
 
     @abstractmethod
     def new_token(self, id: int) -> Place:

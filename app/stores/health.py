@@ -7,6 +7,7 @@ the first check is due, nothing counts as a fault: a fresh installation is ready
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,7 +15,7 @@ from flask import current_app
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import db, faults, heartbeats, patience, schema, shards, unreadable
+from app.db import db, faults, heartbeats, patience, places, schema, shards, unreadable
 from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, ShardRow
 from app.i18n import N_, _, _n
@@ -43,6 +44,8 @@ class Health:
     ``unreadable``: the number of stored values of monitors, people and settings that cannot be
     read. This is not a fault: the service does all the rest, and another instance would not help.
     ``left_alone``: monitors that have had no checker for a while, counted for each place.
+    ``silent``: sentences about places whose agent or probers bring no results. No fault either:
+    another instance would not help.
 
     ``readable``: whether the database can be queried.
     """
@@ -54,19 +57,20 @@ class Health:
     readable: bool = True
     unreadable: int = 0
     left_alone: int = 0
+    silent: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
         count = self.unreadable
         if not count:
-            return ()
+            return self.silent
         sentence = _n(
             "%(num)s stored value cannot be read. wakeful doctor names each and says what to do.",
             "%(num)s stored values cannot be read. wakeful doctor names each and says what to do.",
             count,
             num=f"{count:,}",
         )
-        return (sentence,)
+        return (sentence, *self.silent)
 
 
 def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True) -> Health:
@@ -82,6 +86,7 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
             senders = heartbeats.signs_of(heartbeats.WORKER, now)
             late = _are_late(signs.checked_at, now)
             alone = left_alone(now) if checks and signs.ever and not signs.silent else []
+            silent = silent_places(now, alone) if checks else []
             broken = _unreadable() if checks and count_unreadable else 0
             # Results are written without being read: their table may be damaged unnoticed.
             db.session.execute(select(ResultRow.at).limit(1)).all()
@@ -109,6 +114,7 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         _age(now, signs.at),
         unreadable=broken,
         left_alone=sum(place.monitors for place in alone),
+        silent=tuple(map(str, silent)),
     )
 
 
@@ -141,6 +147,46 @@ class LeftAlone:
             name=self.name,
             num=count,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SilentPlace:
+    """A place whose agent or probers bring no results. ``ever``: they did once."""
+
+    name: str
+    monitors: int
+    ever: bool
+
+    def __str__(self) -> str:
+        count = f"{self.monitors:,}"
+        if self.ever:
+            return _n(
+                "The place %(name)s is silent: %(num)s monitor waits for its checks.",
+                "The place %(name)s is silent: %(num)s monitors wait for their checks.",
+                self.monitors,
+                name=self.name,
+                num=count,
+            )
+        return _n(
+            "Nobody has checked from the place %(name)s yet: %(num)s monitor waits for its checks.",
+            "Nobody has checked from the place %(name)s yet: %(num)s monitors wait for their"
+            " checks.",
+            self.monitors,
+            name=self.name,
+            num=count,
+        )
+
+
+def silent_places(now: datetime, alone: Sequence[LeftAlone]) -> list[SilentPlace]:
+    """The places of agents and probers that bring no results, but not those that are ``alone``: of
+    these the missing checker is the cause.
+    """
+    told = {place.name for place in alone}
+    return [
+        SilentPlace(one.name, one.monitors, one.ever)
+        for one in places.silent(now)
+        if one.name not in told
+    ]
 
 
 def left_alone(now: datetime) -> list[LeftAlone]:

@@ -9,8 +9,9 @@ import pytest
 from app.access.agents import agent_of
 from app.db import places, writing
 from app.db.tables import LocationRow
+from app.engine import recorder
 from tests.api.conftest import BASE
-from tests.factories import make_monitor, now
+from tests.factories import make_monitor, make_outcome, now
 
 pytestmark = pytest.mark.sqlite
 
@@ -32,6 +33,7 @@ def test_a_place_is_stored_from_a_form_shown_updated_and_deleted(api):
         "clock_offset_ms": None,
         "checks_per_minute": None,
         "monitors": 0,
+        "trouble": None,
         "created_at": place["created_at"],
     }
     assert api.get(path)["data"] == place
@@ -132,6 +134,51 @@ def test_a_place_that_has_just_got_its_first_monitor_is_not_silent_yet(api, core
     assert api.get(f"/locations/{id}")["data"]["state"] == "online", "it has nothing to check"
     make_monitor(core, places=[id])
     assert api.get(f"/locations/{id}")["data"]["state"] == "online"
+
+
+def test_a_queue_is_seen_when_its_probers_are_and_not_when_its_checker_is(api, core):
+    place = api.data("POST", "/locations", json={"name": "eu", "carrier": "queue"})
+    path, last = f"/locations/{place['id']}", now() - timedelta(minutes=4)
+    make_monitor(core, places=[place["id"]], updated_at=now() - timedelta(days=1))
+
+    def seen(process, at, result_at):
+        with core.app_context():
+            places.seen("eu", at, process=process, version="1", last_check_at=result_at)
+        found = api.get(path)["data"]
+        return found["state"], found["last_seen_at"]
+
+    assert seen("checker:here:1", now(), None) == ("silent", None)
+    at = now()
+    assert seen("prober:there:1", at, at) == ("online", f"{at:%Y-%m-%dT%H:%M:%SZ}")
+    told = f"{last:%Y-%m-%dT%H:%M:%SZ}"
+    assert seen("prober:there:1", last, last) == ("silent", told)
+    assert seen("checker:here:1", now(), last) == ("silent", told)
+
+
+def test_a_place_whose_checks_all_say_nothing_says_why(api, core):
+    id = api.data("POST", "/locations", json={"name": "oslo"})["id"]
+    ids = [make_monitor(core, places=[id]).id for _ in range(2)]
+
+    def check(verdict, monitor):
+        with core.app_context():
+            outcome = make_outcome(verdict, now(), location="oslo")
+            recorder.record([(monitor, outcome)], now(), location="oslo")
+        return api.get(f"/locations/{id}")["data"]["trouble"]
+
+    assert check("unknown", ids[0]).startswith("The last check of its monitor could not be made.")
+    assert check("unknown", ids[1]).startswith("The last checks of all its 2 monitors could not")
+    assert check("down", ids[1]) is None, "one that fails has been made"
+
+
+def test_an_agent_that_lost_its_token_tells_nothing_more(api, core):
+    place = api.data("POST", "/locations", json={"name": "oslo", "carrier": "agent"})
+    with core.app_context():
+        places.seen("oslo", now(), process="agent:oslo", version="1", clock_offset_ms=1)
+    path = f"/locations/{place['id']}"
+    assert api.get(path)["data"]["version"] == "1"
+    changed = api.data("PATCH", path, json={"carrier": "local"})
+    assert (changed["version"], changed["clock_offset_ms"]) == (None, None)
+    assert changed["last_seen_at"] is not None
 
 
 def test_what_a_place_was_outlasts_its_processes(api, core):

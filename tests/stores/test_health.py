@@ -3,9 +3,11 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import update
 
 from app.commands.doctor import examine
-from app.db import journal, shards, writing
+from app.db import journal, places, shards, writing
+from app.db.tables import LocationRow, MonitorRow
 from app.engine.shards import Shards
 from app.stores import health
 from tests.factories import make_monitor
@@ -70,3 +72,29 @@ def test_before_the_first_checker_an_installation_is_healthy(core):
     make_monitor(core)
     with core.app_context():
         assert faults() == ()
+
+
+@pytest.mark.parametrize("carrier", ["agent", "queue"])
+def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, checker, carrier):
+    settings = core.extensions["wakeful.settings"]
+    with writing() as session:
+        place = LocationRow(name="oslo", carrier=carrier, created_at=NOW)
+        session.add(place)
+        session.flush()
+        id = place.id
+    make_monitor(core, places=[1, id])
+    if carrier == "queue":
+        Shards("checker:elsewhere:two", "oslo").look(NOW, 0)
+        checker.look(NOW, 0)
+    places.seen("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
+    assert health.health(NOW).warnings == ()
+    before = NOW - timedelta(minutes=4)
+    places.seen("oslo", before, process=f"{carrier}:oslo", last_check_at=before)
+    with writing() as session:
+        session.execute(update(MonitorRow).values(updated_at=before))
+    checker.look(NOW, 0, NOW)  # others are checked
+    found = health.health(NOW)
+    told = "The place oslo is silent: 1 monitor waits for its checks."
+    assert (found.faults, found.warnings) == ((), (told,))
+    checker.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
+    assert told in [one.sentence for one in examine(core, settings) if one.fault]

@@ -241,12 +241,10 @@ LIVING = {
     "place-made": Sight(
         "/settings/locations/new", then=press("Save", name="bergen", label="Bergen")
     ),
-    "place-edit": Sight("/settings/locations/3/edit", brief=True),
+    "place-edit": Sight("/settings/locations/2/edit", brief=True),
     "place-token": Sight("/settings/locations/3/token", brief=True),
     "place-delete": Sight("/settings/locations/4/delete", brief=True),
-    "place-delete-used": Sight(
-        "/settings/locations/2/delete", then=press("Delete this place"), brief=True
-    ),
+    "place-delete-used": Sight("/settings/locations/2/delete", brief=True),
     "wall-links": Sight("/settings/wall-links"),
     "wall-links-faults": Sight(
         "/settings/wall-links", then=press("Create link", name="", zone="Mars"), brief=True

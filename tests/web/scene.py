@@ -392,10 +392,14 @@ def add_places(ids: dict[str, int]) -> None:
         ("a-place-with-a-rather-long-name-in-a-far-away-country", None, "agent"),
     ):
         store.locations.create({"name": name, "label": label, "carrier": carrier})
-    for name, ago, offset in (("default", 2, None), ("oslo", 3, 4), ("sydney", 5_000, -3_250)):
+    for role, name, ago, offset in (
+        ("checker", "default", 2, None),
+        ("prober", "oslo", 3, 4),
+        ("agent", "sydney", 5_000, -3_250),
+    ):
         seen = at - timedelta(seconds=ago)
         places.seen(
-            name, seen, process=f"checker:{name}:1", version="1.0", clock_offset_ms=offset,
+            name, seen, process=f"{role}:{name}:1", version="1.0", clock_offset_ms=offset,
             checks_per_minute=None if ago > 60 else 1_240, last_check_at=seen,
         )  # fmt: skip
     id = ids["Documentation"]

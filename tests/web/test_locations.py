@@ -77,6 +77,29 @@ def test_a_place_that_becomes_an_agent_gets_its_command(app, editor):
     assert TOKEN.findall(editor.text)
 
 
+def test_another_carrier_ends_an_agents_token_only_when_that_was_confirmed(app, editor):
+    token = make_place(app, carrier="agent").token
+    editor.open(f"{PAGE}/2/edit").press("Save", carrier="queue", label="Oslo")
+    assert editor.status == 422
+    assert "The token of the agent ends when you save" in editor.text
+    with app.app_context():
+        assert agent_of(token).name == "oslo"
+    editor.press("Save and end the token")
+    assert "Oslo saved." in editor.text
+    with app.app_context():
+        assert agent_of(token) is None
+    editor.open(f"{PAGE}/2/edit").press("Save", carrier="local")
+    assert "Oslo saved." in editor.text, "there is no token to end"
+
+
+def test_a_reload_of_the_page_of_a_new_agent_says_that_it_was_added(app, editor):
+    form, _ = editor.open(f"{PAGE}/new").form_with("Save")
+    typed = dict(form.values) | {"name": "oslo", "carrier": "agent"}
+    assert editor.client.post(f"{PAGE}/new", data=typed).status_code == 201
+    assert editor.client.post(f"{PAGE}/new", data=typed).status_code == 302
+    assert "This place was added already." in editor.open(PAGE).text
+
+
 def test_a_place_is_edited_and_says_how_to_start_it(app, editor):
     make_place(app)
     editor.open(f"{PAGE}/2/edit")
@@ -99,15 +122,25 @@ def test_faults_stand_beside_their_fields(app, editor):
 def test_a_place_in_use_is_not_deleted_and_its_monitors_are_named(app, editor):
     make_place(app)
     monitor = make_monitor(app, locations=("oslo",))
-    editor.open(f"{PAGE}/2/delete").press("Delete this place")
-    assert editor.status == 422
+    editor.open(f"{PAGE}/2/delete")
     assert "Monitors are checked from this place." in editor.text
+    assert "Delete this place" not in editor.text, "nobody types a password for nothing"
+    assert f"/monitors/{monitor.id}/edit" in editor.page.text
+    with app.app_context():
+        current_store().monitors.update(monitor.id, {"locations": ("default",)})
+    editor.open(f"{PAGE}/2/delete")
+    with app.app_context():
+        current_store().monitors.update(monitor.id, {"locations": ("oslo",)})
+    assert editor.press("Delete this place").status == 422, "somebody was faster"
     assert f"/monitors/{monitor.id}/edit" in editor.page.text
     with app.app_context():
         current_store().monitors.update(monitor.id, {"locations": ("default",)})
     editor.open(f"{PAGE}/2/delete").press("Delete this place")
     assert "oslo deleted." in editor.text
     assert len(stored(app)) == 1
+    editor.open(f"{PAGE}/1/delete")
+    assert "The place default cannot be deleted" in editor.text
+    assert "Delete this place" not in editor.text
 
 
 def test_the_list_shows_what_places_report(app, editor):
@@ -125,6 +158,9 @@ def test_the_list_shows_what_places_report(app, editor):
     editor.open(PAGE)
     assert "Online" in editor.text
     assert "1,200 0 1.4.0 Clock: 1,250 ms behind" in editor.text
+    text = editor.open(f"{PAGE}/2/edit").text
+    assert "State Online Last seen just now Checks a minute 1,200" in text
+    assert "Clock 1,250 ms behind" in text
 
 
 def test_a_silent_place_is_shown_in_the_list_and_on_every_page(app, editor):
@@ -135,6 +171,7 @@ def test_a_silent_place_is_shown_in_the_list_and_on_every_page(app, editor):
         keep_setting(Notice.PLACES_SILENT, "Oslo, Sydney", now())
     assert "Silent" in editor.open(PAGE).text
     assert "they have no vote: Oslo, Sydney." in editor.open("/").text
+    assert f'href="{PAGE}">Show the places' in editor.page.text
 
 
 def test_viewers_see_places_and_change_none(app, viewer):

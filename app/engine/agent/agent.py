@@ -57,7 +57,11 @@ class Agent:
         for name, value in (("SERVER", settings.server), ("AGENT_TOKEN", settings.agent_token)):
             if value is None:
                 raise SettingError(
-                    _("%(name)s is missing. The page of the place shows it.", name=PREFIX + name)
+                    _(
+                        "%(name)s is missing. A place's start command has it: Settings, Places, the"
+                        " place, Make a new token. It is shown only once.",
+                        name=PREFIX + name,
+                    )
                 )
         self.settings = settings
         folder = _folder(settings)

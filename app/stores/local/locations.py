@@ -10,10 +10,10 @@ from sqlalchemy import delete, func, select
 
 from app.access.agents import give_token
 from app.db import DbSession, by_place, db, heartbeats, places, writing
-from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow
+from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow
 from app.errors import Conflict, Invalid, NotFound
-from app.i18n import N_, _
-from app.records import Carrier, Location, Page, PageQuery, Place, PlaceSeen
+from app.i18n import N_, _, _n
+from app.records import Carrier, Location, MonitorRef, Page, PageQuery, Place, PlaceSeen
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.part import Part, found_monitor, locked_row, named_once
@@ -21,12 +21,8 @@ from app.stores.local.search import fits, ids_of_page
 
 NAME_TAKEN = N_("Another place has this name.")
 NAME_STAYS = N_("The name of a place cannot be changed. Change its label.")
-DEFAULT_STAYS = N_(
-    "The place default cannot be deleted: checkers without a LOCATION check from it."
-)
 DEFAULT_HAS_NO_AGENT = N_("Only other places than default can have an agent.")
 NOT_AN_AGENT = N_("Only a place with the carrier agent has a token.")
-IN_USE = N_("Monitors are checked from this place. Remove it from them first.")
 DAY = timedelta(days=1)
 CHECKER_RUNS = N_("A checker runs in this place and would make it again. Stop it first.")
 
@@ -55,8 +51,8 @@ class Locations(Part, base.Locations):
                 raise Invalid({"name": [_(NAME_STAYS)]})
             carrier = fields.get("carrier", row.carrier)
             _check_carrier(row.id, carrier)
-            if carrier != Carrier.AGENT:
-                row.token_digest = row.public_key = None
+            if Carrier.AGENT == row.carrier != carrier:
+                self._end_agent(session, row)
             row.carrier = carrier
             row.label = fields.get("label", row.label)
         return self.get(id)
@@ -65,23 +61,44 @@ class Locations(Part, base.Locations):
         with writing() as session:
             row = locked_row(session, LocationRow, "location", id)
             if row.id == Location.DEFAULT:
-                raise Conflict(_(DEFAULT_STAYS), monitors=_users(session, id))
+                raise Conflict(_(base.DEFAULT_STAYS), monitors=_users(session, id))
             if users := _users(session, id):
-                raise Conflict(_(IN_USE), monitors=users)
+                raise Conflict(_(base.PLACE_IN_USE), monitors=users)
             if heartbeats.names_alive(row.name, self.now(), places.ALIVE):
                 raise Conflict(_(CHECKER_RUNS), monitors=[])
             session.execute(delete(HeartbeatRow).where(HeartbeatRow.location == row.name))
             session.delete(row)
+
+    def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
+        found = db.session.execute(
+            select(MonitorRow.id, MonitorRow.name, MonitorRow.url)
+            .join(AssignmentRow, AssignmentRow.monitor_id == MonitorRow.id)
+            .where(AssignmentRow.location_id == (id if fits(id) else 0))
+            .order_by(MonitorRow.id)
+            .limit(limit)
+        )
+        return [MonitorRef(*row) for row in found]
 
     def new_token(self, id: int) -> Place:
         with writing() as session:
             row = locked_row(session, LocationRow, "location", id)
             if row.carrier != Carrier.AGENT:
                 raise Conflict(_(NOT_AN_AGENT))
-            # The next agent has a key of its own.
-            row.public_key = None
+            self._end_agent(session, row)
             token = give_token(row)
         return self._whole(id, token)
+
+    def _end_agent(self, session: DbSession, row: LocationRow) -> None:
+        """Its token and key end now, so what it said of itself is no longer true."""
+        signs = places.signs_of([row], self.now())[row.id]
+        row.seen_at, row.result_at = signs.seen_at, signs.result_at
+        row.token_digest = row.public_key = None  # the next agent has a key of its own
+        session.execute(
+            delete(HeartbeatRow).where(
+                HeartbeatRow.location == row.name,
+                HeartbeatRow.name.startswith(f"{heartbeats.AGENT}:"),
+            )
+        )
 
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
         monitor, now = found_monitor(db.session, monitor_id), self.now()
@@ -135,8 +152,16 @@ class Locations(Part, base.Locations):
         signs = places.signs_of(rows, now)
         states = places.states_of(signs, now)
         counts = _counts(ids)
+        trouble = {id: _trouble(*found) for id, found in places.only_unknown(ids).items()}
         return [
-            _record(row, signs[row.id], states[row.id], counts.get(row.id, 0), tokens)
+            _record(
+                row,
+                signs[row.id],
+                states[row.id],
+                counts.get(row.id, 0),
+                trouble.get(row.id),
+                tokens,
+            )
             for row in rows
         ]
 
@@ -146,6 +171,7 @@ def _record(
     signs: places.Signs,
     state: str,
     monitors: int,
+    trouble: str | None,
     tokens: Mapping[int, str | None] | None,
 ) -> Place:
     return Place(
@@ -159,9 +185,20 @@ def _record(
         clock_offset_ms=signs.clock_offset_ms,
         checks_per_minute=signs.checks_per_minute,
         monitors=monitors,
+        trouble=trouble,
         created_at=row.created_at,
         token=(tokens or {}).get(row.id),
     )
+
+
+def _trouble(count: int, cause: str | None) -> str:
+    sentence = _n(
+        "The last check of its monitor could not be made.",
+        "The last checks of all its %(num)s monitors could not be made.",
+        count,
+        num=f"{count:,}",
+    )
+    return f"{sentence} {cause}" if cause else sentence
 
 
 def _check_carrier(id: int, carrier: str) -> None:

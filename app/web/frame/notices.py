@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from flask import request
+from flask import request, url_for
 from flask_login import current_user
+from markupsafe import Markup
 
 from app.i18n import N_, _
 from app.records import Notice
@@ -44,7 +45,9 @@ def _said(notice: Notice, value: str) -> tuple[str, str]:
     if notice is Notice.DEMO:
         return "info", _(DEMO)
     if notice is Notice.PLACES_SILENT:
-        return "warning", _(SILENT, places=value)
+        link = Markup('{} <a href="{}">{}</a>')
+        where = url_for("locations.index")
+        return "warning", link.format(_(SILENT, places=value), where, _("Show the places"))
     return "warning", f"{_network(value)} {_(UNTIL_IT_DOES)}"
 
 

@@ -1,4 +1,4 @@
-"""A report as a PDF file, where WeasyPrint is installed: ``pip install wakeful[pdf]``.
+"""A report as a PDF file, where WeasyPrint is installed: ``pip install weasyprint``.
 
 WeasyPrint needs Pango from the system. Where it is missing, or the extra is not installed, the page
 has no link to the file, and the browser's own printing gives the same on A4.
@@ -18,7 +18,7 @@ from app.web.shown.report import INCIDENTS_SHOWN, Report
 
 LACKING = N_(
     "This installation cannot make PDF files. Print the page from your browser, or install"
-    " wakeful[pdf] and Pango on the server."
+    " WeasyPrint and Pango on the server."
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shlex
+from collections.abc import Sequence
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
@@ -13,7 +14,7 @@ from app.forms import binding
 from app.forms.browser import BrowserLocationForm
 from app.i18n import N_, _
 from app.records import DEFAULT_LOCATION, Carrier, MonitorRef, Place, Role
-from app.stores import Feature, current_store
+from app.stores import Feature, base, current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import links, servers
 from app.web.frame.session import SAFE_METHODS, guarded, needs
@@ -22,10 +23,19 @@ from app.web.views import keys
 
 blueprint = guarded(Blueprint("locations", __name__, url_prefix="/settings/locations"))
 
+QUEUE_COMMANDS = (
+    "WAKEFUL_LOCATION={name} wakeful checker --carrier queue",
+    "wakeful prober --location {name}",
+)
+
 Answer = str | Response | tuple[str, int]
 
 NOT_OFFERED = N_("The server behind this dashboard has no list of places.")
 SHOWN_ONCE = N_("That token was made already. It is shown only once.")
+ADDED_ALREADY = N_(
+    "This place was added already. Its token is shown only once: if you did not copy it, make a new"
+    " one."
+)
 NAMED = 20  # of the monitors that keep a place from being deleted
 
 
@@ -69,6 +79,11 @@ def _unread(fault: WakefulError, id: int) -> Answer:
 def _edited(form: BrowserLocationForm, place: Place | None) -> Answer:
     if form.validate_on_submit():
         try:
+            if place is None and keys.sent_before(request.form.get("once", "")):
+                flash(_(ADDED_ALREADY), "info")
+                return redirect(url_for(".index"))
+            if place is not None and _ends_agent(form, place):
+                return _form_page(form, place, 422, ends_agent=True)
             record = _save(form, place)
         except Invalid as fault:
             show_errors(form, fault)
@@ -91,10 +106,26 @@ def _save(form: BrowserLocationForm, place: Place | None) -> Place:
     return locations.new_token(place.id) if becomes_agent else record
 
 
-def _form_page(form: BrowserLocationForm, place: Place | None, status: int) -> Answer:
+def _ends_agent(form: BrowserLocationForm, place: Place) -> bool:
+    """Whether saving ends the token of an agent, and the person was not asked yet."""
+    chosen = form.carrier.data
+    return Carrier.AGENT == place.carrier != chosen and "sure" not in request.form
+
+
+def _form_page(
+    form: BrowserLocationForm, place: Place | None, status: int, *, ends_agent: bool = False
+) -> Answer:
     if place is not None and place.name == DEFAULT_LOCATION:
         form.carrier.choices = [one for one in form.carrier.choices if one[0] != Carrier.AGENT]
-    return render_template("locations/form.html", form=form, place=place), status
+    page = render_template(
+        "locations/form.html",
+        form=form,
+        place=place,
+        ends_agent=ends_agent,
+        queue=QUEUE_COMMANDS,
+        once="" if place else secrets.token_urlsafe(keys.TOKEN_BYTES),
+    )
+    return page, status
 
 
 @blueprint.route("/<int:id>/token", methods=["GET", "POST"])
@@ -131,24 +162,27 @@ def _server() -> str:
 def delete(id: int) -> Answer:
     store = current_store()
     place, form = store.locations.get(id), DeleteForm()
-    refused, users = "", list[MonitorRef]()
-    if form.validate_on_submit():
+    refused, users = _in_use(place)
+    if not refused and form.validate_on_submit():
         try:
             store.locations.delete(id)
         except Conflict as fault:
-            refused = str(fault)
-            users = _named(fault)
+            refused, users = str(fault), store.locations.users(id, NAMED)
         else:
             saved(form, _("%(name)s deleted.", name=place.title))
             return redirect(url_for(".index"))
     page = render_template(
-        "locations/delete.html", form=form, place=place, refused=refused, users=users, named=NAMED
+        "locations/delete.html", form=form, place=place, refused=refused, users=users
     )
-    return page, 422 if refused else 200
+    return page, 422 if refused and form.is_submitted() else 200
 
 
-def _named(fault: Conflict) -> list[MonitorRef]:
-    """The first of the monitors that keep it."""
-    ids = fault.details.get("monitors")
-    known = [id for id in ids if isinstance(id, int)] if isinstance(ids, list | tuple) else []
-    return list(current_store().monitors.refs(ids=known[:NAMED])) if known else []
+def _in_use(place: Place) -> tuple[str, Sequence[MonitorRef]]:
+    """Why a place cannot be deleted, and the first of the monitors that keep it. Known before the
+    person is asked, and types a password for it.
+    """
+    if place.name == DEFAULT_LOCATION:
+        return _(base.DEFAULT_STAYS), ()
+    if place.monitors:
+        return _(base.PLACE_IN_USE), current_store().locations.users(place.id, NAMED)
+    return "", ()
