@@ -7,6 +7,7 @@ All three raise ``Invalid`` with all faults at once, under the names as sent.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from app.errors import Invalid
@@ -49,7 +50,12 @@ def overlay(
 
 def query_values(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:
     """The parameters of a list or of another operation. Raises Invalid."""
-    return _validated(form_class, [pair for pair in pairs if pair[1] != ""], None, None).values()
+    return dict(_queried(form_class, tuple(pair for pair in pairs if pair[1] != "")))
+
+
+@lru_cache(maxsize=256)  # a page that refreshes itself asks for the same, and making a form is slow
+def _queried(form_class: type[SchemaForm], pairs: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    return _validated(form_class, pairs, None, None).values()
 
 
 def monitor_query(pairs: Pairs) -> MonitorQuery:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -202,6 +202,38 @@ def test_a_list_makes_the_same_few_queries_at_any_length(core: Flask, store: Loc
     few = asked(10)
     assert asked(100) == few
     assert few[0] <= 20
+
+
+def test_what_was_read_of_a_monitor_is_shown_only_while_it_is_stored(
+    store: LocalStore, settings: Settings
+) -> None:
+    id = add_monitor(store, name="Shop", request_headers=(Pair("X-Key", "one"),)).id
+    other = add_monitor(store, name="Till").id
+
+    def stored(columns: str) -> None:
+        """As another process does, or who puts a backup in place."""
+        with writing() as session:
+            session.execute(text(f"UPDATE monitors SET {columns} WHERE id = {id}"))
+
+    changes: list[Callable[[], object]] = [
+        lambda: store.monitors.update(id, {"name": "Shop 2", "tags": ("prod",)}),
+        lambda: store.monitors.update(id, {"request_headers": (Pair("X-Key", "two"),)}),
+        lambda: store.monitors.update(id, {"alerts": (Pair("email", "ops@shop.example"),)}),
+        lambda: store.monitors.update(id, {"pause": True}),
+        lambda: stored("name = 'Restored', timeout = 7"),
+        lambda: stored("interval = -5, request_headers = 'damaged'"),
+        lambda: store.monitors.update(id, {"request_body": "long " * 1000}),
+        lambda: store.monitors.update(id, {"request_body": "longer " * 1000}),
+        lambda: stored("request_body = NULL"),
+        lambda: store.monitors.delete(other),
+    ]
+    shown = store.monitors.list(MonitorQuery()).items
+    for number, change in enumerate(changes):
+        change()
+        before, shown = shown, store.monitors.list(MonitorQuery()).items
+        assert shown != before, number
+        assert shown == LocalStore(settings).monitors.list(MonitorQuery()).items, number
+        assert shown[-1] == store.monitors.get(id), number
 
 
 def test_updates_of_different_fields_at_once_both_hold(

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Select, String, bindparam, cast, func, literal_column, select, union_all
 
 from app.db import db
-from app.db.rollups.kept import Kept
+from app.db.kept import Kept
 from app.db.rollups.reading import hour_of, read_runs, tails
 from app.db.rollups.rows import DAY_S, HOUR_S, MONITORS, ROLLUPS
 from app.db.types import to_ms

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from app.db import db
-from app.db.rollups.kept import Kept
+from app.db.kept import Kept
 from app.db.rollups.rows import (
     DAY_S,
     HOUR_S,

@@ -7,6 +7,7 @@ from dataclasses import MISSING, replace
 from dataclasses import fields as dataclass_fields
 from datetime import datetime, timedelta
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Select, bindparam, case, func, or_, select
@@ -15,6 +16,8 @@ from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
 from app.checks.kinds import is_elsewhere
 from app.db import DbSession, db, latest, rollups, writing
+from app.db.kept import Kept
+from app.db.stored import reading, stored
 from app.db.tables import (
     DomainRow,
     IncidentRow,
@@ -24,7 +27,7 @@ from app.db.tables import (
     StatusPageMonitorRow,
 )
 from app.db.tags import tagged, tags_of
-from app.db.types import Unreadable, is_same
+from app.db.types import SHORT, Encrypted, Unreadable, is_same
 from app.engine import recorder
 from app.errors import Invalid, NotFound
 from app.i18n import N_, _
@@ -57,10 +60,11 @@ from app.stores.local.places import (
 from app.stores.local.rows import (
     MONITOR_COLUMNS,
     STATE_COLUMNS,
+    Configured,
     Known,
+    configured,
     monitor_columns,
     monitor_record,
-    pairs_of,
 )
 from app.stores.local.search import Asking, asking, contains, fits, ordered
 from app.stores.local.windows import active_windows
@@ -68,6 +72,7 @@ from app.stores.local.windows import active_windows
 # What puts a monitor into maintenance, or takes it out.
 IN_WINDOWS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MOST_OF_ONE_URL = 20
+MOST_KEPT = 2_000  # monitors whose rows are kept as read: some 5 KB each
 MOST_TAGGED = 500  # sets of tags that a search for tags looks through
 ENTER_AGAIN = N_("The stored password cannot be read. Enter it again, or remove it.")
 # The defaults of a new monitor; a column without one here may be null.
@@ -98,6 +103,8 @@ class Monitors(Part, base.Monitors):
         super().__init__(store)
         self._confirm_seconds = confirm_seconds
         self._figures = rollups.Figured()
+        # Kept until the stored values are others: by whoever, so also by a restored backup.
+        self._configured: Kept[Configured] = Kept(MOST_KEPT)
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         now = self.now()
@@ -240,39 +247,55 @@ class Monitors(Part, base.Monitors):
         statement = _reading(tuple(windows))
         rows = db.session.execute(statement, {"ids": list(ids), "now": now}).all()
         known = [row.id for row in rows]
+        own = self._own(rows)
         figures = self._figures.read(rows, now, ranges, hours=hours)
         newest = latest.of_monitors(known, now) if fresh else {}
-        if brief:
-            found = {
-                row.id: monitor_record(
-                    row,
-                    Known(
-                        figures.uptimes[row.id],
-                        hours=figures.hours.get(row.id, ()),
-                        latest=newest.get(row.id),
-                    ),
-                )
-                for row in rows
-            }
-            return [found[id] for id in ids if id in found]
-        watched = watched_from(known, now)
-        alerts = contacts.alerts_with_contacts({row.id: pairs_of(row.alerts) for row in rows})
         confirm = timedelta(seconds=self._confirm_seconds)
-        found = {
-            row.id: monitor_record(
+        watched = {} if brief else watched_from(known, now)
+        alerts = (
+            {}
+            if brief
+            else contacts.alerts_with_contacts({id: one.alerts for id, one in own.items()})
+        )
+        found = {}
+        for row in rows:
+            id = row.id
+            places = watched.get(id, ())
+            found[id] = monitor_record(
+                own[id],
                 row,
                 Known(
-                    figures.uptimes[row.id],
-                    next_check_at(row, watched[row.id], now, confirm),
-                    [assignment.name for assignment in watched[row.id]],
-                    alerts[row.id],
-                    figures.hours.get(row.id, ()),
-                    newest.get(row.id),
+                    figures.uptimes[id],
+                    None if brief else next_check_at(row, places, now, confirm),
+                    [place.name for place in places],
+                    alerts.get(id, ()),
+                    figures.hours.get(id, ()),
+                    newest.get(id),
                 ),
             )
-            for row in rows
-        }
         return [found[id] for id in ids if id in found]
+
+    def _own(self, rows: Sequence[Any]) -> dict[int, Configured]:
+        """What the monitors' own rows say. Long secrets are not kept, but read each time."""
+        read = reading(MONITOR_COLUMNS, db.engine.dialect)
+        values = {row.id: row[: len(MONITOR_COLUMNS)] for row in rows}
+        short = {
+            id: stored for id, stored in values.items() if all(map(_is_short, _secrets(stored)))
+        }
+        found = self._configured.read(
+            short, "", lambda missing: {id: configured(read(values[id])) for id in missing}
+        )
+        long = values.keys() - short.keys()
+        return found | {id: configured(read(values[id])) for id in long}
+
+
+_secrets = itemgetter(
+    *(place for place, column in enumerate(MONITOR_COLUMNS) if isinstance(column.type, Encrypted))
+)
+
+
+def _is_short(secret: Any) -> bool:
+    return secret is None or (isinstance(secret, str) and len(secret) <= SHORT)
 
 
 @lru_cache(maxsize=16)
@@ -284,8 +307,10 @@ def _reading(windows: tuple[MaintenanceWindow, ...]) -> Select[Any]:
     incident, domain = IncidentRow.__table__, DomainRow.__table__
     return (
         select(
-            *MONITOR_COLUMNS,
+            *stored(MONITOR_COLUMNS),
             *STATE_COLUMNS,
+            # As the columns' types say, for what needs no more of a monitor.
+            *(_MONITOR.c[name] for name in ("id", "interval", "timeout", "paused", "updated_at")),
             *(_STATE.c[name] for name in ("unconfirmed_at", "monitor_id", *SUMMED_BY)),
             states.status(windows).label("status"),
             incident.c.id.label("open_incident_id"),
@@ -319,25 +344,41 @@ def _asking(query: MonitorQuery, windows: tuple[MaintenanceWindow, ...], *, is_f
 
 def _matching(query: MonitorQuery) -> Select[Any]:
     """The ids of the monitors that the filters find, whatever their state."""
+    return _filtered(
+        query.search,
+        query.search_by,
+        query.status_page_id,
+        query.contact_id,
+        tuple(tag for tag in (query.tag, query.within) if tag),
+    )
+
+
+@lru_cache(maxsize=64)
+def _filtered(
+    search: str | None,
+    search_by: str,
+    status_page_id: int | None,
+    contact_id: int | None,
+    tags: tuple[str, ...],
+) -> Select[Any]:
     statement = select(MonitorRow.id)
-    if query.search:
-        by_url = query.search_by == MonitorSearchBy.URL
+    if search:
+        by_url = search_by == MonitorSearchBy.URL
         column = MonitorRow.url_folded if by_url else MonitorRow.name_folded
-        statement = statement.where(contains(column, query.search))
-    if query.status_page_id is not None:
-        if not fits(query.status_page_id):
+        statement = statement.where(contains(column, search))
+    if status_page_id is not None:
+        if not fits(status_page_id):
             return statement.where(MonitorRow.id < 0)
         on_page = select(StatusPageMonitorRow.monitor_id).where(
-            StatusPageMonitorRow.status_page_id == query.status_page_id
+            StatusPageMonitorRow.status_page_id == status_page_id
         )
         statement = statement.where(MonitorRow.id.in_(on_page))
-    if query.contact_id is not None:
-        known = query.contact_id if fits(query.contact_id) else -1
+    if contact_id is not None:
+        known = contact_id if fits(contact_id) else -1
         using = select(MonitorContactRow.monitor_id).where(MonitorContactRow.contact_id == known)
         statement = statement.where(MonitorRow.id.in_(using))
-    for tag in (query.tag, query.within):
-        if tag:
-            statement = statement.where(tagged([tag]))
+    for tag in tags:
+        statement = statement.where(tagged([tag]))
     return statement
 
 

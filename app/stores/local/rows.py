@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -49,11 +50,12 @@ def _same(record: type, row: type[Any], but: Iterable[str] = ()) -> Callable[[An
 
 _of_monitor = _same(Monitor, MonitorRow, FORMED)
 _of_state = _same(Monitor, MonitorStateRow, ("domain", "response_time"))
-# The columns that ``monitor_record`` reads of a monitor and of its state.
-MONITOR_COLUMNS = tuple(
+# The columns that a record needs of a monitor and of its state.
+MONITOR_COLUMNS: tuple[Any, ...] = tuple(
     MonitorRow.__table__.c[name]
     for name in dict.fromkeys((*_names(Monitor, MonitorRow), "request_auth_password"))
 )
+_Row = namedtuple("_Row", [column.name for column in MONITOR_COLUMNS])  # type: ignore[misc]
 STATE_COLUMNS = tuple(
     MonitorStateRow.__table__.c[name] for name in (*_names(Monitor, MonitorStateRow), "checked_at")
 )
@@ -74,20 +76,37 @@ class Known:
     latest: tuple[datetime, int | None] | None = None
 
 
-def monitor_record(row: Any, known: Known) -> Monitor:
-    """``row`` has ``MONITOR_COLUMNS``, ``STATE_COLUMNS``, ``status``, ``open_incident_id`` and
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What a monitor's own row says: fields of its record, and its alerts without contacts."""
+
+    fields: Mapping[str, Any]
+    alerts: tuple[Pair, ...]
+
+
+def configured(values: Iterable[Any]) -> Configured:
+    """``values`` of ``MONITOR_COLUMNS``."""
+    row: Any = _Row(*values)
+    fields = {
+        **_of_monitor(row),
+        "request_headers": pairs_of(row.request_headers),
+        "tags": tags_of(row.tags),
+        "request_body": readable(row.request_body),
+        "unreadable": unreadable_fields(row),
+        "request_auth_password_set": row.request_auth_password is not None,
+    }
+    return Configured(fields, pairs_of(row.alerts))
+
+
+def monitor_record(own: Configured, row: Any, known: Known) -> Monitor:
+    """``row`` has ``STATE_COLUMNS``, ``status``, ``open_incident_id`` and
     ``domain_expires_at``.
     """
     checked_at, response_time = known.latest or (row.checked_at, row.response_time)
     return Monitor(
-        **_of_monitor(row),
+        **own.fields,
         **_of_state(row),
-        request_headers=pairs_of(row.request_headers),
         alerts=tuple(known.alerts),
-        tags=tags_of(row.tags),
-        request_body=readable(row.request_body),
-        unreadable=unreadable_fields(row),
-        request_auth_password_set=row.request_auth_password is not None,
         status=row.status,
         last_checked_at=checked_at,
         response_time=response_time,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
@@ -67,6 +67,15 @@ def during(windows: tuple[MaintenanceWindow, ...]) -> States:
     return States(windows)
 
 
+class _Part(NamedTuple):
+    """Of the monitors in some states, in their order: ``limit`` from ``offset`` on."""
+
+    is_few: bool
+    states: tuple[str, ...]
+    offset: int
+    limit: int
+
+
 class States:
     """The states while these windows are on. ``matching``: selects the ids of the monitors that
     filters find. ``at``: the parameters, with the time ``now``.
@@ -75,26 +84,29 @@ class States:
     def __init__(self, windows: Sequence[MaintenanceWindow]) -> None:
         self._status = status(windows)
         self._not_up = not_up(windows)
+        # Statements that are asked often are kept: the caller keeps ``matching`` as well.
+        self._counting = lru_cache(maxsize=16)(self._counted)
+        self._ordering = lru_cache(maxsize=16)(self._ordered)
 
     def counts(self, matching: Select[Any], at: Mapping[str, Any]) -> dict[str, int]:
         """How many monitors the filters find in each state. Those that are up are the rest, in the
         same statement, so that a change between two cannot make it wrong.
         """
-        others = joined(matching).where(_MONITOR.c.id.in_(self._not_up))
-        rows = db.session.execute(
-            union_all(
-                matching.with_only_columns(
-                    literal(MonitorStatus.UP.value), func.count(), maintain_column_froms=True
-                ),
-                others.with_only_columns(self._status, func.count()).group_by(self._status),
-            ),
-            at,
-        )
+        rows = db.session.execute(self._counting(matching), at)
         found = dict.fromkeys(map(str, MonitorStatus), 0)
         for name, count in rows:  # in any order, says SQL of a union
             found[name if name in found else MonitorStatus.UNKNOWN] += count
         found[MonitorStatus.UP] -= sum(found.values()) - found[MonitorStatus.UP]
         return found
+
+    def _counted(self, matching: Select[Any]) -> CompoundSelect[Any]:
+        others = joined(matching).where(_MONITOR.c.id.in_(self._not_up))
+        return union_all(
+            matching.with_only_columns(
+                literal(MonitorStatus.UP.value), func.count(), maintain_column_froms=True
+            ),
+            others.with_only_columns(self._status, func.count()).group_by(self._status),
+        )
 
     def within(self, matching: Select[Any], state: str, *, is_few: bool) -> Select[Any]:
         """Those that are in ``state``; ``is_few``: few are, as far as is known."""
@@ -117,28 +129,35 @@ class States:
         """
         states = WORST_FIRST if query.sort == Sort.DESC else WORST_FIRST[::-1]
         wanted = [state for state in states if query.state in (None, "", state)]
-        place = self._place(states)
         start = (query.page - 1) * query.per_page
         parts, before = [], 0
         for is_few, group in _groups(wanted, counts):
             count = sum(counts.get(state, 0) for state in group)
             first, last = max(start, before), min(start + query.per_page, before + count)
             if first < last:
-                found = joined(matching).add_columns(place.label("place"), MonitorRow.name_folded)
-                found = found.where(place.in_([states.index(state) for state in group]))
-                if is_few and MonitorStatus.UP not in group:
-                    found = self._few(found)
-                order = [*([place] if is_few else []), MonitorRow.name_folded, MonitorRow.id]
-                parts.append(found.order_by(*order).offset(first - before).limit(last - first))
+                parts.append(_Part(is_few, tuple(group), first - before, last - first))
             before += count
         if not parts:
             return [], before
-        together = union_all(*(select(part.subquery()) for part in parts)).subquery()
-        rows = db.session.execute(
-            select(together.c.id).order_by(together.c.place, together.c.name_folded, together.c.id),
-            at,
-        )
+        rows = db.session.execute(self._ordering(matching, states, tuple(parts)), at)
         return [row.id for row in rows], before
+
+    def _ordered(
+        self, matching: Select[Any], states: Sequence[str], parts: Sequence[_Part]
+    ) -> Select[Any]:
+        place = self._place(states)
+        selected = []
+        for part in parts:
+            found = joined(matching).add_columns(place.label("place"), MonitorRow.name_folded)
+            found = found.where(place.in_([states.index(state) for state in part.states]))
+            if part.is_few and MonitorStatus.UP not in part.states:
+                found = self._few(found)
+            order = [*([place] if part.is_few else []), MonitorRow.name_folded, MonitorRow.id]
+            selected.append(found.order_by(*order).offset(part.offset).limit(part.limit))
+        together = union_all(*(select(part.subquery()) for part in selected)).subquery()
+        return select(together.c.id).order_by(
+            together.c.place, together.c.name_folded, together.c.id
+        )
 
     def _few(self, matching: Select[Any]) -> Select[Any]:
         return matching.where(_MONITOR.c.id.in_(self._not_up))

@@ -47,9 +47,9 @@ UNITS: tuple[tuple[int, Callable[[int], str], Callable[[int], str]], ...] = (
 
 def now() -> datetime:
     """The moment of this request: the same everywhere on a page."""
-    if "now" not in g:
-        g.now = datetime.now(UTC)
-    moment: datetime = g.now
+    moment: datetime | None = g.get("now")
+    if moment is None:
+        moment = g.now = datetime.now(UTC)
     return moment
 
 

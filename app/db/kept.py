@@ -1,4 +1,4 @@
-"""What is read of the sums of monitors, kept until they are written again."""
+"""What is read of monitors, kept until it is another."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ T = TypeVar("T")
 class Kept(Generic[T]):
     """Values of at most ``most`` monitors, the least used forgotten first. Safe between threads.
 
-    A value is kept until the monitor's ``sums_version`` says that its sums were written again. The
-    version is read before them: sums that are newer than their version are read again, older ones
-    would stay.
+    A value is kept until its version is another. Of a monitor's sums that is ``sums_version``,
+    which says that they were written again. It is read before them: sums that are newer than their
+    version are read again, older ones would stay.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[tuple[int, Hashable], tuple[int, T]] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, Hashable], tuple[Hashable, T]] = OrderedDict()
         self._guard = threading.Lock()
 
     def read(
         self,
-        versions: Mapping[int, int],
+        versions: Mapping[int, Hashable],
         what: Hashable,
         fetch: Callable[[Sequence[int]], Mapping[int, T]],
     ) -> dict[int, T]:
