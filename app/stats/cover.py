@@ -50,7 +50,7 @@ def covered(checks: Sequence[Check], limit: int, planned: Sequence[Span] = ()) -
 
     Most monitors have one kind all day, so callers work on a span or two, not on each check.
     """
-    if len(set(map(_PLACE, checks))) <= 1:
+    if len(checks) < 2 or len(set(map(_PLACE, checks))) < 2:
         return _one_after_another(checks, limit, planned)
     by_place: dict[int, list[Check]] = {}
     for check in checks:

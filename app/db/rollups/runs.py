@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import sub
 from typing import Any
 
@@ -56,36 +56,59 @@ def _read(
 ) -> tuple[dict[int, list[Check]], list[Responses], list[int]]:
     """The runs; of the monitors whose results are even, the response times; and the others' ids.
 
-    Even are results of which those of each place have one verdict and cover as much, without
-    maintenance. Of most monitors they are, and then their times are enough: one text of them is
-    read much faster than a row for each result.
+    Even are results that all have one verdict and cover as much, without maintenance. Of most
+    monitors they are, and then their times are enough: one text of them is read much faster than
+    a row for each result. Those of several places may be even by place.
     """
-    parts: dict[int, dict[int, list[Any]]] = {}
-    span = {"ids": list(limits), "start": start, "end": end}
-    for row in db.session.execute(_EVEN_BY_HOUR if by_hour else _EVEN, span):
-        parts.setdefault(row.monitor_id, {}).setdefault(row.location_id, []).append(row)
+    parts = _parts(_EVEN[by_hour, False], limits, start, end)
+    even = {id: [rows] for id, rows in parts.items() if _is_even(rows)}
+    several = {id for id in parts.keys() - even.keys() if _is_of_several_places(parts[id])}
+    for id, rows in _parts(_EVEN[by_hour, True], several, start, end).items():
+        places = _by_place(rows)
+        if all(map(_is_even, places)):
+            even[id] = places
     found: dict[int, list[Check]] = {id: [] for id in limits}
     responses: list[Responses] = []
-    uneven = [id for id, places in parts.items() if not all(map(_is_even, places.values()))]
-    for id in parts.keys() - uneven:
-        for place, rows in parts[id].items():
-            found[id] += _even_runs(rows, limits[id], place)
+    for id, groups in even.items():
+        for group in groups:
+            found[id] += _even_runs(group, limits[id])
             if by_hour:
-                responses += _even_responses(id, rows)
+                responses += _even_responses(id, group)
         found[id].sort()
-    alone = [id for id in uneven if len(parts[id]) == 1]
-    _add_uneven(found, alone, start, end)
-    _add_single(found, [id for id in uneven if len(parts[id]) > 1], start, end)
-    return found, responses, uneven
+    uneven = parts.keys() - even.keys()
+    _add_uneven(found, list(uneven - several), start, end)
+    _add_single(found, list(uneven & several), start, end)
+    return found, responses, list(uneven)
 
 
-def _even_runs(rows: Sequence[Any], limit: int, place: int) -> Iterator[Check]:
+def _parts(
+    statement: Select[Any], ids: Collection[int], start: int, end: int
+) -> dict[int, list[Any]]:
+    parts: dict[int, list[Any]] = {}
+    if ids:
+        for row in db.session.execute(statement, {"ids": list(ids), "start": start, "end": end}):
+            parts.setdefault(row.monitor_id, []).append(row)
+    return parts
+
+
+def _by_place(rows: Sequence[Any]) -> list[list[Any]]:
+    places: dict[int, list[Any]] = {}
+    for row in rows:
+        places.setdefault(row.place, []).append(row)
+    return list(places.values())
+
+
+def _is_of_several_places(rows: Sequence[Any]) -> bool:
+    return any(rows[0].place != place for row in rows for place in (row.place, row.place_most))
+
+
+def _even_runs(rows: Sequence[Any], limit: int) -> Iterator[Check]:
     verdict, covers_s = VERDICTS[rows[0].verdict], rows[0].covers_s
     cover = limit if covers_s is None else covers_s * 1000
     times = sorted(int(at) for row in rows for at in row.times.split(","))
     for first, last in _unbroken(times, cover):
         shown = _SHOWN_AS.get(verdict, verdict)
-        yield Check(first, shown, covers=last + cover - first, place=place)
+        yield Check(first, shown, covers=last + cover - first, place=rows[0].place)
 
 
 def _even_responses(id: int, rows: Sequence[Any]) -> Iterator[Responses]:
@@ -172,7 +195,7 @@ def _within(statement: Select[Any]) -> Select[Any]:
     )
 
 
-def _even(*, by_hour: bool) -> Select[Any]:
+def _even(*, by_hour: bool, by_place: bool) -> Select[Any]:
     """What tells whether results are even, their times, and their response times."""
     results = ResultRow.__table__.c
     hour = (results.at // HOUR_MS * HOUR_MS).label("hour")
@@ -183,7 +206,8 @@ def _even(*, by_hour: bool) -> Select[Any]:
     )
     statement = select(
         results.monitor_id,
-        results.location_id,
+        func.min(results.location_id).label("place"),
+        func.max(results.location_id).label("place_most"),
         func.aggregate_strings(cast(results.at, String), ",").label("times"),
         func.count().label("checks"),
         func.min(results.verdict).label("verdict"),
@@ -194,8 +218,11 @@ def _even(*, by_hour: bool) -> Select[Any]:
         func.count(results.covers_s).label("covering"),
         *(responses if by_hour else ()),
     )
+    # By the monitor alone, no database has to sort.
     return _within(statement).group_by(
-        results.monitor_id, results.location_id, *((hour,) if by_hour else ())
+        results.monitor_id,
+        *((results.location_id,) if by_place else ()),
+        *((hour,) if by_hour else ()),
     )
 
 
@@ -261,5 +288,9 @@ def _hourly() -> Select[Any]:
     )
 
 
-_EVEN, _EVEN_BY_HOUR = _even(by_hour=False), _even(by_hour=True)
+_EVEN = {
+    (by_hour, by_place): _even(by_hour=by_hour, by_place=by_place)
+    for by_hour in (False, True)
+    for by_place in (False, True)
+}
 _RUNS, _SINGLE, _HOURLY = _every(), _single(), _hourly()
