@@ -55,6 +55,7 @@ def test_a_place_is_stored_from_a_form_shown_updated_and_deleted(api):
         ({"name": "oslo 1"}, ["name"]),
         ({"name": "x" * 65}, ["name"]),
         ({"name": "default"}, ["name"]),
+        ({"name": "deleted"}, ["name"]),
         ({"name": "oslo", "label": "x" * 81}, ["label"]),
         ({"name": "oslo", "carrier": "pigeon"}, ["carrier"]),
         ({"name": "oslo", "token": "mine"}, ["token"]),
