@@ -27,6 +27,8 @@ from app.db.tables import (
 from app.db.types import from_ms, to_ms
 from app.db.upserts import inserting
 from app.records import DELETED_LOCATION, Result, Timings, Verdict
+from app.stats.cover import MOMENT_S
+from app.stats.tally import LONGEST_COVER_MS
 
 # The numbers of verdicts in the results table. Never renumber: the rows are kept for years.
 VERDICT_NUMBERS = {Verdict.UP: 0, Verdict.DEGRADED: 1, Verdict.DOWN: 2, Verdict.UNKNOWN: 3}
@@ -171,12 +173,17 @@ def as_recorded(result: Result, location: int) -> Result:
     return replace(result, id=id, checked_at=from_ms(at))
 
 
-def covers_s(monitor_id: int, at: datetime) -> int | None:
-    """For how many seconds the result of that time counts at most; None if that is not known."""
+def covers_s(monitor_id: int, until: datetime) -> int | None:
+    """For how many seconds the newest result until then counts at most, of those that count for
+    more than their moment; None if there is none.
+    """
+    last = to_ms(until)
     found = select(ResultRow.covers_s).where(
-        ResultRow.monitor_id == monitor_id, ResultRow.at == to_ms(at)
+        ResultRow.monitor_id == monitor_id,
+        ResultRow.at.between(last - LONGEST_COVER_MS, last),
+        ResultRow.covers_s > MOMENT_S,
     )
-    return db.session.scalar(found.limit(1))
+    return db.session.scalar(found.order_by(ResultRow.at.desc()).limit(1))
 
 
 def _numbers() -> _Numbers:

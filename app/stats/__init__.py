@@ -4,7 +4,9 @@ What counts (one definition, also for what is shown on pages):
 
 - A result covers the time from its check until the next one in its place, at most
   ``cover_limit_ms`` by the interval of its monitor at the time. Longer silence is a gap, about
-  which nothing is known. A pause ends the cover. A manual check of a paused monitor does not count.
+  which nothing is known. A pause ends the cover, as does removing the place from the monitor. A
+  manual check of a paused monitor does not count; one in a place that does not watch the monitor
+  covers a second.
 - Covered time in a maintenance window, to the second, is neither up nor down; the time of an
   ``unknown`` result is neither, too, unless the result of another place covers it. For a window
   that was changed or deleted since, its results say what was maintenance.

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from app.records import Verdict
 
 LATE_MS = 60_000  # how late a check may be before the time until it is a gap
+MOMENT_S = 1  # what a result covers that says nothing of the time after it
 Span = tuple[int, int]
 # The kind of the time after a check. Whether watched time is up or down depends on incidents.
 WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
@@ -55,13 +56,8 @@ def covered(checks: Sequence[Check], limit: int, planned: Sequence[Span] = ()) -
     by_place: dict[int, list[Check]] = {}
     for check in checks:
         by_place.setdefault(check.place, []).append(check)
-    # Of each place, what it saw. Maintenance is the monitor's: the newest check says it.
     seen = [_one_after_another(one, limit, planned=EVER) for one in by_place.values()]
-    windows = [
-        (begin, stop)
-        for kind, begin, stop in _one_after_another(checks, limit, planned)
-        if kind == MAINTENANCE
-    ]
+    windows = _maintenance(checks, planned)
     return [
         (MAINTENANCE if inside else kind, first, last)
         for kind, begin, stop in _together(seen)
@@ -79,7 +75,7 @@ def _one_after_another(
     spans: list[Cover] = []
     kind, begin, stop = WATCHED, 0, 0  # nothing yet
     for at, verdict, maintenance, _, _, covers, _ in checks:
-        if maintenance and not (planned and overlap(planned, at, at + 1)):
+        if maintenance and not _is_within(planned, at):
             this = MAINTENANCE
         else:
             this = WATCHED if verdict in _SEEN else _KINDS[verdict]
@@ -89,6 +85,26 @@ def _one_after_another(
         stop = at + (limit if covers is None else covers)
     spans.append((kind, begin, stop))
     return spans
+
+
+def _maintenance(checks: Iterable[Check], planned: Sequence[Span]) -> list[Span]:
+    """The time that is maintenance by the newest check of any place, however long that one counts:
+    a check that counts for a moment must not end the maintenance that all places saw.
+    """
+    spans: list[Span] = []
+    since = None
+    for check in checks:
+        says = check.maintenance and not _is_within(planned, check.at)
+        if says and since is None:
+            since = check.at
+        elif not says and since is not None:
+            spans.append((since, check.at))
+            since = None
+    return spans if since is None else [*spans, (since, EVER[0][1])]
+
+
+def _is_within(spans: Sequence[Span], at: int) -> bool:
+    return bool(spans) and overlap(spans, at, at + 1) > 0
 
 
 def _together(seen: Iterable[Iterable[Cover]]) -> Iterator[Cover]:

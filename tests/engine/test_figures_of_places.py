@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.config import Settings
-from app.db import rollups, writing
+from app.db import journal, rollups, writing
 from app.db.types import to_ms
 from app.engine import recorder
 from app.records import MonitorQuery
@@ -37,6 +37,11 @@ class Figures(Places):
             for number, name in enumerate(names):
                 begun = 60 * minute - (number if name in late else -number) / 10
                 self.see(name, verdicts.get(name, "up"), begun)
+
+    def degraded(self, until):
+        self.store.now = lambda: at(until)
+        (listed,) = self.store.monitors.list(MonitorQuery(hours=True)).items
+        return sum(hour["degraded"] for hour in listed.hours)
 
     def seconds(self, until):
         """Seconds in each state in all figures that people are shown, which must agree."""
@@ -119,3 +124,45 @@ def test_a_pause_ends_what_the_last_check_of_each_place_stands_for(places):
     with writing() as session:
         recorder.pause(session, places.id, at(600))
     assert places.seconds(2 * HOUR)["up"] == pytest.approx(600, abs=1)
+
+
+@pytest.mark.sqlite
+def test_a_check_on_request_where_nobody_watches_the_monitor_counts_for_its_moment(places):
+    """No check there follows, so it would count beside what the monitor's place sees later."""
+    places.places = {"oslo": journal.location_id("oslo")}
+    places.id = places.monitor(places=places.places.values(), interval=3600)
+    places.see("oslo", "up", 0)
+    places.check(places.id, "degraded", 600)
+    assert places.shown.verdict == "degraded", "it counts for the state"
+    places.see("oslo", "up", 1200)
+    assert places.degraded(3000) == 1
+    places.see("oslo", "unknown", 3000)
+    places.check(places.id, "up", 3100)
+    places.see("oslo", "unknown", 3300)
+    live = places.seconds(3600)
+    assert live["up"] == pytest.approx(3001, abs=1)
+    assert live["unknown"] == pytest.approx(599, abs=1), "what the place itself can tell"
+    rollups.roll(at(ROLLED))
+    assert places.seconds(ROLLED)["up"] == live["up"]
+
+
+@pytest.mark.sqlite
+def test_a_check_on_request_where_the_monitor_is_watched_counts_until_the_next(places):
+    places.id = places.monitor(interval=3600)
+    for verdict, seconds in (("up", 0), ("degraded", 600), ("up", 1200)):
+        places.check(places.id, verdict, seconds)
+    assert places.degraded(3000) == pytest.approx(600, abs=1)
+    assert places.seconds(3000)["up"] == pytest.approx(3000, abs=1)
+
+
+def test_removing_a_place_ends_what_its_last_check_stands_for(places):
+    places.start(interval=3600)
+    for name, verdict in (("berlin", "up"), ("oslo", "degraded"), ("sydney", "unknown")):
+        places.see(name, verdict, 0)
+    with writing() as session:
+        recorder.watch_from(session, places.id, [places.places["berlin"]], at(600))
+    assert places.degraded(1800) == pytest.approx(600, abs=1)
+    assert places.seconds(1800)["up"] == pytest.approx(1800, abs=1), "berlin's counts on"
+    with writing() as session:
+        recorder.watch_from(session, places.id, [places.places["sydney"]], at(2400))
+    assert sum(places.seconds(3000).values()) == pytest.approx(2400, abs=1), "nobody checked since"

@@ -193,8 +193,10 @@ def test_only_good_answers_outside_of_maintenance_have_a_response_time() -> None
     assert sum(sums.histogram.values()) == 2
 
 
-def made(at: int, verdict: Verdict, maintenance: bool, place: int) -> Check:
-    return Check(at, verdict, maintenance, place=place)
+def made(
+    at: int, verdict: Verdict, maintenance: bool, place: int, covers: int | None = None
+) -> Check:
+    return Check(at, verdict, maintenance, place=place, covers=covers)
 
 
 CHECKS = st.lists(
@@ -250,8 +252,15 @@ STEPS = st.integers(0, 60)
 
 @given(
     st.lists(
-        st.tuples(STEPS, st.sampled_from(list(Verdict)), st.booleans(), st.integers(1, 3)),
+        st.tuples(
+            STEPS,
+            st.sampled_from(list(Verdict)),
+            st.booleans(),
+            st.integers(1, 3),
+            st.none() | st.integers(0, 25),
+        ),
         max_size=12,
+        unique_by=lambda one: (one[0], one[3]),
     ),
     st.lists(
         st.tuples(STEPS, st.none() | STEPS, st.none() | st.sampled_from(list(Classification)))
@@ -263,7 +272,7 @@ STEPS = st.integers(0, 60)
     STEPS,
 )
 def test_sums_equal_a_count_of_each_moment(
-    rows: list[tuple[int, Verdict, bool, int]],
+    rows: list[tuple[int, Verdict, bool, int, int | None]],
     incidents: list[tuple[int, int | None, str | None]],
     windows: list[Span],
     limit: int,
@@ -271,11 +280,11 @@ def test_sums_equal_a_count_of_each_moment(
     start: int,
     end: int,
 ) -> None:
-    seen = [made(*row) for row in sorted(rows)]
+    seen = sorted((made(*row) for row in rows), key=lambda one: (one.at, one.place))
     expected: dict[int, dict[str, int]] = {}
     for at in range(start, end):
         counts = expected.setdefault(at - at % period, dict.fromkeys((*KINDS, "checks"), 0))
-        counts["checks"] += sum(check.at == at for check in seen)
+        counts["checks"] += sum(check.at == at and check.covers != 0 for check in seen)
         kind = kind_at(at, seen, incidents, windows, limit)
         if kind is not None:
             counts["up" if kind == "degraded" else kind] += 1
@@ -301,7 +310,11 @@ def kind_at(
     """What this moment counts as, computed without spans; None in a gap."""
     past = [check for check in seen if check.at <= at]
     of_places = {check.place: check for check in past}.values()
-    votes = {check.verdict for check in of_places if at < check.at + limit}
+    votes = {
+        check.verdict
+        for check in of_places
+        if at < check.at + (limit if check.covers is None else check.covers)
+    }
     if not votes:
         return None
     if any(begin <= at < stop for begin, stop in windows):

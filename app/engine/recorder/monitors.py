@@ -32,6 +32,7 @@ from app.engine.recorder.rows import (
 from app.errors import NotFound
 from app.i18n import N_, _
 from app.records import Cause, Location, Verdict
+from app.stats.cover import MOMENT_S
 from app.stats.tally import LONGEST_COVER_MS
 
 WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")
@@ -66,10 +67,11 @@ def watch(
 def watch_from(
     session: AnySession, monitor_id: int, places: Collection[int], now: datetime
 ) -> None:
-    """Set the places that a monitor is checked from."""
+    """Set the places that a monitor is checked from. Results of the others count until now."""
     lock(session, monitor_id)
     if assignments.assign(session, monitor_id, places, now):
         changes.note(session, monitor_id)
+        changes.at_last(session, partial(_end_cover, session, monitor_id, now, kept=places))
 
 
 def rewatch(session: AnySession, monitor: MonitorRow, changed: Collection[str]) -> None:
@@ -176,17 +178,19 @@ def _start_over(session: AnySession, monitor_id: int) -> None:
     changes.note(session, monitor_id)
 
 
-def _end_cover(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Let results count only until now, the newest of each place: with an interval of an hour, it
-    would otherwise add up to an hour of uptime after the pause.
+def _end_cover(
+    session: AnySession, monitor_id: int, now: datetime, kept: Collection[int] = ()
+) -> None:
+    """Let results count only until now, the newest of each place but those of ``kept``: with an
+    interval of an hour, it would otherwise add up to an hour of uptime after the pause.
     """
     at, now_ms = ResultRow.at, to_ms(now)
     reaches = at + ResultRow.covers_s * literal(1000, BigInteger) > now_ms
     session.execute(
         update(ResultRow)
         .where(ResultRow.monitor_id == monitor_id, at > now_ms - LONGEST_COVER_MS)
-        .where(ResultRow.covers_s > 0, reaches)
-        .values(covers_s=case((at > now_ms - 2000, 1), else_=(now_ms - at) // 1000))
+        .where(ResultRow.covers_s > 0, reaches, ResultRow.location_id.not_in(kept))
+        .values(covers_s=case((at > now_ms - 2000, MOMENT_S), else_=(now_ms - at) // 1000))
         .execution_options(synchronize_session=False)
     )
 

@@ -23,6 +23,7 @@ from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing
 from app.engine.state import Observation, Stands, State, Step, Transition, advance
 from app.records import Outcome, Result, Verdict
+from app.stats.cover import MOMENT_S
 
 _STATES = MonitorStateRow.__table__
 _MONITOR_COLUMNS = (
@@ -220,14 +221,24 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
         return None
     outcome = _placed(batch, known, outcome)
     result, monitor = outcome.result, known.monitor
-    covers = 0 if monitor.paused else covers_s(monitor)
-    batch.rows.append(journal.row_of(result, batch.location, covers))
+    batch.rows.append(journal.row_of(result, batch.location, _covers(known)))
     if not monitor.paused:
         known.assigned.seen(result)
         if fenced:
             known.assigned.done(monitor.id, monitor.interval, result)
         _judge(batch, known, outcome)
     return journal.as_recorded(result, batch.location)
+
+
+def _covers(known: _Known) -> int:
+    """For how many seconds the result counts at most; 0 while the monitor is paused.
+
+    One of a place that does not watch the monitor (a check on request) counts for its moment alone:
+    no check there follows and ends its time, so it would count beside what the places see later.
+    """
+    if known.monitor.paused:
+        return 0
+    return MOMENT_S if known.assigned.here is None else covers_s(known.monitor)
 
 
 def _placed(batch: _Batch, known: _Known, outcome: Outcome) -> Outcome:
