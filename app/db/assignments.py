@@ -42,6 +42,7 @@ _STATE_COLUMNS = (
     MonitorStateRow.recovering_since, MonitorStateRow.unconfirmed_at, MonitorStateRow.response_time,
     MonitorStateRow.ssl_fingerprint, MonitorStateRow.ssl_alerted,
     IncidentRow.started_at, IncidentRow.by_hand,
+    AssignmentRow.verdict.label("verdict_here"), AssignmentRow.failures.label("failures_here"),
     exists().where(
         _ELSEWHERE.monitor_id == AssignmentRow.monitor_id,
         _ELSEWHERE.location_id != AssignmentRow.location_id,

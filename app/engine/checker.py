@@ -270,12 +270,14 @@ class Checker:
             return
         self._outdated |= self._feed.news()
         ours = {id for id in self._outdated if shards.of(id) in self._shards.held}
+        waiting: set[int] = set()
         if ours:
             self._returns.before_reading()
-            found = assignments.of_monitors(self._shards.place, ours)
-            self._plan.drop(ours - {one.spec.monitor_id for one in found})
+            waiting = ours & self._returns.kept()  # not started meanwhile, and reloaded later
+            found = assignments.of_monitors(self._shards.place, ours - waiting)
+            self._plan.drop(ours - waiting - {one.spec.monitor_id for one in found})
             self._put(found)
-        self._outdated.clear()
+        self._outdated = waiting
         self._feed_at = now + changes.LOOK_SECONDS
 
     def _put(self, found: Iterable[assignments.Assigned]) -> None:

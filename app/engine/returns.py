@@ -116,8 +116,14 @@ class Returns:
         self._record_batch()
 
     def before_reading(self) -> None:
-        """Write all that waits, so that the rows which are read next say which slots are done."""
-        self.flush()
+        """Write what waits, so that the rows which are read next say which slots are done: all good
+        checks, and one batch of the others. The rows of the monitors in ``kept`` do not say it yet.
+
+        In an outage of thousands the others take minutes to write. Meanwhile the checker must
+        renew its shards, or another one takes them and the results are dropped.
+        """
+        self._write_steady()
+        self._record_batch()
         self._steady.start()
 
     def remember(self, claim: Claim, standing: Standing, read: Assigned) -> None:

@@ -37,6 +37,11 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
     return "; ".join(said)
 
 
+def seen_by(evidence: Mapping[str, Any] | None) -> set[str]:
+    """The names of the places that saw the failure."""
+    return {place["name"] for place in places_of(evidence) if place.get("verdict") == "down"}
+
+
 def title_of(place: Mapping[str, Any]) -> str:
     return str(place.get("label") or place.get("name") or "?")
 

@@ -13,14 +13,15 @@ import pytest
 from sqlalchemy import event, select, text
 
 from app.commands import cli
-from app.db import assignments, db, writing
+from app.db import assignments, changes, db, writing
 from app.db.connections import CACHE_KB, SMALL_CACHE_KB
 from app.db.tables import LocationRow, ResultRow
+from app.engine import returns
 from app.engine.carriers import RemoteNetwork
 from app.engine.checker import Checker
 from app.engine.unread import Piece, Unread
 from app.records import Outcome, Result, Verdict
-from tests.factories import make_monitor
+from tests.factories import make_monitor, make_outcome
 
 HOME = Path(__file__).parent.parent.parent
 # Four threads that allocate at the same time; then the number of glibc's heaps.
@@ -98,13 +99,23 @@ class Answering:
         pass
 
 
+class Failing:
+    """A carrier whose checks fail, and end at once."""
+
+    def submit(self, spec, done) -> None:
+        done(make_outcome("down", datetime.now(UTC), monitor_id=spec.monitor_id))
+
+    def close(self, _timeout: float) -> None:
+        pass
+
+
 def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core, settings):
     then = datetime.now(UTC) - timedelta(hours=3)
     for _ in range(5):
         make_monitor(
             core,
             state={"verdict": "up", "checked_at": then, "status_since": then},
-            assignment={"slot": then, "checked_at": then, "turn": 7},
+            assignment={"slot": then, "checked_at": then, "turn": 7, "verdict": 0},
         )
     checker, statements = Checker(core, settings, paced=False), []
     with core.app_context():
@@ -199,3 +210,27 @@ def test_a_checker_says_how_checks_get_to_its_place(core, settings, before, queu
         checker._look(time.monotonic())
         found = db.session.scalars(select(LocationRow.carrier).where(LocationRow.name == "oslo"))
         assert found.one() == after
+
+
+def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, settings, monkeypatch):
+    """All that waits may take minutes to write. The shards' leases would end meanwhile."""
+    monkeypatch.setattr(returns, "BATCH_WRITTEN_SECONDS", 1e9)  # batches of one size
+    ids = [make_monitor(core).id for _ in range(3 * returns.BATCH)]
+    checker, carrier = Checker(core, settings, paced=False), Failing()
+    with core.app_context():
+        checker._own(time.monotonic())
+        checker._start_due(carrier, time.monotonic())
+        checker._returns.collect(0.0)
+        with writing() as session:
+            for id in ids:
+                changes.note(session, id)
+        checker._follow(time.monotonic())
+        assert len(db.session.scalars(select(ResultRow.at)).all()) == returns.BATCH
+        changed = checker._outdated
+        assert len(changed) == 2 * returns.BATCH, "those whose results wait are reloaded later"
+        for _batch in range(2):
+            checker._feed_at = float("-inf")
+            checker._returns.record()
+            checker._follow(time.monotonic())
+        assert len(db.session.scalars(select(ResultRow.at)).all()) == 3 * returns.BATCH
+        assert checker._outdated == set()

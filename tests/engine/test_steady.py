@@ -241,7 +241,7 @@ def test_a_change_that_was_read_gives_no_check_back(owner):
 def test_only_monitors_whose_good_check_changes_nothing_are_remembered(core):
     """What the rows say of each of the others is the one thing that it differs in."""
     good = {"verdict": "up", "checked_at": START, "status_since": START}
-    done = {"slot": START, "checked_at": START}
+    done = {"slot": START, "checked_at": START, "verdict": 0}
     with core.app_context():
         with writing():
             oslo = journal.location_id("oslo")
@@ -258,6 +258,12 @@ def test_only_monitors_whose_good_check_changes_nothing_are_remembered(core):
             ),
             "due at once": make_monitor(core, state=good, assignment=done | {"slot": None}),
             "blind": make_monitor(core, state=good, assignment=done | {"blind": True}),
+            "unknown in its place, from when it had others": make_monitor(
+                core, state=good, assignment=done | {"verdict": 3}
+            ),
+            "failed in its place, in maintenance": make_monitor(
+                core, state=good, assignment=done | {"failures": 1}
+            ),
             "in two places": make_monitor(core, state=good, assignment=done, places=(1, oslo)),
             "reported by a person": make_monitor(core, state=good, assignment=done),
         }

@@ -185,6 +185,19 @@ def test_an_incident_that_ends_because_its_place_fell_silent_says_so(places):
 
 
 @pytest.mark.sqlite
+def test_an_end_that_another_place_saw_is_a_recovery_though_one_fell_silent(places):
+    places.start(confirmations=1)
+    for seconds in (0, 60, 70):
+        places.round(seconds, berlin="down", oslo="down", sydney="down")
+    for verdict, times in (("down", (120, 180, 240, 300)), ("up", (360, 370))):
+        for seconds in times:
+            places.see("berlin", verdict, seconds)
+            places.see("oslo", verdict, seconds)
+    (incident,) = places.opened
+    assert (incident.ended_at is None, incident.comment) == (False, None)
+
+
+@pytest.mark.sqlite
 def test_a_place_that_fell_silent_before_is_not_told_of_the_next_incident(places):
     places.start(confirmations=1, location_rule="any")
     for seconds in (0, 60, 70):

@@ -188,7 +188,7 @@ def test_without_the_library_there_is_no_link_and_a_sentence(app, viewer, monkey
     monkeypatch.setattr(paper, "find_spec", lambda name: None)
     assert "format=pdf" not in viewer.open("/reports?month=2026-10").page.text
     monkeypatch.setitem(sys.modules, "weasyprint", None)
-    assert "wakeful[pdf]" in viewer.open("/reports?month=2026-10&format=pdf").text
+    assert "install WeasyPrint" in viewer.open("/reports?month=2026-10&format=pdf").text
 
 
 @pytest.mark.parametrize(

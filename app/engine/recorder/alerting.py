@@ -11,13 +11,13 @@ from app.alerts.words import count_of
 from app.db import AnySession, rollups
 from app.db.by_place import Seen
 from app.db.tables import IncidentRow, MonitorRow
-from app.db.types import Unreadable
+from app.db.types import Unreadable, readable
 from app.engine.recorder import evidence, gaps
 from app.engine.recorder.rows import end, open_incident, remark, tell_opened, whole
 from app.records import MAX_CAUSE, Event, Outcome, Result, Verdict
 from app.rules.certificates import warns
 from app.rules.time import days_left
-from app.rules.who_saw import fell_silent
+from app.rules.who_saw import fell_silent, seen_by
 
 log = logging.getLogger(__name__)
 
@@ -60,10 +60,11 @@ def open_automatic(
 
 
 def end_automatic(
-    session: AnySession, monitor_id: int, at: datetime, now: datetime, silent: Sequence[str] = ()
+    session: AnySession, monitor_id: int, at: datetime, now: datetime, silent: Sequence[Seen] = ()
 ) -> None:
     """End the open incident at ``at``, the first good check of the recovery. ``silent``: places
-    that saw the failure to the last and have no vote any more, so nobody saw it end there.
+    that saw the failure to the last and have no vote any more. If no other place saw it, nobody saw
+    it end, and the incident and its message say so.
     """
     incident = open_incident(session, monitor_id)
     if incident is None:
@@ -72,10 +73,13 @@ def end_automatic(
     gaps.keep_those_within(incident, ended)
     session.flush()
     rollups.reroll(monitor_id, ended)
-    if silent:
-        remark(incident, fell_silent(silent))
+    titles = [one.title for one in silent]
+    if seen_by(readable(incident.evidence)) - {one.name for one in silent}:
+        titles = []  # another place saw the failure, and its end
+    if titles:
+        remark(incident, fell_silent(titles))
     monitor = session.get_one(MonitorRow, monitor_id)
-    extra = {"silent": list(silent)} if silent else None
+    extra = {"silent": titles} if titles else None
     enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now, extra)
 
 

@@ -389,10 +389,10 @@ def _incident(
         alerting.end_automatic(batch.session, known.monitor.id, after.moment, batch.now, silent)
 
 
-def _fallen_silent(batch: _Batch, known: _Known, before: State) -> Sequence[str]:
-    """What people call the places that saw the failure to the last, and have no vote any more."""
+def _fallen_silent(batch: _Batch, known: _Known, before: State) -> Sequence[Seen]:
+    """The places that saw the failure to the last, and have no vote any more."""
     silent = known.assigned.silent_down(known.monitor, before.started_at, batch.now)
-    return [one.title for one in _seen(batch, known) if one.place in silent] if silent else ()
+    return [one for one in _seen(batch, known) if one.place in silent] if silent else ()
 
 
 def _tell_again(batch: _Batch, known: _Known, result: Result) -> None:

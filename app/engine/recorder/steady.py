@@ -24,6 +24,7 @@ from typing import Any
 
 from app.db import AnySession, DbSession, changes, db, journal, latest, shards, writing
 from app.db.assignments import Assigned
+from app.db.journal import VERDICT_NUMBERS
 from app.db.turns import Turn, share_turn
 from app.db.types import to_ms
 from app.engine.recorder import alerting, evidence
@@ -121,6 +122,8 @@ def held_of(
 def held_as_read(claim: Claim, standing: Standing, read: Assigned) -> Held | None:
     """As ``held_of``, of a monitor as its rows and its newest result are."""
     row = read.state
+    if row.verdict_here != VERDICT_NUMBERS[Verdict.UP] or row.failures_here:
+        return None  # the next good check says in the place's row that it is up
     state = state_of(row, row.started_at, bool(row.by_hand))
     state = replace(state, checked_at=latest.later(state.checked_at, read.newest))
     return held_of(claim, row, state, standing, row._mapping, alone=not row.elsewhere)
