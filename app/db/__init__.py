@@ -89,14 +89,25 @@ def writing() -> Iterator[DbSession]:
     session.rollback()
     session.info["writing"] = True
     try:
-        with _pausing(lambda: session.connection(execution_options={"immediate": True})):
+        with _pausing(lambda: _take_lock(session)), _or_rolled_back(session):
             yield session
             session.commit()
+    finally:
+        session.info.pop("writing", None)
+
+
+def _take_lock(session: DbSession) -> None:
+    with _or_rolled_back(session):
+        session.connection(execution_options={"immediate": True})
+
+
+@contextmanager
+def _or_rolled_back(session: DbSession) -> Iterator[None]:
+    try:
+        yield
     except BaseException:
         session.rollback()
         raise
-    finally:
-        session.info.pop("writing", None)
 
 
 def _pausing(take: Callable[[], object]) -> AbstractContextManager[None]:

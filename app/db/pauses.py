@@ -3,6 +3,9 @@
 Whoever waits for SQLite's lock looks again after up to 0.1 s. Between two transactions of a busy
 process, as when thousands of monitors fail at once, the lock is free for some milliseconds, so
 others looked in vain for ten seconds, and failed: "The database is busy".
+
+The lock is free in a pause only if no thread of the process holds it. So a pause begins when the
+last of them has left, and none enters before its end.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ from contextlib import contextmanager
 RUN_SECONDS = 0.5  # how long a process writes before it is judged
 MOST_HELD = 0.8  # the share of that time for which it may hold the lock: looks find it free then
 PAUSE_SECONDS = 0.12  # longer than the longest wait between two looks
+# How long a pause waits for the other threads to leave. One that stays longer waits for another
+# process, which has its turn then, or writes much at once, where a pause would not help.
+LONGEST_WAIT = 1.0
 
 
 class Pauses:
@@ -26,8 +32,9 @@ class Pauses:
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._clock, self._sleep = clock, sleep
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._inside = 0  # threads that hold the database's lock, or wait for it
+        self._pausing = False  # a thread pauses, or waits for the others to leave
         self._since = self._ended = float("-inf")
         self._held = 0.0  # seconds since ``_since``
 
@@ -44,18 +51,29 @@ class Pauses:
             self._end(held_since)
 
     def _begin(self) -> None:
-        with self._lock:  # also during the pause: this process's other threads must not go on
+        with self._changed:
+            self._changed.wait_for(lambda: not self._pausing)
             now = self._clock()
             was_free = self._inside == 0 and now - self._ended >= PAUSE_SECONDS
             if was_free or now - self._since >= RUN_SECONDS:
                 if not was_free and self._held > MOST_HELD * (now - self._since):
-                    self._sleep(PAUSE_SECONDS)
+                    self._pause()
                 self._since, self._held = self._clock(), 0.0
             self._inside += 1
 
+    def _pause(self) -> None:
+        self._pausing = True
+        try:
+            if self._changed.wait_for(lambda: self._inside == 0, LONGEST_WAIT):
+                self._sleep(PAUSE_SECONDS)
+        finally:
+            self._pausing = False
+            self._changed.notify_all()
+
     def _end(self, held_since: float | None) -> None:
-        with self._lock:
+        with self._changed:
             self._inside -= 1
             if held_since is not None:
                 self._ended = self._clock()
                 self._held += self._ended - held_since
+            self._changed.notify_all()

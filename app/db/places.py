@@ -26,6 +26,7 @@ LEAST_SILENCE = timedelta(minutes=3)
 INTERVALS = 2
 # A process whose heartbeat is older does not count among those of its place.
 ALIVE = timedelta(seconds=90)
+MOST_ASKED = 500  # monitors whose causes are compared: what stops a whole place stops most of them
 
 
 def seen(
@@ -164,7 +165,9 @@ def work_of(ids: Collection[int]) -> Mapping[int, Work]:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """A place from which monitors wait for their checks. ``ever``: it was heard once."""
+    """A place from which monitors wait for their checks. ``ever``: one who makes its checks was
+    heard once.
+    """
 
     name: str
     monitors: int
@@ -178,22 +181,23 @@ def silent(now: datetime) -> list[Silent]:
     rows = db.session.scalars(
         select(LocationRow).where(LocationRow.carrier != Carrier.LOCAL).order_by(LocationRow.id)
     ).all()
-    states = states_of(signs_of(rows, now), now) if rows else {}
+    signs = signs_of(rows, now) if rows else {}
+    states = states_of(signs, now)
     gone = {id for id, state in states.items() if state is not PlaceState.ONLINE}
     work = work_of(gone) if gone else {}
     return [
-        Silent(row.name, work[row.id].monitors, states[row.id] is PlaceState.SILENT)
+        Silent(row.name, work[row.id].monitors, signs[row.id].seen_at is not None)
         for row in rows
         if row.id in work
     ]
 
 
 def only_unknown(ids: Collection[int]) -> dict[int, tuple[int, str | None]]:
-    """The places among these whose newest checks are all unknown: of how many monitors, and why the
-    last of them.
+    """The places among these whose newest checks are all unknown: of how many monitors, and the
+    cause that most of them have.
     """
     counted = db.session.execute(
-        select(AssignmentRow.location_id, func.count(), func.max(AssignmentRow.monitor_id))
+        select(AssignmentRow.location_id, func.count())
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         .where(
             AssignmentRow.location_id.in_(ids),
@@ -203,15 +207,38 @@ def only_unknown(ids: Collection[int]) -> dict[int, tuple[int, str | None]]:
         .group_by(AssignmentRow.location_id)
         .having(func.min(AssignmentRow.verdict) == VERDICT_NUMBERS[Verdict.UNKNOWN])
     )
-    return {id: (count, _last_cause(id, one)) for id, count, one in counted.all()}
+    return {id: (count, _commonest_cause(id)) for id, count in counted.all()}
 
 
-def _last_cause(place: int, monitor_id: int) -> str | None:
-    """Why the newest check of a monitor from a place saw what it saw."""
-    return db.session.scalar(
+def _commonest_cause(place: int) -> str | None:
+    """Why the newest checks from a place saw what they saw. Asked of ``MOST_ASKED`` monitors."""
+    last = (
         select(ResultRow.cause)
-        .where(ResultRow.monitor_id == monitor_id, ResultRow.location_id == place)
+        .where(
+            ResultRow.monitor_id == AssignmentRow.monitor_id,
+            ResultRow.location_id == AssignmentRow.location_id,
+        )
         .order_by(ResultRow.at.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    causes = (
+        select(last.label("cause"))
+        .select_from(AssignmentRow)
+        .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
+        .where(
+            AssignmentRow.location_id == place,
+            AssignmentRow.verdict.is_not(None),
+            MonitorRow.paused.is_(False),
+        )
+        .limit(MOST_ASKED)
+        .subquery()
+    )
+    return db.session.scalar(
+        select(causes.c.cause)
+        .where(causes.c.cause.is_not(None))
+        .group_by(causes.c.cause)
+        .order_by(func.count().desc(), causes.c.cause)
         .limit(1)
     )
 

@@ -151,7 +151,7 @@ class LeftAlone:
 
 @dataclass(frozen=True, slots=True)
 class SilentPlace:
-    """A place whose agent or probers bring no results. ``ever``: they did once."""
+    """A place whose agent or probers bring no results. ``ever``: one of them was heard once."""
 
     name: str
     monitors: int

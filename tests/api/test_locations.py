@@ -158,16 +158,20 @@ def test_a_queue_is_seen_when_its_probers_are_and_not_when_its_checker_is(api, c
 
 def test_a_place_whose_checks_all_say_nothing_says_why(api, core):
     id = api.data("POST", "/locations", json={"name": "oslo"})["id"]
-    ids = [make_monitor(core, places=[id]).id for _ in range(2)]
+    ids = [make_monitor(core, places=[id]).id for _ in range(3)]
 
-    def check(verdict, monitor):
+    def check(verdict, monitor, **fields):
         with core.app_context():
-            outcome = make_outcome(verdict, now(), location="oslo")
+            outcome = make_outcome(verdict, now(), location="oslo", **fields)
             recorder.record([(monitor, outcome)], now(), location="oslo")
         return api.get(f"/locations/{id}")["data"]["trouble"]
 
     assert check("unknown", ids[0]).startswith("The last check of its monitor could not be made.")
     assert check("unknown", ids[1]).startswith("The last checks of all its 2 monitors could not")
+    other = check("unknown", ids[2], cause="The address is a private one.")
+    assert other.endswith("all its 3 monitors could not be made. Our own network failed."), (
+        "the cause is that of most of them"
+    )
     assert check("down", ids[1]) is None, "one that fails has been made"
 
 

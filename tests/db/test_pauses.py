@@ -11,6 +11,7 @@ from contextlib import closing
 import pytest
 from flask import Flask
 from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, writing
 from app.db.pauses import PAUSE_SECONDS, RUN_SECONDS, Pauses
@@ -84,6 +85,71 @@ def test_a_lock_that_was_not_got_is_not_held(pauses: Pauses, clock: Clock) -> No
             pass
     write(pauses, clock, 0.01)
     assert clock.slept == []
+
+
+def test_no_thread_of_the_process_holds_the_lock_during_a_pause() -> None:
+    database, paused = threading.Lock(), threading.Event()
+    held: list[bool] = []
+
+    def sleep(seconds: float) -> None:
+        for _ in range(12):
+            time.sleep(seconds / 12)
+            held.append(database.locked())
+        paused.set()
+
+    pauses, give_up = Pauses(sleep=sleep), time.monotonic() + 20
+
+    def write_on() -> None:
+        while not paused.is_set() and time.monotonic() < give_up:
+            with pauses.around(database.acquire):
+                time.sleep(0.02)
+                database.release()
+
+    threads = [threading.Thread(target=write_on) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert held
+    assert not any(held)
+
+
+def test_a_thread_that_stays_inside_does_not_keep_the_others_out(
+    pauses: Pauses, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.db.pauses.LONGEST_WAIT", 0.01)
+    with pauses.around(lambda: None):
+        for _ in range(6):
+            write(pauses, clock, RUN_SECONDS / 5)
+    assert clock.slept == [], "the lock was not free: a pause would have been for nothing"
+
+
+@pytest.mark.sqlite
+def test_a_failed_transaction_frees_the_lock_before_anybody_can_wait_for_a_pause(
+    core: Flask,
+) -> None:
+    free: list[bool] = []
+
+    with (
+        core.app_context(),
+        closing(sqlite3.connect(db.engine.url.database, timeout=0, isolation_level=None)) as other,
+    ):
+
+        def clock() -> float:
+            """Is asked when a transaction takes the lock, and when it counts as over."""
+            try:
+                other.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                free.append(False)
+            else:
+                other.execute("ROLLBACK")
+                free.append(True)
+            return time.monotonic()
+
+        core.extensions["wakeful.pauses"] = Pauses(clock)
+        with pytest.raises(SQLAlchemyError), writing() as session:
+            session.execute(text("DELETE FROM nowhere"))
+    assert (free[-2], free[-1]) == (False, True)
 
 
 @pytest.mark.sqlite

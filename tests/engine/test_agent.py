@@ -1,7 +1,9 @@
 """An agent against a real server: what it may ask, what it brings, and what a cut leaves behind."""
 
 import base64
+import errno
 import json
+import sqlite3
 import threading
 import time
 from contextlib import closing, contextmanager
@@ -446,6 +448,36 @@ def test_the_log_says_that_a_proxy_is_not_reached(tmp_path, caplog, monkeypatch)
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{nowhere.port}")
         said = said_of("https://wakeful.invalid", tmp_path, caplog)
     assert said == "the proxy of HTTPS_PROXY: connection refused."
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "no space left on device."),
+        (
+            sqlite3.OperationalError("database or disk is full"),
+            "the file of its results fails (database or disk is full).",
+        ),
+        (KeyError("standings"), "KeyError."),
+    ],
+)
+def test_the_log_does_not_blame_the_server_for_the_agents_own_faults(
+    fault, why, tmp_path, caplog, monkeypatch
+):
+    def fail(_self):
+        raise fault
+
+    monkeypatch.setattr(links.Link, "_hello", fail)
+    with closing(Buffer(tmp_path)) as buffer:
+        link = links.Link(
+            "http://127.0.0.1:9", "wa_token", tmp_path, buffer, Clock(),
+            ca_bundle=None, wake=int, figures=dict,
+        )  # fmt: skip
+        link.start()
+        eventually(lambda: len(caplog.messages) > 1, "the log says it, and has the traceback")
+        link.close(10)
+    told = "The agent could not exchange results with http://127.0.0.1:9: "
+    assert caplog.messages[:2] == [told + why, "The fault was:"]
 
 
 @pytest.mark.parametrize("missing", ["server", "agent_token"])

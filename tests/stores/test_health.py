@@ -83,9 +83,11 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
         session.flush()
         id = place.id
     make_monitor(core, places=[1, id])
+    checkers = [checker]
     if carrier == "queue":
-        Shards("checker:elsewhere:two", "oslo").look(NOW, 0)
-        checker.look(NOW, 0)
+        checkers.append(Shards("checker:elsewhere:two", "oslo"))
+    for one in checkers:
+        one.look(NOW, 0)
     places.seen("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
     assert health.health(NOW).warnings == ()
     before = NOW - timedelta(minutes=4)
@@ -96,5 +98,20 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
     found = health.health(NOW)
     told = "The place oslo is silent: 1 monitor waits for its checks."
     assert (found.faults, found.warnings) == ((), (told,))
-    checker.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
+    for one in checkers:
+        one.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
     assert told in [one.sentence for one in examine(core, settings) if one.fault]
+
+
+def test_a_queue_that_no_prober_has_ever_served_is_not_called_silent(core, checker):
+    before = NOW - timedelta(minutes=4)
+    with writing() as session:
+        place = LocationRow(name="oslo", carrier="queue", created_at=before)
+        session.add(place)
+        session.flush()
+        id = place.id
+    make_monitor(core, places=[1, id], updated_at=before)
+    Shards("checker:elsewhere:two", "oslo").look(NOW, 0)
+    places.seen("oslo", NOW, process="checker:elsewhere:two")
+    told = "Nobody has checked from the place oslo yet: 1 monitor waits for its checks."
+    assert health.health(NOW).warnings == (told,)

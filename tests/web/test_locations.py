@@ -10,6 +10,7 @@ import pytest
 from app.access.agents import agent_of
 from app.db import places
 from app.db.settings import keep_setting
+from app.errors import Unavailable
 from app.records import Monitor, Notice, PageQuery, Place
 from app.stores import current_store
 from tests.factories import now
@@ -98,6 +99,23 @@ def test_a_reload_of_the_page_of_a_new_agent_says_that_it_was_added(app, editor)
     assert editor.client.post(f"{PAGE}/new", data=typed).status_code == 201
     assert editor.client.post(f"{PAGE}/new", data=typed).status_code == 302
     assert "This place was added already." in editor.open(PAGE).text
+
+
+def test_a_form_that_was_sent_in_vain_adds_its_place_when_it_is_sent_again(
+    app, editor, monkeypatch
+):
+    form, _ = editor.open(f"{PAGE}/new").form_with("Save")
+    typed = dict(form.values) | {"name": "oslo", "carrier": "agent"}
+
+    def busy(*_args):
+        raise Unavailable("The database is busy.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("app.stores.local.locations.Locations.create", busy)
+        assert editor.client.post(f"{PAGE}/new", data=typed).status_code == 503
+    again = editor.client.post(f"{PAGE}/new", data=typed)
+    assert again.status_code == 201
+    assert TOKEN.search(again.text)
 
 
 def test_a_place_is_edited_and_says_how_to_start_it(app, editor):

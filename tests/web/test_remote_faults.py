@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 from collections.abc import Callable, Iterator
@@ -19,12 +20,13 @@ from werkzeug.wrappers import Response
 from app import create_app
 from app.access.acknowledgements import make_token
 from app.config import Settings
-from app.db import db, writing
+from app.db import db, journal, writing
 from app.db.tables import HeartbeatRow
+from app.engine import recorder
 from app.records import Group
 from app.stores import current_store
 from app.web.frame.servers import slug
-from tests.factories import make_incident, make_key, make_monitor, make_person, now
+from tests.factories import make_incident, make_key, make_monitor, make_outcome, make_person, now
 from tests.support.bare_server import KEY, BareServer
 from tests.support.loopback import serving
 from tests.web.visitor import Visitor
@@ -35,7 +37,8 @@ Serve = Callable[[Any], AbstractContextManager[str]]  # the URL at which an appl
 
 
 class Moody:
-    """A server in front of ``app`` that answers 500 to the methods in ``refused``, with ``answer``
+    """A server in front of ``app`` that answers 500 to what is in ``refused`` (methods, or a method
+    with a path), with ``answer``
     (status and body) to every write, with the status ``reads`` to every read, and while it is
     ``gone`` with 404 to everything.
     """
@@ -55,7 +58,7 @@ class Moody:
             return response(environ, start_response)
         if self.gone or (self.reads and method == "GET"):
             return Response("<h1>default backend</h1>", self.reads or 404)(environ, start_response)
-        if method in self.refused:
+        if not self.refused.isdisjoint((method, self.asked[-1])):
             start_response("500 Internal Server Error", [("Content-Length", "0")])
             return []
         return self.app(environ, start_response)
@@ -460,6 +463,24 @@ def test_no_page_says_that_something_is_missing_while_nobody_knows(server, edito
         assert "failed with an internal error" in editor.text, path
     for path in ("/profile", "/jump"):
         assert editor.open(path).status == 200, path
+
+
+def test_places_are_shown_by_their_names_while_the_server_does_not_list_them(app, server, editor):
+    with app.app_context():
+        ids = [journal.location_id(name) for name in ("berlin", "oslo")]
+        monitor = make_monitor(app, places=ids, confirmations=0).id
+        for name in ("berlin", "oslo"):
+            outcome = make_outcome("down", now(), location=name)
+            recorder.record([(monitor, outcome)], now(), location=name)
+        incident = current_store().monitors.get(monitor).open_incident_id
+    server.refused = {"GET /api/v1/locations"}
+    for path in (f"/monitors/{monitor}", f"/monitors/{monitor}/checks", f"/incidents/{incident}"):
+        assert editor.open(path).status == 200, path
+        assert "oslo" in editor.text, path
+    assert server.refused <= set(server.asked)
+    editor.open(f"/monitors/{monitor}/checks?location=oslo")
+    assert editor.status == 200
+    assert re.findall(r'data-label="Place">(\w+)<', editor.page.text) == ["oslo"]
 
 
 def test_what_a_bare_server_lacks_is_left_out_not_broken(

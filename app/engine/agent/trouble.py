@@ -1,8 +1,9 @@
-"""Why a request to the server failed, for the log that an agent's operator reads."""
+"""Why an agent and its server exchange nothing, for the log that the agent's operator reads."""
 
 from __future__ import annotations
 
 import socket
+import sqlite3
 import ssl
 from collections.abc import Callable, Iterator
 from http.client import RemoteDisconnected
@@ -24,14 +25,21 @@ class Foreign(Exception):
 
 
 def said(server: str, fault: Exception) -> str:
-    """What the log has of a request to ``server`` that failed."""
+    """What the log has of an exchange with ``server`` that failed."""
     if isinstance(fault, Refused):
         return f"The server {server} refuses the agent: {fault}"
     if isinstance(fault, Foreign):
-        reason = str(fault)
-    else:
-        reason = _why(fault) if isinstance(fault, requests.RequestException) else _name(fault)
-    return f"The server {server} cannot be reached: {reason}."
+        return f"The server {server} cannot be reached: {fault}."
+    if isinstance(fault, requests.RequestException):
+        return f"The server {server} cannot be reached: {_why(fault)}."
+    return f"The agent could not exchange results with {server}: {_own(fault)}."
+
+
+def _own(fault: Exception) -> str:
+    """Of a fault on this machine, as of its disk; or of an answer that nobody expected."""
+    if isinstance(fault, sqlite3.Error):
+        return f"the file of its results fails ({fault})"
+    return (_of_system(fault) if isinstance(fault, OSError) else "") or _name(fault)
 
 
 def _why(fault: requests.RequestException) -> str:

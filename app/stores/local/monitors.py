@@ -103,7 +103,9 @@ class Monitors(Part, base.Monitors):
         super().__init__(store)
         self._confirm_seconds = confirm_seconds
         self._figures = rollups.Figured()
-        # Kept until the stored values are others: by whoever, so also by a restored backup.
+        # Kept until the stored values are others: by whoever, so also by a restored backup. Short
+        # secrets, as in headers and alerts, are kept in clear with them: this process remembers
+        # them anyway (``_Cipher`` in app/db/types.py).
         self._configured: Kept[Configured] = Kept(MOST_KEPT)
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from flask import g
 
@@ -10,19 +10,33 @@ from app.i18n import N_, _
 from app.records import DELETED_LOCATION, Monitor, Result
 from app.stores import Feature, current_store
 from app.web.frame import servers
+from app.web.frame.store_errors import NOT_TAKEN
 
 DELETED = N_("Deleted place")
 
 
 def titles() -> Mapping[str, str]:
-    """What people call each place, by its name; none where a server does not list them. They are
-    read once for a page.
+    """What people call each place, by its name; none where a server does not list them, or cannot
+    now: their names are shown then. They are read once for a page.
     """
     if "place_titles" not in g:
         offered = servers.offers(Feature.LOCATIONS)
-        g.place_titles = current_store().monitors.locations() if offered else {}
+        g.place_titles = _listed() if offered else {}
     found: Mapping[str, str] = g.place_titles
     return found
+
+
+def _listed() -> Mapping[str, str]:
+    try:
+        return current_store().monitors.locations()
+    except NOT_TAKEN:
+        return {}
+
+
+def choose_from(names: Collection[str]) -> None:
+    """Offer these places as choices where the server lists none."""
+    if not titles():
+        g.place_titles = {name: name for name in names}
 
 
 def title(name: str | None) -> str:

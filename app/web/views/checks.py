@@ -65,6 +65,8 @@ def index(id: int) -> str | tuple[str, int]:
 def _filter_form(monitor: Monitor) -> FilterForm:
     """With the choice of a place where there are several."""
     several = len(monitor.locations) > 1 and servers.offers(Feature.RESULT_PLACES)
+    if several:
+        places.choose_from(monitor.locations)
     form = FilterForm(
         formdata=request.args, zone=times.zone(), without=() if several else ("location",)
     )

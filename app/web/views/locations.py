@@ -79,7 +79,7 @@ def _unread(fault: WakefulError, id: int) -> Answer:
 def _edited(form: BrowserLocationForm, place: Place | None) -> Answer:
     if form.validate_on_submit():
         try:
-            if place is None and keys.sent_before(request.form.get("once", "")):
+            if place is None and _added_already(form):
                 flash(_(ADDED_ALREADY), "info")
                 return redirect(url_for(".index"))
             if place is not None and _ends_agent(form, place):
@@ -95,6 +95,14 @@ def _edited(form: BrowserLocationForm, place: Place | None) -> Answer:
             saved(form, _("%(name)s saved.", name=record.title))
             return redirect(url_for(".index"))
     return _form_page(form, place, 422 if form.is_submitted() else 200)
+
+
+def _added_already(form: BrowserLocationForm) -> bool:
+    """Whether this very form added its place. It may have been sent before in vain, as to a
+    database that was busy.
+    """
+    sent = keys.sent_before(request.form.get("once", ""))
+    return sent and form.name.data in current_store().monitors.locations()
 
 
 def _save(form: BrowserLocationForm, place: Place | None) -> Place:
