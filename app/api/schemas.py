@@ -197,8 +197,16 @@ PLACES_SEEN = array(
         {
             "name": STRING,
             "verdict": words(Verdict),
+            "label": nullable(STRING),
             "cause_code": nullable(STRING),
+            "cause": nullable(STRING),
             "status_code": nullable(INTEGER),
+            "response_time": nullable(INTEGER),
+            "checked_at": nullable(MOMENT),
+            "earlier": {
+                "type": "boolean",
+                "description": "Its newest check is from before the failure.",
+            },
             "check": nullable(
                 thing(
                     {},

@@ -84,6 +84,8 @@ def _pair(evidence: Mapping[str, Any] | None) -> _Pair | None:
     failing, good, usual = (found.get(name) for name in ("failing", "last_good", "usual"))
     if not isinstance(failing, Mapping) or not isinstance(good, Mapping):
         return None
+    if failing.get("location") != good.get("location"):
+        return None  # another place may get another address, certificate or server all the time
     return _Pair(failing, good, usual if isinstance(usual, Mapping) else {})
 
 

@@ -26,12 +26,14 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
     if not down:
         return None
     good = [place for place in voters if place not in down]
+    blind = [place for place in places if place not in voters]
     counted = _n(
-        "%(down)s of %(num)s place", "%(down)s of %(num)s places", len(voters), down=len(down)
+        "%(down)s of %(num)s place", "%(down)s of %(num)s places", len(places), down=len(down)
     )
     named = len(down) <= min(NAMED, len(good))
     said = [f"{counted} ({', '.join(map(title_of, down))})" if named else counted]
     said += [_gets(place, still) for place in good[:NAMED]]
+    said += [_("%(name)s cannot tell", name=title_of(place)) for place in blind[:NAMED]]
     if len(good) > NAMED:
         said.append(_("%(count)s more do not see it", count=len(good) - NAMED))
     return "; ".join(said)

@@ -9,6 +9,7 @@ from app.db import db, journal, writing
 from app.db.tables import DeliveryRow, LocationRow, MonitorEvidenceRow, ResultRow
 from app.db.types import to_ms
 from app.engine import recorder
+from app.engine.recorder.usual import FEWEST_CHECKS
 from app.rules.time import iso
 from app.rules.who_saw import who_saw
 from tests.engine.test_recorder import Engine, at
@@ -144,6 +145,17 @@ def test_an_incident_keeps_who_saw_it_and_who_did_not(places):
         ("sydney", "up", None),
     ]
     assert seen[2]["status_code"] == 200
+
+
+@pytest.mark.sqlite
+def test_what_was_usual_is_of_the_place_that_saw_the_failure(places):
+    places.start(confirmations=0, location_rule="any", updated_at=at(-1))
+    for number in range(FEWEST_CHECKS):
+        places.see("berlin", "up", 60 * number, response_time=20)
+        places.see("oslo", "up", 60 * number + 1, response_time=900)
+    places.see("berlin", "down", 60 * FEWEST_CHECKS)
+    (incident,) = places.opened
+    assert incident.evidence["usual"]["response_time"] == 20
 
 
 @pytest.mark.sqlite

@@ -84,6 +84,12 @@ def test_each_part_that_differs_is_told(failing, said):
     assert texts(**failing) == [said]
 
 
+def test_checks_of_two_places_are_not_compared():
+    other = {"ip": "198.51.100.9", "headers": [["Server", "oslo-edge"]]}
+    assert texts(good=other | {"location": "oslo"}, location="default") == []
+    assert len(texts(good=other | {"location": "oslo"}, location="oslo")) == 2
+
+
 def test_a_certificate_that_ran_out_between_the_two_is_told():
     ends = {"tls": [OLD | {"not_after": "2026-11-21T07:59:30Z"}]}
     assert texts(good=ends, **ends) == ["The certificate expired 30 s before"]

@@ -20,7 +20,7 @@ def evidence(*places):
         ([DOWN, DOWN, DOWN, UP | {"label": "Sydney"}], "3 of 4 places; Sydney still gets 200"),
         ([DOWN, DOWN], "2 of 2 places"),
         ([DOWN, DOWN, {"verdict": "up"}], "2 of 3 places; place-2 still reaches it"),
-        ([DOWN, {"verdict": "unknown"}], "1 of 1 place"),
+        ([DOWN, {"verdict": "unknown"}], "1 of 2 places; place-1 cannot tell"),
         (
             [DOWN, UP, UP, UP, UP, UP],
             "1 of 6 places (place-0); place-1 still gets 200; place-2 still gets 200;"

@@ -140,11 +140,15 @@ def of_incident(
     told = {check.get("location") for check in checks}
     row.failing = None
     row.last_good = readable(row.last_good)
+    # Another place may reach another address, or take ten times as long.
+    place = next(
+        (one.place for one in seen if checks and one.name == checks[0].get("location")), None
+    )
     return {
         "failing": checks[0] if checks else None,
         "confirming": checks[1:],
         "last_good": row.last_good,
-        "usual": usual(session, monitor.id, since),
+        "usual": usual(session, monitor.id, since, place),
         "places": by_place.evidence_of(
             seen,
             {

@@ -23,14 +23,16 @@ FEWEST_CHECKS = 5  # of fewer, no figure is usual
 _GOOD = (VERDICT_NUMBERS[Verdict.UP], VERDICT_NUMBERS[Verdict.DEGRADED])
 
 
-def usual(session: AnySession, monitor_id: int, since: datetime) -> dict[str, Any] | None:
+def usual(
+    session: AnySession, monitor_id: int, since: datetime, place: int | None
+) -> dict[str, Any] | None:
     """``{"checked_at": of the last good check, "response_time", "timings", "addresses"}`` over the
-    newest good checks before ``since``; None if there was none.
+    newest good checks before ``since``, of one place or (None) of all; None if there was none.
 
     The figures are medians, so that one slow check does not count, and null if there were few.
     Checks from before the monitor's last change are left out: they may be of another target.
     """
-    rows = _good(session, monitor_id, since)
+    rows = _good(session, monitor_id, since, place)
     if not rows:
         return None
     enough = rows if len(rows) >= FEWEST_CHECKS else []
@@ -42,7 +44,9 @@ def usual(session: AnySession, monitor_id: int, since: datetime) -> dict[str, An
     }
 
 
-def _good(session: AnySession, monitor_id: int, since: datetime) -> Sequence[Row[Any]]:
+def _good(
+    session: AnySession, monitor_id: int, since: datetime, place: int | None
+) -> Sequence[Row[Any]]:
     """The newest first."""
     changed = select(MonitorRow.updated_at).where(MonitorRow.id == monitor_id)
     first = max(since - LOOKED_AT, session.scalars(changed).one())
@@ -56,6 +60,7 @@ def _good(session: AnySession, monitor_id: int, since: datetime) -> Sequence[Row
             ResultRow.at < to_ms(since),
             ResultRow.verdict.in_(_GOOD),
             ResultRow.maintenance.is_(False),
+            *(() if place is None else (ResultRow.location_id == place,)),
         )
         .order_by(ResultRow.at.desc())
         .limit(MOST_CHECKS)
