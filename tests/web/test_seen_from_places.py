@@ -46,6 +46,9 @@ def test_an_incident_says_who_saw_it_and_who_did_not(editor, incident):
     assert "berlin Down The server refused." in editor.text
     assert "Sydney Up HTTP 200, 310 ms" in editor.text
     assert "What it saw" in editor.text, "of berlin, which failed before there was a majority"
+    failed = re.search(r"When it failed \S+ (\w+)", editor.text)
+    assert failed is not None
+    assert failed[1] == "oslo", "whose check made it a majority"
 
 
 def test_its_alert_says_so_too(app, incident):

@@ -27,7 +27,7 @@ from app.records import (
     StatusPage,
 )
 from app.rules.what_changed import compared_with
-from app.rules.who_saw import places_of, who_saw
+from app.rules.who_saw import places_of, title_of, who_saw
 from app.stores import Feature, current_store
 from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import choices, fragments, links, servers
@@ -76,6 +76,7 @@ def show(id: int) -> Response:
 def _page(incident: Incident, form: CommentForm) -> Response:
     end = incident.ended_at or times.now()
     known = markers.between(incident.monitor_id, incident.started_at - SUSPECTED, end)
+    seen = places_of(incident.evidence)
     return fragments.page(
         "incidents/show.html",
         "incidents/_parts.html",
@@ -86,7 +87,8 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         last_good=timeline.last_good(incident.evidence),
         compared_with=compared_with(incident.evidence),
         seen_from=who_saw(incident.evidence, still=incident.ended_at is None),
-        places=places_of(incident.evidence),
+        places=seen,
+        titles={place.get("name"): title_of(place) for place in seen},
         hour=hour.of(incident, known),
         classifications=list(Classification),
         pages=_status_pages(incident.monitor_id),
