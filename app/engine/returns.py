@@ -20,12 +20,12 @@ from app.records import Outcome
 log = logging.getLogger(__name__)
 
 COLLECTED = 200  # outcomes that are taken at once
-BATCH = 50  # results that change something, in one transaction, at most
-# How long such a transaction is to take: to open an incident takes ten times as long as to confirm
-# a failure, and whoever else writes to SQLite waits.
-BATCH_WRITTEN_SECONDS = 0.5
-LEAST_BATCH = 10
-BATCH_SECONDS = 0.05  # how long a result waits for others to be recorded with
+MOST_AT_ONCE = 50  # results that change something, in one transaction
+LEAST_AT_ONCE = 10
+# How long such a transaction is to take; the next one is as large as fits. Opening an incident
+# takes ten times as long as confirming a failure, and on SQLite all other writers wait for it.
+TRANSACTION_SECONDS = 0.5
+GATHER_SECONDS = 0.05  # how long a result waits for others to be recorded with
 KEPT_AT_MOST = 10_000  # results kept in memory while the database is unavailable
 
 
@@ -47,7 +47,7 @@ class Returns:
         self._back: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         self._unrecorded: list[Finished] = []
         self._steady = recorder.Steady(location)
-        self._batch = BATCH
+        self._batch = MOST_AT_ONCE
         self.last_check_at: datetime | None = None
 
     def wake(self) -> None:
@@ -76,9 +76,9 @@ class Returns:
         return {claim.monitor_id for claim, _outcome in self._unrecorded}
 
     def collect(self, wait: float, *, recording: bool = True) -> None:
-        """Wait up to ``wait`` seconds for an outcome, then BATCH_SECONDS for more of them, and take
-        those that change nothing. Needs no application context. ``recording`` False: the database
-        cannot be used, so the time to write the next batch ends no wait.
+        """Wait up to ``wait`` seconds for an outcome, then GATHER_SECONDS for more of them, and
+        take those that change nothing. Needs no application context. ``recording`` False: the
+        database cannot be used, so the time to write the next batch ends no wait.
         """
         now = time.monotonic()
         if recording:
@@ -94,7 +94,7 @@ class Returns:
             found.append(self._back.get(timeout=max(0.0, until - time.monotonic())))
             if self._back.qsize() < COLLECTED:
                 # Not one by one: each would wake this thread, and stop the one that checks.
-                time.sleep(max(0.0, min(BATCH_SECONDS, until - time.monotonic())))
+                time.sleep(max(0.0, min(GATHER_SECONDS, until - time.monotonic())))
             while len(found) < COLLECTED:
                 found.append(self._back.get_nowait())
         except queue.Empty:
@@ -205,5 +205,5 @@ class Returns:
 
 def _size_of_next(size: int, seconds: float) -> int:
     """How many results to write next, if so many took so long."""
-    fitting = int(size * BATCH_WRITTEN_SECONDS / max(seconds, 0.001))
-    return max(LEAST_BATCH, min(BATCH, fitting))
+    fitting = int(size * TRANSACTION_SECONDS / max(seconds, 0.001))
+    return max(LEAST_AT_ONCE, min(MOST_AT_ONCE, fitting))

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from app.engine.returns import BATCH, LEAST_BATCH, Returns, _size_of_next
+from app.engine.returns import LEAST_AT_ONCE, MOST_AT_ONCE, Returns, _size_of_next
 from app.engine.schedule import Claim
 from tests.factories import make_outcome
 
@@ -14,11 +14,11 @@ from tests.factories import make_outcome
 @pytest.mark.parametrize(
     ("size", "seconds", "following"),
     [
-        (BATCH, 0.5, BATCH),
-        (BATCH, 1.0, BATCH // 2),
-        (BATCH, 60.0, LEAST_BATCH),
-        (LEAST_BATCH, 0.1, 5 * LEAST_BATCH),
-        (1, 0.0, BATCH),
+        (MOST_AT_ONCE, 0.5, MOST_AT_ONCE),
+        (MOST_AT_ONCE, 1.0, MOST_AT_ONCE // 2),
+        (MOST_AT_ONCE, 60.0, LEAST_AT_ONCE),
+        (LEAST_AT_ONCE, 0.1, 5 * LEAST_AT_ONCE),
+        (1, 0.0, MOST_AT_ONCE),
     ],
 )
 def test_a_transaction_that_took_long_is_followed_by_a_smaller_one(size, seconds, following):

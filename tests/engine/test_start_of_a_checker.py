@@ -214,8 +214,8 @@ def test_a_checker_says_how_checks_get_to_its_place(core, settings, before, queu
 
 def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, settings, monkeypatch):
     """All that waits may take minutes to write. The shards' leases would end meanwhile."""
-    monkeypatch.setattr(returns, "BATCH_WRITTEN_SECONDS", 1e9)  # batches of one size
-    ids = [make_monitor(core).id for _ in range(3 * returns.BATCH)]
+    monkeypatch.setattr(returns, "TRANSACTION_SECONDS", 1e9)  # batches of one size
+    ids = [make_monitor(core).id for _ in range(3 * returns.MOST_AT_ONCE)]
     checker, carrier = Checker(core, settings, paced=False), Failing()
     with core.app_context():
         checker._own(time.monotonic())
@@ -225,12 +225,14 @@ def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, setti
             for id in ids:
                 changes.note(session, id)
         checker._follow(time.monotonic())
-        assert len(db.session.scalars(select(ResultRow.at)).all()) == returns.BATCH
+        assert len(db.session.scalars(select(ResultRow.at)).all()) == returns.MOST_AT_ONCE
         changed = checker._outdated
-        assert len(changed) == 2 * returns.BATCH, "those whose results wait are reloaded later"
+        assert len(changed) == 2 * returns.MOST_AT_ONCE, (
+            "those whose results wait are reloaded later"
+        )
         for _batch in range(2):
             checker._feed_at = float("-inf")
             checker._returns.record()
             checker._follow(time.monotonic())
-        assert len(db.session.scalars(select(ResultRow.at)).all()) == 3 * returns.BATCH
+        assert len(db.session.scalars(select(ResultRow.at)).all()) == 3 * returns.MOST_AT_ONCE
         assert checker._outdated == set()
