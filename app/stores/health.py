@@ -114,7 +114,7 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         _age(now, signs.at),
         unreadable=broken,
         left_alone=sum(place.monitors for place in alone),
-        silent=tuple(map(str, silent)),
+        silent=tuple(silent),
     )
 
 
@@ -149,44 +149,31 @@ class LeftAlone:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SilentPlace:
-    """A place whose agent or probers bring no results. ``ever``: one of them was heard once."""
-
-    name: str
-    monitors: int
-    ever: bool
-
-    def __str__(self) -> str:
-        count = f"{self.monitors:,}"
-        if self.ever:
-            return _n(
-                "The place %(name)s is silent: %(num)s monitor waits for its checks.",
-                "The place %(name)s is silent: %(num)s monitors wait for their checks.",
-                self.monitors,
-                name=self.name,
-                num=count,
-            )
-        return _n(
-            "Nobody has checked from the place %(name)s yet: %(num)s monitor waits for its checks.",
-            "Nobody has checked from the place %(name)s yet: %(num)s monitors wait for their"
-            " checks.",
-            self.monitors,
-            name=self.name,
-            num=count,
-        )
-
-
-def silent_places(now: datetime, alone: Sequence[LeftAlone]) -> list[SilentPlace]:
-    """The places of agents and probers that bring no results, but not those that are ``alone``: of
-    these the missing checker is the cause.
+def silent_places(now: datetime, alone: Sequence[LeftAlone]) -> list[str]:
+    """Sentences about the places of agents and probers that bring no results, but not about those
+    that are ``alone``: of these the missing checker is the cause.
     """
     told = {place.name for place in alone}
-    return [
-        SilentPlace(one.name, one.monitors, one.ever)
-        for one in places.silent(now)
-        if one.name not in told
-    ]
+    return [_silent(one) for one in places.silent(now) if one.name not in told]
+
+
+def _silent(place: places.Silent) -> str:
+    count = f"{place.monitors:,}"
+    if place.ever:
+        return _n(
+            "The place %(name)s is silent: %(num)s monitor waits for its checks.",
+            "The place %(name)s is silent: %(num)s monitors wait for their checks.",
+            place.monitors,
+            name=place.name,
+            num=count,
+        )
+    return _n(
+        "Nobody has checked from the place %(name)s yet: %(num)s monitor waits for its checks.",
+        "Nobody has checked from the place %(name)s yet: %(num)s monitors wait for their checks.",
+        place.monitors,
+        name=place.name,
+        num=count,
+    )
 
 
 def left_alone(now: datetime) -> list[LeftAlone]:

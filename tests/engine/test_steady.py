@@ -217,16 +217,6 @@ def test_after_a_long_stop_an_open_incident_notes_that_nobody_watched(owner):
     assert db.session.scalar(select(IncidentRow)).unwatched == [gap]
 
 
-def test_a_change_between_the_reading_and_the_first_check_wins(owner):
-    owner.restart()
-    owner.take(60)
-    with writing() as session:
-        recorder.pause(session, owner.id, at(60.5))
-    late = owner.steady.write(at(61))
-    assert owner.record(late, 61) == [None]
-    assert owner.times() == [0]
-
-
 def test_a_change_that_was_read_gives_no_check_back(owner):
     with writing() as session:
         monitor = session.get(MonitorRow, owner.id)
@@ -303,7 +293,11 @@ def test_good_checks_that_wait_and_a_failing_one_after_them_are_all_recorded(own
     assert owner.times() == [0, 60, 120, 180]
 
 
-def test_a_monitor_that_was_paused_meanwhile_is_not_recorded(owner):
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_monitor_that_was_paused_meanwhile_is_not_recorded(owner, restarted):
+    """Also where a new process has read it, and this is its first check."""
+    if restarted:
+        owner.restart()
     owner.take(60)
     with writing() as session:
         recorder.pause(session, owner.id, at(60.5))

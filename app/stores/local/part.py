@@ -39,9 +39,11 @@ def found_row(session: DbSession, of: type[R], kind: str, id: int, *, anew: bool
     return row
 
 
-def locked_row(session: DbSession, of: type[R], kind: str, id: int) -> R:
-    """The row with this id as it is now, which nobody else changes or refers to until the
-    transaction ends. Raises NotFound.
+def locked_row(
+    session: DbSession, of: type[R], kind: str, id: int, *, key_share: bool = False
+) -> R:
+    """The row with this id as it is now, which nobody else changes until the transaction ends, nor
+    refers to unless ``key_share``. Raises NotFound.
     """
     row = None
     if fits(id):
@@ -49,7 +51,7 @@ def locked_row(session: DbSession, of: type[R], kind: str, id: int) -> R:
         row = session.scalar(
             select(of)
             .where(columns.id == id)
-            .with_for_update()
+            .with_for_update(key_share=key_share)
             .execution_options(populate_existing=True)
         )
     if row is None:
@@ -88,14 +90,4 @@ def changing_monitor(session: DbSession, id: int) -> MonitorRow:
     them would wait for each other. The lock lets others refer to the monitor, as the engine does,
     which has its state locked then.
     """
-    row = None
-    if fits(id):
-        row = session.scalar(
-            select(MonitorRow)
-            .where(MonitorRow.id == id)
-            .with_for_update(key_share=True)
-            .execution_options(populate_existing=True)
-        )
-    if row is None:
-        raise NotFound("monitor", id)
-    return row
+    return locked_row(session, MonitorRow, "monitor", id, key_share=True)

@@ -29,7 +29,7 @@ from app.stores.base import Fields
 from app.stores.local import page_members
 from app.stores.local.cancelling import keeping_calendars
 from app.stores.local.page_states import states_of_pages
-from app.stores.local.part import Part
+from app.stores.local.part import Part, locked_row
 from app.stores.local.search import fits, ids_of_page
 
 SLUG_TAKEN = N_("Another status page has this address.")
@@ -190,17 +190,7 @@ def locked_page(session: DbSession, id: int) -> StatusPageRow:
     """The page, locked until the transaction ends: who changes it, its members or its posts takes
     turns. Raises NotFound.
     """
-    row = None
-    if fits(id):
-        row = session.scalar(
-            select(StatusPageRow)
-            .where(StatusPageRow.id == id)
-            .with_for_update(key_share=True)
-            .execution_options(populate_existing=True)
-        )
-    if row is None:
-        raise NotFound("status page", id)
-    return row
+    return locked_row(session, StatusPageRow, "status page", id, key_share=True)
 
 
 def link_of(page: StatusPageRow | StatusPage, public_url: str | None) -> str:
