@@ -48,6 +48,7 @@ from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
 from app.rules import (
     brackets,
     channel_values,
+    comments,
     masking,
     post_text,
     quiet_hours,
@@ -59,7 +60,7 @@ from app.rules import (
 from app.rules import text as rules
 from app.stores.remote import connection
 from app.web.frame import fragments
-from app.web.shown import comments, months, timeline
+from app.web.shown import months, timeline
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BASE = url.parse_url("http://a.example/dir/page")
