@@ -148,9 +148,11 @@ def test_what_came_late_from_a_silent_place_is_watched_time(house):
     house.pass_minutes(1, "default", "oslo")
     house.pass_minutes(5)
     late = [replace(make_outcome("down", START + n * MINUTE).result, monitor_id=id) for n in (1, 2)]
-    recorder.record_late(late, location="oslo")
-    house.check(id, "oslo", "down")
+    house.check(id, "oslo", "down")  # an agent sends its newest result first
     incident = db.session.scalars(select(IncidentRow)).one()
+    assert incident.unwatched == [{"from": iso(START), "to": iso(house.now)}]
+    recorder.record_late(late, location="oslo")
+    db.session.expire_all()
     assert incident.unwatched == [{"from": iso(START + 2 * MINUTE), "to": iso(house.now)}]
     assert incident.seen_by is None, "a monitor with one place says nothing of places"
 

@@ -495,6 +495,7 @@ rules/channel_values.py _E164
 rules/channel_values.py _HOST_LABEL
 rules/channel_values.py _LOCAL_PART
 rules/channel_values.py _THREAD
+rules/comments.py _HEAD
 rules/masking.py spellings
 rules/post_text.py _LINK
 rules/quiet_hours.py _CLOCK
@@ -510,7 +511,6 @@ rules/url.py _SHAPE
 stores/remote/connection.py _ESCAPED
 web/frame/fragments.py _AGING
 web/frame/fragments.py _TOKEN
-web/shown/comments.py _HEAD
 pages/history.py _MONTH
 web/shown/months.py _MONTH
 web/shown/timeline.py _DURATION

@@ -8,12 +8,16 @@ silent. Paused monitors have none: pausing ends the incident.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
+
+from sqlalchemy import or_, select
 
 from app.db import AnySession, journal
 from app.db.tables import IncidentRow
-from app.engine.recorder.rows import covers_s, open_incident, stale_after
+from app.engine.recorder.rows import covers_s, open_incident
 from app.engine.state import Stands, State, cleared
 from app.records import Verdict
 from app.rules.time import iso
@@ -62,9 +66,42 @@ def after_silence(
     if incident is not None:
         drop(incident, since)
     last = state.checked_at
-    if last is None or at - last <= stale_after(monitor):
+    if last is None or at - last <= _regular(monitor):
         return state
     return note(session, monitor.id, state, (last, at))
+
+
+def fill(session: AnySession, monitor: Any, moments: Sequence[datetime]) -> None:
+    """Take the time that checks at these moments watched out of the gaps of a monitor's incidents,
+    because their results came late.
+    """
+    first, last = min(moments), max(moments)
+    found = select(IncidentRow).where(
+        IncidentRow.monitor_id == monitor.id,
+        IncidentRow.unwatched.is_not(None),
+        IncidentRow.started_at <= last,
+        or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at >= first),
+    )
+    checks = sorted(moments)
+    for incident in session.scalars(found).all():
+        left = [
+            {"from": iso(since), "to": iso(to)}
+            for gap in incident.unwatched or []
+            for since, to in _left(gap, checks)
+            if to - since > _regular(monitor)
+        ]
+        incident.unwatched = left or None
+
+
+def _left(gap: Mapping[str, str], checks: Sequence[datetime]) -> Iterator[Gap]:
+    """The pieces of a gap between the checks in it."""
+    start, end = (datetime.fromisoformat(gap[name]) for name in ("from", "to"))
+    return pairwise([start, *(at for at in checks if start < at < end), end])
+
+
+def _regular(monitor: Any) -> timedelta:
+    """The longest time between two checks of one place where none is missing."""
+    return timedelta(seconds=monitor.interval + monitor.timeout)
 
 
 def note(session: AnySession, monitor_id: int, state: State, gap: Gap) -> State:
