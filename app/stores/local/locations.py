@@ -53,6 +53,8 @@ class Locations(Part, base.Locations):
             _check_carrier(row.id, carrier)
             if Carrier.AGENT == row.carrier != carrier:
                 self._end_agent(session, row)
+            if carrier != row.carrier:
+                places.forget_trouble(session, row.id)
             row.carrier = carrier
             row.label = fields.get("label", row.label)
         return self.get(id)
@@ -93,6 +95,7 @@ class Locations(Part, base.Locations):
         signs = places.signs_of([row], self.now())[row.id]
         row.seen_at, row.result_at = signs.seen_at, signs.result_at
         row.token_digest = row.public_key = None  # the next agent has a key of its own
+        places.forget_trouble(session, row.id)
         session.execute(
             delete(HeartbeatRow).where(
                 HeartbeatRow.location == row.name,
