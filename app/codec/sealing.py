@@ -59,6 +59,18 @@ def key_of(text: str) -> bytes:
     return key
 
 
+def public_key(text: str) -> bytes:
+    """The bytes of a public key in base64. Raises ValueError with a sentence, also for the few keys
+    to which nothing can be sealed.
+    """
+    key = key_of(text)
+    try:
+        seal_to(key, None, "")
+    except ValueError:
+        raise ValueError("nothing can be encrypted to this key.") from None
+    return key
+
+
 def new_private_key() -> bytes:
     return X25519PrivateKey.generate().private_bytes_raw()
 
