@@ -9,22 +9,22 @@ from app.db.rollups.reading import (
     Figured,
     between,
     only_summed,
-    pieces,
     report_figures,
     single,
 )
-from app.db.rollups.rows import incidents_between
+from app.db.rollups.rows import SUMMED, incidents_between, monitor_of
 from app.db.rollups.writing import reroll, roll
 
 __all__ = [
+    "SUMMED",
     "Days",
     "Figured",
     "KeptDays",
     "Seconds",
     "between",
     "incidents_between",
+    "monitor_of",
     "only_summed",
-    "pieces",
     "report_figures",
     "reroll",
     "roll",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from sqlalchemy import BindParameter, bindparam, or_, select, type_coerce
 from sqlalchemy.types import NullType
 
-from app.db import db
+from app.db import db, once
 from app.db.connections import number_of
 from app.db.journal import VERDICTS
 from app.db.rollups.planned import planned
@@ -46,15 +46,19 @@ _COLUMNS = (
     _RESULTS.c.location_id,
     *(_RESULTS.c[phase] for phase in PHASES),
 )
-# The columns of monitors that summing needs, also for ``limit_of``.
+# The columns of monitors that summing needs, also for ``limit_of`` and ``planned``.
+SUMMED = (
+    *(_STATES.c[name] for name in ("monitor_id", "rolled_until", "sums_version")),
+    *(
+        _MONITORS.c[name]
+        for name in (
+            "interval", "timeout", "tags", "updated_at", "maintenance_start_at",
+            "maintenance_end_at",
+        )
+    ),
+)  # fmt: skip
 MONITORS = (
-    select(
-        _STATES.c.monitor_id,
-        _STATES.c.rolled_until,
-        _STATES.c.sums_version,
-        _MONITORS.c.interval,
-        _MONITORS.c.timeout,
-    )
+    select(*SUMMED)
     .join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
     .where(_STATES.c.monitor_id.in_(_IDS))
     .order_by(_STATES.c.monitor_id)
@@ -116,10 +120,28 @@ def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, lis
     return found
 
 
-def troubles(ids: Sequence[int], start: int, end: int) -> dict[int, Trouble]:
-    found = incidents_between(ids, start, end)
+def monitor_of(id: int) -> Any:
+    """The row of ``MONITORS``; None if there is no such monitor."""
+    kept = once.kept()
+    name = f"monitor {id}"
+    if name not in kept:
+        kept[name] = db.session.execute(MONITORS, {"ids": [id]}).one_or_none()
+    return kept[name]
+
+
+def troubles(
+    monitors: Sequence[Any],
+    start: int,
+    end: int,
+    incidents: Mapping[int, Sequence[Incident]] | None = None,
+) -> dict[int, Trouble]:
+    """``monitors`` have the columns of ``MONITORS``. ``incidents``: those of this time, and
+    earlier ones, where they are known.
+    """
+    ids = [monitor.monitor_id for monitor in monitors]
+    found = incidents_between(ids, start, end) if incidents is None else incidents
     # A check before the start may have been in a window, and may count for time after the start.
-    windows = planned(ids, start - LONGEST_COVER_MS, end)
+    windows = planned(monitors, start - LONGEST_COVER_MS, end)
     return {id: trouble(incidents, end, windows[id]) for id, incidents in found.items()}
 
 

@@ -6,7 +6,7 @@ nor close an incident, and change no monitor's state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,10 +14,11 @@ from typing import Any
 from sqlalchemy import select, tuple_
 
 from app.db import AnySession, journal, rollups, writing
-from app.db.tables import MonitorRow, ResultRow
+from app.db.tables import IncidentRow, MonitorRow, ResultRow
 from app.db.types import to_ms
+from app.engine.recorder import gaps
 from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import covers_s
+from app.engine.recorder.rows import covers_s, lock
 from app.records import Result
 
 
@@ -41,7 +42,7 @@ def record_late(results: Sequence[Result], *, location: str) -> int:
         ]
         journal.keep([_row(one, monitors, quiet, place) for one in fresh])
         session.flush()
-        _sum_again(fresh)
+        _correct(session, fresh, monitors)
     return len(fresh)
 
 
@@ -82,13 +83,24 @@ def _row(result: Result, monitors: Mapping[int, Any], quiet: Quiet, place: int) 
     return journal.row_of(replace(result, maintenance=maintenance), place, covers)
 
 
-def _sum_again(results: Sequence[Result]) -> None:
-    """Sum the hours of these results again, those that are summed already."""
-    spans: dict[int, tuple[datetime, datetime]] = {}
+def _with_gaps(session: AnySession, ids: Collection[int]) -> set[int]:
+    """Those of these monitors that have an incident with a gap: mostly none."""
+    row = IncidentRow
+    found = select(row.monitor_id).where(row.monitor_id.in_(ids), row.unwatched.is_not(None))
+    return set(session.scalars(found))
+
+
+def _correct(session: AnySession, results: Sequence[Result], monitors: Mapping[int, Any]) -> None:
+    """Sum the hours of these results again, those that are summed already; and what they saw was
+    watched, though nobody knew it when the incident was written.
+    """
+    moments: dict[int, list[datetime]] = {}
     for result in results:
-        at, monitor_id = result.checked_at, result.monitor_id or 0
-        first, last = spans.get(monitor_id, (at, at))
-        spans[monitor_id] = min(first, at), max(last, at)
-    for monitor_id in sorted(spans):  # in the order in which all writers lock the states
-        first, last = spans[monitor_id]
-        rollups.reroll(monitor_id, first, last + timedelta(milliseconds=1))
+        moments.setdefault(result.monitor_id or 0, []).append(result.checked_at)
+    with_gaps = _with_gaps(session, moments) if moments else ()
+    for monitor_id in sorted(moments):  # in the order in which all writers lock the states
+        found = moments[monitor_id]
+        if monitor_id in with_gaps:
+            lock(session, monitor_id)
+            gaps.fill(session, monitors[monitor_id], found)
+        rollups.reroll(monitor_id, min(found), max(found) + timedelta(milliseconds=1))
