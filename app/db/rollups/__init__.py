@@ -13,7 +13,7 @@ from app.db.rollups.reading import (
     report_figures,
     single,
 )
-from app.db.rollups.rows import incidents_between
+from app.db.rollups.rows import checks, incidents_between, late_outage_of, late_outages_between
 from app.db.rollups.writing import reroll, roll
 
 __all__ = [
@@ -22,7 +22,10 @@ __all__ = [
     "KeptDays",
     "Seconds",
     "between",
+    "checks",
     "incidents_between",
+    "late_outage_of",
+    "late_outages_between",
     "only_summed",
     "pieces",
     "report_figures",

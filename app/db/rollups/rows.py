@@ -13,8 +13,16 @@ from app.db import db
 from app.db.connections import number_of
 from app.db.journal import VERDICTS
 from app.db.rollups.planned import planned
-from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow, RollupRow
+from app.db.tables import (
+    IncidentRow,
+    LateOutageRow,
+    MonitorRow,
+    MonitorStateRow,
+    ResultRow,
+    RollupRow,
+)
 from app.db.types import from_ms, to_ms
+from app.records import LateOutage
 from app.stats.cover import Check, cover_limit_ms
 from app.stats.tally import (
     DAY_MS,
@@ -28,7 +36,7 @@ from app.stats.tally import (
 
 _RESULTS = ResultRow.__table__
 _MONITORS, _STATES = MonitorRow.__table__, MonitorStateRow.__table__
-_INCIDENT = IncidentRow.__table__
+_INCIDENT, _OUTAGE = IncidentRow.__table__, LateOutageRow.__table__
 ROLLUPS = RollupRow.__table__
 HOUR_S, DAY_S = HOUR_MS // 1000, DAY_MS // 1000
 Incident = tuple[int, int | None, str | None]
@@ -73,6 +81,15 @@ _INCIDENTS = (
     )
     .order_by(_INCIDENT.c.started_at, _INCIDENT.c.id)
 )
+_OUTAGES = (
+    select(_OUTAGE)
+    .where(
+        _OUTAGE.c.monitor_id.in_(_IDS),
+        _OUTAGE.c.started_at < bindparam("end"),
+        _OUTAGE.c.ended_at > bindparam("start"),
+    )
+    .order_by(_OUTAGE.c.monitor_id, _OUTAGE.c.started_at)
+)
 _CHECKS = (
     # As the driver gives them: a day of a monitor has 16,000 values (``_numbers``).
     select(*(type_coerce(column, NullType()) for column in _COLUMNS))
@@ -116,11 +133,36 @@ def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, lis
     return found
 
 
+def late_outages_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[LateOutage]]:
+    """The outages that overlap this time (ms) and were found afterwards, oldest first."""
+    found: dict[int, list[LateOutage]] = {id: [] for id in ids}
+    span = {"ids": ids, "start": from_ms(start), "end": from_ms(end)}
+    for row in db.session.execute(_OUTAGES, span):
+        found[row.monitor_id].append(late_outage_of(row))
+    return found
+
+
+def late_outage_of(row: Any) -> LateOutage:
+    """``row`` has the columns of ``LateOutageRow``."""
+    places = tuple(row.places.split(","))
+    return LateOutage(row.started_at, row.ended_at, row.cause, row.cause_code, places)
+
+
 def troubles(ids: Sequence[int], start: int, end: int) -> dict[int, Trouble]:
+    """All that makes watched time down, or excuses it."""
     found = incidents_between(ids, start, end)
+    late = late_outages_between(ids, start, end)
     # A check before the start may have been in a window, and may count for time after the start.
     windows = planned(ids, start - LONGEST_COVER_MS, end)
-    return {id: trouble(incidents, end, windows[id]) for id, incidents in found.items()}
+    return {
+        id: trouble(
+            incidents,
+            end,
+            windows[id],
+            [(to_ms(one.started_at), to_ms(one.ended_at)) for one in late[id]],
+        )
+        for id, incidents in found.items()
+    }
 
 
 def limit_of(monitor: Any) -> int:
