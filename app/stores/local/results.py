@@ -95,11 +95,12 @@ class Results(Part, base.Results):
         start, end = series.start_of(range_, to_ms(now)), to_ms(now)
         width = series.BUCKETS[range_]
         incidents = rollups.incidents_between([monitor_id], start, end)[monitor_id]
+        late = rollups.late_outages_between([monitor_id], start, end)[monitor_id]
         if range_ in series.EXACT:
             sums, times = rollups.single(monitor_id, start, width, now)
-            return series.statistics(range_, end, sums.items(), incidents, times)
+            return series.statistics(range_, end, sums.items(), incidents, times, late)
         parts = rollups.pieces(monitor_id, start, now, days=width == DAY_MS)
-        return series.statistics(range_, end, parts, incidents)
+        return series.statistics(range_, end, parts, incidents, late=late)
 
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
@@ -113,13 +114,14 @@ class Results(Part, base.Results):
         if span.width < HOUR_MS and rollups.only_summed(monitor_id, *span[:2]):
             span = series.span_of(begin, stop, to_ms(now), least=HOUR_MS)
         incidents = rollups.incidents_between([monitor_id], *span[:2])[monitor_id]
+        late = rollups.late_outages_between([monitor_id], *span[:2])[monitor_id]
         last = from_ms(span.end)
         if span.width < HOUR_MS:
             sums, times = rollups.single(monitor_id, span.start, span.width, last)
-            return series.between(span, sums.items(), incidents, times)
+            return series.between(span, sums.items(), incidents, times, late)
         days = span.width == DAY_MS
         parts = rollups.between([monitor_id], span.start, span.end, last, days=days)
-        return series.between(span, parts[monitor_id], incidents)
+        return series.between(span, parts[monitor_id], incidents, late=late)
 
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
