@@ -9,14 +9,21 @@ from app.db.rollups.reading import (
     Figured,
     between,
     only_summed,
-    pieces,
     report_figures,
     single,
 )
-from app.db.rollups.rows import checks, incidents_between, late_outage_of, late_outages_between
+from app.db.rollups.rows import (
+    SUMMED,
+    checks,
+    incidents_between,
+    late_outage_of,
+    late_outages_between,
+    monitor_of,
+)
 from app.db.rollups.writing import reroll, roll
 
 __all__ = [
+    "SUMMED",
     "Days",
     "Figured",
     "KeptDays",
@@ -26,8 +33,8 @@ __all__ = [
     "incidents_between",
     "late_outage_of",
     "late_outages_between",
+    "monitor_of",
     "only_summed",
-    "pieces",
     "report_figures",
     "reroll",
     "roll",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from sqlalchemy import BindParameter, bindparam, or_, select, type_coerce
 from sqlalchemy.types import NullType
 
-from app.db import db
+from app.db import db, once
 from app.db.connections import number_of
 from app.db.journal import VERDICTS
 from app.db.rollups.planned import planned
@@ -23,7 +23,7 @@ from app.db.tables import (
 )
 from app.db.types import from_ms, to_ms
 from app.records import LateOutage
-from app.stats.cover import Check, cover_limit_ms
+from app.stats.cover import Check, Span, cover_limit_ms
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
@@ -54,15 +54,19 @@ _COLUMNS = (
     _RESULTS.c.location_id,
     *(_RESULTS.c[phase] for phase in PHASES),
 )
-# The columns of monitors that summing needs, also for ``limit_of``.
+# The columns of monitors that summing needs, also for ``limit_of`` and ``planned``.
+SUMMED = (
+    *(_STATES.c[name] for name in ("monitor_id", "rolled_until", "sums_version")),
+    *(
+        _MONITORS.c[name]
+        for name in (
+            "interval", "timeout", "tags", "updated_at", "maintenance_start_at",
+            "maintenance_end_at",
+        )
+    ),
+)  # fmt: skip
 MONITORS = (
-    select(
-        _STATES.c.monitor_id,
-        _STATES.c.rolled_until,
-        _STATES.c.sums_version,
-        _MONITORS.c.interval,
-        _MONITORS.c.timeout,
-    )
+    select(*SUMMED)
     .join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
     .where(_STATES.c.monitor_id.in_(_IDS))
     .order_by(_STATES.c.monitor_id)
@@ -83,11 +87,7 @@ _INCIDENTS = (
 )
 _OUTAGES = (
     select(_OUTAGE)
-    .where(
-        _OUTAGE.c.monitor_id.in_(_IDS),
-        _OUTAGE.c.started_at < bindparam("end"),
-        _OUTAGE.c.ended_at > bindparam("start"),
-    )
+    .where(_OUTAGE.c.monitor_id.in_(_IDS))
     .order_by(_OUTAGE.c.monitor_id, _OUTAGE.c.started_at)
 )
 _CHECKS = (
@@ -135,11 +135,22 @@ def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, lis
 
 def late_outages_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[LateOutage]]:
     """The outages that overlap this time (ms) and were found afterwards, oldest first."""
-    found: dict[int, list[LateOutage]] = {id: [] for id in ids}
-    span = {"ids": ids, "start": from_ms(start), "end": from_ms(end)}
-    for row in db.session.execute(_OUTAGES, span):
-        found[row.monitor_id].append(late_outage_of(row))
-    return found
+    first, last = from_ms(start), from_ms(end)
+    return {
+        id: [one for one in outages if one.started_at < last and one.ended_at > first]
+        for id, outages in _late_outages(ids).items()
+    }
+
+
+def _late_outages(ids: Sequence[int]) -> dict[int, Sequence[LateOutage]]:
+    """All of each monitor: they are few, and a page asks for several times."""
+    kept: dict[int, list[LateOutage]] = once.kept().setdefault("late outages", {})
+    missing = [id for id in ids if id not in kept]
+    if missing:
+        kept |= {id: [] for id in missing}
+        for row in db.session.execute(_OUTAGES, {"ids": missing}):
+            kept[row.monitor_id].append(late_outage_of(row))
+    return {id: kept[id] for id in ids}
 
 
 def late_outage_of(row: Any) -> LateOutage:
@@ -148,21 +159,34 @@ def late_outage_of(row: Any) -> LateOutage:
     return LateOutage(row.started_at, row.ended_at, row.cause, row.cause_code, places)
 
 
-def troubles(ids: Sequence[int], start: int, end: int) -> dict[int, Trouble]:
-    """All that makes watched time down, or excuses it."""
-    found = incidents_between(ids, start, end)
+def monitor_of(id: int) -> Any:
+    """The row of ``MONITORS``; None if there is no such monitor."""
+    kept = once.kept()
+    name = f"monitor {id}"
+    if name not in kept:
+        kept[name] = db.session.execute(MONITORS, {"ids": [id]}).one_or_none()
+    return kept[name]
+
+
+def troubles(
+    monitors: Sequence[Any],
+    start: int,
+    end: int,
+    incidents: Mapping[int, Sequence[Incident]] | None = None,
+) -> dict[int, Trouble]:
+    """All that makes watched time down, or excuses it. ``monitors`` have the columns of
+    ``MONITORS``. ``incidents``: those of this time, and earlier ones, where they are known.
+    """
+    ids = [monitor.monitor_id for monitor in monitors]
+    found = incidents_between(ids, start, end) if incidents is None else incidents
     late = late_outages_between(ids, start, end)
     # A check before the start may have been in a window, and may count for time after the start.
-    windows = planned(ids, start - LONGEST_COVER_MS, end)
-    return {
-        id: trouble(
-            incidents,
-            end,
-            windows[id],
-            [(to_ms(one.started_at), to_ms(one.ended_at)) for one in late[id]],
-        )
-        for id, incidents in found.items()
-    }
+    windows = planned(monitors, start - LONGEST_COVER_MS, end)
+    return {id: trouble(found[id], end, windows[id], map(_span, late[id])) for id in ids}
+
+
+def _span(outage: LateOutage) -> Span:
+    return to_ms(outage.started_at), to_ms(outage.ended_at)
 
 
 def limit_of(monitor: Any) -> int:
