@@ -97,7 +97,16 @@ TABLES: Mapping[type[Model], Table] = {
             "comment",
             "classification",
         ),
-        unseen=("cause_folded", "cause_code", "evidence", "by_hand", "reminded_at", "unwatched"),
+        unseen=(
+            "cause_folded",
+            "cause_code",
+            "evidence",
+            "by_hand",
+            "ending",
+            "seen_by",
+            "reminded_at",
+            "unwatched",
+        ),
         name=lambda row: row.cause,
     ),
     tables.ContactRow: Table(

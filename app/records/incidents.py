@@ -38,6 +38,15 @@ class Classification(StrEnum):
     FALSE_ALARM = "false_alarm"  # its time counts as up
 
 
+class Ending(StrEnum):
+    """What ended an incident (extension)."""
+
+    RECOVERED = "recovered"  # checks were good again
+    SILENCE = "silence"  # the places that saw it fell silent: nobody saw whether it recovered
+    PERSON = "person"
+    PAUSE = "pause"
+
+
 class IncidentStatus(StrEnum):
     UNRESOLVED = "unresolved"
     ACKNOWLEDGED = "acknowledged"
@@ -96,6 +105,9 @@ class Incident:
     acknowledged_by: str | None = None
     by_hand: bool = False
     classification: Annotated[str | None, Classification] = None
+    ending: Annotated[str | None, Ending] = None
+    # What people call the places that saw the failure; empty where the monitor has one place.
+    seen_by: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()  # ``evidence``, where what is stored cannot be read
     changes: tuple[Change, ...] = ()  # since the last good check that is known in full
     # From when to when nothing was watched: of an incident that has some, the duration is a limit.

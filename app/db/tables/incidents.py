@@ -9,7 +9,7 @@ from sqlalchemy import ForeignKey, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.contents import is_evidence, is_gaps
+from app.db.contents import is_evidence, is_gaps, is_texts
 from app.db.tables.columns import NEVER_REUSED, Folded, Id
 from app.db.types import CheckedJson, EncryptedJson, Moment
 
@@ -44,6 +44,10 @@ class IncidentRow(Model):
     by_hand: Mapped[bool] = mapped_column(default=False)
     # null, "maintenance", "false_alarm"
     classification: Mapped[str | None] = mapped_column(String(16))
+    # "recovered", "silence", "person", "pause"; null while open, and of one that ended before 0030
+    ending: Mapped[str | None] = mapped_column(String(16))
+    # [title, ...] of the places in ``evidence`` that saw it, for lists, which do not read evidence
+    seen_by: Mapped[Any | None] = mapped_column(CheckedJson(is_texts, list, none_as_null=True))
     reminded_at: Mapped[datetime | None] = mapped_column(Moment)
     # [{"from": time, "to": time}, ...]: meanwhile nothing was watched
     unwatched: Mapped[Any | None] = mapped_column(CheckedJson(is_gaps, list, none_as_null=True))

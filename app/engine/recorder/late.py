@@ -7,7 +7,7 @@ figures (``late_outages``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,12 +15,12 @@ from typing import Any
 from sqlalchemy import select, tuple_
 
 from app.db import AnySession, db, journal, rollups, writing
-from app.db.tables import MonitorRow, MonitorStateRow, ResultRow
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
-from app.engine.recorder import late_outages
+from app.engine.recorder import gaps, late_outages
 from app.engine.recorder.late_outages import Look
 from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import covers_s
+from app.engine.recorder.rows import covers_s, lock
 from app.records import Result
 
 _MONITORS = (
@@ -56,6 +56,7 @@ def record_late(results: Sequence[Result], *, location: str, judged: Sequence[Re
     with writing() as session:
         monitors = _monitors(session, [*results, *judged], lock=True)
         fresh = _store(session, results, monitors, place)
+        _fill_gaps(session, fresh, monitors)
         looks = _looks(fresh, judged, monitors)
         changed = late_outages.find(session, looks, location)
         _sum_again(fresh, changed, monitors)
@@ -138,6 +139,23 @@ def _looks(
             look = found.setdefault(monitor.id, Look(monitor, one.checked_at, one.checked_at))
             look.add(one, late=is_late)
     return [found[id] for id in sorted(found)]
+
+
+def _fill_gaps(session: AnySession, results: Iterable[Result], monitors: Mapping[int, Any]) -> None:
+    """What these results saw was watched, though nobody knew it when the incident was written."""
+    moments: dict[int, list[datetime]] = {}
+    for result in results:
+        moments.setdefault(result.monitor_id or 0, []).append(result.checked_at)
+    for monitor_id in sorted(_with_gaps(session, moments) if moments else ()):
+        lock(session, monitor_id)
+        gaps.fill(session, monitors[monitor_id], moments[monitor_id])
+
+
+def _with_gaps(session: AnySession, ids: Collection[int]) -> set[int]:
+    """Those of these monitors that have an incident with a gap: mostly none."""
+    row = IncidentRow
+    found = select(row.monitor_id).where(row.monitor_id.in_(ids), row.unwatched.is_not(None))
+    return set(session.scalars(found))
 
 
 def _sum_again(

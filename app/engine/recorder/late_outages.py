@@ -19,8 +19,7 @@ from sqlalchemy import bindparam, delete, insert, or_, select
 from app.db import AnySession, rollups
 from app.db.tables import IncidentRow, LateOutageRow
 from app.db.types import to_ms
-from app.engine.recorder.places import stale_after
-from app.engine.recorder.rows import covers_s
+from app.engine.recorder.rows import covers_s, stale_after
 from app.engine.replay import EVER, Incident, Replay, Rules, Span
 from app.records import MAX_CAUSE, LateOutage, Result, Verdict
 from app.stats.cover import Check
