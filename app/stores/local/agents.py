@@ -148,7 +148,11 @@ class LocalAgents:
         own = [one for one in sent if one.monitor_id in known and _may_be(one, now)]
         judged, late = _sorted(own, known, now)
         fresh = len(judged) and self._judge(place, judged, known, now)
-        recorder.record_late([one.outcome.result for one in late], location=place.name)
+        recorder.record_late(
+            [one.outcome.result for one in late],
+            location=place.name,
+            judged=[one.outcome.result for one in judged],
+        )
         return {
             "taken": len(judged) + len(late),
             "refused": len(sent) - len(own),
