@@ -256,6 +256,7 @@ NOT_RECORDED: Mapping[str, str] = {
     "results": _ENGINE,
     "result_contexts": _ENGINE,
     "rollups": _ENGINE,
+    "late_outages": _ENGINE,
     "cause_codes": _ENGINE,
     "changes": _ENGINE,
     "shards": _ENGINE,

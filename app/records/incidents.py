@@ -117,6 +117,19 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True)
+class LateOutage:
+    """Time in which a monitor was down, as results show that came too late to open an incident.
+    Nobody was alerted. ``places``: the names of the places that sent them.
+    """
+
+    started_at: datetime
+    ended_at: datetime
+    cause: str | None = None
+    cause_code: str | None = None
+    places: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class IncidentQuery:
     """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, which is long.
     ``within``: the tag that a key is bound to, besides all filters.

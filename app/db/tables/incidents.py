@@ -1,4 +1,4 @@
-"""Incidents."""
+"""Incidents, and outages that were found afterwards."""
 
 from __future__ import annotations
 
@@ -53,3 +53,23 @@ class IncidentRow(Model):
     unwatched: Mapped[Any | None] = mapped_column(CheckedJson(is_gaps, list, none_as_null=True))
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class LateOutageRow(Model):
+    """Time in which a monitor was down by results that came too late to be judged, and in which no
+    incident was open. It is only counted and shown: nobody was alerted.
+
+    ``ended_at``: the first good check of the recovery; while there is none, when the last result
+    stops counting. ``places``: the names of the places that sent such results, by comma.
+    """
+
+    __tablename__ = "late_outages"
+
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    started_at: Mapped[datetime] = mapped_column(Moment, primary_key=True, autoincrement=False)
+    ended_at: Mapped[datetime] = mapped_column(Moment)
+    cause_code: Mapped[str | None] = mapped_column(String(32))
+    cause: Mapped[str | None] = mapped_column(Text)
+    places: Mapped[str] = mapped_column(Text)

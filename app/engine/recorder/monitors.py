@@ -22,7 +22,7 @@ from app.db.tables import (
     RollupRow,
 )
 from app.db.types import to_ms
-from app.engine.recorder import gaps
+from app.engine.recorder import gaps, late_outages
 from app.engine.recorder.rows import (
     end,
     forget_good,
@@ -199,8 +199,10 @@ def _end_cover(
     session: AnySession, monitor_id: int, now: datetime, kept: Collection[int] = ()
 ) -> None:
     """Let results count only until now, the newest of each place but those of ``kept``: with an
-    interval of an hour, it would otherwise add up to an hour of uptime after the pause.
+    interval of an hour, it would otherwise add up to an hour of uptime after the pause. An outage
+    that lasts as long as a late result counts ends with it.
     """
+    late_outages.end(session, monitor_id, now)
     at, now_ms = ResultRow.at, to_ms(now)
     reaches = at + ResultRow.covers_s * literal(1000, BigInteger) > now_ms
     session.execute(
