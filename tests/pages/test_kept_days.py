@@ -278,7 +278,9 @@ def test_runs_cover_the_same_time_as_all_results(app: Flask, seed: int):
             made = [
                 {
                     at: (one.up, one.down, one.unknown, one.maintenance, one.degraded)
-                    for at, one in tally(list_, trouble, limit, HOUR_MS, start, end, confirmations).items()
+                    for at, one in tally(
+                        list_, trouble, limit, HOUR_MS, start, end, confirmations
+                    ).items()
                     if one.covered
                 }
                 for list_ in (every[monitor.id], fewer[monitor.id])
