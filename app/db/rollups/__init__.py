@@ -12,7 +12,14 @@ from app.db.rollups.reading import (
     report_figures,
     single,
 )
-from app.db.rollups.rows import SUMMED, incidents_between, monitor_of
+from app.db.rollups.rows import (
+    SUMMED,
+    checks,
+    incidents_between,
+    late_outage_of,
+    late_outages_between,
+    monitor_of,
+)
 from app.db.rollups.writing import reroll, roll
 
 __all__ = [
@@ -22,7 +29,10 @@ __all__ = [
     "KeptDays",
     "Seconds",
     "between",
+    "checks",
     "incidents_between",
+    "late_outage_of",
+    "late_outages_between",
     "monitor_of",
     "only_summed",
     "report_figures",

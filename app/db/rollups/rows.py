@@ -13,9 +13,17 @@ from app.db import db, once
 from app.db.connections import number_of
 from app.db.journal import VERDICTS
 from app.db.rollups.planned import planned
-from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow, RollupRow
+from app.db.tables import (
+    IncidentRow,
+    LateOutageRow,
+    MonitorRow,
+    MonitorStateRow,
+    ResultRow,
+    RollupRow,
+)
 from app.db.types import from_ms, to_ms
-from app.stats.cover import Check, cover_limit_ms
+from app.records import LateOutage
+from app.stats.cover import Check, Span, cover_limit_ms
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
@@ -28,7 +36,7 @@ from app.stats.tally import (
 
 _RESULTS = ResultRow.__table__
 _MONITORS, _STATES = MonitorRow.__table__, MonitorStateRow.__table__
-_INCIDENT = IncidentRow.__table__
+_INCIDENT, _OUTAGE = IncidentRow.__table__, LateOutageRow.__table__
 ROLLUPS = RollupRow.__table__
 HOUR_S, DAY_S = HOUR_MS // 1000, DAY_MS // 1000
 Incident = tuple[int, int | None, str | None]
@@ -77,6 +85,11 @@ _INCIDENTS = (
     )
     .order_by(_INCIDENT.c.started_at, _INCIDENT.c.id)
 )
+_OUTAGES = (
+    select(_OUTAGE)
+    .where(_OUTAGE.c.monitor_id.in_(_IDS))
+    .order_by(_OUTAGE.c.monitor_id, _OUTAGE.c.started_at)
+)
 _CHECKS = (
     # As the driver gives them: a day of a monitor has 16,000 values (``_numbers``).
     select(*(type_coerce(column, NullType()) for column in _COLUMNS))
@@ -120,6 +133,32 @@ def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, lis
     return found
 
 
+def late_outages_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[LateOutage]]:
+    """The outages that overlap this time (ms) and were found afterwards, oldest first."""
+    first, last = from_ms(start), from_ms(end)
+    return {
+        id: [one for one in outages if one.started_at < last and one.ended_at > first]
+        for id, outages in _late_outages(ids).items()
+    }
+
+
+def _late_outages(ids: Sequence[int]) -> dict[int, Sequence[LateOutage]]:
+    """All of each monitor: they are few, and a page asks for several times."""
+    kept: dict[int, list[LateOutage]] = once.kept().setdefault("late outages", {})
+    missing = [id for id in ids if id not in kept]
+    if missing:
+        kept |= {id: [] for id in missing}
+        for row in db.session.execute(_OUTAGES, {"ids": missing}):
+            kept[row.monitor_id].append(late_outage_of(row))
+    return {id: kept[id] for id in ids}
+
+
+def late_outage_of(row: Any) -> LateOutage:
+    """``row`` has the columns of ``LateOutageRow``."""
+    places = tuple(row.places.split(","))
+    return LateOutage(row.started_at, row.ended_at, row.cause, row.cause_code, places)
+
+
 def monitor_of(id: int) -> Any:
     """The row of ``MONITORS``; None if there is no such monitor."""
     kept = once.kept()
@@ -135,14 +174,19 @@ def troubles(
     end: int,
     incidents: Mapping[int, Sequence[Incident]] | None = None,
 ) -> dict[int, Trouble]:
-    """``monitors`` have the columns of ``MONITORS``. ``incidents``: those of this time, and
-    earlier ones, where they are known.
+    """All that makes watched time down, or excuses it. ``monitors`` have the columns of
+    ``MONITORS``. ``incidents``: those of this time, and earlier ones, where they are known.
     """
     ids = [monitor.monitor_id for monitor in monitors]
     found = incidents_between(ids, start, end) if incidents is None else incidents
+    late = late_outages_between(ids, start, end)
     # A check before the start may have been in a window, and may count for time after the start.
     windows = planned(monitors, start - LONGEST_COVER_MS, end)
-    return {id: trouble(incidents, end, windows[id]) for id, incidents in found.items()}
+    return {id: trouble(found[id], end, windows[id], map(_span, late[id])) for id in ids}
+
+
+def _span(outage: LateOutage) -> Span:
+    return to_ms(outage.started_at), to_ms(outage.ended_at)
 
 
 def limit_of(monitor: Any) -> int:

@@ -13,8 +13,8 @@ from app.db.by_place import Seen
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Unreadable, readable
 from app.engine.recorder import evidence, gaps
-from app.engine.recorder.rows import end, open_incident, remark, tell_opened, whole
-from app.records import MAX_CAUSE, Event, Outcome, Result, Verdict
+from app.engine.recorder.rows import end, open_incident, remark_at, tell_opened, whole
+from app.records import MAX_CAUSE, Ending, Event, Outcome, Result, Verdict
 from app.rules.certificates import warns
 from app.rules.time import days_left
 from app.rules.who_saw import fell_silent, seen_by
@@ -46,11 +46,11 @@ def open_automatic(
         cause=cause,
         cause_folded=cause and cause.casefold(),
         cause_code=first.get("cause_code") or result.cause_code,
-        evidence=kept,
         by_hand=False,
         created_at=whole(now),
         updated_at=whole(now),
     )
+    evidence.keep(incident, kept)
     session.add(incident)
     session.flush()
     # The incident may have begun in an hour that is already summed.
@@ -69,18 +69,17 @@ def end_automatic(
     incident = open_incident(session, monitor_id)
     if incident is None:
         return
-    ended = end(incident, at, now)
+    if silent and not seen_by(readable(incident.evidence)) - {one.name for one in silent}:
+        ended = end(incident, at, now, Ending.SILENCE)
+        remark_at(incident, fell_silent(incident.seen_by or [one.title for one in silent]), ended)
+        gaps.add(incident, max(one.last_at or ended for one in silent), ended)
+    else:  # a place that saw the failure saw its end too
+        ended = end(incident, at, now, Ending.RECOVERED)
     gaps.keep_those_within(incident, ended)
     session.flush()
     rollups.reroll(monitor_id, ended)
-    titles = [one.title for one in silent]
-    if seen_by(readable(incident.evidence)) - {one.name for one in silent}:
-        titles = []  # another place saw the failure, and its end
-    if titles:
-        remark(incident, fell_silent(titles))
     monitor = session.get_one(MonitorRow, monitor_id)
-    extra = {"silent": titles} if titles else None
-    enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now, extra)
+    enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now)
 
 
 def tell_again(session: AnySession, monitor_id: int, lanes: Collection[str], now: datetime) -> None:

@@ -54,6 +54,8 @@ class _Known:
     # The lanes whose message about the open incident's opening was given up unsent
     unsent: Collection[str] = ()
     changed: bool = False
+    # The last check before the silence of all its places, until a check ends that
+    silent_from: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -200,9 +202,10 @@ def _load(session: AnySession, ids: set[int], place: int, now: datetime) -> dict
 
 def _known(row: Any, incident: Any, assigned: places.MonitorAssignments) -> _Known:
     state = state_of(row, incident and incident.started_at, bool(incident and incident.by_hand))
+    silent_from = gaps.silent_from(state)
     state = replace(state, checked_at=latest.later(state.checked_at, row.newest))
     columns = {name: getattr(row, name) for name in _WRITTEN}
-    return _Known(_Columns(row), state, columns, assigned)
+    return _Known(_Columns(row), state, columns, assigned, silent_from=silent_from)
 
 
 class _Columns:
@@ -260,7 +263,10 @@ def _placed(batch: _Batch, known: _Known, outcome: Outcome) -> Outcome:
 
 def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     result, before = outcome.result, known.state
-    if gap := gaps.before(known.monitor, before, result.checked_at):
+    if (since := known.silent_from) is not None:
+        known.silent_from, session = None, batch.session
+        before = gaps.after_silence(session, known.monitor, before, since, result.checked_at)
+    elif gap := gaps.before(known.monitor, before, result.checked_at):
         before = gaps.note(batch.session, known.monitor.id, before, gap)
     votes = known.assigned.votes(result, known.monitor, batch.now)
     vote = _vote(batch, known, votes, result)
