@@ -14,7 +14,7 @@ from app.db.rollups.reading import (
     single,
 )
 from app.db.rollups.rows import incidents_between
-from app.db.rollups.writing import reroll, roll
+from app.db.rollups.writing import is_summed, reroll, roll
 
 __all__ = [
     "Days",
@@ -23,6 +23,7 @@ __all__ = [
     "Seconds",
     "between",
     "incidents_between",
+    "is_summed",
     "only_summed",
     "pieces",
     "report_figures",
