@@ -103,8 +103,7 @@ class Alert:
 
     ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
     ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
-    ``domain`` for ``domain.expiring``; ``resolved_by`` (a name or None) if a person resolved it;
-    ``silent`` (names) if it ended because the places that saw it fell silent.
+    ``domain`` for ``domain.expiring``; ``resolved_by`` (a name or None) if a person resolved it.
     """
 
     event: Event
@@ -355,6 +354,8 @@ def snapshot(
             "cause_code": incident.cause_code,
             "comment": incident.comment,
             "unwatched": incident.unwatched or [],
+            "ending": incident.ending,
+            "seen_by": incident.seen_by or [],
         }
     if extra:
         facts["extra"] = {

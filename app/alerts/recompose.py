@@ -33,7 +33,8 @@ def recompose(session: AnySession, row: DeliveryRow) -> bool:
     deployed = deployed_before(session, [(row.event, incident)])
     facts["incident"] |= suspects(deployed, row.event, monitor, incident)
     if row.event != Event.INCIDENT_RESOLVED:
-        facts["incident"]["ended_at"] = None  # it was open when this was written
+        # It was open when this was written.
+        facts["incident"] |= {"ended_at": None, "ending": None}
     row.facts = facts
     log.warning("The stored message of delivery %d cannot be read. It is composed again.", row.id)
     return True

@@ -90,7 +90,7 @@ def is_context(data: Any) -> bool:
     return (
         isinstance(data, dict)
         and all(isinstance(data.get(name, ""), str) for name in ("ip", "http_version"))
-        and all(_is_texts(data.get(name, [])) for name in ("redirects", "warnings"))
+        and all(is_texts(data.get(name, [])) for name in ("redirects", "warnings"))
     )
 
 
@@ -150,7 +150,7 @@ def is_subscriber_channel(data: str) -> bool:
     return data in SUBSCRIBER_CHANNELS
 
 
-def _is_texts(data: Any) -> bool:
+def is_texts(data: Any) -> bool:
     return isinstance(data, list) and all(isinstance(one, str) for one in data)
 
 

@@ -60,12 +60,14 @@ def last_moment(now: datetime) -> int:
 # Statements are built once: building them takes longer than running them.
 UNTIL: BindParameter[int] = bindparam("until", type_=BigInteger)
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
-_OF_MONITORS = select(
-    _STATES.c.monitor_id,
-    _STATES.c.checked_at,
-    newest("at", _STATES.c.monitor_id, UNTIL),
-    newest("response_time", _STATES.c.monitor_id, UNTIL),
-).where(_STATES.c.monitor_id.in_(_IDS))
+# To be selected with the states of monitors, for ``newer``; needs the parameter ``until``.
+NEWEST = (
+    newest("at", _STATES.c.monitor_id, UNTIL).label("newest_at"),
+    newest("response_time", _STATES.c.monitor_id, UNTIL).label("newest_response_time"),
+)
+_OF_MONITORS = select(_STATES.c.monitor_id, _STATES.c.checked_at, *NEWEST).where(
+    _STATES.c.monitor_id.in_(_IDS)
+)
 _IN_PLACE = select(
     _STATES.c.monitor_id, newest("at", _STATES.c.monitor_id, UNTIL, bindparam("place"))
 ).where(_STATES.c.monitor_id.in_(_IDS))
@@ -78,11 +80,19 @@ def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime
     if not ids:
         return {}
     rows = db.session.execute(_OF_MONITORS, {"ids": list(ids), "until": last_moment(now)})
-    return {
-        id: (from_ms(at), response_time)
-        for id, known, at, response_time in rows
-        if at is not None and (known is None or from_ms(at) > known)
-    }
+    return {row.monitor_id: found for row in rows if (found := newer(row))}
+
+
+def newer(row: Any) -> tuple[datetime, int | None] | None:
+    """The last check and its response time, if the state does not know of it yet. ``row`` has
+    ``checked_at`` and ``NEWEST``.
+    """
+    if row.newest_at is None:
+        return None
+    at = from_ms(row.newest_at)
+    if row.checked_at is not None and at <= row.checked_at:
+        return None
+    return at, row.newest_response_time
 
 
 def in_place(ids: Sequence[int], place: int, now: datetime) -> dict[int, int]:

@@ -1,21 +1,60 @@
-"""Read maintenance windows from their rows, and monitors' own windows."""
+"""Read maintenance windows, and monitors' own windows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_
+from sqlalchemy import ColumnElement, and_, bindparam, or_, select
 
-from app.db.tables import MonitorRow
+from app.db import AnySession, db, once
+from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
 from app.db.tags import tags_of
 from app.db.types import EARLIEST, LATEST, OutOfRange
 from app.records import MaintenanceWindow
-from app.rules.recurrence import repeat_faults
+from app.rules.recurrence import ONCE, repeat_faults
 
 _MOMENTS = ("start_at", "end_at", "repeat_until")
 _MONITOR: Any = MonitorRow.__table__.c
+_WINDOW: Any = MaintenanceWindowRow.__table__.c
+_MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
+# Of tables, not of classes, and built once: each list of monitors asks them. Windows that do not
+# repeat and are over, which are most, are not loaded.
+_BETWEEN = select(MaintenanceWindowRow.__table__).where(
+    _WINDOW.start_at <= bindparam("end"),
+    or_(_WINDOW.repeat != ONCE, _WINDOW.end_at > bindparam("start")),
+)
+_MEMBERS = select(_MEMBER.window_id, _MEMBER.monitor_id).where(
+    _MEMBER.window_id.in_(bindparam("windows", expanding=True))
+)
+# A page asks for the windows of now, of the last hours and of a day. They are read once, for more
+# time than the first one asks for.
+_BEFORE, _AFTER = timedelta(days=3), timedelta(minutes=1)
+
+
+def between(start: datetime, end: datetime) -> Sequence[MaintenanceWindow]:
+    """The windows that may be on between two times, and some others: the caller asks for their
+    occurrences.
+    """
+    kept = once.kept()
+    if "windows" in kept:
+        first, last, windows = kept["windows"]
+        if first <= start and end <= last:
+            return windows  # type: ignore[no-any-return]
+    first, last = start - _BEFORE, end + _AFTER
+    rows = db.session.execute(_BETWEEN, {"start": first, "end": last}).all()
+    windows = with_monitors(db.session, rows)
+    kept["windows"] = first, last, windows
+    return windows
+
+
+def with_monitors(session: AnySession, rows: Sequence[Any]) -> list[MaintenanceWindow]:
+    """The records of these rows of ``maintenance_windows``."""
+    monitors: dict[int, list[int]] = {row.id: [] for row in rows}
+    for window_id, id in session.execute(_MEMBERS, {"windows": list(monitors)}) if rows else ():
+        monitors[window_id].append(id)
+    return [window_of(row, monitors[row.id]) for row in rows]
 
 
 def window_of(row: Any, monitors: Iterable[int]) -> MaintenanceWindow:

@@ -27,7 +27,7 @@ from app.db.tables import (
 )
 from app.engine.recorder.quiet import Quiet
 from app.i18n import N_, _
-from app.records import PostState
+from app.records import Ending, PostState
 from app.rules.public_causes import draft
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,7 @@ TOGETHER = timedelta(minutes=1)  # incidents that began within it are told in on
 _OPEN = (PostState.INVESTIGATING, PostState.IDENTIFIED, PostState.MONITORING)
 
 RESOLVED = N_("The problem is resolved.")
+NO_LONGER_SEEN = N_("The problem is no longer seen.")
 BEGUN = N_("The maintenance has begun.")
 COMPLETED = N_("The maintenance is complete.")
 
@@ -201,8 +202,19 @@ def _resolve(session: AnySession, post_id: int, now: datetime) -> bool:
     )
     if session.scalar(select(lasts)):
         return False
-    _add_update(session, post, PostState.RESOLVED, _(RESOLVED), now)
+    _add_update(session, post, PostState.RESOLVED, _(_over(session, post, now)), now)
     return True
+
+
+def _over(session: AnySession, post: PostRow, now: datetime) -> str:
+    """What the last update says: that it is resolved, unless nobody saw that."""
+    unseen = exists().where(
+        PostRow.id == post.id,
+        IncidentRow.ending == Ending.SILENCE,
+        IncidentRow.ended_at >= PostRow.created_at,
+        _is_about(now),
+    )
+    return NO_LONGER_SEEN if session.scalar(select(unseen)) else RESOLVED
 
 
 def _touched(session: AnySession, post: PostRow) -> bool:

@@ -38,6 +38,15 @@ class Classification(StrEnum):
     FALSE_ALARM = "false_alarm"  # its time counts as up
 
 
+class Ending(StrEnum):
+    """What ended an incident (extension)."""
+
+    RECOVERED = "recovered"  # checks were good again
+    SILENCE = "silence"  # the places that saw it fell silent: nobody saw whether it recovered
+    PERSON = "person"
+    PAUSE = "pause"
+
+
 class IncidentStatus(StrEnum):
     UNRESOLVED = "unresolved"
     ACKNOWLEDGED = "acknowledged"
@@ -96,12 +105,28 @@ class Incident:
     acknowledged_by: str | None = None
     by_hand: bool = False
     classification: Annotated[str | None, Classification] = None
+    ending: Annotated[str | None, Ending] = None
+    # What people call the places that saw the failure; empty where the monitor has one place.
+    seen_by: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()  # ``evidence``, where what is stored cannot be read
     changes: tuple[Change, ...] = ()  # since the last good check that is known in full
     # From when to when nothing was watched: of an incident that has some, the duration is a limit.
     unwatched: Annotated[tuple[tuple[datetime, datetime], ...], Mark.SPANS] = ()
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
+
+
+@dataclass(frozen=True, slots=True)
+class LateOutage:
+    """Time in which a monitor was down, as results show that came too late to open an incident.
+    Nobody was alerted. ``places``: the names of the places that sent them.
+    """
+
+    started_at: datetime
+    ended_at: datetime
+    cause: str | None = None
+    cause_code: str | None = None
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.i18n import N_, _, _n
+from app.records import Ending
 
 NAMED = 3  # places that do not see it
+ENDED: Mapping[str, str] = {
+    Ending.RECOVERED: N_("Recovered after %(length)s"),
+    Ending.SILENCE: N_("Ended after %(length)s: the place that saw it fell silent"),
+    Ending.PERSON: N_("Resolved manually after %(length)s"),
+    Ending.PAUSE: N_("Paused after %(length)s"),
+}
 
 
 def places_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
@@ -54,6 +61,25 @@ def fell_silent(titles: Sequence[str]) -> str:
         "%(places)s saw the failure, then fell silent. The other places do not confirm it.",
         places=", ".join(titles),
     )
+
+
+def seen_from(titles: Sequence[str]) -> str | None:
+    """The same in a few words for a list; None where the monitor has one place."""
+    if not titles:
+        return None
+    if len(titles) > NAMED:
+        return _n("Seen from %(num)s place", "Seen from %(num)s places", len(titles))
+    return _("Seen from %(places)s", places=", ".join(titles))
+
+
+def how_it_ended(ending: str | None, titles: Sequence[str], length: str) -> str:
+    """How an incident ended after ``length``, in a few words for a list. ``titles``: of the places
+    that saw it. What ended it is not known of an old incident, and of one of another server.
+    """
+    if ending == Ending.SILENCE and titles:
+        sentence = N_("Ended after %(length)s: %(places)s fell silent")
+        return _(sentence, length=length, places=", ".join(titles))
+    return _(ENDED.get(ending or "", ENDED[Ending.RECOVERED]), length=length)
 
 
 def _gets(place: Mapping[str, Any], still: bool) -> str:

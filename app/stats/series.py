@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from app.records import Classification
+from app.codec import json_of
+from app.records import Classification, LateOutage
 from app.rules import time
 from app.stats import RANGES
 from app.stats.histogram import exact_percentile, percentile
-from app.stats.tally import DAY_MS, HOUR_MS, PHASES, Sums
+from app.stats.tally import DAY_MS, HOUR_MS, PHASES, Sums, outside
 
 MINUTE_MS = 60_000
 # The width of a bucket of each range: a range has from 60 to some 370 of them.
@@ -49,15 +51,16 @@ def statistics(
     pieces: Iterable[tuple[int, Sums]],
     incidents: Sequence[Incident],
     response_times: Sequence[int] | None = None,
+    late: Sequence[LateOutage] = (),
 ) -> dict[str, Any]:
     """The answer, ready for JSON. Times are ISO 8601 in UTC, durations seconds, response times ms.
 
     ``pieces``: start and sums of periods within the range, none wider than a bucket.
     ``incidents``: start, end and classification of those that overlap it. ``response_times``: the
-    single ones, if percentiles are to be exact.
+    single ones, if percentiles are to be exact. ``late``: the outages that were found afterwards.
     """
     span = Span(start_of(range_, now_ms), now_ms, BUCKETS[range_])
-    return between(span, pieces, incidents, response_times) | {"range": range_}
+    return between(span, pieces, incidents, response_times, late) | {"range": range_}
 
 
 class Span(NamedTuple):
@@ -83,6 +86,7 @@ def between(
     pieces: Iterable[tuple[int, Sums]],
     incidents: Sequence[Incident],
     response_times: Sequence[int] | None = None,
+    late: Sequence[LateOutage] = (),
 ) -> dict[str, Any]:
     """``statistics`` of any time; their ``range`` is None."""
     start, end, width = span
@@ -104,10 +108,22 @@ def between(
         "checks": total.checks,
         "incidents": len(counted),
         "mttr": mttr(counted),
+        "late_outages": [json_of(one) for one in _without_incidents(late, incidents, end)],
         "response_time": _response(total, response_times),
         "bucket_seconds": width // 1000,
         "buckets": [_bucket(begin, width, buckets[begin]) for begin in sorted(buckets)],
     }
+
+
+def _without_incidents(
+    late: Iterable[LateOutage], incidents: Iterable[Incident], end: int
+) -> Iterator[LateOutage]:
+    """As they count: not in the time of an incident that was added since, nor after ``end``."""
+    known = [(since, end if until is None else until) for since, until, _ in incidents]
+    for one in late:
+        span = _ms(one.started_at), min(end, _ms(one.ended_at))
+        for since, until in outside([span], known):
+            yield replace(one, started_at=_time(since), ended_at=_time(until))
 
 
 def mttr(incidents: Iterable[Incident]) -> int | None:
@@ -127,7 +143,15 @@ def day_state(bucket: Mapping[str, Any]) -> str:
 @lru_cache(maxsize=4096)  # buckets begin and end at the same times in each answer
 def iso(ms: int) -> str:
     """A time as the API writes it."""
-    return time.iso(datetime.fromtimestamp(ms / 1000, UTC))
+    return time.iso(_time(ms))
+
+
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
 
 
 def _empty_buckets(start: int, end: int, width: int) -> dict[int, Sums]:

@@ -249,13 +249,35 @@ def test_a_monitor_whose_incident_a_person_resolved_is_not_said_to_be_up(by, sai
 
 
 def test_an_incident_that_ends_because_places_fell_silent_is_no_recovery() -> None:
-    ended = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z"}
-    known = facts(Event.INCIDENT_RESOLVED, incident=ended, extra={"silent": ["Oslo", "Sydney"]})
+    gap = {"from": "2026-11-21T08:10:00Z", "to": "2026-11-21T10:05:00Z"}
+    ended = INCIDENT | {
+        "ended_at": gap["to"],
+        "ending": "silence",
+        "seen_by": ["Oslo", "Sydney"],
+        "unwatched": [gap],
+    }
+    known = facts(Event.INCIDENT_RESOLVED, incident=ended)
     message = compose(known, CONTEXT)
     assert message.title == "Resolved: Shop"
     assert message.summary == (
         "Oslo, Sydney saw the failure, then fell silent. The other places do not confirm it."
-        " The incident lasted 2 hours 5 minutes."
+        " The incident lasted at most 2 hours 5 minutes."
+        " Nothing was heard from Oslo, Sydney"
+        " from 2026-11-21 08:10 UTC to 2026-11-21 10:05 UTC."
+    )
+    said = "Ended after at most 2 hours 5 minutes: Oslo, Sydney fell silent."
+    up = facts(Event.INCIDENT_RESOLVED, incident=ended | {"ending": "recovered"})
+    burst = {"count": 2, "incidents": [known, up], "deliveries": []}
+    many = compose(facts(Event.INCIDENTS_RESOLVED, **burst), CONTEXT)
+    assert many.title == "2 incidents are over"
+    assert many.items[0].text.startswith(f"Shop: {said}")
+    assert many.items[1].text.startswith("Shop: was down for ")
+    held = {"open": 0, "resolved": 1, "notice_count": 0, "notices": [], "deliveries": []}
+    held |= {"incidents": [known], "since": gap["from"]}
+    assert (
+        compose(facts(Event.INCIDENTS_DIGEST, **held), CONTEXT)
+        .items[0]
+        .text.startswith(f"Shop: {said}")
     )
 
 

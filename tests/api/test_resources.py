@@ -254,6 +254,8 @@ def test_section_4_an_incident_is_returned_with_all_its_fields(api):
         "acknowledged_by": None,
         "by_hand": True,
         "classification": None,
+        "ending": "person",
+        "seen_by": [],
         "changes": [],
         "unwatched": [],
         "unreadable": [],

@@ -10,8 +10,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from app.db import db, schema
-from app.db.tables import LocationRow, PostTemplateRow
+from app.db.tables import IncidentRow, LocationRow, PostTemplateRow
 from app.records import Location
+from tests.factories import make_incident, make_monitor, now
 
 
 def shapes(inspector, tables):
@@ -98,6 +99,22 @@ def test_a_database_whose_0009_made_no_post_templates_gets_them(core):
         assert sa.inspect(db.engine).has_table("post_templates")
         with db.engine.connect() as connection:
             assert connection.execute(sa.select(PostTemplateRow)).all() == []
+
+
+def test_older_incidents_keep_what_their_comments_say_of_their_end(core):
+    said = {
+        "sydney saw the failure, then fell silent. The other places do not confirm it.": "silence",
+        "Looking\nWatching stopped: the monitor was paused.": "pause",
+        "It fell silent.": None,
+    }
+    monitor, at = make_monitor(core), now()
+    for comment in said:
+        make_incident(core, monitor, started_at=at, ended_at=at, comment=comment)
+    with core.app_context():
+        command.downgrade(schema._config(), "0029")
+        schema.upgrade()
+        rows = db.session.execute(sa.select(IncidentRow.comment, IncidentRow.ending))
+        assert dict(rows.all()) == said
 
 
 @pytest.mark.postgres

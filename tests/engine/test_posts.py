@@ -12,7 +12,7 @@ from flask import Flask
 from app.db import writing
 from app.db.tables import IncidentRow, PostMonitorRow, PostUpdateRow
 from app.engine import posts
-from app.records import Classification
+from app.records import Classification, Ending
 from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor
 from tests.support.pages import Pages
@@ -72,6 +72,25 @@ def test_the_post_is_resolved_with_the_incident(core: Flask, pages: Pages) -> No
     assert post.state == "resolved"
     assert pages.updates() == [(post.id, "investigating"), (post.id, "resolved")]
     assert tend(core, T + 4 * MINUTE) == 0
+
+
+@pytest.mark.sqlite
+def test_a_problem_that_ended_only_by_silence_is_not_told_as_resolved_to_the_public(
+    core: Flask, pages: Pages
+) -> None:
+    """An earlier incident of the monitor that ended so is not what the post is about."""
+    monitor = make_monitor(core)
+    pages.page(monitor, now=T, auto_post_after=1)
+    early = T - 9 * MINUTE
+    make_incident(core, monitor, started_at=early, ended_at=T - 8 * MINUTE, ending=Ending.SILENCE)
+    for start, ending in ((T, Ending.RECOVERED), (T + 5 * MINUTE, Ending.SILENCE)):
+        incident = make_incident(core, monitor, started_at=start)
+        tend(core, start + MINUTE)
+        change(core, incident, ended_at=start + 2 * MINUTE, ending=ending)
+        tend(core, start + 3 * MINUTE)
+    with core.app_context(), writing() as session:
+        said = [row.body for row in session.query(PostUpdateRow) if row.state == "resolved"]
+    assert said == ["The problem is resolved.", "The problem is no longer seen."]
 
 
 @pytest.mark.sqlite

@@ -1,5 +1,6 @@
 """Places that fall silent, on both databases (decisions.md 14)."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from app.db.tables import ContactRow, DeliveryRow, IncidentRow, LocationRow, Mon
 from app.engine import recorder
 from app.engine.housekeeping import Housekeeper
 from app.records import Notice
+from app.rules.time import iso
 from tests.factories import make_monitor, make_outcome
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -67,6 +69,11 @@ class House:
             for name in heard:
                 self.beat(name)
             self.keeper.tend_places()
+
+    @property
+    def told_silent_at(self):
+        db.session.rollback()
+        return db.session.get(LocationRow, self.id).silent_at
 
     def told(self):
         db.session.rollback()
@@ -124,7 +131,30 @@ def test_an_open_incident_stays_open_while_nobody_checks(house):
     house.pass_minutes(1, "default", "oslo")
     house.pass_minutes(5)
     assert house.state(id).verdict == "unknown"
-    assert db.session.scalars(select(IncidentRow.ended_at)).one() is None
+    incident = db.session.scalars(select(IncidentRow)).one()
+    assert incident.ended_at is None
+    known = house.told_silent_at
+    assert incident.unwatched == [{"from": iso(START), "to": iso(known)}], "its length is a limit"
+    house.now += MINUTE
+    house.check(id, "oslo", "down")
+    db.session.expire_all()
+    assert incident.unwatched == [{"from": iso(START), "to": iso(house.now)}]
+
+
+@pytest.mark.sqlite
+def test_what_came_late_from_a_silent_place_is_watched_time(house):
+    id = house.monitor("oslo", confirmations=0)
+    house.check(id, "oslo", "down")
+    house.pass_minutes(1, "default", "oslo")
+    house.pass_minutes(5)
+    late = [replace(make_outcome("down", START + n * MINUTE).result, monitor_id=id) for n in (1, 2)]
+    house.check(id, "oslo", "down")  # an agent sends its newest result first
+    incident = db.session.scalars(select(IncidentRow)).one()
+    assert incident.unwatched == [{"from": iso(START), "to": iso(house.now)}]
+    recorder.record_late(late, location="oslo")
+    db.session.expire_all()
+    assert incident.unwatched == [{"from": iso(START + 2 * MINUTE), "to": iso(house.now)}]
+    assert incident.seen_by is None, "a monitor with one place says nothing of places"
 
 
 @pytest.mark.sqlite

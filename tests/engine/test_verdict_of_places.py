@@ -10,6 +10,7 @@ from app.db.tables import DeliveryRow, LocationRow, MonitorEvidenceRow, ResultRo
 from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder.usual import FEWEST_CHECKS
+from app.rules import comments
 from app.rules.time import iso
 from app.rules.who_saw import who_saw
 from tests.engine.test_recorder import Engine, at
@@ -189,11 +190,16 @@ def test_an_incident_that_ends_because_its_place_fell_silent_says_so(places):
         places.see("oslo", "up", seconds)
     (incident,) = places.opened
     assert incident.ended_at is not None
-    silent = "sydney saw the failure, then fell silent. The other places do not confirm it."
-    assert incident.comment == silent
+    (remark,) = comments.remarks(incident.comment)
+    said = "sydney saw the failure, then fell silent. The other places do not confirm it."
+    assert (remark.text, remark.who, remark.at) == (said, "Wakeful", incident.ended_at)
+    last = at(70).replace(microsecond=0)
+    gap = {"from": iso(last), "to": iso(incident.ended_at)}
+    assert incident.unwatched == [gap], "its length is a limit from the last failing check on"
     resolved = DeliveryRow.event == "incident.resolved"
     ended = db.session.scalars(select(DeliveryRow).where(resolved)).first()
-    assert ended.facts["extra"]["silent"] == ["sydney"]
+    told = ended.facts["incident"]
+    assert (told["ending"], told["seen_by"]) == ("silence", ["sydney"])
 
 
 @pytest.mark.sqlite
@@ -206,7 +212,8 @@ def test_an_end_that_another_place_saw_is_a_recovery_though_one_fell_silent(plac
             places.see("berlin", verdict, seconds)
             places.see("oslo", verdict, seconds)
     (incident,) = places.opened
-    assert (incident.ended_at is None, incident.comment) == (False, None)
+    assert (incident.ending, incident.comment, incident.unwatched) == ("recovered", None, None)
+    assert incident.seen_by == ["berlin", "oslo", "sydney"]
 
 
 @pytest.mark.sqlite

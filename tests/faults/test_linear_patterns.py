@@ -48,6 +48,7 @@ from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
 from app.rules import (
     brackets,
     channel_values,
+    comments,
     masking,
     post_text,
     quiet_hours,
@@ -59,7 +60,7 @@ from app.rules import (
 from app.rules import text as rules
 from app.stores.remote import connection
 from app.web.frame import fragments
-from app.web.shown import comments, months, timeline
+from app.web.shown import months, timeline
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BASE = url.parse_url("http://a.example/dir/page")
@@ -494,6 +495,7 @@ rules/channel_values.py _E164
 rules/channel_values.py _HOST_LABEL
 rules/channel_values.py _LOCAL_PART
 rules/channel_values.py _THREAD
+rules/comments.py _HEAD
 rules/masking.py spellings
 rules/post_text.py _LINK
 rules/quiet_hours.py _CLOCK
@@ -509,7 +511,6 @@ rules/url.py _SHAPE
 stores/remote/connection.py _ESCAPED
 web/frame/fragments.py _AGING
 web/frame/fragments.py _TOKEN
-web/shown/comments.py _HEAD
 pages/history.py _MONTH
 web/shown/months.py _MONTH
 web/shown/timeline.py _DURATION

@@ -16,6 +16,7 @@ from app.db import db, writing
 from app.db.tables import (
     AssignmentRow,
     MonitorRow,
+    MonitorStateRow,
     ResultRow,
     StatusPageMonitorRow,
     StatusPageRow,
@@ -202,6 +203,38 @@ def test_a_list_makes_the_same_few_queries_at_any_length(core: Flask, store: Loc
     few = asked(10)
     assert asked(100) == few
     assert few[0] <= 20
+
+
+def test_maintenance_that_another_process_enters_holds_from_the_next_request_on(
+    core: Flask, settings: Settings, store: LocalStore
+) -> None:
+    """A request reads the windows once. A write of its own ends what it has read, too."""
+    id = add_monitor(store).id
+    store.monitors.update(id, {"tags": ("shop",)})
+    with writing() as session:  # as an hour after its first check
+        session.get_one(MonitorStateRow, id).rolled_until = now()
+    spans = {"start_at": now() - timedelta(hours=1), "end_at": now() + timedelta(hours=1)}
+
+    def elsewhere(fields: dict[str, Any]) -> int:
+        def create() -> int:
+            with core.app_context():
+                return LocalStore(settings).windows.create({"name": "Move", **spans, **fields}).id
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(create).result()
+
+    for fields in ({}, {"monitors": (id,)}, {"tags": ("shop",)}):
+        db.session.rollback()  # as a request ends
+        with queries() as sent:
+            assert store.monitors.get(id).status == "pending"
+            store.results.statistics(id, "24h")
+            store.results.statistics(id, "365d")
+        assert len([one for one in sent if "FROM maintenance_windows" in one]) == 1
+        window = elsewhere(fields)
+        db.session.rollback()
+        assert store.monitors.get(id).status == "maintenance"
+        store.windows.delete(window)
+        assert store.monitors.get(id).status == "pending"
 
 
 def test_what_was_read_of_a_monitor_is_shown_only_while_it_is_stored(

@@ -14,8 +14,8 @@ from app.db import db
 from app.db.tables import IncidentRow
 from app.errors import Conflict
 from app.records import MAX_COMMENT
+from app.rules import comments
 from app.stores import current_store
-from app.web.shown import comments
 from tests.factories import make_incident, make_monitor, make_person, now
 from tests.web import scene
 from tests.web.visitor import Visitor

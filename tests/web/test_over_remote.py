@@ -16,7 +16,7 @@ from app.api import me
 from app.config import Settings
 from app.db import db, writing
 from app.db.journal import keep, known_numbers, row_of
-from app.db.tables import DeliveryRow, IncidentRow, MaintenanceWindowRow, MonitorRow
+from app.db.tables import DeliveryRow, IncidentRow, LateOutageRow, MaintenanceWindowRow, MonitorRow
 from app.records import (
     ComponentName,
     Group,
@@ -58,6 +58,35 @@ def remote(
         yield Visitor(dashboard).log_in(person.email)
         with dashboard.app_context():
             db.engine.dispose()
+
+
+def test_the_page_says_what_was_found_afterwards(app, remote):
+    """On both sides. An incident that was added by hand since takes its time over."""
+    midnight = now().replace(hour=0, minute=0, second=0) - timedelta(days=1)
+    monitor = make_monitor(app, created_at=midnight, updated_at=midnight)
+    began = midnight + timedelta(hours=10, minutes=4)
+    with app.app_context(), writing() as session:
+        session.add(
+            LateOutageRow(
+                monitor_id=monitor.id, started_at=began, ended_at=began + timedelta(minutes=37),
+                cause="The server refused.", cause_code="connection_refused", places="oslo",
+            )
+        )  # fmt: skip
+    day = f"{began.day} {began:%b %Y}"
+    said = (
+        f"Found afterwards: down from {day} 10:04:00 to 10:41:00 (37 min), by results that oslo"
+        " sent late. Nobody was alerted. The server refused."
+    )
+    pages = (f"/monitors/{monitor.id}?range=7d", f"/monitors/{monitor.id}/days/{began:%Y-%m-%d}")
+    here = Visitor(app).log_in(make_person(app, "viewer").email)
+    for visitor in (here, remote):
+        for page in pages:
+            assert said in visitor.open(page).text
+    ended = began + timedelta(minutes=7)
+    make_incident(app, monitor, started_at=began, ended_at=ended, by_hand=True)
+    for visitor in (here, remote):
+        for page in pages:
+            assert "10:11:00 to 10:41:00 (30 min)" in visitor.open(page).text
 
 
 def test_the_delivery_log_is_the_remote_servers(app, remote):

@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from app.db import db, journal, writing
 from app.db.tables import AssignmentRow, DeliveryRow, LocationRow, ResultRow
 from app.engine import recorder
-from app.records import PageQuery
+from app.records import IncidentQuery, PageQuery
 from app.stores import current_store
 from tests.factories import make_monitor, make_outcome, now
 
@@ -49,6 +49,52 @@ def test_an_incident_says_who_saw_it_and_who_did_not(editor, incident):
     failed = re.search(r"When it failed \S+ (\w+)", editor.text)
     assert failed is not None
     assert failed[1] == "oslo", "whose check made it a majority"
+
+
+@pytest.fixture
+def silenced(app) -> int:
+    """The id of an incident that ended because the one place that saw it fell silent."""
+    with app.app_context():
+        ids = [journal.location_id(name) for name in ("berlin", "sydney")]
+        with writing() as session:
+            session.get(LocationRow, ids[1]).label = "Sydney"
+        id = make_monitor(app, places=ids, confirmations=0, location_rule="any").id
+        start = now() - timedelta(minutes=10)
+        for minute in range(7):
+            at = start + timedelta(minutes=minute)
+            recorder.record([(id, make_outcome("up", at))], at, location="berlin")
+            if minute == 1:
+                recorder.record([(id, make_outcome("down", at))], at, location="sydney")
+        return current_store().incidents.list(IncidentQuery()).items[0].id
+
+
+def test_no_page_calls_the_end_by_silence_a_recovery_and_all_name_the_place(editor, silenced):
+    said = "Ended after at most 3 min: Sydney fell silent"
+    for path in ("/", "/incidents", "/monitors/1"):
+        assert said in editor.open(path).text, path
+        assert "Recovered" not in editor.text
+        assert "Up again" not in editor.text
+    editor.open("/")
+    assert "The server refused. Seen from Sydney" in editor.text
+    steps = editor.open(f"/incidents/{silenced}").text.partition("Timeline")[2]
+    order = ("Incident opened", "The places that saw it were silent", "Wakeful wrote", "Resolved")
+    assert sorted(order, key=steps.index) == list(order), "in the order of their times"
+
+
+def test_the_api_says_what_ended_an_incident_in_lists_too(app, silenced):
+    with app.app_context():
+        (brief,) = current_store().incidents.list(IncidentQuery(brief=True)).items
+        whole = current_store().incidents.get(silenced)
+    for one in (brief, whole):
+        assert (one.ending, one.seen_by) == ("silence", ("Sydney",))
+        ((since, to),) = one.unwatched
+        assert since == whole.started_at
+        assert (to, one.duration) == (whole.ended_at, 180)
+
+
+def test_a_list_names_who_saw_an_incident_that_is_open(editor, incident):
+    for path in ("/", "/incidents", "/monitors/1"):
+        assert "Seen from berlin, oslo" in editor.open(path).text, path
 
 
 def test_its_alert_says_so_too(app, incident):

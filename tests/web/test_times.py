@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from app.records import MAX_COMMENT
-from app.web.shown import comments, times
+from app.rules import comments
+from app.web.shown import times
 from tests.factories import make_incident, make_monitor
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

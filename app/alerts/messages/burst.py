@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.alerts import words
 from app.alerts.messages.context import Context
-from app.alerts.messages.facts import Facts, cause_of, ended_at, lasted, name_of, told_at
+from app.alerts.messages.facts import (
+    Facts,
+    cause_of,
+    ended_at,
+    ending_of,
+    lasted,
+    name_of,
+    recovered,
+    told_at,
+)
 from app.alerts.messages.incident_parts import incident_data, incident_links
 from app.alerts.messages.message import Item, Link, Message, Tone
 from app.i18n import _, _n
@@ -23,7 +34,7 @@ def burst(facts: Facts, context: Context) -> Message:
     if more > 0:
         items.append(Item(_n("and %(num)s more", "and %(num)s more", more)))
     if good:
-        title = _n("%(num)s monitor is up again", "%(num)s monitors are up again", count)
+        title = _over(members, count)
     else:
         title = _n("%(num)s monitor is down", "%(num)s monitors are down", count)
     return Message(
@@ -45,8 +56,17 @@ def burst(facts: Facts, context: Context) -> Message:
     )
 
 
+def _over(members: Sequence[Facts], count: int) -> str:
+    """An end that was no recovery must not be told as one: the monitor may still fail."""
+    if all(recovered(member["incident"]) for member in members):
+        return _n("%(num)s monitor is up again", "%(num)s monitors are up again", count)
+    return _n("%(num)s incident is over", "%(num)s incidents are over", count)
+
+
 def _item(facts: Facts, good: bool) -> str:
     incident = facts["incident"]
+    if good and not recovered(incident):
+        return ending_of(facts)
     cause = words.shorten(cause_of(incident), 120)
     if not good:
         return cause

@@ -9,8 +9,10 @@ from app.alerts.messages.facts import (
     Facts,
     cause_of,
     ended_at,
+    ending_of,
     lasted,
     name_of,
+    recovered,
     started_at,
     told_at,
 )
@@ -72,6 +74,8 @@ def _digest_item(facts: Facts) -> str:
     incident = facts["incident"]
     started = started_at(incident)
     cause = words.shorten(cause_of(incident), 120)
+    if incident["ended_at"] and not recovered(incident):
+        return ending_of(facts)
     if incident["ended_at"]:
         length = lasted(facts, ended_at(facts))
         sentence = N_("was down for %(length)s from %(start)s. %(cause)s")

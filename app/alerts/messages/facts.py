@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from app.alerts import words
 from app.i18n import N_, _
+from app.records import Ending
+from app.rules.who_saw import how_it_ended
 
 Facts = Mapping[str, Any]
 ADDRESS = N_("Address")
@@ -47,6 +49,27 @@ def lasted(facts: Facts, until: datetime) -> str:
     return _("at most %(length)s", length=length) if unwatched else length
 
 
+def recovered(incident: Facts) -> bool:
+    """Whether good checks ended it; a message from before it was kept says nothing of it."""
+    return incident.get("ending") in (None, Ending.RECOVERED)
+
+
+def ended_by_silence(incident: Facts) -> bool:
+    return incident.get("ending") == Ending.SILENCE
+
+
+def silent_places(incident: Facts) -> Sequence[str]:
+    """The places whose silence ended it."""
+    return [words.shorten(name, words.MAX_NAME_SHOWN) for name in incident.get("seen_by") or ()]
+
+
+def ending_of(facts: Facts) -> str:
+    """How it ended, in a few words, with its cause."""
+    incident, length = facts["incident"], lasted(facts, ended_at(facts))
+    how = how_it_ended(incident.get("ending"), silent_places(incident), length)
+    return f"{how}. {words.shorten(cause_of(incident), 120)}"
+
+
 def unwatched(incident: Facts) -> str:
     """A sentence about the times in which nothing was checked, with a leading space; or empty."""
     found = incident.get("unwatched") or []
@@ -58,4 +81,8 @@ def unwatched(incident: Facts) -> str:
         )
         for gap in found[-GAPS_NAMED:]
     )
-    return " " + _("No checks ran %(times)s.", times=told) if told else ""
+    if not told:
+        return ""
+    if ended_by_silence(incident) and (names := ", ".join(silent_places(incident))):
+        return " " + _("Nothing was heard from %(places)s %(times)s.", places=names, times=told)
+    return " " + _("No checks ran %(times)s.", times=told)

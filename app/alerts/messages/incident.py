@@ -11,8 +11,10 @@ from app.alerts.messages.facts import (
     address_of,
     cause_of,
     ended_at,
+    ended_by_silence,
     lasted,
     name_of,
+    silent_places,
     started_at,
     told_at,
     unwatched,
@@ -156,8 +158,8 @@ def _ending(facts: Facts, length: str) -> tuple[str, str]:
     place that falls silent: it may still fail, so the message must not say that it is up.
     """
     extra = facts.get("extra") or {}
-    if places := extra.get("silent"):
-        silent = fell_silent([words.shorten(name, words.MAX_NAME_SHOWN) for name in places])
+    if ended_by_silence(facts["incident"]):
+        silent = fell_silent(silent_places(facts["incident"]))
         lasted_for = _("The incident lasted %(length)s.", length=length)
         return _("Resolved: %(name)s", name=name_of(facts)), f"{silent} {lasted_for}"
     if "resolved_by" not in extra:

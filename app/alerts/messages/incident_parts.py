@@ -28,7 +28,8 @@ def incident_data(facts: Facts, context: Context) -> dict[str, Any]:
         if incident["acknowledged_at"]
         else "unresolved"
     )
-    incident.setdefault("unwatched", [])  # of a message that was written before it was kept
+    for name, empty in (("unwatched", []), ("ending", None), ("seen_by", [])):
+        incident.setdefault(name, empty)  # of a message that was written before it was kept
     incident["monitor_id"] = facts["monitor"]["id"]
     incident["duration"] = max(0, int((ended_at(facts) - started_at(incident)).total_seconds()))
     incident["link"] = context.incident_url(incident["id"])

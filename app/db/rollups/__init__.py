@@ -9,23 +9,33 @@ from app.db.rollups.reading import (
     Figured,
     between,
     only_summed,
-    pieces,
     report_figures,
     single,
 )
-from app.db.rollups.rows import incidents_between
+from app.db.rollups.rows import (
+    SUMMED,
+    checks,
+    incidents_between,
+    late_outage_of,
+    late_outages_between,
+    monitor_of,
+)
 from app.db.rollups.writing import is_summed, reroll, roll
 
 __all__ = [
+    "SUMMED",
     "Days",
     "Figured",
     "KeptDays",
     "Seconds",
     "between",
+    "checks",
     "incidents_between",
     "is_summed",
+    "late_outage_of",
+    "late_outages_between",
+    "monitor_of",
     "only_summed",
-    "pieces",
     "report_figures",
     "reroll",
     "roll",

@@ -30,6 +30,7 @@ from app.db.rollups.rows import (
     HOUR_S,
     MONITORS,
     ROLLUPS,
+    Incident,
     checks,
     incidents_between,
     limit_of,
@@ -136,42 +137,30 @@ def _summed(ids: Sequence[int], now_ms: int, starts: Mapping[str, int]) -> dict[
     return {id: tuple((of[name, 0], of[name, 1]) for name in starts) for id, of in sums.items()}
 
 
-def pieces(monitor_id: int, start_ms: int, now: datetime, *, days: bool) -> list[tuple[int, Sums]]:
-    """Start (ms) and sums of each hour since ``start_ms`` (a full hour). With ``days``, whole days
-    take the place of their hours.
-    """
-    now_ms = to_ms(now)
-    period = _edges_and_days(start_ms, now_ms) if days else RollupRow.period == HOUR_S
-    rows = db.session.execute(
-        select(ROLLUPS)
-        .where(RollupRow.monitor_id == monitor_id, RollupRow.start >= start_ms // 1000, period)
-        .order_by(RollupRow.start)
-    )
-    found = [(row.start * 1000, sums_of(row)) for row in rows]
-    return found + list(tails([monitor_id], start_ms, now_ms, _checks)[monitor_id].items())
-
-
 def between(
-    ids: Sequence[int], start_ms: int, end_ms: int, now: datetime, *, days: bool = True
+    ids: Sequence[int],
+    start_ms: int,
+    end_ms: int,
+    now: datetime,
+    *,
+    days: bool = True,
+    states: Iterable[Any] | None = None,
+    incidents: Mapping[int, Sequence[Incident]] | None = None,
 ) -> dict[int, list[tuple[int, Sums]]]:
     """Start (ms) and sums of each monitor's hours from ``start_ms`` to ``end_ms`` (full hours) or
-    to ``now``. With ``days``, whole UTC days take the place of their hours.
+    to ``now``, in no order. With ``days``, whole UTC days take the place of their hours. ``states``
+    and ``incidents``: see ``tails``.
     """
     last = min(end_ms, to_ms(now))
     found: dict[int, list[tuple[int, Sums]]] = {id: [] for id in ids}
     if start_ms >= last:
         return found
-    rows = db.session.execute(
-        select(ROLLUPS).where(
-            RollupRow.monitor_id.in_(ids),
-            RollupRow.start >= start_ms // 1000,
-            RollupRow.start < -(-last // 1000),
-            _edges_and_days(start_ms, last) if days else RollupRow.period == HOUR_S,
-        )
-    )
-    for row in rows:
+    span = {"ids": ids, "start": start_ms // 1000, "end": -(-last // 1000)}
+    if days:
+        span |= zip(("midnight", "today"), _whole_days(start_ms, last), strict=True)
+    for row in db.session.execute(_HOURS_AND_DAYS if days else _HOURS, span):
         found[row.monitor_id].append((row.start * 1000, sums_of(row)))
-    for id, hours in tails(ids, start_ms, last, _checks).items():
+    for id, hours in tails(ids, start_ms, last, _checks, states, incidents).items():
         found[id] += hours.items()
     return found
 
@@ -207,16 +196,15 @@ def only_summed(monitor_id: int, start_ms: int, end_ms: int) -> bool:
 
 
 def single(
-    monitor_id: int, start_ms: int, width_ms: int, now: datetime
+    monitor: Any, incidents: Sequence[Incident], start_ms: int, width_ms: int, now: datetime
 ) -> tuple[dict[int, Sums], list[int]]:
     """Sums by periods of ``width_ms`` computed from the results, and each response time (ms) that
-    counts.
+    counts. ``monitor``: see ``monitor_of``. ``incidents``: those of this time.
     """
-    end = to_ms(now)
-    monitor = db.session.execute(MONITORS, {"ids": [monitor_id]}).one()
+    end, id = to_ms(now), monitor.monitor_id
     limit = limit_of(monitor)
-    seen = checks([monitor_id], start_ms - LONGEST_COVER_MS, end)[monitor_id]
-    trouble = troubles([monitor_id], start_ms, end)[monitor_id]
+    seen = checks([id], start_ms - LONGEST_COVER_MS, end)[id]
+    trouble = troubles([monitor], start_ms, end, {id: incidents})[id]
     times = [
         response_time
         for at, verdict, maintenance, response_time, _phases, covers, _place in seen
@@ -289,24 +277,26 @@ def tails(
     now: int,
     read: Reading,
     states: Iterable[Any] | None = None,
+    incidents: Mapping[int, Sequence[Incident]] | None = None,
 ) -> dict[int, dict[int, Sums]]:
     """The hours of each monitor since ``since`` (ms) that are not summed yet, from its results.
 
     One query for all monitors that are summed until the same time, as almost all are. One query for
     all would read every result as soon as one monitor was never summed. ``states``: the rows of
-    ``MONITORS``, where they are known.
+    ``MONITORS``, and ``incidents``: those since ``since``, where they are known.
     """
     hours: dict[int, dict[int, Sums]] = {id: {} for id in ids}
-    together: dict[int, dict[int, int]] = {}
+    together: dict[int, list[Any]] = {}
     if states is None:
         states = db.session.execute(MONITORS, {"ids": ids})
     for monitor in states:
         rolled = monitor.rolled_until
         start = since if rolled is None else max(since, to_ms(rolled))
-        together.setdefault(start, {})[monitor.monitor_id] = limit_of(monitor)
-    for start, limits in together.items():
+        together.setdefault(start, []).append(monitor)
+    for start, monitors in together.items():
         if start < now:
-            trouble = troubles(list(limits), start, now)
+            limits = {monitor.monitor_id: limit_of(monitor) for monitor in monitors}
+            trouble = troubles(monitors, start, now, incidents)
             seen, responses = read(limits, start - max(limits.values()), now)
             for id, limit in limits.items():
                 hours[id] = tally(seen[id], trouble[id], limit, HOUR_MS, start, now)
@@ -328,10 +318,25 @@ def _whole_days(start: int, now: int) -> tuple[int, int]:
     return first_midnight, max(first_midnight, now // DAY_MS * DAY_S)
 
 
-def _edges_and_days(start: int, now: int) -> ColumnElement[bool]:
-    first_midnight, today = _whole_days(start, now)
-    is_edge = or_(RollupRow.start < first_midnight, RollupRow.start >= today)
-    return or_(and_(RollupRow.period == HOUR_S, is_edge), and_(RollupRow.period == DAY_S, ~is_edge))
+def _bound(name: str) -> Any:
+    return bindparam(name, type_=BigInteger)
+
+
+def _rollups(period: ColumnElement[bool]) -> Select[Any]:
+    return select(ROLLUPS).where(
+        ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
+        ROLLUPS.c.start >= _bound("start"),
+        ROLLUPS.c.start < _bound("end"),
+        period,
+    )
+
+
+# Built once: see ``rows``.
+_IS_EDGE = or_(ROLLUPS.c.start < _bound("midnight"), ROLLUPS.c.start >= _bound("today"))
+_HOURS = _rollups(ROLLUPS.c.period == HOUR_S)
+_HOURS_AND_DAYS = _rollups(
+    or_(and_(ROLLUPS.c.period == HOUR_S, _IS_EDGE), and_(ROLLUPS.c.period == DAY_S, ~_IS_EDGE))
+)
 
 
 @cache
@@ -380,10 +385,6 @@ def _summing(ranges: tuple[str, ...]) -> tuple[CompoundSelect[Any], list[tuple[s
         *(part(HOUR_S, f"start_{name}", f"midnight_{name}", (name,)) for name in ranges),
     )
     return whole, columns
-
-
-def _bound(name: str) -> Any:
-    return bindparam(name, type_=BigInteger)
 
 
 def _bounds(starts: Mapping[str, int], now: int) -> dict[str, int]:

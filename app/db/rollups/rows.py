@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from sqlalchemy import BindParameter, bindparam, or_, select, type_coerce
 from sqlalchemy.types import NullType
 
-from app.db import db
+from app.db import db, once
 from app.db.connections import number_of
 from app.db.journal import VERDICTS
 from app.db.rollups.planned import planned
-from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow, RollupRow
+from app.db.tables import (
+    IncidentRow,
+    LateOutageRow,
+    MonitorRow,
+    MonitorStateRow,
+    ResultRow,
+    RollupRow,
+)
 from app.db.types import from_ms, to_ms
-from app.stats.cover import Check, cover_limit_ms
+from app.records import LateOutage
+from app.stats.cover import Check, Span, cover_limit_ms
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
@@ -28,7 +36,7 @@ from app.stats.tally import (
 
 _RESULTS = ResultRow.__table__
 _MONITORS, _STATES = MonitorRow.__table__, MonitorStateRow.__table__
-_INCIDENT = IncidentRow.__table__
+_INCIDENT, _OUTAGE = IncidentRow.__table__, LateOutageRow.__table__
 ROLLUPS = RollupRow.__table__
 HOUR_S, DAY_S = HOUR_MS // 1000, DAY_MS // 1000
 Incident = tuple[int, int | None, str | None]
@@ -46,15 +54,19 @@ _COLUMNS = (
     _RESULTS.c.location_id,
     *(_RESULTS.c[phase] for phase in PHASES),
 )
-# The columns of monitors that summing needs, also for ``limit_of``.
+# The columns of monitors that summing needs, also for ``limit_of`` and ``planned``.
+SUMMED = (
+    *(_STATES.c[name] for name in ("monitor_id", "rolled_until", "sums_version")),
+    *(
+        _MONITORS.c[name]
+        for name in (
+            "interval", "timeout", "tags", "updated_at", "maintenance_start_at",
+            "maintenance_end_at",
+        )
+    ),
+)  # fmt: skip
 MONITORS = (
-    select(
-        _STATES.c.monitor_id,
-        _STATES.c.rolled_until,
-        _STATES.c.sums_version,
-        _MONITORS.c.interval,
-        _MONITORS.c.timeout,
-    )
+    select(*SUMMED)
     .join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
     .where(_STATES.c.monitor_id.in_(_IDS))
     .order_by(_STATES.c.monitor_id)
@@ -72,6 +84,11 @@ _INCIDENTS = (
         or_(_INCIDENT.c.ended_at.is_(None), _INCIDENT.c.ended_at > bindparam("start")),
     )
     .order_by(_INCIDENT.c.started_at, _INCIDENT.c.id)
+)
+_OUTAGES = (
+    select(_OUTAGE)
+    .where(_OUTAGE.c.monitor_id.in_(_IDS))
+    .order_by(_OUTAGE.c.monitor_id, _OUTAGE.c.started_at)
 )
 _CHECKS = (
     # As the driver gives them: a day of a monitor has 16,000 values (``_numbers``).
@@ -116,11 +133,60 @@ def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, lis
     return found
 
 
-def troubles(ids: Sequence[int], start: int, end: int) -> dict[int, Trouble]:
-    found = incidents_between(ids, start, end)
+def late_outages_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[LateOutage]]:
+    """The outages that overlap this time (ms) and were found afterwards, oldest first."""
+    first, last = from_ms(start), from_ms(end)
+    return {
+        id: [one for one in outages if one.started_at < last and one.ended_at > first]
+        for id, outages in _late_outages(ids).items()
+    }
+
+
+def _late_outages(ids: Sequence[int]) -> dict[int, Sequence[LateOutage]]:
+    """All of each monitor: they are few, and a page asks for several times."""
+    kept: dict[int, list[LateOutage]] = once.kept().setdefault("late outages", {})
+    missing = [id for id in ids if id not in kept]
+    if missing:
+        kept |= {id: [] for id in missing}
+        for row in db.session.execute(_OUTAGES, {"ids": missing}):
+            kept[row.monitor_id].append(late_outage_of(row))
+    return {id: kept[id] for id in ids}
+
+
+def late_outage_of(row: Any) -> LateOutage:
+    """``row`` has the columns of ``LateOutageRow``."""
+    places = tuple(row.places.split(","))
+    return LateOutage(row.started_at, row.ended_at, row.cause, row.cause_code, places)
+
+
+def monitor_of(id: int) -> Any:
+    """The row of ``MONITORS``; None if there is no such monitor."""
+    kept = once.kept()
+    name = f"monitor {id}"
+    if name not in kept:
+        kept[name] = db.session.execute(MONITORS, {"ids": [id]}).one_or_none()
+    return kept[name]
+
+
+def troubles(
+    monitors: Sequence[Any],
+    start: int,
+    end: int,
+    incidents: Mapping[int, Sequence[Incident]] | None = None,
+) -> dict[int, Trouble]:
+    """All that makes watched time down, or excuses it. ``monitors`` have the columns of
+    ``MONITORS``. ``incidents``: those of this time, and earlier ones, where they are known.
+    """
+    ids = [monitor.monitor_id for monitor in monitors]
+    found = incidents_between(ids, start, end) if incidents is None else incidents
+    late = late_outages_between(ids, start, end)
     # A check before the start may have been in a window, and may count for time after the start.
-    windows = planned(ids, start - LONGEST_COVER_MS, end)
-    return {id: trouble(incidents, end, windows[id]) for id, incidents in found.items()}
+    windows = planned(monitors, start - LONGEST_COVER_MS, end)
+    return {id: trouble(found[id], end, windows[id], map(_span, late[id])) for id in ids}
+
+
+def _span(outage: LateOutage) -> Span:
+    return to_ms(outage.started_at), to_ms(outage.ended_at)
 
 
 def limit_of(monitor: Any) -> int:

@@ -105,7 +105,7 @@ def _is_of_several_places(rows: Sequence[Any]) -> bool:
 def _even_runs(rows: Sequence[Any], limit: int) -> Iterator[Check]:
     verdict, covers_s = VERDICTS[rows[0].verdict], rows[0].covers_s
     cover = limit if covers_s is None else covers_s * 1000
-    times = sorted(int(at) for row in rows for at in row.times.split(","))
+    times = sorted(map(int, ",".join(row.times for row in rows).split(",")))
     for first, last in _unbroken(times, cover):
         shown = _SHOWN_AS.get(verdict, verdict)
         yield Check(first, shown, covers=last + cover - first, place=rows[0].place)

@@ -142,7 +142,7 @@ def _sum(session: DbSession, spans: Sequence[Span]) -> None:
         return
     ids = [span[0].monitor_id for span in spans]
     begin, end = min(span[1] for span in spans), max(span[2] for span in spans)
-    trouble = troubles(ids, begin, end)
+    trouble = troubles([span[0] for span in spans], begin, end)
     hours = []
     for monitor, start, stop in spans:
         id = monitor.monitor_id

@@ -1,4 +1,4 @@
-"""Incidents."""
+"""Incidents, and outages that were found afterwards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import ForeignKey, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.contents import is_evidence, is_gaps
+from app.db.contents import is_evidence, is_gaps, is_texts
 from app.db.tables.columns import NEVER_REUSED, Folded, Id
 from app.db.types import CheckedJson, EncryptedJson, Moment
 
@@ -44,8 +44,32 @@ class IncidentRow(Model):
     by_hand: Mapped[bool] = mapped_column(default=False)
     # null, "maintenance", "false_alarm"
     classification: Mapped[str | None] = mapped_column(String(16))
+    # "recovered", "silence", "person", "pause"; null while open, and of one that ended before 0030
+    ending: Mapped[str | None] = mapped_column(String(16))
+    # [title, ...] of the places in ``evidence`` that saw it, for lists, which do not read evidence
+    seen_by: Mapped[Any | None] = mapped_column(CheckedJson(is_texts, list, none_as_null=True))
     reminded_at: Mapped[datetime | None] = mapped_column(Moment)
     # [{"from": time, "to": time}, ...]: meanwhile nothing was watched
     unwatched: Mapped[Any | None] = mapped_column(CheckedJson(is_gaps, list, none_as_null=True))
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class LateOutageRow(Model):
+    """Time in which a monitor was down by results that came too late to be judged, and in which no
+    incident was open. It is only counted and shown: nobody was alerted.
+
+    ``ended_at``: the first good check of the recovery; while there is none, when the last result
+    stops counting. ``places``: the names of the places that sent such results, by comma.
+    """
+
+    __tablename__ = "late_outages"
+
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    started_at: Mapped[datetime] = mapped_column(Moment, primary_key=True, autoincrement=False)
+    ended_at: Mapped[datetime] = mapped_column(Moment)
+    cause_code: Mapped[str | None] = mapped_column(String(32))
+    cause: Mapped[str | None] = mapped_column(Text)
+    places: Mapped[str] = mapped_column(Text)

@@ -10,7 +10,7 @@ from typing import Any
 from app.db import AnySession
 from app.db.by_place import Seen, newest, newest_of
 from app.engine.quorum import Vote
-from app.engine.recorder.places import stale_after
+from app.engine.recorder.rows import stale_after
 from app.records import Verdict
 from app.rules.time import iso
 

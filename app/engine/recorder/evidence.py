@@ -13,7 +13,7 @@ A check is the result's fields and, beside them, what the prober saw (app/checks
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,7 @@ from sqlalchemy import BindParameter, bindparam, select, update
 
 from app.db import AnySession, journal
 from app.db.by_place import Seen
-from app.db.tables import MonitorEvidenceRow
+from app.db.tables import IncidentRow, MonitorEvidenceRow
 from app.db.types import Unreadable, readable
 from app.engine.recorder import by_place
 from app.engine.recorder.rows import open_incident
@@ -31,6 +31,7 @@ from app.engine.recorder.usual import Failure, usual_before
 from app.engine.schedule import last_slot
 from app.records import Outcome, Verdict
 from app.rules.time import iso
+from app.rules.who_saw import places_of, title_of
 
 # A check that is up has evidence only now and then (app/checks/outcome.py), a degraded one always.
 # Storing all of it would be most of what the database writes, though it is rarely read.
@@ -164,7 +165,14 @@ def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
         else place
         for place in kept.get("places") or []
     ]
-    incident.evidence = {**kept, "places": places}
+    keep(incident, {**kept, "places": places})
+
+
+def keep(incident: IncidentRow, kept: Mapping[str, Any]) -> None:
+    """Store the evidence of an incident, and beside it what lists show of it."""
+    incident.evidence = kept
+    saw = [title_of(place) for place in places_of(kept) if place.get("verdict") == Verdict.DOWN]
+    incident.seen_by = saw or None
 
 
 @dataclass(frozen=True, slots=True)

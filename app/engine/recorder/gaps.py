@@ -1,18 +1,25 @@
-"""Gaps: times without checks, because the service was stopped or an older backup was restored. An
-incident may have been over meanwhile, so its length is only an upper limit.
+"""Gaps: times without checks, because the service was stopped, an older backup was restored, or
+the places that see a failure were silent. An incident may have been over meanwhile, so its length
+is only an upper limit.
 
-A gap is noted at the first check after it. Paused monitors have none: pausing ends the incident.
+A gap is noted at the first check after it; one of silent places as soon as they are known to be
+silent. Paused monitors have none: pausing ends the incident.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
+
+from sqlalchemy import or_, select
 
 from app.db import AnySession, journal
 from app.db.tables import IncidentRow
 from app.engine.recorder.rows import covers_s, open_incident
 from app.engine.state import Stands, State, cleared
+from app.records import Verdict
 from app.rules.time import iso
 
 INTERVALS = 3
@@ -40,6 +47,63 @@ def _limit(monitor: Any) -> timedelta:
     return max(INTERVALS * timedelta(seconds=monitor.interval), SHORTEST)
 
 
+def silent_from(state: State) -> datetime | None:
+    """The last check of a monitor that is shown as unknown because all its places are silent."""
+    last, since = state.checked_at, state.status_since
+    if state.verdict is not Verdict.UNKNOWN or last is None or since is None or since <= last:
+        return None
+    return last
+
+
+def after_silence(
+    session: AnySession, monitor: Any, state: State, since: datetime, at: datetime
+) -> State:
+    """Note how long the silence from ``since`` on was, at the check at ``at`` that ends it; returns
+    the state from then on. Results that came late may have filled some of it: what is not known
+    begins at the last check before, which is in ``state``.
+    """
+    incident = open_incident(session, monitor.id)
+    if incident is not None:
+        drop(incident, since)
+    last = state.checked_at
+    if last is None or at - last <= _regular(monitor):
+        return state
+    return note(session, monitor.id, state, (last, at))
+
+
+def fill(session: AnySession, monitor: Any, moments: Sequence[datetime]) -> None:
+    """Take the time that checks at these moments watched out of the gaps of a monitor's incidents,
+    because their results came late.
+    """
+    first, last = min(moments), max(moments)
+    found = select(IncidentRow).where(
+        IncidentRow.monitor_id == monitor.id,
+        IncidentRow.unwatched.is_not(None),
+        IncidentRow.started_at <= last,
+        or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at >= first),
+    )
+    checks = sorted(moments)
+    for incident in session.scalars(found).all():
+        left = [
+            {"from": iso(since), "to": iso(to)}
+            for gap in incident.unwatched or []
+            for since, to in _left(gap, checks)
+            if to - since > _regular(monitor)
+        ]
+        incident.unwatched = left or None
+
+
+def _left(gap: Mapping[str, str], checks: Sequence[datetime]) -> Iterator[Gap]:
+    """The pieces of a gap between the checks in it."""
+    start, end = (datetime.fromisoformat(gap[name]) for name in ("from", "to"))
+    return pairwise([start, *(at for at in checks if start < at < end), end])
+
+
+def _regular(monitor: Any) -> timedelta:
+    """The longest time between two checks of one place where none is missing."""
+    return timedelta(seconds=monitor.interval + monitor.timeout)
+
+
 def note(session: AnySession, monitor_id: int, state: State, gap: Gap) -> State:
     """Write the gap into the open incident, if checks opened it; returns the state from then on.
 
@@ -51,9 +115,22 @@ def note(session: AnySession, monitor_id: int, state: State, gap: Gap) -> State:
     if state.stands in (Stands.OPEN, Stands.RECOVERING):
         incident = open_incident(session, monitor_id)
         if incident is not None:
-            found = {"from": iso(gap[0]), "to": iso(gap[1])}
-            incident.unwatched = [*(incident.unwatched or []), found][-KEPT:]
+            add(incident, *gap)
     return state
+
+
+def add(incident: IncidentRow, since: datetime, to: datetime) -> None:
+    """Write the time from ``since`` to ``to`` into an incident. A gap that began then, and was
+    noted before its end was known, becomes as long.
+    """
+    drop(incident, since)
+    incident.unwatched = [*(incident.unwatched or []), {"from": iso(since), "to": iso(to)}][-KEPT:]
+
+
+def drop(incident: IncidentRow, since: datetime) -> None:
+    """Drop the gap that began at ``since``, if there is one."""
+    kept = [gap for gap in incident.unwatched or [] if gap["from"] != iso(since)]
+    incident.unwatched = kept or None
 
 
 def keep_those_within(incident: IncidentRow, ended: datetime) -> None:

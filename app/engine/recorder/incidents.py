@@ -23,7 +23,7 @@ from app.engine.recorder.rows import (
 )
 from app.errors import Conflict, Invalid, NotFound
 from app.i18n import _
-from app.records import Event
+from app.records import Ending, Event
 
 
 def store_incident(
@@ -45,6 +45,7 @@ def store_incident(
         monitor_id=monitor.id,
         started_at=fields["started_at"],
         ended_at=ended,
+        ending=None if ended is None else Ending.PERSON,
         comment=fields.get("comment"),
         by_hand=True,
         created_at=whole(now),
@@ -83,6 +84,8 @@ def change_incident(
         _set_acknowledged(incident, fields["acknowledged_at"], by)
     if "ended_at" in fields:
         incident.ended_at = fields["ended_at"]
+        if was_open != (incident.ended_at is None):
+            incident.ending = None if incident.ended_at is None else Ending.PERSON
     if not was_open and incident.ended_at is None:
         _only_open_one(session, incident.monitor_id, incident.id)
     incident.updated_at = whole(now)

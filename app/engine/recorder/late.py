@@ -1,63 +1,107 @@
 """Record results that come too late to be judged: they correct the figures, and nothing else.
 
 An agent that was cut off brings the results of an hour. What they say is over: they neither open
-nor close an incident, and change no monitor's state.
+nor close an incident, and change no monitor's state. The outages that they show are stored for the
+figures (``late_outages``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import select, tuple_
 
-from app.db import AnySession, journal, rollups, writing
-from app.db.tables import MonitorRow, ResultRow
+from app.db import AnySession, db, journal, rollups, writing
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
+from app.engine.recorder import gaps, late_outages
+from app.engine.recorder.late_outages import Look
 from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import covers_s
+from app.engine.recorder.rows import covers_s, lock
 from app.records import Result
 
+_MONITORS = (
+    select(
+        MonitorRow.id,
+        MonitorRow.interval,
+        MonitorRow.timeout,
+        MonitorRow.confirmations,
+        MonitorRow.location_rule,
+        MonitorRow.paused,
+        MonitorRow.maintenance_start_at,
+        MonitorRow.maintenance_end_at,
+        MonitorRow.tags,
+        MonitorStateRow.rolled_until,
+    )
+    .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
+    # Always in the same order: otherwise two recorders could deadlock.
+    .order_by(MonitorRow.id)
+)
 
-def record_late(results: Sequence[Result], *, location: str) -> int:
+
+def record_late(results: Sequence[Result], *, location: str, judged: Sequence[Result] = ()) -> int:
     """Store results, each with its ``monitor_id``; returns how many were new. One that is stored
     already is left out, and so is one of an unknown monitor.
+
+    ``judged``: results of the same place that were recorded in time. What late results have shown
+    before may go on with them, or end.
     """
-    if not results:
+    if not results and not _go_on(judged, location):
         return 0
     journal.known_numbers(results)
     place = journal.location_id(location)
     with writing() as session:
-        quiet = Quiet(session, min(result.checked_at for result in results))
-        monitors = _monitors(session, {result.monitor_id or 0 for result in results})
-        known = _stored(session, results, place)
-        fresh = [
-            result
-            for result in results
-            if result.monitor_id in monitors
-            and (result.monitor_id, to_ms(result.checked_at)) not in known
-        ]
-        journal.keep([_row(one, monitors, quiet, place) for one in fresh])
-        session.flush()
-        _sum_again(fresh)
+        monitors = _monitors(session, [*results, *judged], lock=True)
+        fresh = _store(session, results, monitors, place)
+        _fill_gaps(session, fresh, monitors)
+        looks = _looks(fresh, judged, monitors)
+        changed = late_outages.find(session, looks, location)
+        _sum_again(fresh, changed, monitors)
     return len(fresh)
 
 
-def _monitors(session: AnySession, ids: set[int]) -> dict[int, Any]:
-    rows = session.execute(
-        select(
-            MonitorRow.id,
-            MonitorRow.interval,
-            MonitorRow.timeout,
-            MonitorRow.paused,
-            MonitorRow.maintenance_start_at,
-            MonitorRow.maintenance_end_at,
-            MonitorRow.tags,
-        ).where(MonitorRow.id.in_(ids))
-    )
+def _go_on(judged: Sequence[Result], location: str) -> bool:
+    """Whether an outage is known that these results may continue or end. Mostly none is, and then
+    nothing is locked.
+    """
+    if not judged:
+        return False
+    monitors = _monitors(db.session, judged)
+    found = bool(late_outages.needed(db.session, _looks((), judged, monitors)))
+    db.session.rollback()
+    return found
+
+
+def _monitors(
+    session: AnySession, results: Iterable[Result], *, lock: bool = False
+) -> dict[int, Any]:
+    ids = {result.monitor_id or 0 for result in results}
+    asked = _MONITORS.where(MonitorRow.id.in_(ids))
+    # Two places may bring results of the same time: each must see those of the other.
+    rows = session.execute(asked.with_for_update(of=MonitorStateRow) if lock else asked)
     return {row.id: row for row in rows}
+
+
+def _store(
+    session: AnySession, results: Sequence[Result], monitors: Mapping[int, Any], place: int
+) -> list[Result]:
+    """Store the results that are new, and return them."""
+    if not results:
+        return []
+    quiet = Quiet(session, min(result.checked_at for result in results))
+    known = _stored(session, results, place)
+    fresh = [
+        result
+        for result in results
+        if result.monitor_id in monitors
+        and (result.monitor_id, to_ms(result.checked_at)) not in known
+    ]
+    journal.keep([_row(one, monitors, quiet, place) for one in fresh])
+    session.flush()
+    return fresh
 
 
 def _stored(session: AnySession, results: Sequence[Result], place: int) -> set[tuple[int, int]]:
@@ -82,13 +126,52 @@ def _row(result: Result, monitors: Mapping[int, Any], quiet: Quiet, place: int) 
     return journal.row_of(replace(result, maintenance=maintenance), place, covers)
 
 
-def _sum_again(results: Sequence[Result]) -> None:
-    """Sum the hours of these results again, those that are summed already."""
-    spans: dict[int, tuple[datetime, datetime]] = {}
+def _looks(
+    late: Iterable[Result], judged: Iterable[Result], monitors: Mapping[int, Any]
+) -> list[Look]:
+    """Where to look for outages. What a paused monitor sees does not count."""
+    found: dict[int, Look] = {}
+    for is_late, results in ((True, late), (False, judged)):
+        for one in results:
+            monitor = monitors.get(one.monitor_id or 0)
+            if monitor is None or monitor.paused:
+                continue
+            look = found.setdefault(monitor.id, Look(monitor, one.checked_at, one.checked_at))
+            look.add(one, late=is_late)
+    return [found[id] for id in sorted(found)]
+
+
+def _fill_gaps(session: AnySession, results: Iterable[Result], monitors: Mapping[int, Any]) -> None:
+    """What these results saw was watched, though nobody knew it when the incident was written."""
+    moments: dict[int, list[datetime]] = {}
     for result in results:
-        at, monitor_id = result.checked_at, result.monitor_id or 0
-        first, last = spans.get(monitor_id, (at, at))
-        spans[monitor_id] = min(first, at), max(last, at)
-    for monitor_id in sorted(spans):  # in the order in which all writers lock the states
-        first, last = spans[monitor_id]
-        rollups.reroll(monitor_id, first, last + timedelta(milliseconds=1))
+        moments.setdefault(result.monitor_id or 0, []).append(result.checked_at)
+    for monitor_id in sorted(_with_gaps(session, moments) if moments else ()):
+        lock(session, monitor_id)
+        gaps.fill(session, monitors[monitor_id], moments[monitor_id])
+
+
+def _with_gaps(session: AnySession, ids: Collection[int]) -> set[int]:
+    """Those of these monitors that have an incident with a gap: mostly none."""
+    row = IncidentRow
+    found = select(row.monitor_id).where(row.monitor_id.in_(ids), row.unwatched.is_not(None))
+    return set(session.scalars(found))
+
+
+def _sum_again(
+    results: Sequence[Result],
+    changed: Mapping[int, tuple[datetime, datetime]],
+    monitors: Mapping[int, Any],
+) -> None:
+    """Sum the hours of these results and changes again, those that are summed already."""
+    times = [(result.monitor_id or 0, result.checked_at) for result in results]
+    times += [(id, time) for id, span in changed.items() for time in span]
+    spans: dict[int, tuple[datetime, datetime]] = {}
+    for id, at in times:
+        first, last = spans.get(id, (at, at))
+        spans[id] = min(first, at), max(last, at)
+    for id in sorted(spans):  # in the order in which all writers lock the states
+        first, last = spans[id]
+        rolled_until = monitors[id].rolled_until
+        if rolled_until is not None and first < rolled_until:
+            rollups.reroll(id, first, last + timedelta(milliseconds=1))

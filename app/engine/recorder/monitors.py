@@ -13,6 +13,7 @@ from app.db import AnySession, assignments, changes, writing
 from app.db.assignments import AT_ONCE
 from app.db.tables import (
     AssignmentRow,
+    IncidentRow,
     MaintenanceWindowMonitorRow,
     MaintenanceWindowRow,
     MonitorRow,
@@ -21,6 +22,7 @@ from app.db.tables import (
     RollupRow,
 )
 from app.db.types import to_ms
+from app.engine.recorder import gaps, late_outages
 from app.engine.recorder.rows import (
     end,
     forget_good,
@@ -31,7 +33,7 @@ from app.engine.recorder.rows import (
 )
 from app.errors import NotFound
 from app.i18n import N_, _
-from app.records import Cause, Location, Verdict
+from app.records import Cause, Ending, Location, Verdict
 from app.stats.cover import MOMENT_S
 from app.stats.tally import LONGEST_COVER_MS
 
@@ -103,7 +105,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     changes.at_last(session, partial(_end_cover, session, monitor_id, now))
     incident = open_incident(session, monitor_id)
     if incident is not None:
-        end(incident, now, now)
+        end(incident, now, now, Ending.PAUSE)
         remark(incident, _(WATCHING_STOPPED))
 
 
@@ -136,11 +138,26 @@ def _show_unknown(session: AnySession, causes: Mapping[int, str], now: datetime)
         .with_for_update()
         .execution_options(populate_existing=True)
     ).all()
-    for row in rows:
-        if row.verdict is not None and row.verdict != Verdict.UNKNOWN:
-            row.verdict, row.status_since = Verdict.UNKNOWN, now
-            row.cause_code, row.cause = Cause.CHECK_ERROR, causes[row.monitor_id]
-            changes.note(session, row.monitor_id)
+    known = [row for row in rows if row.verdict not in (None, Verdict.UNKNOWN)]
+    for row in known:
+        row.verdict, row.status_since = Verdict.UNKNOWN, now
+        row.cause_code, row.cause = Cause.CHECK_ERROR, causes[row.monitor_id]
+        changes.note(session, row.monitor_id)
+    _note_silence(session, {row.monitor_id: row.checked_at for row in known}, now)
+
+
+def _note_silence(
+    session: AnySession, checked: Mapping[int, datetime | None], now: datetime
+) -> None:
+    """Note in the open incidents of these monitors that nobody has watched since their last check;
+    the next one corrects the end (``gaps.after_silence``).
+    """
+    of = IncidentRow
+    open_now = select(of).where(of.monitor_id.in_(checked), of.ended_at.is_(None), ~of.by_hand)
+    for incident in session.scalars(open_now):
+        last = checked[incident.monitor_id]
+        if last is not None and last < now:
+            gaps.add(incident, last, now)
 
 
 def forget(session: AnySession, monitor_id: int) -> None:
@@ -182,8 +199,10 @@ def _end_cover(
     session: AnySession, monitor_id: int, now: datetime, kept: Collection[int] = ()
 ) -> None:
     """Let results count only until now, the newest of each place but those of ``kept``: with an
-    interval of an hour, it would otherwise add up to an hour of uptime after the pause.
+    interval of an hour, it would otherwise add up to an hour of uptime after the pause. An outage
+    that lasts as long as a late result counts ends with it.
     """
+    late_outages.end(session, monitor_id, now)
     at, now_ms = ResultRow.at, to_ms(now)
     reaches = at + ResultRow.covers_s * literal(1000, BigInteger) > now_ms
     session.execute(

@@ -19,8 +19,8 @@ from app.db.by_place import Seen
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import readable
 from app.engine.recorder import by_place, evidence, gaps
-from app.engine.recorder.rows import end, remark, tell_all, whole
-from app.records import MAX_CAUSE, Event, Result
+from app.engine.recorder.rows import end, remark_at, tell_all, whole
+from app.records import MAX_CAUSE, Ending, Event, Result
 from app.rules.who_saw import fell_silent, seen_by
 
 # Built once: the ids are those of a batch.
@@ -44,7 +44,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Closing:
     """The open incident of a monitor ended at ``at``, the first good check of the recovery.
     ``silent``: places that saw the failure to the last and have no vote any more. If no other place
     saw it, nobody saw it end, and the incident and its message say so.
@@ -56,7 +56,7 @@ class Ending:
     silent: Sequence[Seen] = ()
 
 
-Change = Opening | Ending
+Change = Opening | Closing
 
 
 def carry_out(
@@ -67,9 +67,9 @@ def carry_out(
     """
     monitors = _by_id(session.execute(_MONITORS, {"ids": [one.monitor_id for one in found]}))
     openings = [one for one in found if isinstance(one, Opening)]
-    endings = [one for one in found if isinstance(one, Ending)]
+    closings = [one for one in found if isinstance(one, Closing)]
     incidents = _open(session, openings, monitors, failing, now) if openings else {}
-    silent = _end(session, endings, incidents, now) if endings else {}
+    incidents |= _end(session, closings, now) if closings else {}
     tell_all(
         session,
         [
@@ -77,7 +77,6 @@ def carry_out(
                 Event.INCIDENT_OPENED if isinstance(one, Opening) else Event.INCIDENT_RESOLVED,
                 monitors[one.monitor_id],
                 incidents[one.monitor_id],
-                silent.get(one.monitor_id),
             )
             for one in found
             if one.monitor_id in incidents
@@ -119,50 +118,44 @@ def _incident(opening: Opening, kept: Mapping[str, Any], now: datetime) -> Incid
     """
     first, result = kept["failing"] or {}, opening.result
     cause = (first.get("cause") or result.cause or "")[:MAX_CAUSE] or None
-    return IncidentRow(
+    incident = IncidentRow(
         monitor_id=opening.monitor_id,
         started_at=whole(opening.since),
         cause=cause,
         cause_folded=cause and cause.casefold(),
         cause_code=first.get("cause_code") or result.cause_code,
-        evidence=kept,
         by_hand=False,
         created_at=whole(now),
         updated_at=whole(now),
     )
+    evidence.keep(incident, kept)
+    return incident
 
 
-def _end(
-    session: AnySession,
-    endings: Sequence[Ending],
-    incidents: dict[int, IncidentRow],
-    now: datetime,
-) -> dict[int, dict[str, Any]]:
-    """End incidents, and add them to ``incidents``; what their messages say besides, by monitor."""
-    ids = [one.monitor_id for one in endings]
-    ended = {one.monitor_id: one for one in session.scalars(_OPEN, {"ids": ids})}
-    incidents |= ended
-    extra = {}
-    for one in endings:
-        if (incident := ended.get(one.monitor_id)) is not None:
-            gaps.keep_those_within(incident, end(incident, one.at, now))
+def _end(session: AnySession, closings: Sequence[Closing], now: datetime) -> dict[int, IncidentRow]:
+    """End incidents, by monitor."""
+    ids = [one.monitor_id for one in closings]
+    found = {one.monitor_id: one for one in session.scalars(_OPEN, {"ids": ids})}
+    for one in closings:
+        if (incident := found.get(one.monitor_id)) is not None:
+            gaps.keep_those_within(incident, _ended(incident, one, now))
     session.flush()
-    for one in endings:
-        if (incident := ended.get(one.monitor_id)) is None:
-            continue
-        _sum_again(one, incident.ended_at or one.at)
-        if titles := _unseen(incident, one.silent):
-            remark(incident, fell_silent(titles))
-            extra[one.monitor_id] = {"silent": titles}
-    return extra
+    for one in closings:
+        if one.monitor_id in found:
+            _sum_again(one, found[one.monitor_id].ended_at or one.at)
+    return found
 
 
-def _unseen(incident: IncidentRow, silent: Sequence[Seen]) -> list[str]:
-    """The titles of the places that fell silent, if no other place saw the failure, and its end."""
+def _ended(incident: IncidentRow, closing: Closing, now: datetime) -> datetime:
+    silent = closing.silent
     names = {one.name for one in silent}
-    if not names or seen_by(readable(incident.evidence)) - names:
-        return []
-    return [one.title for one in silent]
+    if not silent or seen_by(readable(incident.evidence)) - names:
+        # A place that saw the failure saw its end too.
+        return end(incident, closing.at, now, Ending.RECOVERED)
+    ended = end(incident, closing.at, now, Ending.SILENCE)
+    remark_at(incident, fell_silent(incident.seen_by or [one.title for one in silent]), ended)
+    gaps.add(incident, max(one.last_at or ended for one in silent), ended)
+    return ended
 
 
 def _sum_again(change: Change, moment: datetime) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, update
@@ -15,6 +15,7 @@ from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import AssignmentRow
 from app.db.types import to_ms
 from app.engine import quorum
+from app.engine.recorder.rows import stale_after
 from app.engine.schedule import Standing, last_slot
 from app.engine.state import OVERTAKEN_AT_MOST, Stands, State
 from app.records import Cause, Result, Verdict
@@ -183,11 +184,6 @@ class MonitorAssignments:
 
 def _vote(place: int, at: datetime, verdict: Verdict, failures: int, monitor: Any) -> quorum.Vote:
     return quorum.Vote(place, at, verdict, lasting=failures > monitor.confirmations)
-
-
-def stale_after(monitor: Any) -> timedelta:
-    """How long a result counts as the vote of its place (decisions.md 14)."""
-    return timedelta(seconds=2 * monitor.interval + monitor.timeout)
 
 
 def doubted(votes: Sequence[quorum.Vote], verdict: Verdict) -> bool:

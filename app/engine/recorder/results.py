@@ -72,6 +72,8 @@ class _Known:
     # The lanes whose message about the open incident's opening was given up unsent
     unsent: Collection[str] = ()
     changed: bool = False
+    # The last check before the silence of all its places, until a check ends that
+    silent_from: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -205,9 +207,12 @@ def _load(session: AnySession, ids: set[int], place: int, now: datetime) -> dict
 
 def _known(row: Any, incident: Any, assigned: places.MonitorAssignments) -> _Known:
     state = state_of(row, incident and incident.started_at, bool(incident and incident.by_hand))
+    silent_from = gaps.silent_from(state)
     state = replace(state, checked_at=latest.later(state.checked_at, row.newest))
     columns = {name: getattr(row, name) for name in _WRITTEN}
-    return _Known(_Columns(row), state, columns, assigned, row.rolled_until)
+    return _Known(
+        _Columns(row), state, columns, assigned, row.rolled_until, silent_from=silent_from
+    )
 
 
 class _Columns:
@@ -267,7 +272,10 @@ def _placed(batch: _Batch, known: _Known, outcome: Outcome) -> Outcome:
 
 def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     result, before = outcome.result, known.state
-    if gap := gaps.before(known.monitor, before, result.checked_at):
+    if (since := known.silent_from) is not None:
+        known.silent_from, session = None, batch.session
+        before = gaps.after_silence(session, known.monitor, before, since, result.checked_at)
+    elif gap := gaps.before(known.monitor, before, result.checked_at):
         before = gaps.note(batch.session, known.monitor.id, before, gap)
     votes = known.assigned.votes(result, known.monitor, batch.now)
     vote = _vote(batch, known, votes, result)
@@ -402,7 +410,7 @@ def _incident(
         known.state = replace(known.state, started_at=whole(moment))
     elif after.step is Step.END:
         silent = _fallen_silent(batch, known, before)
-        batch.found[id] = outages.Ending(id, moment, known.summed_until, silent)
+        batch.found[id] = outages.Closing(id, moment, known.summed_until, silent)
 
 
 def _carry_out(batch: _Batch) -> None:

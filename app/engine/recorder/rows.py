@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import select
@@ -15,9 +15,12 @@ from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow, MonitorSt
 from app.engine.state import State
 from app.errors import NotFound
 from app.i18n import _
-from app.records import MAX_COMMENT, Event, Verdict
+from app.records import MAX_COMMENT, Ending, Event, Verdict
+from app.rules import comments
 from app.rules.unreadable import NOBODY_TOLD
 from app.stats.cover import cover_limit_ms
+
+US = "Wakeful"  # whose remarks those of the recorder are
 
 
 def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:
@@ -66,6 +69,11 @@ def covers_s(monitor: Any) -> int:
     return cover_limit_ms(monitor.interval, monitor.timeout) // 1000
 
 
+def stale_after(monitor: Any) -> timedelta:
+    """How long a result counts as the vote of its place (decisions.md 14)."""
+    return timedelta(seconds=2 * monitor.interval + monitor.timeout)
+
+
 def columns_of(state: State) -> dict[str, Any]:
     return {
         "checked_at": state.checked_at,
@@ -104,6 +112,13 @@ def remark(incident: IncidentRow, sentence: str) -> None:
     incident.comment = f"{before}\n{sentence}" if before else sentence
 
 
+def remark_at(incident: IncidentRow, sentence: str, at: datetime) -> None:
+    """The same for a sentence that belongs to a moment, where the timeline shows it."""
+    ours = comments.add(None, sentence, US, at)
+    before = (incident.comment or "")[: MAX_COMMENT - len(ours) - 2]
+    incident.comment = comments.add(before, sentence, US, at)
+
+
 def tell_opened(
     session: AnySession, monitor: MonitorRow, incident: IncidentRow, now: datetime
 ) -> None:
@@ -126,13 +141,14 @@ def tell_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> Non
             remark(incident, _(NOBODY_TOLD))
 
 
-def end(incident: IncidentRow, at: datetime, now: datetime) -> datetime:
+def end(incident: IncidentRow, at: datetime, now: datetime, ending: Ending) -> datetime:
     """End an incident at ``at``; returns its end in whole seconds.
 
     Its times stay in the order that the forms require: an acknowledgement after the first good
     check, or from a clock that was ahead, moves to the end.
     """
     ended = incident.ended_at = max(whole(at), incident.started_at)
+    incident.ending = ending
     if incident.acknowledged_at is not None:
         incident.acknowledged_at = min(incident.acknowledged_at, ended)
     incident.updated_at = whole(now)

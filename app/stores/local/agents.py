@@ -145,7 +145,11 @@ class LocalAgents:
         own = [one for one in sent if one.monitor_id in known and one.at <= now + SKEW]
         judged, late = _sorted(own, known, now)
         fresh = len(judged) and self._judge(place, judged, known, now)
-        recorder.record_late([one.outcome.result for one in late], location=place.name)
+        recorder.record_late(
+            [one.outcome.result for one in late],
+            location=place.name,
+            judged=[one.outcome.result for one in judged],
+        )
         return {
             "taken": len(judged) + len(late),
             "refused": len(sent) - len(own),

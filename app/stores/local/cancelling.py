@@ -22,12 +22,12 @@ from app.db.tables import (
     StatusPageRow,
 )
 from app.db.tags import tagged
-from app.db.windows import window_of
+from app.db.windows import with_monitors
 from app.i18n import _
 from app.records import MaintenanceWindow, PublicWindow
 from app.rules.events import sequence, series, uid
 from app.rules.recurrence import for_all
-from app.stores.local.public_windows import CANCELLED_NAME, members_of, upcoming
+from app.stores.local.public_windows import CANCELLED_NAME, upcoming
 from app.stores.local.search import fits
 
 
@@ -62,7 +62,7 @@ def keeping_calendars(
 
 def pages_of_window(session: AnySession, row: MaintenanceWindowRow) -> set[int]:
     """The pages that show one of its monitors; all, if it is for all monitors."""
-    return pages_of(session, window_of(row, members_of(session, [row.id]).get(row.id, ())))
+    return pages_of(session, with_monitors(session, [row])[0])
 
 
 def pages_of(session: AnySession, window: MaintenanceWindow) -> set[int]:

@@ -22,7 +22,8 @@ class Markers(Part, Collection[Marker, MarkerQuery]):
         """The newest first; ``from_`` and ``to`` are included."""
         order = (MarkerRow.time.desc(), MarkerRow.id.desc())
         ids, total = ids_of_page(_matching(query), order, query.page, query.per_page)
-        rows = db.session.scalars(select(MarkerRow).where(MarkerRow.id.in_(ids)).order_by(*order))
+        its = select(MarkerRow).where(MarkerRow.id.in_(ids))
+        rows = db.session.scalars(its.order_by(*order)) if ids else ()
         return Page([_record(row) for row in rows], query.page, query.per_page, total)
 
     def get(self, id: int) -> Marker:

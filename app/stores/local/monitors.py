@@ -83,7 +83,6 @@ DEFAULTS: Mapping[str, Any] = {
 }
 _MONITOR: Any = MonitorRow.__table__
 _STATE: Any = MonitorStateRow.__table__
-SUMMED_BY = ("rolled_until", "sums_version")
 SORT_COLUMNS = {
     MonitorSortBy.ID: (MonitorRow.id,),
     MonitorSortBy.NAME: (MonitorRow.name_folded, MonitorRow.id),
@@ -246,14 +245,15 @@ class Monitors(Part, base.Monitors):
         """The monitors with these ids, in their order. How many queries it takes does not depend on
         how many ids there are.
         """
-        statement = _reading(tuple(windows))
-        rows = db.session.execute(statement, {"ids": list(ids), "now": now}).all()
-        known = [row.id for row in rows]
+        if not ids:
+            return []
+        statement = _reading(tuple(windows), fresh=fresh)
+        at = {"ids": list(ids), "now": now, "until": latest.last_moment(now)}
+        rows = db.session.execute(statement, at).all()
         own = self._own(rows)
         figures = self._figures.read(rows, now, ranges, hours=hours)
-        newest = latest.of_monitors(known, now) if fresh else {}
         confirm = timedelta(seconds=self._confirm_seconds)
-        watched = {} if brief else watched_from(known, now)
+        watched = {} if brief else watched_from(list(own), now)
         alerts = (
             {}
             if brief
@@ -272,7 +272,7 @@ class Monitors(Part, base.Monitors):
                     [place.name for place in places],
                     alerts.get(id, ()),
                     figures.hours.get(id, ()),
-                    newest.get(id),
+                    latest.newer(row) if fresh else None,
                 ),
             )
         return [found[id] for id in ids if id in found]
@@ -301,10 +301,11 @@ def _is_short(secret: Any) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _reading(windows: tuple[MaintenanceWindow, ...]) -> Select[Any]:
-    """The statement that reads monitors while these windows are on. Building it takes longer than
-    running it, so the last ones are kept. It reads tables, not classes: the ORM would double its
-    cost, and could give rows back that this session has read before.
+def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[Any]:
+    """The statement that reads monitors while these windows are on; needs the parameters ``ids``,
+    ``now`` and ``until``. ``fresh``: with what ``latest.newer`` needs. Building it takes longer
+    than running it, so the last ones are kept. It reads tables, not classes: the ORM would double
+    its cost, and could give rows back that this session has read before.
     """
     incident, domain = IncidentRow.__table__, DomainRow.__table__
     return (
@@ -312,8 +313,9 @@ def _reading(windows: tuple[MaintenanceWindow, ...]) -> Select[Any]:
             *stored(MONITOR_COLUMNS),
             *STATE_COLUMNS,
             # As the columns' types say, for what needs no more of a monitor.
-            *(_MONITOR.c[name] for name in ("id", "interval", "timeout", "paused", "updated_at")),
-            *(_STATE.c[name] for name in ("unconfirmed_at", "monitor_id", *SUMMED_BY)),
+            *rollups.SUMMED,
+            *(_MONITOR.c.id, _MONITOR.c.paused, _STATE.c.unconfirmed_at),
+            *(latest.NEWEST if fresh else ()),
             states.status(windows).label("status"),
             incident.c.id.label("open_incident_id"),
             domain.c.expires_at.label("domain_expires_at"),

@@ -14,7 +14,6 @@ from sqlalchemy.orm import InstrumentedAttribute
 from app.db import AnySession, db
 from app.db.tables import (
     CancelledEventRow,
-    MaintenanceWindowMonitorRow,
     MaintenanceWindowRow,
     MonitorRow,
     PostMonitorRow,
@@ -25,7 +24,7 @@ from app.db.tables import (
 )
 from app.db.tags import tagged
 from app.db.types import EARLIEST, LATEST
-from app.db.windows import in_own_window, window_of
+from app.db.windows import in_own_window, with_monitors
 from app.i18n import N_, _
 from app.records import PAGE_DAYS, MaintenanceWindow, PostState, PublicWindow
 from app.rules.events import sequence, uid
@@ -115,9 +114,7 @@ def _windows(
             or_(MaintenanceWindowRow.repeat != ONCE, MaintenanceWindowRow.end_at > start),
         )
     ).all()
-    listed = members_of(session, [row.id for row in rows])
-    for row in rows:
-        window = window_of(row, listed.get(row.id, ()))
+    for row, window in zip(rows, with_monitors(session, rows), strict=True):
         concerned = shown.intersection(window.monitors)
         # A page on which the window's monitors come and go has entries that change with the page.
         changed = max(row.updated_at, page.updated_at)
@@ -129,12 +126,6 @@ def _windows(
         if concerned or (shown and for_all(window)):
             members = sorted(concerned)
             yield from _occurrences(page, row, window, members, changed, start, end)
-
-
-def members_of(session: AnySession, ids: Collection[int]) -> dict[int, list[int]]:
-    """The monitors of each of these windows that has any."""
-    table = MaintenanceWindowMonitorRow
-    return _pairs(session, table.window_id, table.monitor_id, ids)
 
 
 def _occurrences(

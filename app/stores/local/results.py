@@ -20,7 +20,7 @@ from app.db.tables import (
     ResultRow,
 )
 from app.db.types import from_ms, readable, to_ms
-from app.errors import Invalid
+from app.errors import Invalid, NotFound
 from app.i18n import _
 from app.records import (
     DELETED_LOCATION,
@@ -35,7 +35,7 @@ from app.records import (
 from app.stats import RANGES, series
 from app.stats.tally import DAY_MS, HOUR_MS
 from app.stores import base
-from app.stores.local.part import Part, require_monitor
+from app.stores.local.part import Part
 from app.stores.local.search import fits
 
 _certificate = reader(Certificate, "certificate")
@@ -44,7 +44,7 @@ _certificate = reader(Certificate, "certificate")
 class Results(Part, base.Results):
     def list(self, query: ResultQuery) -> Page[Result]:
         """The newest first; ``from_`` is included, ``to`` is not."""
-        require_monitor(query.monitor_id)
+        _summed(query.monitor_id)
         matching = [ResultRow.monitor_id == query.monitor_id]
         if query.from_ is not None:
             matching.append(ResultRow.at >= to_ms(query.from_))
@@ -71,7 +71,7 @@ class Results(Part, base.Results):
         return Page(decode(rows), query.page, query.per_page, total)
 
     def certificates(self, monitor_id: int) -> CertificateChain:
-        require_monitor(monitor_id)
+        _summed(monitor_id)
         leaf = db.session.scalar(
             select(MonitorStateRow.ssl_fingerprint).where(MonitorStateRow.monitor_id == monitor_id)
         )
@@ -90,21 +90,26 @@ class Results(Part, base.Results):
         """``range_`` is a key of ``app.stats.RANGES``."""
         if range_ not in RANGES:
             raise Invalid({"range": [_("Choose one of: %(words)s.", words=", ".join(RANGES))]})
-        require_monitor(monitor_id)
+        monitor = _summed(monitor_id)
         now = self.now()
         start, end = series.start_of(range_, to_ms(now)), to_ms(now)
         width = series.BUCKETS[range_]
-        incidents = rollups.incidents_between([monitor_id], start, end)[monitor_id]
+        known = rollups.incidents_between([monitor_id], start, end)
+        incidents = known[monitor_id]
+        late = rollups.late_outages_between([monitor_id], start, end)[monitor_id]
         if range_ in series.EXACT:
-            sums, times = rollups.single(monitor_id, start, width, now)
-            return series.statistics(range_, end, sums.items(), incidents, times)
-        parts = rollups.pieces(monitor_id, start, now, days=width == DAY_MS)
-        return series.statistics(range_, end, parts, incidents)
+            sums, times = rollups.single(monitor, incidents, start, width, now)
+            return series.statistics(range_, end, sums.items(), incidents, times, late)
+        days = width == DAY_MS
+        parts = rollups.between(
+            [monitor_id], start, end, now, days=days, states=[monitor], incidents=known
+        )
+        return series.statistics(range_, end, parts[monitor_id], incidents, late=late)
 
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
     ) -> Mapping[str, Any]:
-        require_monitor(monitor_id)
+        monitor = _summed(monitor_id)
         now = self.now()
         if start >= now:
             raise Invalid({"from": [_("This time is in the future.")]})
@@ -112,14 +117,18 @@ class Results(Part, base.Results):
         span = series.span_of(begin, stop, to_ms(now))
         if span.width < HOUR_MS and rollups.only_summed(monitor_id, *span[:2]):
             span = series.span_of(begin, stop, to_ms(now), least=HOUR_MS)
-        incidents = rollups.incidents_between([monitor_id], *span[:2])[monitor_id]
+        known = rollups.incidents_between([monitor_id], *span[:2])
+        incidents = known[monitor_id]
+        late = rollups.late_outages_between([monitor_id], *span[:2])[monitor_id]
         last = from_ms(span.end)
         if span.width < HOUR_MS:
-            sums, times = rollups.single(monitor_id, span.start, span.width, last)
-            return series.between(span, sums.items(), incidents, times)
+            sums, times = rollups.single(monitor, incidents, span.start, span.width, last)
+            return series.between(span, sums.items(), incidents, times, late)
         days = span.width == DAY_MS
-        parts = rollups.between([monitor_id], span.start, span.end, last, days=days)
-        return series.between(span, parts[monitor_id], incidents)
+        parts = rollups.between(
+            [monitor_id], span.start, span.end, last, days=days, states=[monitor], incidents=known
+        )
+        return series.between(span, parts[monitor_id], incidents, late=late)
 
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
@@ -127,6 +136,14 @@ class Results(Part, base.Results):
         ids = [id for id in dict.fromkeys(monitor_ids) if fits(id)]
         known = db.session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(ids))).all()
         return rollups.report_figures(known, to_ms(start), to_ms(end), self.now(), days=days)
+
+
+def _summed(id: int) -> Any:
+    """The row that statistics need of a monitor. Raises NotFound."""
+    found = rollups.monitor_of(id) if fits(id) else None
+    if found is None:
+        raise NotFound("monitor", id)
+    return found
 
 
 def _is_from(name: str) -> ColumnElement[bool]:

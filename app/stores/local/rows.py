@@ -59,7 +59,8 @@ _Row = namedtuple("_Row", [column.name for column in MONITOR_COLUMNS])  # type: 
 STATE_COLUMNS = tuple(
     MonitorStateRow.__table__.c[name] for name in (*_names(Monitor, MonitorStateRow), "checked_at")
 )
-_of_incident = _same(Incident, IncidentRow, ("evidence", "unwatched"))  # evidence loads when read
+# Evidence loads when read.
+_of_incident = _same(Incident, IncidentRow, ("evidence", "seen_by", "unwatched"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ def incident_record(
         changes=changes_of(evidence),
         duration=max(0, int(((row.ended_at or now) - row.started_at).total_seconds())),
         monitor=monitor,
+        seen_by=tuple(row.seen_by or ()),
         unreadable=() if brief or not isinstance(row.evidence, Unreadable) else ("evidence",),
         unwatched=tuple(
             (datetime.fromisoformat(gap["from"]), datetime.fromisoformat(gap["to"]))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, or_, select, true
+from sqlalchemy import ColumnElement, delete, or_, select, true
 
 from app.access import audit
-from app.db import DbSession, db, writing
+from app.db import DbSession, db, windows, writing
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
 from app.db.tags import tagged, tags_text
-from app.db.windows import in_own_window, window_of
+from app.db.windows import in_own_window, with_monitors
 from app.errors import Invalid
 from app.i18n import N_, _
 from app.records import MaintenanceWindow, Page, PageQuery
@@ -29,14 +29,7 @@ from app.stores.local.part import Part, found_row
 from app.stores.local.search import fits, ids_of_page
 
 END_BEFORE_START = N_("The end must be later than the start.")
-_WINDOW: Any = MaintenanceWindowRow.__table__.c
 _MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
-# Built once, because each list of monitors asks it. Windows that do not repeat and are over, which
-# are most, are not loaded.
-_MAY_BE_ON = select(MaintenanceWindowRow.__table__).where(
-    _WINDOW.start_at <= bindparam("now"),
-    or_(_WINDOW.repeat != calendar.ONCE, _WINDOW.end_at > bindparam("now")),
-)
 
 
 class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
@@ -44,12 +37,9 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
         """The newest start first."""
         order = (MaintenanceWindowRow.start_at.desc(), MaintenanceWindowRow.id.desc())
         ids, total = ids_of_page(select(MaintenanceWindowRow.id), order, query.page, query.per_page)
-        members = _members(ids)
-        rows = db.session.scalars(
-            select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(ids)).order_by(*order)
-        )
-        found = [window_of(row, members[row.id]) for row in rows]
-        return Page(found, query.page, query.per_page, total)
+        its = select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(ids))
+        rows = db.session.scalars(its.order_by(*order)).all() if ids else ()
+        return Page(with_monitors(db.session, rows), query.page, query.per_page, total)
 
     def get(self, id: int) -> MaintenanceWindow:
         return _record(db.session, id)
@@ -72,7 +62,7 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
             row = _found(session, id)
             pages = pages_of_window(session, row)
             if "monitors" in fields or "tags" in fields:
-                pages |= pages_of(session, _changed(row, fields, _members([id])[id]))
+                pages |= pages_of(session, _changed(_record(session, id), fields))
             with keeping_calendars(session, pages, now):
                 for name, value in _columns(fields).items():
                     setattr(row, name, value)
@@ -96,22 +86,17 @@ def _columns(fields: Fields) -> dict[str, Any]:
     return columns | ({"tags": tags_text(fields["tags"] or ())} if "tags" in fields else {})
 
 
-def _changed(
-    row: MaintenanceWindowRow, fields: Fields, monitors: Iterable[int]
-) -> MaintenanceWindow:
+def _changed(window: MaintenanceWindow, fields: Fields) -> MaintenanceWindow:
     """The window with these monitors and tags."""
-    found = window_of(row, (fields["monitors"] or ()) if "monitors" in fields else monitors)
-    return replace(found, tags=tuple(fields["tags"] or ())) if "tags" in fields else found
+    sent: dict[str, Any] = {
+        name: tuple(fields[name] or ()) for name in ("monitors", "tags") if name in fields
+    }
+    return replace(window, **sent)
 
 
 def active_windows(now: datetime) -> list[MaintenanceWindow]:
     """The windows that are on at ``now``."""
-    rows = db.session.execute(_MAY_BE_ON, {"now": now}).all()
-    on = [record for row in rows if calendar.covers(record := window_of(row, ()), now)]
-    if not on:
-        return []
-    members = _members([window.id for window in on])
-    return [replace(window, monitors=tuple(members[window.id])) for window in on]
+    return [window for window in windows.between(now, now) if calendar.covers(window, now)]
 
 
 def in_maintenance(now: Any, active: Iterable[MaintenanceWindow]) -> ColumnElement[bool]:
@@ -136,23 +121,7 @@ def _found(session: DbSession, id: int) -> MaintenanceWindowRow:
 
 
 def _record(session: DbSession, id: int) -> MaintenanceWindow:
-    return window_of(
-        _found(session, id),
-        _members([id])[id],
-    )
-
-
-def _members(ids: Sequence[int]) -> dict[int, list[int]]:
-    """The monitors of each of these windows."""
-    found: dict[int, list[int]] = {id: [] for id in ids}
-    rows = db.session.execute(
-        select(MaintenanceWindowMonitorRow.window_id, MaintenanceWindowMonitorRow.monitor_id)
-        .where(MaintenanceWindowMonitorRow.window_id.in_(ids))
-        .order_by(MaintenanceWindowMonitorRow.monitor_id)
-    )
-    for window_id, monitor_id in rows:
-        found[window_id].append(monitor_id)
-    return found
+    return with_monitors(session, [_found(session, id)])[0]
 
 
 def _set_members(session: DbSession, row: MaintenanceWindowRow, monitors: Iterable[int]) -> None:
@@ -163,7 +132,8 @@ def _set_members(session: DbSession, row: MaintenanceWindowRow, monitors: Iterab
     missing = [monitor for monitor in wanted if monitor not in known]
     if missing:
         raise Invalid({"monitors": [_("There is no monitor with the id %(id)s.", id=missing[0])]})
-    audit.changed(session, audit.thing(row), {"monitors": (_members([id])[id], sorted(wanted))})
+    before = list(_record(session, id).monitors)
+    audit.changed(session, audit.thing(row), {"monitors": (before, sorted(wanted))})
     session.execute(
         delete(MaintenanceWindowMonitorRow).where(MaintenanceWindowMonitorRow.window_id == id)
     )

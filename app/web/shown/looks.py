@@ -14,6 +14,7 @@ from app.records import (
     Carrier,
     Classification,
     DeliveryStatus,
+    Ending,
     Event,
     Incident,
     IncidentStatus,
@@ -30,6 +31,7 @@ from app.rules.page_looks import COMPONENT as COMPONENT
 from app.rules.page_looks import PAGE as PAGE
 from app.rules.page_looks import POST as POST
 from app.rules.page_looks import Look as Look
+from app.rules.who_saw import seen_from as seen_from
 
 MONITOR = {
     MonitorStatus.UP: Look(N_("Up"), "up", "up"),
@@ -133,6 +135,12 @@ CLASSIFIED = {
 
 UNKNOWN = Look(N_("Unknown"), "unknown", "unknown")
 
+# What ended an incident where it was no recovery: nobody saw it up.
+ENDED = {
+    Ending.SILENCE: UNKNOWN,
+    Ending.PAUSE: MONITOR[MonitorStatus.PAUSED],
+}
+
 
 def look_of(looks: Mapping[Any, Look], word: str) -> Look:
     """The look of ``word``; a remote server may have states that this version does not know."""
@@ -147,6 +155,11 @@ def clock_offset(ms: int) -> str:
     if ms > 0:
         return _("%(amount)s ahead", amount=amount)
     return _("%(amount)s behind", amount=amount)
+
+
+def ended(incident: Incident) -> Look:
+    """The look of an incident's end."""
+    return ENDED.get(incident.ending or "") or INCIDENT[IncidentStatus.RESOLVED]  # type: ignore[call-overload]
 
 
 def monitor_of(incident: Incident) -> str:

@@ -10,12 +10,16 @@ from itertools import groupby
 from typing import Any
 
 from app.i18n import N_, _, _n
-from app.records import Delivery, DeliveryStatus, Incident, Marker
-from app.web.shown import comments, looks, times
+from app.records import Delivery, DeliveryStatus, Ending, Incident, Marker
+from app.rules import comments
+from app.web.shown import looks, times
 from app.web.views.deliveries import channel_label, reason_text
 
 # A duration in a cause, which differs from one check to the next that fails in the same way.
 _DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)
+
+# Other places were checking: it is not that no checks ran.
+NOT_HEARD = N_("The places that saw it were silent")
 
 # The kinds of steps, in their order at the same moment: a cause comes before its effect.
 DEPLOYED, CHECK, OPENED, GAP, PERSON, ENDED, TOLD = range(7)
@@ -99,7 +103,9 @@ def _gaps(incident: Incident) -> Iterator[Step]:
             start=times.exact(since),
             end=times.exact(to),
         )
-        yield Step(since, GAP, _("No checks ran"), "unknown", "unknown", note)
+        silent = incident.ending == Ending.SILENCE and to == incident.ended_at
+        title = _(NOT_HEARD) if silent else _("No checks ran")
+        yield Step(since, GAP, title, "unknown", "unknown", note)
 
 
 def _people(incident: Incident) -> Iterator[Step]:
@@ -108,7 +114,8 @@ def _people(incident: Incident) -> Iterator[Step]:
         title = _("Acknowledged by %(who)s", who=by) if by else _("Acknowledged")
         yield Step(incident.acknowledged_at, PERSON, title, "seen", "degraded")
     if incident.ended_at is not None:
-        yield Step(incident.ended_at, ENDED, _("Resolved"), "up", "up")
+        look = looks.ended(incident)
+        yield Step(incident.ended_at, ENDED, _("Resolved"), look.shape, look.tone)
 
 
 def _remarks(incident: Incident) -> Iterator[Step]:

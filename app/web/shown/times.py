@@ -16,6 +16,7 @@ from app.rules import time as rules
 from app.rules.figures import DAY, HOUR, MINUTE
 from app.rules.figures import span as span
 from app.rules.time import days_left, iso
+from app.rules.who_saw import how_it_ended
 from app.stats import RANGES
 
 NEAR_DAYS = 30  # a later expiry is shown as a date, and not in lists
@@ -225,6 +226,11 @@ def lasted(incident: Incident) -> Markup:
     else:
         long = escape(span((incident.ended_at - incident.started_at).total_seconds()))
     return escape(_("at most %(span)s")) % {"span": long} if incident.unwatched else long
+
+
+def ended(incident: Incident) -> str:
+    """How an incident ended, and after how long."""
+    return how_it_ended(incident.ending, incident.seen_by, lasted(incident))
 
 
 def _tag(moment: datetime, text: str, title: str, extra: str = "") -> Markup:

@@ -26,6 +26,7 @@ from app.records import (
     Sort,
     StatusPage,
 )
+from app.rules import comments
 from app.rules.what_changed import compared_with
 from app.rules.who_saw import places_of, title_of, who_saw
 from app.stores import Feature, current_store
@@ -33,7 +34,7 @@ from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, saved, s
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import comments, hour, markers, timeline, times
+from app.web.shown import hour, markers, timeline, times
 
 blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
 

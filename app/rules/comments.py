@@ -1,5 +1,6 @@
-"""An incident's comment is one text (interface.md 2.2). The dashboard adds paragraphs that say when
-and by whom they were written, so that several people can write and the timeline can place each.
+"""An incident's comment is one text (interface.md 2.2). The dashboard and the recorder add
+paragraphs that say when and by whom they were written, so that several can write and the timeline
+can place each. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _HEAD = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC, ([^\]\n]+)\]$", re
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One paragraph. ``at`` and ``who`` are None for text that the dashboard did not add."""
+    """One paragraph. ``at`` and ``who`` are None for text that ``add`` did not write."""
 
     text: str
     at: datetime | None = None

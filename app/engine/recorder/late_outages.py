@@ -1,0 +1,260 @@
+"""Find and store the outages that only late results show. They count as down time and are listed;
+no incident opens, no state changes, and nobody is alerted.
+
+The stored results of all places are judged again (``app/engine/replay.py``) around the late ones,
+and what is found takes the place of what was stored of that time. So pieces of a backlog may come
+in any order, or twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Any
+
+from sqlalchemy import bindparam, delete, insert, or_, select
+
+from app.db import AnySession, rollups
+from app.db.tables import IncidentRow, LateOutageRow
+from app.db.types import to_ms
+from app.engine.recorder.rows import covers_s, stale_after
+from app.engine.replay import EVER, Incident, Replay, Rules, Span
+from app.records import MAX_CAUSE, LateOutage, Result, Verdict
+from app.stats.cover import Check
+from app.stats.tally import HOUR_MS
+
+_OUTAGES: Any = LateOutageRow.__table__
+_INCIDENTS: Any = IncidentRow.__table__
+_FORGET = delete(_OUTAGES).where(
+    _OUTAGES.c.monitor_id == bindparam("of"), _OUTAGES.c.started_at == bindparam("since")
+)
+NEVER_MS = 2**62
+
+
+@dataclass(slots=True)
+class Look:
+    """Where to look for outages of a monitor: around the time of some results, of which those of
+    ``down`` are late and failing. ``monitor`` has ``id``, ``interval``, ``timeout``,
+    ``confirmations``, ``location_rule``.
+    """
+
+    monitor: Any
+    first: datetime
+    last: datetime
+    down: list[Result] = field(default_factory=list)
+    stored: Sequence[LateOutage] = ()
+
+    def add(self, result: Result, *, late: bool) -> None:
+        self.first = min(self.first, result.checked_at)
+        self.last = max(self.last, result.checked_at)
+        if late and result.verdict is Verdict.DOWN:
+            self.down.append(result)
+
+    @property
+    def rules(self) -> Rules:
+        one = self.monitor
+        covers = timedelta(seconds=covers_s(one))
+        return Rules(one.location_rule, one.confirmations, stale_after(one), covers)
+
+    @property
+    def margin(self) -> timedelta:
+        """So long before and after a result, what the monitor was may depend on it: votes count on,
+        and failures are being confirmed.
+        """
+        rules = self.rules
+        return rules.stale_after + (rules.confirmations + 1) * rules.covers
+
+    @property
+    def since(self) -> datetime:
+        return self.first - self.margin
+
+    @property
+    def begin(self) -> datetime:
+        """The time from which results may still vote, or cover time, in ``since``."""
+        return self.since - max(self.rules.stale_after, self.rules.covers)
+
+    @property
+    def settled(self) -> datetime:
+        return self.last + self.margin
+
+    @property
+    def is_needed(self) -> bool:
+        """Without a late failure, results can only change an outage that is known."""
+        near = (one.started_at <= self.settled for one in self.stored)
+        return bool(self.down) or any(near)
+
+
+def find(session: AnySession, looks: Sequence[Look], place: str) -> dict[int, Span]:
+    """Store the outages that the stored results show, those of ``place`` having come late; the time
+    in which something has changed, by monitor. Call it with the monitors' states locked.
+    """
+    looks = needed(session, looks)
+    incidents = _incidents(session, looks)
+    changed: dict[int, Span] = {}
+    forgotten: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    for look, replaced, spans in _replayed(looks, incidents):
+        id = look.monitor.id
+        found = [one for span in spans if (one := _outage(span, look, place))]
+        if found != replaced:
+            if span := _difference(replaced, found):
+                changed[id] = span
+            forgotten += [{"of": id, "since": one.started_at} for one in replaced]
+            rows += [_row(id, one) for one in found]
+    if forgotten:
+        session.execute(_FORGET, forgotten)
+    if rows:
+        session.execute(insert(_OUTAGES), rows)
+    return changed
+
+
+def needed(session: AnySession, looks: Sequence[Look]) -> list[Look]:
+    """Those that may find something, with what is ``stored`` of their time."""
+    if not looks:
+        return []
+    by_id = {look.monitor.id: look for look in looks}
+    rows = session.execute(
+        select(_OUTAGES)
+        .where(
+            _OUTAGES.c.monitor_id.in_(list(by_id)),
+            _OUTAGES.c.ended_at >= min(look.since for look in looks),
+        )
+        .order_by(_OUTAGES.c.monitor_id, _OUTAGES.c.started_at)
+    )
+    stored: dict[int, list[LateOutage]] = {}
+    for row in rows:
+        if row.ended_at >= by_id[row.monitor_id].since:
+            stored.setdefault(row.monitor_id, []).append(rollups.late_outage_of(row))
+    for id, look in by_id.items():
+        look.stored = stored.get(id, ())
+    return [look for look in looks if look.is_needed]
+
+
+def end(session: AnySession, monitor_id: int, now: datetime) -> None:
+    """Let the outages of a monitor end now at the latest: it is paused, or loses a place."""
+    ends = _OUTAGES.update().where(
+        _OUTAGES.c.monitor_id == monitor_id,
+        _OUTAGES.c.ended_at > now,
+        _OUTAGES.c.started_at < now,
+    )
+    session.execute(ends.values(ended_at=now))
+
+
+def _incidents(session: AnySession, looks: Sequence[Look]) -> dict[int, list[Incident]]:
+    found: dict[int, list[Incident]] = {look.monitor.id: [] for look in looks}
+    if looks:
+        columns = _INCIDENTS.c
+        ended, begin = columns.ended_at, min(look.begin for look in looks)
+        rows = session.execute(
+            select(columns.monitor_id, columns.started_at, ended, columns.by_hand)
+            .where(columns.monitor_id.in_(list(found)), or_(ended.is_(None), ended > begin))
+            .order_by(columns.started_at, columns.id)
+        )
+        for id, started_at, ended_at, by_hand in rows:
+            found[id].append(Incident(started_at, ended_at, by_hand))
+    return found
+
+
+def _replayed(
+    looks: Sequence[Look], incidents: Mapping[int, Sequence[Incident]]
+) -> Iterator[tuple[Look, list[LateOutage], Sequence[Span]]]:
+    """Each with the stored outages whose time was judged again, and what was found of it."""
+    begun = []
+    for look, checks in _read((look, look.begin, look.settled) for look in looks):
+        before = next((one for one in look.stored if one.started_at < look.since), None)
+        its = [one for one in incidents[look.monitor.id] if (one.ended_at or EVER) > look.begin]
+        replay = Replay(look.rules, its, look.since, before)
+        replay.see(checks)
+        over = _over(look, replay)
+        if over is None:
+            begun.append((look, replay))
+        else:
+            replaced = [one for one in look.stored if one.started_at < look.settled]
+            yield look, replaced, over
+    replays = {look.monitor.id: replay for look, replay in begun}
+    for look, checks in _read((look, look.settled, None) for look, _replay in begun):
+        replay = replays[look.monitor.id]
+        replay.see(checks)
+        yield look, list(look.stored), replay.ended()
+
+
+def _over(look: Look, replay: Replay) -> Sequence[Span] | None:
+    """The outages, if what follows is known already; None if later results must be judged too."""
+    ends = look.settled
+    after = next((one for one in look.stored if one.started_at < ends < one.ended_at), None)
+    if after is None:
+        return replay.outages if replay.is_clear else None
+    if replay.down_since is None:
+        return None
+    return [*replay.outages, (replay.down_since, after.ended_at)]
+
+
+def _read(
+    wanted: Iterable[tuple[Look, datetime, datetime | None]],
+) -> Iterator[tuple[Look, Sequence[Check]]]:
+    """The results of each from one time to another (None: to the last). One statement for those
+    whose times overlap for the most part: a batch mostly has the same minutes of many monitors.
+    """
+    spans = [(to_ms(a), NEVER_MS if b is None else to_ms(b), look) for look, a, b in wanted]
+    group: list[tuple[int, int, Look]] = []
+    for span in sorted(spans, key=lambda one: one[:2]):
+        if group and not _is_alike(group[0], span):
+            yield from _read_group(group)
+            group = []
+        group.append(span)
+    if group:
+        yield from _read_group(group)
+
+
+def _is_alike(first: tuple[int, int, Look], span: tuple[int, int, Look]) -> bool:
+    length = first[1] - first[0]
+    return span[0] - first[0] <= min(length, HOUR_MS) // 2 and span[1] - span[0] <= 2 * length
+
+
+def _read_group(
+    group: Sequence[tuple[int, int, Look]],
+) -> Iterator[tuple[Look, Sequence[Check]]]:
+    ids = [look.monitor.id for _begin, _end, look in group]
+    first, last = group[0][0], max(end for _begin, end, _look in group)
+    found = rollups.checks(ids, first, last)
+    for begin, end, look in group:
+        yield look, [one for one in found[look.monitor.id] if begin <= one.at < end]
+
+
+def _outage(span: Span, look: Look, place: str) -> LateOutage | None:
+    """None if no late result shows it: of what was known in time, an incident tells."""
+    start, end = span
+    known = [one for one in look.stored if one.started_at < end and one.ended_at > start]
+    down = [one for one in look.down if start <= one.checked_at < end]
+    if not known and not down:
+        return None
+    causes = [(one.started_at, one.cause, one.cause_code) for one in known]
+    causes += [(one.checked_at, one.cause, one.cause_code) for one in down]
+    _at, cause, code = min(causes, key=lambda one: one[0])
+    places = {*chain.from_iterable(one.places for one in known), *([place] if down else [])}
+    return LateOutage(start, end, cause and cause[:MAX_CAUSE], code, tuple(sorted(places)))
+
+
+def _difference(before: Sequence[LateOutage], after: Sequence[LateOutage]) -> Span | None:
+    """The time in which these differ: of a long outage that goes on, only what is new."""
+    old, new = ({one.started_at: one.ended_at for one in part} for part in (before, after))
+    times = [
+        time
+        for start in old.keys() | new.keys()
+        if old.get(start) != new.get(start)
+        for time in (old.get(start, start), new.get(start, start))
+    ]
+    return (min(times), max(times)) if times else None
+
+
+def _row(monitor_id: int, outage: LateOutage) -> dict[str, Any]:
+    return {
+        "monitor_id": monitor_id,
+        "started_at": outage.started_at,
+        "ended_at": outage.ended_at,
+        "cause_code": outage.cause_code,
+        "cause": outage.cause,
+        "places": ",".join(outage.places),
+    }

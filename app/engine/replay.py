@@ -1,0 +1,154 @@
+"""Judge stored results again, in the order of their checks. Pure.
+
+Live, a result is judged when it is recorded. Here all places' results of some time are known, as if
+none had been late, and the same rules say when the monitor was down: ``quorum`` and ``state``. What
+differs:
+
+- An incident is what it is. While one was open, results open nothing; after it, the state is clear.
+- Time that no result covers ends an outage, and a failure that is being confirmed: nothing is known
+  about it.
+- Which checks repeat a failure together is not known. A repeat begins when a place brings its next
+  result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from app.db.types import from_ms
+from app.engine.quorum import Vote, decide, heard
+from app.engine.state import Observation, Stands, State, Step, advance, cleared
+from app.records import LateOutage, Verdict
+from app.stats.cover import MOMENT_S, Check
+
+Span = tuple[datetime, datetime]
+MOMENT = timedelta(seconds=MOMENT_S)
+EVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a monitor is judged. ``covers``: how long a result counts that does not say so itself."""
+
+    location_rule: str
+    confirmations: int
+    stale_after: timedelta
+    covers: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """``ended_at`` is None while it is open."""
+
+    started_at: datetime
+    ended_at: datetime | None
+    by_hand: bool
+
+
+class Replay:
+    """``outages`` are those that have ended, without the time of ``incidents`` (in order).
+
+    ``since``: results before it only vote. ``before``: the outage in which the monitor was then, as
+    far as it is known.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        incidents: Sequence[Incident],
+        since: datetime,
+        before: LateOutage | None = None,
+    ) -> None:
+        self._rules = rules
+        self._incidents = list(incidents)
+        self._since = since
+        self._state = State(started_at=before.started_at if before else None)
+        self._incident_until = since  # the end of the last incident that was met
+        # Until when the results cover.
+        self._reach: datetime | None = before.ended_at if before else None
+        self._votes: dict[int, Vote] = {}
+        # The places heard since the last counted check, while its repeats are awaited.
+        self._repeating: set[int] | None = None
+        self.outages: list[Span] = []
+
+    def see(self, checks: Iterable[Check]) -> None:
+        """Judge these results, which are in order and later than those before."""
+        for check in checks:
+            covers = self._rules.covers
+            if check.covers is not None:
+                covers = timedelta(milliseconds=check.covers)
+            if covers > MOMENT:  # not while paused, nor on request in a place that does not watch
+                self._one(check, from_ms(check.at), covers)
+
+    @property
+    def is_clear(self) -> bool:
+        return self._state.stands is Stands.CLEAR
+
+    @property
+    def down_since(self) -> datetime | None:
+        """Since when an outage lasts that shows no sign of a recovery yet."""
+        return self._state.started_at if self._state.stands is Stands.OPEN else None
+
+    def ended(self) -> Sequence[Span]:
+        """All outages; one that has not ended lasts until the last result stops counting."""
+        if self._reach is not None:
+            self._meet_incidents(self._reach)
+            self._end(self._reach)
+        return self.outages
+
+    def _one(self, check: Check, at: datetime, covers: timedelta) -> None:
+        self._meet_incidents(at)
+        if self._reach is not None and self._reach < at:
+            self._end(self._reach)
+        self._reach = max(self._reach or at, at + covers)
+        self._votes[check.place] = Vote(check.place, at, check.verdict)
+        if at < self._since or at < self._incident_until:
+            return
+        votes = heard(self._votes.values(), at, self._rules.stale_after)
+        verdict = decide(votes, self._rules.location_rule)
+        if self._tells(check, verdict):
+            self._judge(Observation(at, verdict, check.maintenance), check.place)
+
+    def _tells(self, check: Check, verdict: Verdict) -> bool:
+        """As in ``recorder.places``: places that repeat a check at once confirm once together."""
+        if check.verdict is Verdict.UNKNOWN and verdict is not Verdict.UNKNOWN:
+            return False
+        if self._repeating is None or check.place in self._repeating:
+            return True
+        self._repeating.add(check.place)
+        is_down = verdict is Verdict.DOWN
+        return is_down is not (self._state.stands is Stands.CONFIRMING)
+
+    def _judge(self, seen: Observation, place: int) -> None:
+        before = self._state
+        after = advance(before, seen, self._rules.confirmations)
+        self._state = after.state
+        self._repeating = {place} if after.recheck else None
+        if after.step is Step.END and before.started_at and after.moment:
+            self._add(before.started_at, after.moment)
+
+    def _meet_incidents(self, until: datetime) -> None:
+        """End what an incident takes over that began before ``until``."""
+        while self._incidents and self._incidents[0].started_at <= until:
+            incident = self._incidents.pop(0)
+            if self._reach is not None and self._reach < incident.started_at:
+                self._end(self._reach)
+            if self._state.failing_since and not incident.by_hand:
+                # The checks that opened the incident confirm the failures before it.
+                self._state = replace(self._state, started_at=self._state.failing_since)
+            self._end(incident.started_at, recovered=False)
+            self._incident_until = max(self._incident_until, incident.ended_at or EVER)
+
+    def _end(self, at: datetime, *, recovered: bool = True) -> None:
+        """``recovered``: a recovery that has begun counts without being confirmed."""
+        state = self._state
+        if state.started_at:
+            since = state.recovering_since if recovered else None
+            self._add(state.started_at, since or at)
+        self._state, self._repeating = cleared(state), None
+
+    def _add(self, start: datetime, end: datetime) -> None:
+        if start < end:
+            self.outages.append((start, end))

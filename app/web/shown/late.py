@@ -1,0 +1,29 @@
+"""Outages that were found afterwards, by results that came too late to alert anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from app.i18n import _
+from app.web.shown import places, times
+
+
+def lines(statistics: Mapping[str, Any]) -> list[str]:
+    """A line for each in a ``statistics`` answer, the newest first."""
+    return [_line(one) for one in reversed(statistics["late_outages"])]
+
+
+def _line(outage: Mapping[str, Any]) -> str:
+    start, end = (datetime.fromisoformat(outage[name]) for name in ("started_at", "ended_at"))
+    there, last = times.local(start), times.local(end)
+    sentence = _(
+        "Found afterwards: down from %(start)s to %(end)s (%(span)s), by results that %(places)s"
+        " sent late. Nobody was alerted.",
+        start=times.clock(start),
+        end=f"{last:%H:%M:%S}" if last.date() == there.date() else times.clock(end),
+        span=times.span((end - start).total_seconds()),
+        places=", ".join(places.title(name) for name in outage["places"]),
+    )
+    return f"{sentence} {outage['cause']}" if outage["cause"] else sentence

@@ -1,0 +1,374 @@
+"""Late results that show a failure make down time, and open and end nothing (decisions.md 14)."""
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+
+from app.config import Settings
+from app.db import db, journal, rollups, writing
+from app.db.tables import LateOutageRow, MonitorRow, RollupRow
+from app.engine import recorder
+from app.engine.state import Observation, State, Step, advance
+from app.records import Verdict
+from app.stores.local import LocalStore
+from tests.engine.test_figures_of_places import HOUR, ROLLED, Figures
+from tests.engine.test_recorder import WHOLE, at
+from tests.factories import make_incident, make_outcome
+
+SLOT = 60
+COVER = 60 + 30 + 60  # of the factory's monitor: interval, time limit, and what a check may be late
+
+
+class Late(Figures):
+    def alone(self, **fields):
+        """A monitor that oslo alone checks."""
+        self.places = {"oslo": journal.location_id("oslo")}
+        self.id = self.monitor(places=[*self.places.values()], **fields)
+        return self.id
+
+    def late(self, script, name="oslo", id=None, judged=()):
+        """Results that ``name`` sends after a cut: verdict and time of each."""
+        late, judged = (
+            [self.result(verdict, seconds, id or self.id) for verdict, seconds in part]
+            for part in (script, judged)
+        )
+        return recorder.record_late(late, location=name, judged=judged)
+
+    @staticmethod
+    def result(verdict, seconds, id):
+        return replace(make_outcome(verdict, at(seconds)).result, monitor_id=id)
+
+    def live(self, verdict, seconds, name="oslo"):
+        """A result in time, as the server takes it from the agent."""
+        self.see(name, verdict, seconds)
+        self.late([], name, judged=[(verdict, seconds)])
+
+    @property
+    def outages(self):
+        """Start and end in seconds, of all monitors."""
+        db.session.rollback()
+        rows = db.session.scalars(select(LateOutageRow).order_by(LateOutageRow.started_at))
+        return [(since(row.started_at), since(row.ended_at)) for row in rows]
+
+
+def since(moment):
+    return (moment - at(0)).total_seconds()
+
+
+def script(verdict, first, last):
+    """A check each minute, from one minute to before another."""
+    return [(verdict, SLOT * minute) for minute in range(first, last)]
+
+
+# Good, down from minute 5 to 12, good.
+AN_HOUR_AGO = [*script("up", 0, 5), *script("down", 5, 12), *script("up", 12, 20)]
+THEN = [(5 * SLOT, 12 * SLOT)]
+
+
+@pytest.fixture
+def lab(core, settings: Settings):
+    with core.app_context():
+        yield Late(core, LocalStore(settings))
+
+
+def test_an_outage_that_only_late_results_show_is_down_time_and_nothing_else(lab):
+    """In hours that are summed already and in others, also when the results come twice."""
+    lab.alone(confirmations=2)
+    lab.live("up", HOUR)
+    state = lab.state(lab.id)
+    before = (state.verdict, state.status_since, state.checked_at)
+    assert lab.late(AN_HOUR_AGO) == 20
+    assert lab.late(AN_HOUR_AGO) == 0
+    assert lab.outages == THEN
+    row = db.session.scalars(select(LateOutageRow)).one()
+    assert (row.cause, row.cause_code) == ("The server refused.", "connection_refused")
+    assert row.places == "oslo"
+    live = lab.seconds(HOUR + 60)
+    assert live["down"] == pytest.approx(7 * SLOT, abs=1)
+    state = lab.state(lab.id)
+    assert (state.verdict, state.status_since, state.checked_at) == before
+    assert (lab.incidents(lab.id), lab.events()) == ([], [])
+
+    db.session.execute(RollupRow.__table__.delete())
+    rollups.roll(at(ROLLED + HOUR))
+    assert lab.seconds(ROLLED + HOUR)["down"] == live["down"], "sums are made of the same"
+    assert lab.late(script("down", 30, 36)) == 6, "in an hour that is summed"
+    assert lab.seconds(ROLLED + HOUR)["down"] == live["down"] + 5 * SLOT + COVER
+
+
+@pytest.mark.sqlite
+def test_a_failure_that_was_not_confirmed_is_no_outage(lab):
+    lab.alone(confirmations=2)
+    lab.late([*script("up", 0, 5), *script("down", 5, 7), *script("up", 7, 9)])
+    assert lab.outages == []
+    assert lab.seconds(HOUR)["down"] == 0
+
+
+@pytest.mark.sqlite
+def test_an_outage_may_begin_with_results_in_time_and_goes_on_until_no_result_counts(lab):
+    lab.alone(confirmations=2)
+    lab.live("up", 0)
+    lab.live("down", SLOT)
+    lab.late(script("down", 2, 6))
+    assert lab.outages == [(SLOT, 5 * SLOT + COVER)]
+    assert lab.seconds(HOUR)["down"] == pytest.approx(4 * SLOT + COVER, abs=1)
+
+
+@pytest.mark.one_on_postgres
+def test_an_outage_that_goes_on_meets_the_incident_that_opens_for_it(lab):
+    """Without a gap, and without counting twice."""
+    lab.alone(confirmations=2)
+    lab.late([*script("up", 0, 5), *script("down", 5, 20)])
+    for minute in (20, 21):
+        lab.live("down", minute * SLOT)
+        assert lab.incidents(lab.id) == []
+        assert lab.outages == [(5 * SLOT, minute * SLOT + COVER)]
+    lab.live("down", 22 * SLOT)
+    (incident,) = lab.incidents(lab.id)
+    assert incident.started_at == WHOLE + timedelta(seconds=20 * SLOT)
+    assert lab.outages == [(5 * SLOT, since(incident.started_at))]
+    lab.live("up", 23 * SLOT)
+    lab.live("up", 24 * SLOT)
+    assert lab.outages == [(5 * SLOT, since(incident.started_at))]
+    assert lab.seconds(25 * SLOT)["down"] == pytest.approx(18 * SLOT, abs=1)
+    assert lab.events() == ["incident.opened"] * 2 + ["incident.resolved"] * 2
+
+
+@pytest.mark.sqlite
+def test_the_first_good_check_in_time_ends_an_outage(lab):
+    lab.alone(confirmations=2)
+    lab.late([*script("up", 0, 5), *script("down", 5, 20)])
+    lab.live("up", 20 * SLOT)
+    assert lab.outages == [(5 * SLOT, 20 * SLOT)]
+    lab.live("up", 21 * SLOT)
+    assert lab.outages == [(5 * SLOT, 20 * SLOT)]
+
+
+@pytest.mark.sqlite
+def test_a_good_check_ends_an_outage_where_a_recheck_confirms_it(lab):
+    """As it does in time: between the two, the outage goes on if a check fails."""
+    lab.alone(confirmations=0)
+    lab.late([("down", 0), ("up", 60), ("down", 120), ("up", 180), ("up", 240)])
+    assert lab.outages == [(0, 180)]
+
+
+def judged(seen, confirmations):
+    """Start and end of each outage by results that are judged one after another."""
+    state, found = State(), []
+    for verdict, seconds in seen:
+        began = state.started_at
+        after = advance(state, Observation(at(seconds), Verdict(verdict)), confirmations)
+        state = after.state
+        if after.step is Step.END:
+            found.append((since(began), since(after.moment)))
+    return found
+
+
+@pytest.mark.sqlite
+def test_pieces_in_any_order_show_the_same_as_results_in_time(lab):
+    """Whatever the backlog is cut into. The seeds are fixed; a failing one is named."""
+    for seed in range(8):
+        chance = random.Random(seed)
+        confirmations = chance.randrange(3)
+        verdicts, verdict = [], "up"
+        for _minute in range(50):
+            if chance.random() < 0.3:
+                verdict = chance.choice(["up", "down", "down", "unknown", "degraded"])
+            verdicts.append(verdict)
+        seen = [(one, SLOT * minute) for minute, one in enumerate([*verdicts, "up", "up"])]
+        lab.alone(confirmations=confirmations)
+        pieces = [seen[start : start + 7] for start in range(0, len(seen), 7)]
+        chance.shuffle(pieces)
+        for piece in pieces:
+            lab.late(piece)
+        assert lab.outages == judged(seen, confirmations), seed
+        with writing() as session:
+            session.execute(LateOutageRow.__table__.delete())
+
+
+@pytest.mark.sqlite
+def test_time_without_results_ends_an_outage(lab):
+    lab.alone(confirmations=1)
+    lab.late([*script("down", 0, 5), *script("down", 20, 25)])
+    assert lab.outages == [(0, 4 * SLOT + COVER), (20 * SLOT, 24 * SLOT + COVER)]
+    lab.late(script("down", 5, 20))
+    assert lab.outages == [(0, 24 * SLOT + COVER)], "the missing piece has come"
+
+
+@pytest.mark.sqlite
+def test_a_batch_across_hours_is_counted_in_each(lab):
+    lab.alone(confirmations=2)
+    first = 50  # minutes after START, which is on the hour
+    lab.live("up", 3 * HOUR)
+    rollups.roll(at(3 * HOUR))
+    lab.late([*script("down", first, first + 20), *script("up", first + 20, first + 25)])
+    rows = db.session.execute(
+        select(RollupRow.start, RollupRow.down_s)
+        .where(RollupRow.period == HOUR, RollupRow.down_s > 0)
+        .order_by(RollupRow.start)
+    ).all()
+    assert [down for _start, down in rows] == [600, 600]
+
+
+# --- What keeps time from being such an outage
+
+
+@pytest.mark.sqlite
+def test_what_is_in_maintenance_is_no_outage(lab):
+    window = {"maintenance_start_at": at(4 * SLOT), "maintenance_end_at": at(13 * SLOT)}
+    lab.alone(confirmations=2, **window)
+    lab.late(AN_HOUR_AGO)
+    assert lab.outages == []
+    lab.late([("down", second) for second in range(13 * SLOT + 1, 13 * SLOT + 50, 10)])
+    assert lab.outages == [(13 * SLOT + 1, 14 * SLOT)], "what lasts is confirmed after it"
+    found = lab.seconds(20 * SLOT)
+    assert (found["down"], found["maintenance"]) == (59, 9 * SLOT)
+
+
+@pytest.mark.sqlite
+def test_a_paused_monitor_has_no_outage(lab):
+    lab.alone(confirmations=0)
+    lab.late(script("down", 0, 3))
+    with writing() as session:
+        recorder.pause(session, lab.id, at(130))
+    assert lab.outages == [(0, 130)], "the pause ends what goes on"
+    assert lab.late(script("down", 3, 9)) == 6
+    assert lab.outages == [(0, 130)]
+    with writing() as session:
+        recorder.resume(session, lab.id)
+    lab.live("down", HOUR)
+    assert lab.outages == [(0, 130)]
+    assert lab.seconds(HOUR + 1)["down"] == pytest.approx(131, abs=1), "and the new incident"
+
+
+@pytest.mark.sqlite
+def test_time_of_an_incident_is_the_incidents(lab):
+    """After one that was closed by hand, failing checks are confirmed again."""
+    lab.alone(confirmations=2)
+    for verdict, minute in (("up", 0), ("down", 1), ("down", 2), ("down", 3)):
+        lab.live(verdict, SLOT * minute)
+    lab.late(script("down", 4, 8))
+    assert lab.outages == [], "the incident is still open"
+    (incident,) = lab.incidents(lab.id)
+    with writing() as session:
+        fields = {"ended_at": WHOLE + timedelta(seconds=8 * SLOT)}
+        recorder.change_incident(session, incident.id, fields, at(8 * SLOT))
+    lab.late(script("down", 8, 10))
+    assert lab.outages == [], "two failing checks after it are not confirmed"
+    lab.late(script("down", 10, 11))
+    assert lab.outages == [(8 * SLOT, 10 * SLOT + COVER)]
+    assert lab.seconds(HOUR)["down"] == pytest.approx(9 * SLOT + COVER, abs=1)
+
+
+@pytest.mark.sqlite
+def test_late_good_results_do_not_shorten_an_incident(lab):
+    lab.alone(confirmations=0)
+    lab.live("down", 0)
+    lab.late(script("up", 1, 10))
+    assert lab.incidents(lab.id)[0].ended_at is None
+    assert lab.seconds(10 * SLOT)["down"] == pytest.approx(10 * SLOT, abs=1)
+
+
+@pytest.mark.sqlite
+def test_an_incident_by_hand_for_the_time_of_an_outage_decides_what_it_counts_as(lab):
+    id = lab.alone(confirmations=2)
+    lab.late(AN_HOUR_AGO)
+    monitor = db.session.get(MonitorRow, id)
+    times = {"started_at": WHOLE + timedelta(seconds=5 * SLOT), "by_hand": True}
+    ended = WHOLE + timedelta(seconds=12 * SLOT + 1)
+    incident = make_incident(lab.core, monitor, ended_at=ended, **times)
+    assert lab.seconds(HOUR)["down"] == pytest.approx(7 * SLOT, abs=1), "not twice"
+    lab.store.now = lambda: at(HOUR)
+    lab.store.incidents.update(incident.id, {"classification": "false_alarm"})
+    assert lab.seconds(HOUR)["down"] == 0
+
+
+@pytest.mark.sqlite
+def test_deleting_a_monitor_takes_its_late_outages(lab):
+    lab.alone()
+    lab.late(AN_HOUR_AGO)
+    with writing() as session:
+        recorder.forget(session, lab.id)
+    assert lab.outages == []
+
+
+# --- Several places
+
+
+def in_time(lab, *names, verdict="up"):
+    for minute in range(20):
+        for name in names:
+            lab.see(name, verdict, SLOT * minute + 1)
+
+
+@pytest.mark.one_on_postgres
+def test_a_late_minority_is_no_outage(lab):
+    lab.start(confirmations=2)
+    in_time(lab, "berlin", "sydney")
+    lab.late(AN_HOUR_AGO)
+    assert lab.outages == []
+    lab.late(AN_HOUR_AGO, name="elsewhere")
+    assert lab.seconds(HOUR)["down"] == 0
+
+
+@pytest.mark.one_on_postgres
+def test_late_results_of_two_places_are_a_majority_together(lab):
+    lab.start(confirmations=2)
+    in_time(lab, "sydney")
+    lab.late(AN_HOUR_AGO)
+    assert lab.outages == [], "one of two voters"
+    lab.late([(verdict, seconds + 2) for verdict, seconds in AN_HOUR_AGO], name="berlin")
+    assert lab.outages == [(5 * SLOT + 2, 12 * SLOT)], "to when oslo is up again"
+    row = db.session.scalars(select(LateOutageRow)).one()
+    assert row.places == "berlin"
+
+
+@pytest.mark.sqlite
+def test_an_outage_is_none_any_more_once_a_place_brings_other_results(lab):
+    lab.start(confirmations=2, location_rule="all")
+    lab.late(AN_HOUR_AGO)
+    assert lab.outages == THEN
+    assert lab.seconds(HOUR)["down"] == pytest.approx(7 * SLOT, abs=1)
+    lab.late(script("up", 0, 20), name="berlin")
+    assert lab.outages == []
+    assert lab.seconds(HOUR)["down"] == 0
+
+
+@pytest.mark.sqlite
+def test_places_that_fail_at_once_confirm_once_together(lab):
+    lab.start(confirmations=1)
+    for name, more in (("berlin", 1), ("oslo", 2), ("sydney", 3)):
+        lab.late([("up", more), ("down", SLOT + more), ("up", 2 * SLOT + more)], name=name)
+    assert lab.outages == []
+    for name, more in (("berlin", 1), ("oslo", 2), ("sydney", 3)):
+        lab.late([("down", SLOT + 10 + more)], name=name)
+    assert lab.outages == [(SLOT + 2, 2 * SLOT + 2)]
+
+
+@pytest.mark.sqlite
+def test_pieces_of_several_places_in_any_order_show_the_same(lab):
+    for seed in range(4):
+        chance = random.Random(seed)
+        found = []
+        pieces = []
+        for name, more in (("berlin", 1), ("oslo", 2), ("sydney", 3)):
+            verdict = "up"
+            for start in range(0, 30, 6):
+                part = []
+                for minute in range(start, start + 6):
+                    if chance.random() < 0.3:
+                        verdict = chance.choice(["up", "down", "down", "unknown"])
+                    part.append((verdict, SLOT * minute + more))
+                pieces.append((name, part))
+        for _order in range(2):
+            lab.start(confirmations=1)
+            chance.shuffle(pieces)
+            for name, part in pieces:
+                lab.late(part, name)
+            found.append(lab.outages)
+            with writing() as session:
+                session.execute(LateOutageRow.__table__.delete())
+        assert found[0] == found[1], seed
