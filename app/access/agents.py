@@ -21,6 +21,7 @@ class AgentPlace:
     id: int
     name: str
     public_key: str | None
+    token_digest: str
 
 
 def give_token(row: LocationRow) -> str:
@@ -34,16 +35,29 @@ def agent_of(token: str) -> AgentPlace | None:
     """The place whose agent has this token; None for a token that is unknown or has ended."""
     if not token.startswith(PREFIX):
         return None
+    digest = digest_of(token)
     found = db.session.execute(
         select(LocationRow.id, LocationRow.name, LocationRow.public_key).where(
-            LocationRow.token_digest == digest_of(token), LocationRow.carrier == Carrier.AGENT
+            LocationRow.token_digest == digest, LocationRow.carrier == Carrier.AGENT
         )
     ).first()
-    return None if found is None else AgentPlace(*found)
+    return None if found is None else AgentPlace(*found, digest)
 
 
-def keep_public_key(place_id: int, key: str) -> None:
-    """Store the key to which the secrets of an agent's monitors are sealed. To be called while
-    writing.
+def keep_public_key(place: AgentPlace, key: str) -> bool:
+    """Store the key to which the secrets of an agent's monitors are sealed, unless the place has
+    another one. Returns whether it has this one now. To be called while writing.
+
+    Asked again under the lock: of two agents that come at once with one token, the second must not
+    replace the first's key, nor an ended token's agent that of the new one.
     """
-    db.session.get_one(LocationRow, place_id).public_key = key
+    row = db.session.scalar(
+        select(LocationRow)
+        .where(LocationRow.id == place.id, LocationRow.token_digest == place.token_digest)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+    if row is None or row.public_key not in (None, key):
+        return False
+    row.public_key = key
+    return True

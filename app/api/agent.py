@@ -41,7 +41,7 @@ def _hello(agents: LocalAgents, place: AgentPlace, data: Mapping[str, Any]) -> d
 
 def _assigned(agents: LocalAgents, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
     since = data.get("since")
-    return agents.assigned(place, since if isinstance(since, int) else None)
+    return agents.assigned(place, since if isinstance(since, int) and since >= 0 else None)
 
 
 def _results(agents: LocalAgents, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:

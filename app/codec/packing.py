@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from ipaddress import ip_address
 from operator import attrgetter
 from typing import Any
 
+from app.codec.evidence import PHASES, seen
 from app.codec.record import reader
 from app.codec.values import Odd, object_
 from app.codec.writing import plain
-from app.records import Cause, CheckSpec, Outcome, Pair, Result, Timings
+from app.records import Cause, CheckSpec, Outcome, Pair, Result
 
 LONGEST_TEXT = 1_000  # of a cause, an address in a list, a warning
 MOST_TEXTS = 50
+LONGEST_IP = 100  # an IPv6 address with its zone
 LARGEST_EVIDENCE = 256 * 1024  # as JSON; the prober makes some 20 KB at most
 LARGEST = 2**31 - 1  # of an INTEGER column
 
@@ -88,7 +90,7 @@ def outcome_of(data: Any) -> Outcome:
     result = outcome.result
     _whole(result.status_code, "status_code", 999)
     _whole(result.response_time, "response_time", LARGEST)
-    for name in _PHASES:
+    for name in PHASES:
         _whole(getattr(result.timings, name), name, LARGEST)
     for name, text, longest in (
         ("cause", result.cause, LONGEST_TEXT),
@@ -105,21 +107,30 @@ def outcome_of(data: Any) -> Outcome:
     if result.cause_code is not None and not _is_cause(result.cause_code):
         raise Odd("cause_code")
     if result.ip is not None:
+        _text(result.ip, "ip", LONGEST_IP)
         try:
             ip_address(result.ip.partition("%")[0])
         except ValueError:
             raise Odd("ip") from None
-    if outcome.evidence is not None and not _is_evidence(outcome.evidence):
+    if outcome.evidence is None:
+        return outcome
+    evidence = seen(outcome.evidence)
+    if len(json.dumps(evidence)) > LARGEST_EVIDENCE:
         raise Odd("evidence")
-    return outcome
+    _texts(evidence, "evidence")
+    return replace(outcome, evidence=evidence)
 
 
-def _is_evidence(value: Mapping[str, Any]) -> bool:
-    text = json.dumps(value, ensure_ascii=False)
-    return len(text) <= LARGEST_EVIDENCE and "\\u0000" not in text and _is_utf8(text)
-
-
-_PHASES = [field.name for field in fields(Timings)]
+def _texts(value: Any, name: str) -> None:
+    """Check each text in nested data, which may be as long as the whole."""
+    if isinstance(value, str):
+        _text(value, name, LARGEST_EVIDENCE)
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            _texts(one, name)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            _texts(one, name)
 
 
 _CAUSES = frozenset(Cause)

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
+WRONG_KEY = "it must be 32 random bytes in base64, as `openssl rand -base64 32` says."
 # For a key that is used once.
 _NO_NONCE = bytes(NONCE_BYTES)
 
@@ -55,7 +56,19 @@ def key_of(text: str) -> bytes:
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
-        raise ValueError("it must be 32 random bytes in base64, as `openssl rand -base64 32` says.")
+        raise ValueError(WRONG_KEY)
+    return key
+
+
+def public_key(text: str) -> bytes:
+    """The bytes of a public key in base64. Raises ValueError with a sentence, also for the few keys
+    to which nothing can be sealed.
+    """
+    key = key_of(text)
+    try:
+        seal_to(key, None, "")
+    except ValueError:
+        raise ValueError(WRONG_KEY) from None
     return key
 
 

@@ -113,6 +113,13 @@ def location_id(name: str) -> int:
     return numbers.locations[name]
 
 
+def know_location(name: str, id: int) -> None:
+    """Reckon with this row id of a location, which was just read. Another process may have deleted
+    the location that had the name before, and results under its id would belong to no place.
+    """
+    _numbers().locations[name] = id
+
+
 def row_of(result: Result, location: int, covers_s: int | None = None) -> dict[str, Any]:
     """The columns of a result of a monitor. Call ``known_numbers`` with the result first.
 

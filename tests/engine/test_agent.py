@@ -33,6 +33,7 @@ from app.engine.agent.agent import Agent
 from app.engine.agent.buffer import Buffer, Made
 from app.engine.agent.clock import Clock, uptime
 from app.engine.schedule import last_slot
+from app.errors import Conflict
 from app.records import Cause, Verdict
 from tests.factories import make_monitor, make_outcome
 from tests.lab.ca import Certificates
@@ -117,6 +118,26 @@ def test_the_key_of_the_first_hello_stays(ask):
     said = ask("hello", status=409, public_key=public(new_private_key()))
     assert "make a new token" in said["message"]
     assert ask("hello", status=422, public_key="short")
+    # To keys of this kind nothing can be encrypted.
+    assert ask("hello", status=422, public_key=base64.b64encode(bytes(32)).decode())
+
+
+def test_of_two_agents_that_come_at_once_the_first_ones_key_stays(app, place):
+    """Each has read that the place has no key yet; and one has a token that has ended since."""
+    with app.app_context():
+        agents = app.extensions["wakeful.agents"]
+        read = [agents.place_of(place[1]) for _ in range(3)]
+        agents.hello(read[0], {"public_key": public()})
+        with pytest.raises(Conflict):
+            agents.hello(read[1], {"public_key": public(new_private_key())})
+        assert agents.hello(read[1], {"public_key": public()})
+        with writing() as session:
+            row = session.get_one(LocationRow, place[0])
+            row.public_key = None
+            token = give_token(row)
+        with pytest.raises(Conflict):
+            agents.hello(read[2], {"public_key": public()})
+        assert agents.place_of(token).public_key is None
 
 
 def test_an_agent_gets_its_own_monitors_alone_and_sealed(app, client, place, ask):
@@ -142,7 +163,8 @@ def test_later_only_what_has_changed_is_told(app, place, ask):
     assert not found["whole"]
     assert [one["spec"]["monitor_id"] for one in found["assigned"]] == [one.id]
     assert found["gone"] == [other.id]
-    assert opened(ask("assigned", since=told["change"] + 10))["whole"]
+    for odd in (told["change"] + 10, -1, -(10**30), 10**30, "1", None, 1.5):
+        assert opened(ask("assigned", since=odd))["whole"]
 
 
 def test_a_result_is_recorded_once_however_often_it_is_sent(app, place, ask):
@@ -174,6 +196,41 @@ def test_a_token_reports_no_other_monitor_and_nothing_from_the_future(app, place
     assert (told["taken"], told["refused"]) == (0, 4)
     assert stored(app, own.id) == stored(app, other.id) == []
     assert ask("results", status=422, results="nonsense")
+
+
+@pytest.mark.sqlite
+def test_a_token_fills_no_time_in_which_no_agent_of_its_place_can_have_checked(app, place, ask):
+    now = datetime.now(UTC)
+    since = now - timedelta(days=9)
+    monitor = make_monitor(app, places=[place[0]], created_at=since, updated_at=since)
+
+    def taken(at):
+        return ask("results", results=[result(monitor, Verdict.UP, at)])["taken"]
+
+    assert [taken(now - timedelta(hours=hours)) for hours in (1, 24, 26, 24 * 8)] == [1, 1, 0, 0]
+    assert [taken(now + timedelta(seconds=seconds)) for seconds in (5, 60)] == [1, 0]
+    assert taken(datetime.min.replace(tzinfo=UTC)) == 0
+
+
+@pytest.mark.sqlite
+def test_a_place_that_is_made_again_under_its_old_name_gets_its_results(app, place, ask):
+    """Another process deletes it, so the one that takes results is not told."""
+    ask(
+        "results",
+        results=[result(make_monitor(app, places=[place[0]]), Verdict.UP, datetime.now(UTC))],
+    )
+    with app.app_context(), writing() as session:
+        session.delete(session.get_one(LocationRow, place[0]))
+        session.flush()
+        row = LocationRow(name="oslo", carrier="agent", created_at=datetime.now(UTC))
+        session.add(row)
+        token = give_token(row)
+        session.flush()
+        again = row.id
+    monitor = make_monitor(app, places=[again])
+    sent = result(monitor, Verdict.UP, datetime.now(UTC))
+    assert ask("results", token=token, results=[sent])["standings"][str(monitor.id)]
+    assert [one.location for one in stored(app, monitor.id)] == ["oslo"]
 
 
 @pytest.mark.sqlite
@@ -234,6 +291,25 @@ def test_a_result_of_an_earlier_version_of_a_monitor_says_nothing_of_the_new_one
     old["made_for"] -= 60_000
     assert ask("results", results=[old])["taken"] == 0
     assert stored(app, monitor.id) == []
+
+
+@pytest.mark.sqlite
+def test_evidence_of_one_place_keeps_no_incident_from_opening_and_breaks_no_list(app, place, ask):
+    """Both would be the fault of one agent, for the monitors of all places."""
+    monitor = make_monitor(app, places=[place[0]], confirmations=1)
+    deep: dict[str, object] = {}
+    for _ in range(800):
+        deep = {"a": deep}
+    now = datetime.now(UTC)
+    for seconds in (20, 0):
+        sent = result(monitor, Verdict.DOWN, now - timedelta(seconds=seconds))
+        odd = {"location": [1], "cause": {}, "url": 5, "resolved": True, "made_up": deep}
+        sent["outcome"]["evidence"] = odd | {"ip": "192.0.2.1"}
+        assert ask("results", results=[sent])["taken"] == 1
+    with app.app_context():
+        check = db.session.scalars(select(IncidentRow)).one().evidence["failing"]
+    assert (check["location"], check["ip"]) == ("oslo", "192.0.2.1")
+    assert "made_up" not in check
 
 
 # --- The agent itself

@@ -21,15 +21,16 @@ from sqlalchemy import select
 from app.access import agents
 from app.access.agents import AgentPlace
 from app.codec.packing import outcome_of, pack
-from app.codec.sealing import key_of, seal_to
+from app.codec.sealing import public_key, seal_to
 from app.codec.values import Odd
 from app.config import Settings
-from app.db import assignments, changes, db, places, shards, writing
+from app.db import assignments, changes, db, journal, places, shards, writing
 from app.db.assignments import Assigned
 from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, MonitorRow
 from app.db.types import from_ms, to_ms
 from app.engine import recorder
+from app.engine.agent.buffer import KEPT
 from app.engine.schedule import Claim, Standing
 from app.errors import Conflict, Invalid
 from app.i18n import N_, _
@@ -43,7 +44,7 @@ MOST_RESULTS = 500  # of one request
 MOST_CHANGES = 5_000  # with more, the agent reads everything again
 BEAT_SECONDS = 2.0  # how often a request is written down as a sign of life
 LONGEST_VERSION = 32
-# A result from further in the future than SKEW would hide all later ones.
+OLDEST = KEPT + timedelta(hours=1)  # an agent looks for old results every ten minutes
 ABOUT_ASSIGNED = "wakeful assigned v1 {}"
 
 
@@ -84,14 +85,14 @@ class LocalAgents:
         """
         key = str(data.get("public_key") or "")
         try:
-            key_of(key)
+            public_key(key)
         except ValueError as fault:
             raise Invalid({"public_key": [_("The key is wrong: %(why)s", why=fault)]}) from None
-        if place.public_key is None:
+        if place.public_key != key:
             with writing():
-                agents.keep_public_key(place.id, key)
-        elif place.public_key != key:
-            raise Conflict(_(OTHER_KEY))
+                kept = agents.keep_public_key(place, key)
+            if not kept:
+                raise Conflict(_(OTHER_KEY))
         return {"location": place.name, "confirm_seconds": self._confirm_seconds}
 
     def assigned(self, place: AgentPlace, since: int | None) -> dict[str, Any]:
@@ -141,8 +142,10 @@ class LocalAgents:
         return told | {"change": changes.newest()}
 
     def _record(self, place: AgentPlace, sent: Sequence[_Sent], now: datetime) -> dict[str, Any]:
+        # A deleted place may have had the same name.
+        journal.know_location(place.name, place.id)
         known = _known(place.id, {one.monitor_id for one in sent})
-        own = [one for one in sent if one.monitor_id in known and one.at <= now + SKEW]
+        own = [one for one in sent if one.monitor_id in known and _may_be(one, now)]
         judged, late = _sorted(own, known, now)
         fresh = len(judged) and self._judge(place, judged, known, now)
         recorder.record_late(
@@ -261,6 +264,14 @@ def _sorted(
             elif current or one.at < row.updated_at:
                 late.append(one)
     return judged, late
+
+
+def _may_be(one: _Sent, now: datetime) -> bool:
+    """Whether an agent can have made a result at its time. It keeps results for a day; what is
+    older could only fill years of figures. A result from further in the future than SKEW would hide
+    all later ones.
+    """
+    return now - OLDEST <= one.at <= now + SKEW
 
 
 def _is_recent(one: _Sent, row: Any, now: datetime) -> bool:

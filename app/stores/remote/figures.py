@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.codec import Odd, json_of, reader
+from app.codec.evidence import phases
 from app.codec.values import Json, length, must, object_, own_id, percent, time, whole
 from app.records import MAX_REPORT_DAYS, LateOutage
 from app.stats.report import ALL, COUNTS, MEASURES
 from app.stats.series import PERCENTILES
-from app.stats.tally import PHASES
 
 MOST_BUCKETS = 1000
 _STATES = ("up", "down", "unknown", "maintenance")  # seconds
@@ -69,11 +69,6 @@ def _bucket(data: Json) -> dict[str, Any]:
         **{name: whole(data.get(name)) for name in ("response_time", "p95", "max")},
         "timings": phases(data.get("timings")),
     }
-
-
-def phases(value: Any) -> dict[str, int | None]:
-    found = value if isinstance(value, Mapping) else {}
-    return {name: whole(found.get(name)) for name in PHASES}
 
 
 def report(data: Any) -> dict[int, dict[str, Any]]:

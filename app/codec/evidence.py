@@ -1,0 +1,79 @@
+"""What a check saw (``Outcome.evidence``), read as that of a stranger: an agent, a prober, or
+another server.
+
+Evidence is stored with an incident, compared when one opens, and shown on its page and in the API.
+Numbers are numbers here, times have a zone, lists are lists, and nothing is nested deeper than
+Wakeful's own: what is odd is left out, so that neither page nor recorder needs guards of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, ItemsView, Mapping
+from dataclasses import fields
+from typing import Any
+
+from app.codec.record import reader
+from app.codec.values import Json, text, texts, whole
+from app.records import Certificate, Timings
+
+MOST_ENTRIES = 100  # of a list whose entries are objects
+
+certificate = reader(Certificate, "certificate")
+
+
+def seen(data: Json) -> dict[str, Any]:
+    """What ``app.checks`` writes as evidence, of all kinds of check. The result's own fields (its
+    verdict, its cause, its place) are no part of it.
+    """
+    request, curl = data.get("request"), data.get("curl")
+    read = {name: text(data.get(name)) for name in (
+        "url", "status_line", "body", "ip", "http_version", "banner",
+    )} | {
+        "body_bytes": whole(data.get("body_bytes")),
+        "banner_bytes": whole(data.get("banner_bytes")),
+        "body_cut": data.get("body_cut") is True or None,
+        "timings": phases(data["timings"]) if isinstance(data.get("timings"), Mapping) else None,
+        "request": {"method": text(request.get("method")), "hops": whole(request.get("hops"))}
+        if isinstance(request, Mapping) else None,
+        "resolved": list(texts(data.get("resolved"))),
+        "redirects": _each(data.get("redirects"), _hop),
+        "refused": _each(data.get("refused"), _refusal),
+        "headers": _headers(data.get("headers")),
+        "tls": _each(data.get("tls"), certificate),
+        "curl": {"code": whole(curl.get("code")), "words": text(curl.get("words"))}
+        if isinstance(curl, Mapping) else None,
+    }  # fmt: skip
+    return {name: value for name, value in read.items() if value not in (None, [])}
+
+
+def phases(value: Any) -> dict[str, int | None]:
+    """The milliseconds of each phase."""
+    found = value if isinstance(value, Mapping) else {}
+    return {name: whole(found.get(name)) for name in PHASES}
+
+
+PHASES = tuple(field.name for field in fields(Timings))
+
+
+def _hop(data: Json) -> dict[str, Any]:
+    return {name: text(data.get(name)) for name in ("status_line", "url", "ip")}
+
+
+def _refusal(data: Json) -> dict[str, Any]:
+    return {name: text(data.get(name)) for name in ("address", "network")}
+
+
+def _each(value: Any, read: Callable[[Json], Any]) -> list[Any]:
+    """A check without evidence has addresses where evidence has steps; both are lists."""
+    found = value if isinstance(value, list) else []
+    return [read(one) if isinstance(one, Mapping) else text(one) for one in found[:MOST_ENTRIES]]
+
+
+def _headers(value: Any) -> list[list[str]]:
+    """Pairs, or a mapping as others may write it."""
+    pairs = value.items() if isinstance(value, Mapping) else value
+    return [
+        [text(pair[0]) or "", text(pair[1]) or ""]
+        for pair in (pairs if isinstance(pairs, list | ItemsView) else ())
+        if isinstance(pair, list | tuple) and len(pair) == 2
+    ]
