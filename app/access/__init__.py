@@ -17,6 +17,7 @@ from app.access.keys import Keys
 from app.access.recovery import Recovery
 from app.access.sessions import Sessions
 from app.access.setup import Setup
+from app.access.shares import Shares
 from app.access.wall_links import WallLinks
 from app.config import Settings
 
@@ -31,3 +32,4 @@ class Access(Keys, Sessions, HalfLogins, Setup, Invitations, Recovery, WallLinks
     ) -> None:
         self.settings = settings
         self.clock = clock
+        self.shares = Shares(self)

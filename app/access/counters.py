@@ -42,25 +42,22 @@ def window_of(now: datetime, seconds: int) -> int:
     return at - at % seconds
 
 
-def add_one(session: DbSession, name: str, window: int) -> int:
-    """Add one to ``name`` in the window that begins there; returns the new count. To be called
-    while writing.
+def add(session: DbSession, name: str, window: int, number: int = 1) -> int:
+    """Add to ``name`` in the window that begins there; returns the new count. To be called while
+    writing.
     """
-    values = {"name": name, "window": window, "count": 1}
+    values = {"name": name, "window": window, "count": number}
     return int(session.execute(_adding(db.engine.dialect.name), values).scalar_one())
 
 
 @cache
 def _adding(_dialect: str) -> Any:
     """Built once: each request of a key is counted."""
-    return (
-        inserting(CounterRow)
-        .on_conflict_do_update(
-            index_elements=[CounterRow.name, CounterRow.window],
-            set_={"count": CounterRow.count + 1},
-        )
-        .returning(CounterRow.count)
-    )
+    statement = inserting(CounterRow)
+    return statement.on_conflict_do_update(
+        index_elements=[CounterRow.name, CounterRow.window],
+        set_={"count": CounterRow.count + statement.excluded.count},
+    ).returning(CounterRow.count)
 
 
 class Counters:
@@ -72,11 +69,11 @@ class Counters:
         Windows are aligned to 1970, so all processes use the same ones.
         """
         with writing() as session:
-            return add_one(session, name, self._window(window_seconds))
+            return add(session, name, self.window(window_seconds))
 
-    def count_if_possible(self, name: str, window_seconds: int) -> int:
-        """Like ``count``, but returns 0 if the database cannot be written."""
-        return best_effort("The count of requests", lambda: self.count(name, window_seconds)) or 0
+    def count_if_possible(self, name: str, window_seconds: int) -> None:
+        """Like ``count``; nothing if the database cannot be written."""
+        best_effort("A count", lambda: self.count(name, window_seconds))
 
     def is_too_many(self, name: str, window_seconds: int, most: int) -> bool:
         """Count one more attempt of a stranger; whether there are more than ``most``. One that is
@@ -90,14 +87,14 @@ class Counters:
         """The count of ``name`` in the present window."""
         found = db.session.execute(
             select(CounterRow.count).where(
-                CounterRow.name == name, CounterRow.window == self._window(window_seconds)
+                CounterRow.name == name, CounterRow.window == self.window(window_seconds)
             )
         ).scalar_one_or_none()
         return found or 0
 
     def uncount(self, name: str, window_seconds: int, by: int | None = None) -> None:
         """Subtract ``by`` from the count of ``name``, or delete the count."""
-        here = (CounterRow.name == name, CounterRow.window == self._window(window_seconds))
+        here = (CounterRow.name == name, CounterRow.window == self.window(window_seconds))
         with writing() as session:
             if by is None:
                 session.execute(delete(CounterRow).where(*here))
@@ -116,5 +113,6 @@ class Counters:
             later = horizon + 2 * KEPT_SECONDS
             session.execute(delete(CounterRow).where(~CounterRow.window.between(horizon, later)))
 
-    def _window(self, window_seconds: int) -> int:
+    def window(self, window_seconds: int) -> int:
+        """Where the present window of that length begins, in s since 1970."""
         return window_of(self.clock(), window_seconds)

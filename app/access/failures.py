@@ -21,7 +21,7 @@ from app.access import actors, audit
 from app.access.counters import (
     LOGIN_WINDOW_SECONDS,
     LOGINS_PER_ACCOUNT,
-    add_one,
+    add,
     origin_of,
     window_of,
 )
@@ -49,8 +49,8 @@ def record(event: str, of: Thing, now: datetime) -> None:
     with writing() as session:
         # One account or address that is over its bound takes no place of the others.
         if (
-            add_one(session, f"audited:{event}:{one}", window) <= MOST_OF_ONE
-            and add_one(session, f"audited:{event}:{group}", window) <= most
+            add(session, f"audited:{event}:{one}", window) <= MOST_OF_ONE
+            and add(session, f"audited:{event}:{group}", window) <= most
         ):
             audit.note(session, Action.LOGIN_FAILED, of)
         else:

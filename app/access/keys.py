@@ -13,9 +13,9 @@ import string
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, or_, select, update
+from sqlalchemy import bindparam, or_, outerjoin, select, update
 
 from app import proxies
 from app.db import DbSession, best_effort, db, writing
@@ -78,11 +78,10 @@ class Keys:
         """The key with this text, or None if it is unknown, expired or revoked, or its owner has no
         access. Its scope is at most what the owner may do now.
         """
-        row = owner = None
+        row = None
         parts = text.split("_", 2)
         if len(parts) == 3 and parts[0] == "wk" and len(parts[1]) == PREFIX_LENGTH:
-            found = db.session.execute(_WITH_PREFIX, {"prefix": parts[1]}).first()
-            row, owner = found or (None, None)
+            row = db.session.execute(_WITH_PREFIX, {"prefix": parts[1]}).first()
         now = self.clock()
         # Compare for an unknown prefix too, so that the time does not reveal which prefixes exist.
         known = row.digest if row else "0" * 64  # in bytes: a damaged one need not be ASCII
@@ -91,6 +90,7 @@ class Keys:
             return None
         if row.expires_at is not None and row.expires_at <= now:
             return None
+        owner = _Owner.of(row)
         if owner is not None and owner.disabled:
             return None
         key = _record(row, owner)
@@ -101,15 +101,15 @@ class Keys:
 
     def keys(self) -> list[ApiKey]:
         """All keys, the newest first, revoked ones too."""
-        rows = db.session.execute(_WITH_OWNERS.order_by(ApiKeyRow.id.desc()))
-        return [_record(row, owner) for row, owner in rows]
+        rows = db.session.execute(_WITH_OWNERS.order_by(_KEY.id.desc()))
+        return [_record(row, _Owner.of(row)) for row in rows]
 
     def key(self, prefix: str) -> ApiKey:
         """Raises NotFound."""
         found = db.session.execute(_WITH_PREFIX, {"prefix": prefix}).first()
         if found is None:
             raise NotFound("key", prefix)
-        return _record(*found)
+        return _record(found, _Owner.of(found))
 
     def keys_of(self, person_id: int) -> list[ApiKey]:
         """The keys of this person that work, the newest first."""
@@ -169,12 +169,25 @@ class Keys:
             )
 
 
-_WITH_OWNERS = (
-    select(ApiKeyRow, PersonRow)
-    .outerjoin(PersonRow, PersonRow.id == ApiKeyRow.owner_id)
-    .execution_options(populate_existing=True)
+class _Owner(NamedTuple):
+    """What a key needs of the person who owns it."""
+
+    email: str
+    role: str
+    disabled: bool
+
+    @classmethod
+    def of(cls, row: Any) -> _Owner | None:
+        """``row`` is of ``_WITH_OWNERS``."""
+        return None if row.email is None else cls(row.email, row.role, row.disabled)
+
+
+# Of tables, not of classes: each request of the API asks this, and the ORM would double its cost.
+_KEY, _PERSON = ApiKeyRow.__table__.c, PersonRow.__table__.c
+_WITH_OWNERS = select(*_KEY, *(_PERSON[name] for name in _Owner._fields)).select_from(
+    outerjoin(ApiKeyRow.__table__, PersonRow.__table__, _PERSON.id == _KEY.owner_id)
 )
-_WITH_PREFIX = _WITH_OWNERS.where(ApiKeyRow.prefix == bindparam("prefix"))
+_WITH_PREFIX = _WITH_OWNERS.where(_KEY.prefix == bindparam("prefix"))
 
 
 def manages(person: Person, key: ApiKey) -> bool:
@@ -260,8 +273,10 @@ def _owner_of(session: DbSession, row: ApiKeyRow) -> PersonRow | None:
     return None if row.owner_id is None else session.get(PersonRow, row.owner_id)
 
 
-def _record(row: ApiKeyRow, owner: Any) -> ApiKey:
-    """``owner``: a PersonRow, or None."""
+def _record(row: Any, owner: Any) -> ApiKey:
+    """``row``: an ApiKeyRow, or one of ``_WITH_OWNERS``. ``owner``: a PersonRow, an ``_Owner``, or
+    None.
+    """
     may_write = owner is None or (owner.role in (Role.ADMIN, Role.EDITOR) and not owner.disabled)
     return ApiKey(
         id=row.id,

@@ -132,7 +132,8 @@ class LateOutage:
 @dataclass(frozen=True, slots=True)
 class IncidentQuery:
     """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, which is long.
-    ``within``: the tag that a key is bound to, besides all filters.
+    ``within``: the tag that a key is bound to, besides all filters. ``counted``: False where nobody
+    shows how many there are, because counting looks at each: then ``total`` need not be right.
     """
 
     search: str | None = None
@@ -145,3 +146,4 @@ class IncidentQuery:
     page: int = 1
     brief: bool = False
     within: str | None = None
+    counted: bool = True

@@ -15,7 +15,10 @@ MOMENT_S = 1  # what a result covers that says nothing of the time after it
 Span = tuple[int, int]
 # The kind of the time after a check. Whether watched time is up or down depends on incidents.
 WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
+# A failure that one place of several sees: not confirmed, and through all confirmations.
+_FAILING, _LASTING = 4, 5
 _KINDS = {Verdict.UNKNOWN: UNKNOWN, Verdict.DEGRADED: DEGRADED}
+_GOOD = (Verdict.UP, Verdict.DEGRADED)
 _SEEN = (Verdict.UP, Verdict.DOWN)  # a tuple: tested for each check, and faster than a set
 Cover = tuple[int, int, int]  # kind, begin and end
 EVER: Sequence[Span] = ((-(2**62), 2**62),)
@@ -42,21 +45,27 @@ class Check(NamedTuple):
     place: int = 0
 
 
-def covered(checks: Sequence[Check], limit: int, planned: Sequence[Span] = ()) -> list[Cover]:
+def covered(
+    checks: Sequence[Check], limit: int, planned: Sequence[Span] = (), confirmations: int = 0
+) -> list[Cover]:
     """The time that ``checks`` (in order) cover: kind, begin and end; adjoining spans are merged.
 
     A check counts until the next one of its place. Where several places check, the kind is that of
-    all together (``_of_all``). A check in a window of ``planned`` does not make the time after the
-    window maintenance.
+    all together (``_of_all``), for which a failure of one place counts once it has lasted through
+    ``confirmations``. A check in a window of ``planned`` does not make the time after the window
+    maintenance.
 
     Most monitors have one kind all day, so callers work on a span or two, not on each check.
     """
-    if len(checks) < 2 or len(set(map(_PLACE, checks))) < 2:
-        return _one_after_another(checks, limit, planned)
+    if not of_several_places(checks):
+        return _one_after_another(checks, _kinds(checks, planned), limit)
     by_place: dict[int, list[Check]] = {}
     for check in checks:
         by_place.setdefault(check.place, []).append(check)
-    seen = [_one_after_another(one, limit, planned=EVER) for one in by_place.values()]
+    seen = [
+        _one_after_another(one, _kinds_of_place(one, limit, confirmations), limit)
+        for one in by_place.values()
+    ]
     windows = _maintenance(checks, planned)
     return [
         (MAINTENANCE if inside else kind, first, last)
@@ -68,17 +77,41 @@ def covered(checks: Sequence[Check], limit: int, planned: Sequence[Span] = ()) -
 _PLACE = itemgetter(Check._fields.index("place"))
 
 
-def _one_after_another(
-    checks: Iterable[Check], limit: int, planned: Sequence[Span] = ()
-) -> list[Cover]:
-    """``covered`` where each check ends the time of the one before it."""
+def of_several_places(checks: Sequence[Check]) -> bool:
+    return len(checks) > 1 and len(set(map(_PLACE, checks))) > 1
+
+
+def _kinds(checks: Iterable[Check], planned: Sequence[Span]) -> list[int]:
+    """The kind of each check."""
+    return [
+        MAINTENANCE
+        if maintenance and not _is_within(planned, at)
+        else (WATCHED if verdict in _SEEN else _KINDS[verdict])
+        for at, verdict, maintenance, _, _, _, _ in checks
+    ]
+
+
+def _kinds_of_place(checks: Iterable[Check], limit: int, confirmations: int) -> Iterator[int]:
+    """The kind of each check of one place of several, leaving maintenance out. Failures in a row
+    are counted as for its vote: a gap ends them, ``unknown`` does not.
+    """
+    failures = stop = 0
+    for at, verdict, _, _, _, covers, _ in checks:
+        if at > stop or verdict in _GOOD:
+            failures = 0
+        if verdict is Verdict.DOWN:
+            failures += 1
+            yield _LASTING if failures > confirmations else _FAILING
+        else:
+            yield WATCHED if verdict is Verdict.UP else _KINDS[verdict]
+        stop = at + (limit if covers is None else covers)
+
+
+def _one_after_another(checks: Iterable[Check], kinds: Iterable[int], limit: int) -> list[Cover]:
+    """``covered`` where each check ends the time of the one before it. ``kinds``: of each check."""
     spans: list[Cover] = []
     kind, begin, stop = WATCHED, 0, 0  # nothing yet
-    for at, verdict, maintenance, _, _, covers, _ in checks:
-        if maintenance and not _is_within(planned, at):
-            this = MAINTENANCE
-        else:
-            this = WATCHED if verdict in _SEEN else _KINDS[verdict]
+    for (at, _, _, _, _, covers, _), this in zip(checks, kinds, strict=True):
         if this != kind or at > stop:
             spans.append((kind, begin, min(stop, at)))
             kind, begin = this, at
@@ -116,7 +149,7 @@ def _together(seen: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
         for change in ((begin, kind, 1), (stop, kind, -1))
         if begin < stop
     )
-    places = [0] * 4  # how many see each kind
+    places = [0] * (_LASTING + 1)  # how many see each kind
     was, since = None, 0
     for at, together in groupby(changes, key=itemgetter(0)):
         for _at, kind, more in together:
@@ -131,10 +164,15 @@ def _together(seen: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
 def _of_all(places: Sequence[int]) -> int | None:
     """The kind of a moment from how many places see each; None if none checks (decisions.md 14).
 
-    A place that cannot tell has no vote. What one place sees as slow is degraded. A failure is
-    watched time: the monitor's rule decides whether an incident opens.
+    A place that cannot tell has no vote. What one place sees as slow is degraded, and so is a
+    failure that lasts, where another place is up. Any other failure is watched time: the monitor's
+    rule decides whether an incident opens, and then the time is down.
     """
-    return next((kind for kind in (DEGRADED, WATCHED, UNKNOWN) if places[kind]), None)
+    if places[DEGRADED] or (places[_LASTING] and places[WATCHED]):
+        return DEGRADED
+    if places[WATCHED] or places[_FAILING] or places[_LASTING]:
+        return WATCHED
+    return UNKNOWN if places[UNKNOWN] else None
 
 
 def split(spans: Sequence[Span], begin: int, end: int) -> list[tuple[bool, int, int]]:

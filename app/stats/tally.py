@@ -164,12 +164,19 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def tally(
-    checks: Sequence[Check], trouble: Trouble, limit: int, period: int, start: int, end: int
+    checks: Sequence[Check],
+    trouble: Trouble,
+    limit: int,
+    period: int,
+    start: int,
+    end: int,
+    confirmations: int = 0,
 ) -> dict[int, Sums]:
     """Sums by the start of each period of ``period`` ms from ``start`` to ``end``.
 
     ``checks`` are in order of time and begin early enough: one before ``start`` may cover time
-    after it. Periods are aligned to 1970; periods without data are left out.
+    after it. Where several places check, the ``confirmations`` of a failure that lasts then may be
+    still earlier. Periods are aligned to 1970; periods without data are left out.
     """
     found: dict[int, Sums] = {}
     answers: list[tuple[Sums, list[int], list[tuple[int | None, ...]]]] = []
@@ -192,7 +199,7 @@ def tally(
             spent.append(phases)
     for sums, times, spent in answers:  # a period at once: adding up a day's one by one is slow
         sums.add_responses(times, spent)
-    for kind, since, until in covered(checks, limit, trouble.planned):
+    for kind, since, until in covered(checks, limit, trouble.planned, confirmations):
         begin, stop = max(since, start), min(until, end)
         while begin < stop:
             slot = begin - begin % period

@@ -22,6 +22,7 @@ from app.web import views
 from app.web.frame import (
     assets,
     compress,
+    environment,
     errors,
     ids,
     language,
@@ -40,6 +41,7 @@ BLUEPRINTS = (auth, *views.ALL)
 
 def init_app(app: Flask) -> None:
     settings: Settings = app.extensions["wakeful.settings"]
+    app.jinja_environment = environment.Environment
     ids.init_app(app)
     language.init_app(app)
     Bootstrap5(app)

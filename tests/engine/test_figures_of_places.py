@@ -102,6 +102,49 @@ def test_a_failure_of_one_place_is_down_time_if_the_rule_says_so(places, rule, d
     assert places.seconds(ROLLED)["down"] == live["down"]
 
 
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize(("failing", "degraded"), [(2, 0), (3, 1), (8, 6)])
+def test_what_one_place_sees_through_all_confirmations_is_degraded(places, failing, degraded):
+    """In minutes: from the check that confirms the failure until the place is up again."""
+    places.start(confirmations=2)
+    places.each_minute(0, 5)
+    places.each_minute(5, 5 + failing, sydney="down")
+    places.each_minute(5 + failing, 20)
+    assert places.degraded(20 * 60) == pytest.approx(60 * degraded, abs=1)
+    assert places.seconds(20 * 60)["down"] == 0
+    rollups.roll(at(ROLLED))
+    assert places.degraded(ROLLED) == pytest.approx(60 * degraded, abs=1)
+
+
+@pytest.mark.sqlite
+def test_a_failure_that_nobody_else_contradicts_is_not_degraded_time(places):
+    """``unknown`` has no vote, so the failure is the verdict of all, and an incident's time."""
+    places.start(confirmations=2)
+    places.each_minute(0, 5)
+    places.each_minute(5, 15, sydney="down", oslo="unknown", berlin="unknown")
+    places.each_minute(15, 20)
+    assert places.degraded(20 * 60) == pytest.approx(0, abs=1)
+    assert places.seconds(20 * 60)["down"] == pytest.approx(600, abs=125), "votes count on a while"
+
+
+@pytest.mark.sqlite
+def test_a_failure_may_have_been_confirmed_long_before_the_hours_that_are_read(places):
+    """Five checks of ten minutes: sums and unsummed hours say the same of it."""
+    places.start(confirmations=5, interval=600)
+    for minute in range(0, 180, 10):
+        for number, name in enumerate(NAMES):
+            failing = name == "sydney" and minute >= 20
+            places.see(name, "down" if failing else "up", 60 * minute + number)
+    until = 3 * HOUR - 60
+    whole = places.degraded(until)
+    assert whole == pytest.approx(until - 70 * 60, abs=5)
+    for hour in (1, 2):
+        rollups.roll(at(hour * HOUR + 15 * 60))
+        assert places.degraded(until) == pytest.approx(whole, abs=2), hour
+        statistics = places.store.results.statistics(places.id, "24h")
+        assert statistics["downtime"] == 0
+
+
 def test_late_results_of_a_place_give_the_monitor_what_it_saw(places):
     """Of hours that are summed already, too."""
     places.start()

@@ -56,7 +56,7 @@ def test_a_failure_has_its_line_also_when_the_last_use_of_a_key_was_just_not_sto
 
 
 def test_nobody_is_told_that_a_guess_was_wrong_before_it_has_its_line(app, clock, monkeypatch):
-    monkeypatch.setattr(failures, "add_one", lambda *_arguments: busy())
+    monkeypatch.setattr(failures, "add", lambda *_arguments: busy())
     access = Access(app.extensions["wakeful.settings"])
     with app.app_context(), pytest.raises(OperationalError):
         access.login("nobody@wakeful.test", "wrong-password")

@@ -272,12 +272,15 @@ def test_runs_cover_the_same_time_as_all_results(app: Flask, seed: int):
         for at, one in alone.items():
             assert answers[monitor.id, at] == [one.response_count, one.response_sum]
         limit = cover_limit_ms(monitor.interval, monitor.timeout)
+        confirmations = chance.randrange(4)
         for windows in ((), merged([_span(start, end, chance) for _ in range(3)])):
             trouble = Trouble(merged([_span(start, end, chance)]), (), windows)
             made = [
                 {
                     at: (one.up, one.down, one.unknown, one.maintenance, one.degraded)
-                    for at, one in tally(list_, trouble, limit, HOUR_MS, start, end).items()
+                    for at, one in tally(
+                        list_, trouble, limit, HOUR_MS, start, end, confirmations
+                    ).items()
                     if one.covered
                 }
                 for list_ in (every[monitor.id], fewer[monitor.id])

@@ -149,12 +149,15 @@ def test_degraded_time_is_the_part_of_up_after_degraded_checks() -> None:
 
 
 # What two places see in three minutes, beginning at 0 s and at 20 s; expected seconds of up,
-# unknown and degraded.
+# unknown and degraded. A failure is confirmed once.
 PLACES = [
     ("one cannot tell", (UP, UP, UP), (UNKNOWN, UNKNOWN, UNKNOWN), (180, 0, 0)),
     ("the other cannot", (UNKNOWN, UNKNOWN, UNKNOWN), (UP, UP, UP), (160, 20, 0)),
     ("neither can", (UNKNOWN, UNKNOWN, UNKNOWN), (UNKNOWN, UNKNOWN, UNKNOWN), (0, 180, 0)),
-    ("one fails alone", (UP, UP, UP), (DOWN, DOWN, DOWN), (180, 0, 0)),
+    ("one fails alone", (UP, UP, UP), (DOWN, DOWN, DOWN), (180, 0, 100)),
+    ("its failure is not confirmed", (UP, UP, UP), (DOWN, UP, DOWN), (180, 0, 0)),
+    ("what it cannot tell confirms nothing", (UP, UP, UP), (DOWN, UNKNOWN, DOWN), (180, 0, 40)),
+    ("both fail", (DOWN, DOWN, DOWN), (DOWN, DOWN, DOWN), (180, 0, 0)),
     ("one is slow", (UP, UP, UP), (SLOW, UP, SLOW), (180, 0, 100)),
     ("one is silent", (UP, None, None), (UNKNOWN, UNKNOWN, UNKNOWN), (150, 30, 0)),
 ]
@@ -169,7 +172,7 @@ def test_time_counts_by_what_all_places_see_together(
     """decisions.md 14: ``unknown`` has no vote, whichever result came last."""
     seen = [check._replace(place=1) for check in checks(*one)]
     seen += [check._replace(place=2, at=check.at + 20_000) for check in checks(*other)]
-    sums = tally(sorted(seen), Trouble(), LIMIT, HOUR_MS, 0, 3 * MINUTE)[0]
+    sums = tally(sorted(seen), Trouble(), LIMIT, HOUR_MS, 0, 3 * MINUTE, confirmations=1)[0]
     found = (sums.up, sums.unknown, sums.degraded)
     assert tuple(ms // 1000 for ms in found) == expected
 

@@ -11,12 +11,14 @@ from flask import Flask
 
 from app.access import Access
 from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, LOGINS_PER_ADDRESS
+from app.access.shares import Shares
 from app.config import Settings
 from app.db import db
 from app.db.tables import ApiKeyRow, CounterRow, PersonRow, SettingRow
 from app.errors import Conflict, Denied, Invalid, NotFound, Throttled
 from app.records import Client
 from tests.support.clock import Clock
+from tests.support.queries import queries
 
 PASSWORD = "correct horse battery staple"
 
@@ -51,6 +53,28 @@ def test_a_key_works_until_it_is_revoked_and_only_its_hash_is_stored(
     assert access.keys()[0].revoked_at == clock()
     with pytest.raises(NotFound):
         access.revoke_key("nothere1")
+
+
+def test_processes_count_requests_in_shares_and_each_number_is_given_once(
+    core: Flask, access: Access, settings: Settings, clock: Clock
+) -> None:
+    here, there = access.shares, Access(settings, clock).shares
+
+    def count(shares: Shares) -> int:
+        with core.app_context():
+            return shares.count("api:key", 60, 5)
+
+    with queries() as sent:
+        assert [count(here) for _ in range(5)] == [1, 2, 3, 4, 5]
+    assert len([one for one in sent if one.startswith("INSERT")]) == 1
+    with ThreadPoolExecutor(4) as pool:
+        numbers = list(pool.map(count, [here, there] * 10))
+    assert len(set(numbers)) == 20
+    assert min(numbers) == 6
+    # After a start, what the process had left counts too; in the next window nothing does.
+    assert count(Access(settings, clock).shares) > max(numbers)
+    clock.advance(minutes=1)
+    assert [count(there), count(here), count(there)] == [1, 6, 2]
 
 
 @pytest.mark.sqlite

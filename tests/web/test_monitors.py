@@ -11,6 +11,7 @@ from app.db.tables import MonitorEvidenceRow, MonitorRow, MonitorStateRow
 from app.records import Pair
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
+from tests.support.queries import queries
 from tests.web import scene
 from tests.web.visitor import Visitor
 
@@ -363,3 +364,16 @@ def test_pages_below_the_list_mark_it_in_the_menu(app, editor):
         page = editor.open(path)
         assert page.status == 200, path
         assert '<a href="/monitors" aria-current="page">' in page.page.text, path
+
+
+@pytest.mark.sqlite
+def test_a_monitors_page_reads_each_thing_once(app, viewer):
+    """For itself, and for the statistics of a day and of a year."""
+    monitor = make_monitor(app, state={"verdict": "up", "rolled_until": now()})
+    make_incident(app, monitor, ended_at=now())
+    viewer.open(f"/monitors/{monitor.id}")  # the first one after the start asks more
+    with app.app_context(), queries() as sent:
+        viewer.open(f"/monitors/{monitor.id}")
+    assert len(sent) <= 26
+    # For the figures and, as a list, for what comes next.
+    assert len([one for one in sent if "FROM maintenance_windows" in one]) == 2

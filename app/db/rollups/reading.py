@@ -31,7 +31,7 @@ from app.db.rollups.rows import (
     MONITORS,
     ROLLUPS,
     Incident,
-    checks,
+    checks_and_before,
     incidents_between,
     limit_of,
     sums_of,
@@ -203,7 +203,7 @@ def single(
     """
     end, id = to_ms(now), monitor.monitor_id
     limit = limit_of(monitor)
-    seen = checks([id], start_ms - LONGEST_COVER_MS, end)[id]
+    seen = checks_and_before({id: limit}, start_ms - LONGEST_COVER_MS, end)[id]
     trouble = troubles([monitor], start_ms, end, {id: incidents})[id]
     times = [
         response_time
@@ -212,7 +212,8 @@ def single(
         and response_time is not None
         and response_counts(verdict, maintenance, covers)
     ]
-    return tally(seen, trouble, limit, width_ms, start_ms, end), times
+    sums = tally(seen, trouble, limit, width_ms, start_ms, end, monitor.confirmations)
+    return sums, times
 
 
 _STRIPS = select(
@@ -264,7 +265,7 @@ Reading = Callable[
 
 
 def _checks(limits: Mapping[int, int], start: int, end: int) -> Any:
-    return checks(list(limits), start, end), ()
+    return checks_and_before(limits, start, end), ()
 
 
 def read_runs(limits: Mapping[int, int], start: int, end: int) -> Any:
@@ -298,8 +299,10 @@ def tails(
             limits = {monitor.monitor_id: limit_of(monitor) for monitor in monitors}
             trouble = troubles(monitors, start, now, incidents)
             seen, responses = read(limits, start - max(limits.values()), now)
-            for id, limit in limits.items():
-                hours[id] = tally(seen[id], trouble[id], limit, HOUR_MS, start, now)
+            for monitor in monitors:
+                id = monitor.monitor_id
+                found = seen[id], trouble[id], limits[id], HOUR_MS, start, now
+                hours[id] = tally(*found, monitor.confirmations)
             for id, begin, answers, total in responses:
                 if begin >= start:
                     sums = hours[id].setdefault(begin, Sums())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,8 +22,8 @@ from app.db.tables import (
     RollupRow,
 )
 from app.db.types import from_ms, to_ms
-from app.records import LateOutage
-from app.stats.cover import Check, Span, cover_limit_ms
+from app.records import CONFIRMATIONS, LateOutage
+from app.stats.cover import Check, Span, cover_limit_ms, of_several_places
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
@@ -60,7 +60,7 @@ SUMMED = (
     *(
         _MONITORS.c[name]
         for name in (
-            "interval", "timeout", "tags", "updated_at", "maintenance_start_at",
+            "interval", "timeout", "confirmations", "tags", "updated_at", "maintenance_start_at",
             "maintenance_end_at",
         )
     ),
@@ -112,6 +112,25 @@ def checks(ids: Sequence[int], start: int, end: int) -> dict[int, list[Check]]:
         seen = at, VERDICTS[verdict], bool(maintenance), response_time
         found[id].append(new((*seen, tuple(phases), covers, place)))
     return found
+
+
+def checks_and_before(limits: Mapping[int, int], start: int, end: int) -> dict[int, list[Check]]:
+    """The results of each monitor between two times (ms), oldest first; of several places with
+    earlier ones, whose failures may last through their confirmations.
+    """
+    found = checks(list(limits), start, end)
+    several = {id: limits[id] for id, seen in found.items() if of_several_places(seen)}
+    if several:
+        before = checks(list(several), start - confirming_ms(several.values()), start)
+        found |= {id: before[id] + found[id] for id in several}
+    return found
+
+
+def confirming_ms(limits: Iterable[int]) -> int:
+    """How long before a check the failures may be that it confirms (ms), where a result counts for
+    at most ``limits``.
+    """
+    return CONFIRMATIONS[1] * max(limits)
 
 
 def _numbers(rows: Sequence[Any]) -> Sequence[Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from operator import sub
 from typing import Any
 
@@ -10,9 +12,10 @@ from sqlalchemy import BigInteger, Select, String, bindparam, case, cast, func, 
 
 from app.db import db
 from app.db.journal import VERDICT_NUMBERS, VERDICTS
+from app.db.rollups.rows import confirming_ms
 from app.db.tables import MonitorRow, ResultRow
 from app.db.types import Bounded
-from app.records import Verdict
+from app.records import CONFIRMATIONS, Verdict
 from app.stats.cover import Check, cover_limit_ms
 from app.stats.tally import GOOD, HOUR_MS
 
@@ -20,8 +23,8 @@ _MONITOR: Any = MonitorRow.__table__
 _KNOWN = [number for verdict, number in VERDICT_NUMBERS.items() if verdict != Verdict.UNKNOWN]
 # Kinds of results: one of these, and in maintenance more by _MAINTENANCE.
 _WATCHED, _DEGRADED, _UNKNOWN, _MAINTENANCE = range(4)
-# Whether watched time is up or down depends on incidents, not on verdicts.
-_SHOWN_AS = {Verdict.DOWN: Verdict.UP}
+# Failures in a row that make a difference: those that confirm one, and one that lasts.
+_COUNTED = CONFIRMATIONS[1] + 1
 _VERDICT_OF = {_WATCHED: Verdict.UP, _DEGRADED: Verdict.DEGRADED, _UNKNOWN: Verdict.UNKNOWN}
 
 
@@ -63,7 +66,8 @@ def _read(
     parts = _parts(_EVEN[by_hour, False], limits, start, end)
     even = {id: [rows] for id, rows in parts.items() if _is_even(rows)}
     several = {id for id in parts.keys() - even.keys() if _is_of_several_places(parts[id])}
-    for id, rows in _parts(_EVEN[by_hour, True], several, start, end).items():
+    earlier = start - confirming_ms(limits[id] for id in several) if several else start
+    for id, rows in _parts(_EVEN[by_hour, True], several, earlier, end).items():
         places = _by_place(rows)
         if all(map(_is_even, places)):
             even[id] = places
@@ -77,7 +81,7 @@ def _read(
         found[id].sort()
     uneven = parts.keys() - even.keys()
     _add_uneven(found, list(uneven - several), start, end)
-    _add_single(found, list(uneven & several), start, end)
+    _add_single(found, list(uneven & several), earlier, end)
     return found, responses, list(uneven)
 
 
@@ -107,8 +111,12 @@ def _even_runs(rows: Sequence[Any], limit: int) -> Iterator[Check]:
     cover = limit if covers_s is None else covers_s * 1000
     times = sorted(map(int, ",".join(row.times for row in rows).split(",")))
     for first, last in _unbroken(times, cover):
-        shown = _SHOWN_AS.get(verdict, verdict)
-        yield Check(first, shown, covers=last + cover - first, place=rows[0].place)
+        begins = [first]
+        if verdict is Verdict.DOWN:  # counted one by one until they are confirmed
+            index = bisect_left(times, first)
+            begins = [at for at in times[index : index + _COUNTED] if at <= last]
+        for begin, stop in pairwise([*begins, last + cover]):
+            yield Check(begin, verdict, covers=stop - begin, place=rows[0].place)
 
 
 def _even_responses(id: int, rows: Sequence[Any]) -> Iterator[Responses]:

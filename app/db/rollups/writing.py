@@ -14,7 +14,7 @@ from app.db.rollups.rows import (
     HOUR_S,
     MONITORS,
     ROLLUPS,
-    checks,
+    checks_and_before,
     columns_of,
     floor,
     limit_of,
@@ -115,6 +115,13 @@ def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None
                 session.execute(_ROLLED, [{"of": monitor_id, "until": monitor.rolled_until}])
 
 
+def is_summed(until: datetime | None, moment: datetime) -> bool:
+    """Whether the hour of ``moment`` is summed. ``until``: the monitor's ``rolled_until``, which is
+    read under the lock of its state.
+    """
+    return until is not None and floor(to_ms(moment), HOUR_MS) < to_ms(until)
+
+
 def _locked(session: DbSession, ids: Sequence[int]) -> Sequence[Any]:
     # The recorder writes the same rows when an incident begins or ends, so on PostgreSQL too it
     # either sees these hours as summed or we see its incident.
@@ -139,8 +146,9 @@ def _sum(session: DbSession, spans: Sequence[Span]) -> None:
     hours = []
     for monitor, start, stop in spans:
         id = monitor.monitor_id
-        seen = checks([id], start - LONGEST_COVER_MS, stop)[id]
-        sums = tally(seen, trouble[id], limit_of(monitor), HOUR_MS, start, stop)
+        limit, first = limit_of(monitor), start - LONGEST_COVER_MS
+        seen = checks_and_before({id: limit}, first, stop)[id]
+        sums = tally(seen, trouble[id], limit, HOUR_MS, start, stop, monitor.confirmations)
         hours += [columns_of(id, HOUR_S, at, one) for at, one in sums.items()]
     _upsert(session, hours)
     _upsert(session, _days(session, ids, floor(begin, DAY_MS), floor(end - 1, DAY_MS) + DAY_MS))

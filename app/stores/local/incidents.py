@@ -69,7 +69,7 @@ _READING: Mapping[bool, Select[Any]] = {brief: _reading(brief=brief) for brief i
 
 class Incidents(Part, base.Incidents):
     def list(self, query: IncidentQuery) -> Page[Incident]:
-        ids, total = _asking(query).found()
+        ids, total = _asking(query).found(None if query.counted else 0)
         found = _records(ids, self.now(), brief=query.brief)
         return Page(found, query.page, query.per_page, total)
 
@@ -181,7 +181,8 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
 
 @lru_cache(maxsize=64)
 def _asking(query: IncidentQuery) -> Asking:
-    return asking(_matching(query), _order(query), query.page, query.per_page)
+    matching, order = _matching(query), _order(query)
+    return asking(matching, order, query.page, query.per_page, together=query.counted)
 
 
 def _matching(query: IncidentQuery) -> Select[Any]:

@@ -53,7 +53,10 @@ class Asking:
         """
         ids: list[int] = []
         if fits(self.offset):  # a larger offset would fail, and there is no row so far out
-            ids = list(db.session.scalars(self.ids, values))
+            rows = db.session.execute(self.ids, values).all()
+            ids = [row[0] for row in rows]
+            if rows and len(rows[0]) > 1:
+                return ids, rows[0][1]
         if self.offset == 0 and len(ids) < self.per_page:
             return ids, len(ids)
         if total is not None:
@@ -61,15 +64,27 @@ class Asking:
         return ids, db.session.execute(self.counted, values).scalar_one()
 
 
-def asking(matching: Select[Any], order: Sequence[Any], number: int, per_page: int) -> Asking:
-    """For page ``number`` of the ids that ``matching`` selects.
+def asking(
+    matching: Select[Any],
+    order: Sequence[Any],
+    number: int,
+    per_page: int,
+    *,
+    together: bool = True,
+) -> Asking:
+    """For page ``number`` of the ids that ``matching`` selects. Without filters, counting is cheap:
+    then it is part of the same statement, unless ``together`` is false.
 
     Only ids are ordered and counted; the caller then reads the rows of one page.
     """
     offset = (number - 1) * per_page
+    counted = matching.with_only_columns(func.count(), maintain_column_froms=True)
+    ids = matching
+    if together and matching.whereclause is None:
+        ids = matching.add_columns(counted.correlate(None).scalar_subquery())
     return Asking(
-        matching.order_by(*order).limit(per_page).offset(offset),
-        matching.with_only_columns(func.count(), maintain_column_froms=True),
+        ids.order_by(*order).limit(per_page).offset(offset),
+        counted,
         offset,
         per_page,
     )

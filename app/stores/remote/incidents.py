@@ -38,7 +38,7 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
     def parameters(self, query: IncidentQuery) -> brackets.Pairs:
         # The default is not among the values that interface.md lists, so it is not sent.
         unsaid = ("search_by",) if query.search_by == IncidentSearchBy.URL else ()
-        return parameters(query, leave=("brief", *unsaid))
+        return parameters(query, leave=("brief", "counted", *unsaid))
 
     def created_unseen(self, fields: Fields) -> Incident:
         started = fields["started_at"].replace(microsecond=0)

@@ -168,16 +168,10 @@ def _monitors_down(count: int) -> str:
 def changes() -> list[Change]:
     """What opened and what ended lately, the newest first."""
     store = current_store()
-    begun = store.incidents.list(
-        IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=CHANGES_ASKED, brief=True)
-    )
+    every = IncidentQuery(per_page=CHANGES_ASKED, brief=True, counted=False)
+    begun = store.incidents.list(replace(every, sort_by=IncidentSortBy.STARTED_AT))
     ended = store.incidents.list(
-        IncidentQuery(
-            status=IncidentStatus.RESOLVED,
-            sort_by=IncidentSortBy.ENDED_AT,
-            per_page=CHANGES_ASKED,
-            brief=True,
-        )
+        replace(every, status=IncidentStatus.RESOLVED, sort_by=IncidentSortBy.ENDED_AT)
     )
     found = [Change(one.started_at, "down", one) for one in begun.items]
     found += [Change(one.ended_at, "up", one) for one in ended.items if one.ended_at]
