@@ -71,8 +71,12 @@ class Agent:
             self._buffer = Buffer(folder)
         except InUse:
             raise SettingError(
-                f"{PREFIX}INSTANCE is wrong: another agent works in {folder}. Give each agent a "
-                "folder and a place of its own."
+                _(
+                    "%(name)s is wrong: another agent works in %(folder)s. Give each agent a folder"
+                    " and a place of its own.",
+                    name=f"{PREFIX}INSTANCE",
+                    folder=folder,
+                )
             ) from None
         self._policy = Policy.parse(settings.allow_networks or "", WHERE)
         canaries = parse_canaries(settings.canaries)

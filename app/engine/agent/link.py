@@ -26,6 +26,7 @@ from app.engine.agent import trouble
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
 from app.engine.agent.trouble import Foreign, Refused
+from app.i18n import _
 from app.net.trust import Bundle
 from app.version import __version__
 
@@ -328,8 +329,11 @@ def _key_in(folder: Path) -> bytes:
         return key_of(path.read_text())
     except ValueError:
         raise SettingError(
-            f"The key in {path} is damaged. Delete the file, make a new token for the place on its "
-            "page, and start the agent with it."
+            _(
+                "The key in %(path)s is damaged. Delete the file, make a new token for the place on"
+                " its page, and start the agent with it.",
+                path=path,
+            )
         ) from None
 
 
