@@ -199,7 +199,7 @@ def _end_cover(
     session: AnySession, monitor_id: int, now: datetime, kept: Collection[int] = ()
 ) -> None:
     """Let the newest result of each place count only until now, but not those of the places
-    ``kept``. With an interval of an hour, it would otherwise count for up to an hour after the pause.
+    ``kept``. With an interval of an hour, it would otherwise count for up to an hour after a pause.
     An outage that lasts as long as a late result counts ends with it.
     """
     late_outages.end(session, monitor_id, now)
