@@ -106,18 +106,21 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """``recheck``: the next check comes after CONFIRM_SECONDS, not at its next slot."""
+    """``recheck``: the next check comes after CONFIRM_SECONDS, not at its next slot. ``overtaken``:
+    a newer check was judged before, so this one changed nothing.
+    """
 
     state: State
     step: Step = Step.NONE
     recheck: bool = False
     moment: datetime | None = None
+    overtaken: bool = False
 
 
 def advance(state: State, seen: Observation, confirmations: int) -> Transition:
     """The transition from ``state`` that an observation leads to."""
     if state.checked_at and timedelta(0) < state.checked_at - seen.at <= OVERTAKEN_AT_MOST:
-        return Transition(state)
+        return Transition(state, overtaken=True)
     changed = state.verdict != seen.verdict
     state = replace(
         state,

@@ -27,19 +27,19 @@ class Places(Engine):
         self.id = self.monitor(places=[*self.places.values()], **fields)
         return self
 
-    def see(self, name, verdict, seconds, **fields):
-        """The place's check of the schedule."""
+    def see(self, name, verdict, seconds, recorded=0.5, **fields):
+        """The place's check of the schedule, which is recorded so many seconds later."""
         claim = self.claim(self.id, self.places[name])
         fields = ({} if verdict == "down" else {"status_code": 200}) | fields
         outcome = make_outcome(verdict, at(seconds), **fields)
         # Its location is not set: agents and probers do not know their place.
         outcome = replace(outcome, evidence={"from": name} if outcome.evidence else None)
-        recorder.record_claimed([(claim, outcome)], at(seconds + 0.5), location=name)
+        recorder.record_claimed([(claim, outcome)], at(seconds + recorded), location=name)
 
-    def round(self, seconds, **verdicts):
+    def round(self, seconds, recorded=0.5, **verdicts):
         """All places check at the same time, and are recorded one after another."""
         for number, name in enumerate(NAMES):
-            self.see(name, verdicts.get(name, "up"), seconds + number / 100)
+            self.see(name, verdicts.get(name, "up"), seconds + number / 100, recorded)
 
     @property
     def shown(self):
@@ -326,3 +326,70 @@ def test_an_outage_of_a_new_monitor_is_one_as_soon_as_the_majority_has_seen_it(p
     places.see("berlin", "down", 10)
     places.see("oslo", "down", 11)
     assert len(places.opened) == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "confirmations"), [("any", 1), ("majority", 1), ("all", 1), ("any", 2), ("all", 2)]
+)
+def test_a_failure_that_all_places_see_at_once_is_confirmed_by_its_repeats(
+    places, rule, confirmations
+):
+    places.start(confirmations=confirmations, location_rule=rule)
+    places.round(0)
+    for number in range(confirmations):
+        places.round(60 + 10 * number, recorded=0.002, berlin="down", oslo="down", sydney="down")
+        assert places.opened == [], f"it is recorded at once, and was repeated {number} times"
+    places.round(60 + 10 * confirmations, berlin="down", oslo="down", sydney="down")
+    (incident,) = places.opened
+    assert incident.started_at == at(60).replace(microsecond=0)
+
+
+def test_a_recovery_that_all_places_see_at_once_is_confirmed_by_its_repeats(places):
+    places.start(confirmations=1)
+    for seconds in (0, 10):
+        places.round(seconds, berlin="down", oslo="down", sydney="down")
+    places.round(60, recorded=0.002)
+    (incident,) = places.opened
+    assert incident.ended_at is None, "it is recorded at once, and not repeated"
+    places.round(70, recorded=0.002)
+    assert places.opened[0].ended_at == at(60.01).replace(microsecond=0)
+
+
+def test_a_failure_that_is_recorded_after_a_later_check_elsewhere_is_repeated(places):
+    places.start(confirmations=1)
+    places.round(0)
+    places.see("berlin", "up", 60.2)
+    places.see("sydney", "down", 60.1)
+    assert places.shown.unconfirmed_at == at(60.6)
+    places.see("sydney", "down", 71)
+    assert places.shown.verdict == "degraded"
+
+
+def test_a_failure_elsewhere_that_comes_last_is_named_at_once(places):
+    places.start(confirmations=1)
+    places.round(0)
+    for seconds in (60, 71):
+        places.see("berlin", "down", seconds + 0.2)
+        places.see("oslo", "down", seconds + 0.2)
+        if seconds == 60:
+            assert places.shown.cause == "Down in 2 of 3 places (berlin, oslo): The server refused."
+        places.see("sydney", "down", seconds + 0.1)
+        assert places.shown.cause == "The server refused."
+    for name in ("berlin", "oslo"):
+        places.see(name, "up", 120.2)
+        places.see(name, "up", 130.2)
+    assert places.shown.cause.startswith("Down in 1 of 3 places (sydney)")
+    places.see("sydney", "up", 130.1)
+    assert (places.shown.verdict, places.shown.cause) == ("up", None)
+
+
+def test_a_check_on_request_has_no_vote_where_the_monitor_is_not_checked(places):
+    places.start(confirmations=1, location_rule="all")
+    for seconds in (0, 10):
+        places.round(seconds, berlin="down", oslo="down", sydney="down")
+    before = places.shown.verdict, places.shown.cause
+    (result,) = recorder.record([(places.id, make_outcome("up", at(20), status_code=200))], at(21))
+    assert result.verdict == "up"
+    assert (places.shown.verdict, places.shown.cause) == before
+    places.round(60, berlin="down", oslo="down", sydney="down")
+    assert [incident.ended_at for incident in places.opened] == [None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import bindparam, update
@@ -22,6 +22,8 @@ from app.records import Cause, Result, Verdict
 
 _ASSIGNMENTS = AssignmentRow.__table__
 _WRITTEN = ("turn", "slot", "checked_at", "verdict", "blind", "failures")
+# Checks of several places that begin within this time belong to the same slot.
+TOGETHER = timedelta(seconds=2)
 _MOST_FAILURES = 1_000  # counted; more make no difference
 _WRITE = (
     update(_ASSIGNMENTS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
@@ -44,11 +46,19 @@ class MonitorAssignments:
     by_hand: bool = True
     changed: bool = False
     newest: bool = True  # whether the result is the newest of its place
+    previous: datetime | None = None  # when the check of this place before the result began
     recovered: bool = False  # whether it is good, after one of this place that was not
 
     @property
     def turn(self) -> int | None:
         return None if self.here is None else self.here["turn"]
+
+    @property
+    def has_vote(self) -> bool:
+        """Whether the place is one of the monitor's (decisions.md 14). A check on request is made
+        in another one where this server checks nothing of the monitor.
+        """
+        return self.here is not None or not self.others
 
     @property
     def others_wait(self) -> bool:
@@ -70,7 +80,7 @@ class MonitorAssignments:
         if before is not None and before > result.checked_at and self._is_recent(before, result):
             self.newest = False
             return
-        self.newest = True
+        self.newest, self.previous = True, before
         self.here |= {"checked_at": result.checked_at, "verdict": VERDICT_NUMBERS[result.verdict]}
         self.changed = True
         self.recovered = result.is_good and self.failures > 0
@@ -107,16 +117,15 @@ class MonitorAssignments:
 
     def votes(self, result: Result, monitor: Any, now: datetime) -> Sequence[quorum.Vote]:
         """The newest result of each place, of those that count; none where there is only one place.
-        A check on request from a place that the monitor is not assigned to is of place 0.
         """
-        if not self.others:
+        if not self.others or self.here is None:
             return ()
         votes = [
             _vote(row.location_id, row.checked_at, VERDICTS[row.verdict], row.failures, monitor)
             for row in self.others
             if row.checked_at is not None and row.verdict is not None
         ]
-        place = 0 if self.here is None else self.here["location_id"]
+        place = self.here["location_id"]
         votes.append(_vote(place, result.checked_at, result.verdict, self.failures, monitor))
         return quorum.heard(votes, now, stale_after(monitor))
 
@@ -161,13 +170,15 @@ class MonitorAssignments:
         vote: Verdict,
         state: State,
         unconfirmed_at: datetime | None,
+        judged_at: datetime | None,
         now: datetime,
     ) -> bool:
-        """Whether the vote is new to the state machine.
+        """Whether the vote is new to the state machine, which judged the one before at
+        ``judged_at``.
 
-        When several places repeat a check at once, they confirm once together: a check that began
-        before the last counted one belongs to it. A result without a vote changes nothing. A good
-        check confirms no failure that another place saw: only one that fails again does.
+        When several places repeat a check at once, they confirm once together, with the first of
+        them that counts (``_repeats``). A result without a vote changes nothing. A good check
+        confirms no failure that another place saw: only one that fails again does.
         """
         if not self.others:
             return True
@@ -180,9 +191,21 @@ class MonitorAssignments:
             return False
         if unconfirmed_at is None or unconfirmed_at > now + SKEW:
             return True
-        if result.checked_at >= unconfirmed_at:
+        if result.checked_at >= unconfirmed_at and self._repeats(state, judged_at):
             return True
         return not (down if state.stands is Stands.CONFIRMING else not down)
+
+    def _repeats(self, state: State, judged_at: datetime | None) -> bool:
+        """Whether this place has checked since the check that is being repeated, or with it.
+
+        Places check at the same times, and the first failure is recorded within milliseconds: the
+        checks that other places begin just after it repeat nothing. Counted as repeats, they would
+        confirm a failure that lasted for a moment.
+        """
+        counts = state.stands in (Stands.CONFIRMING, Stands.RECOVERING)
+        if not counts or self.here is None or judged_at is None:
+            return True
+        return self.previous is not None and self.previous >= judged_at - TOGETHER
 
 
 def _vote(place: int, at: datetime, verdict: Verdict, failures: int, monitor: Any) -> quorum.Vote:

@@ -100,8 +100,8 @@ def record(
     """Record checks on request, by monitor id. Returns each result as recorded, or None if there is
     no such monitor.
 
-    Such a check counts like any other, but does not change the schedule. For a paused monitor, only
-    the result is stored.
+    Such a check counts like any other, but does not change the schedule. For a paused monitor, and
+    for one that is checked from other places alone, only the result is stored.
     """
     return _record([(Claim(id), outcome) for id, outcome in outcomes], now, location, fenced=False)
 
@@ -238,7 +238,8 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
         known.assigned.seen(result)
         if fenced:
             known.assigned.done(monitor.id, monitor.interval, result)
-        _judge(batch, known, outcome)
+        if known.assigned.has_vote:
+            _judge(batch, known, outcome)
     return journal.as_recorded(result, batch.location)
 
 
@@ -279,17 +280,17 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
         before = gaps.note(batch.session, known.monitor.id, before, gap)
     votes = known.assigned.votes(result, known.monitor, batch.now)
     vote = _vote(batch, known, votes, result)
-    if not known.assigned.tells(result, vote, before, known.columns["unconfirmed_at"], batch.now):
+    if not _tells(batch, known, result, vote, before):
+        _restate(batch, known, result, votes, vote)
         _keep_aside(batch, known, outcome)
         return
     doubted = not result.maintenance and places.doubted(votes, vote)
     at = known.assigned.moment(result, before)
     seen = Observation(at, vote, result.maintenance)
     after = advance(before, seen, known.monitor.confirmations)
-    overtaken = after.state == before
     known.state, known.changed = after.state, True
     known.columns |= columns_of(after.state)
-    if not overtaken:
+    if not after.overtaken:
         _cause(batch, known, result, votes, vote)
         known.columns["response_time"] = result.response_time
         _certificate(batch, known, outcome)
@@ -301,11 +302,34 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
         _plan(batch, known, after, result, doubted=doubted)
 
 
+def _tells(batch: _Batch, known: _Known, result: Result, vote: Verdict, before: State) -> bool:
+    unconfirmed_at, judged_at = known.columns["unconfirmed_at"], known.columns["checked_at"]
+    return known.assigned.tells(result, vote, before, unconfirmed_at, judged_at, batch.now)
+
+
 def _vote(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result) -> Verdict:
     assigned, monitor = known.assigned, known.monitor
     if not assigned.others:
         return result.verdict
     return decide(votes, monitor.location_rule, assigned.awaited(monitor, batch.now))
+
+
+def _restate(
+    batch: _Batch, known: _Known, result: Result, votes: Sequence[Vote], vote: Verdict
+) -> None:
+    """Store who sees what after a check that neither confirms nor ends anything: another place may
+    see the failure too, or no longer. The state machine does not count it.
+    """
+    verdict = known.state.verdict
+    if not known.assigned.newest:
+        return
+    if vote is not verdict:
+        if not {vote, verdict} <= {Verdict.UP, Verdict.DEGRADED}:
+            return
+        known.state = replace(known.state, verdict=vote, status_since=result.checked_at)
+        known.columns |= {"verdict": vote, "status_since": result.checked_at}
+    known.changed = True
+    _cause(batch, known, result, votes, vote)
 
 
 def _cause(
