@@ -20,7 +20,7 @@ from app.db.rollups.rows import (
     late_outages_between,
     monitor_of,
 )
-from app.db.rollups.writing import reroll, roll
+from app.db.rollups.writing import reroll, reroll_each, roll
 
 __all__ = [
     "SUMMED",
@@ -37,6 +37,7 @@ __all__ = [
     "only_summed",
     "report_figures",
     "reroll",
+    "reroll_each",
     "roll",
     "single",
 ]
