@@ -28,6 +28,7 @@ from app.net.canary import parse_canaries
 from app.net.hosts import parse_servers
 from app.proxies import Network, networks
 from app.rules.channel_values import TELEGRAM_TOKEN
+from app.rules.places import check_not_deleted
 from app.rules.url import DEFAULT_PORTS, host_of, parse_url, take_apart
 
 PREFIX = "WAKEFUL_"
@@ -311,6 +312,7 @@ def _location(raw: str) -> str:
         raise ValueError(
             _("it may have letters, digits, dots, dashes and underscores, 64 at most.")
         )
+    check_not_deleted(raw)
     return raw
 
 

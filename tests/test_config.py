@@ -74,6 +74,7 @@ def test_a_right_value_is_read(environ, name, value, field, expected):
         ("STORE", "cloud"),
         ("STORE", "remote"),
         ("LOCATION", "a b"),
+        ("LOCATION", "deleted"),
         ("SMTP_URL", "http://user:hunter2@mail"),
         ("SMS_URL", "nexmo://key:hunter2@from"),
         ("WEBHOOK_SECRET", "hunter2"),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from app.access.one_time import digest_of, make_token
-from app.db import db
-from app.db.tables import LocationRow
+from app.db import DbSession, db
+from app.db.tables import EndedTokenRow, LocationRow
+from app.db.upserts import inserting
 from app.records import Carrier
 
 PREFIX = "wa_"
+KEPT = timedelta(days=400)  # as long as the audit log has the line of the change
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,28 @@ def give_token(row: LocationRow) -> str:
     token = PREFIX + make_token()
     row.token_digest = digest_of(token)
     return token
+
+
+def end_token(session: DbSession, row: LocationRow, now: datetime) -> None:
+    """End the token of a place, if it has one, and remember it as the last that has ended."""
+    if row.token_digest is None:
+        return
+    values = {"place": row.name, "digest": row.token_digest, "ended_at": now}
+    session.execute(
+        inserting(EndedTokenRow)
+        .values(values)
+        .on_conflict_do_update(index_elements=[EndedTokenRow.place], set_=values)
+    )
+    session.execute(delete(EndedTokenRow).where(EndedTokenRow.ended_at < now - KEPT))
+    row.token_digest = None
+
+
+def ended_place(token: str) -> str | None:
+    """The place whose last token that has ended this is; None for any other token."""
+    if not token.startswith(PREFIX):
+        return None
+    found = select(EndedTokenRow.place).where(EndedTokenRow.digest == digest_of(token))
+    return db.session.scalars(found).first()
 
 
 def agent_of(token: str) -> AgentPlace | None:

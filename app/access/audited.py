@@ -267,6 +267,7 @@ NOT_RECORDED: Mapping[str, str] = {
     "counters": "counts of requests",
     "left_out_failures": "they become lines",
     "used_hosts": "where people log in",
+    "ended_agent_tokens": "the change of the place has a line",
     "deliveries": _OTHERS,
     "invitations": _OTHERS,
     "settings": _OTHERS,

@@ -22,7 +22,7 @@ from flask import current_app
 from app.access import actors, audit, failures
 from app.access.keyed_hash import keyed_hash
 from app.db import best_effort, is_writing, writing
-from app.records import Action, ObjectKind, Person, Thing
+from app.records import Action, ActorKind, ObjectKind, Person, Thing
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 # failing. The audit log has bounds of its own (``failures``).
 A_MINUTE = 100
 DIGITS = 16
+AGAIN_SECONDS = 3600.0
 
 
 class Event(StrEnum):
@@ -86,6 +87,7 @@ class Bound:
 
 
 BOUND = "wakeful.security_log"  # the application's
+TOLD = "wakeful.ended_tokens_told"  # by place, of those that had a token; monotonic, in s
 
 
 def tell(
@@ -121,8 +123,22 @@ def tell_refusal(event: Event, address: str | None) -> None:
     would let a stranger with a wrong key write without end.
     """
     here = actors.actor()
+    if here is not None and here.kind == ActorKind.AGENT and here.id is None:
+        _tell_ended(here.name, event, address)
+        return
     who = "nobody" if here is None or here.id is None else f"{here.kind}:{here.id}"
     _write(event, who, _plain(address))
+
+
+def _tell_ended(place: str, event: Event, address: str | None) -> None:
+    """An agent came with a token of this place that has ended. It tries every 15 s until somebody
+    gives it the new one, so it is told once in ``AGAIN_SECONDS``.
+    """
+    told: dict[str, float] = current_app.extensions.setdefault(TOLD, {})
+    clock = time.monotonic()
+    if clock - told.get(place, -AGAIN_SECONDS) >= AGAIN_SECONDS:
+        told[place] = clock
+        _write(event, f"place:{place}", _plain(address))
 
 
 def tell_left_out() -> None:

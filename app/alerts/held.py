@@ -8,14 +8,14 @@ added or change its hours between the two, so that only the first is held.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import or_, select
 
-from app.alerts.recipients import OPEN_EVENTS
+from app.alerts.recipients import OPEN_EVENTS, waits
 from app.db import AnySession
 from app.db.tables import DeliveryRow
 from app.records import DeliveryStatus
@@ -29,21 +29,12 @@ class Held:
     until: datetime
 
 
-def untold(session: AnySession, incident_id: int) -> Mapping[str, Held]:
-    """The lanes in which all that was written of this outage is held."""
-    row = DeliveryRow
-    query = (
-        select(row.lane, row.status, row.sources, row.next_attempt_at)
-        .where(row.incident_id == incident_id, row.event.in_(OPEN_EVENTS))
-        .order_by(row.id)
-    )
-    found: dict[str, Held] = {}
-    told = set()
-    for lane, status, sources, until in session.execute(query):
-        if status == DeliveryStatus.HELD and until is not None:
-            found[lane] = Held(sources, until)
-        else:
-            told.add(lane)
+def untold(written: Sequence[Any]) -> Mapping[str, Held]:
+    """The lanes in which all that was written of an outage is held. ``written``: what
+    ``recipients.openings_written`` found of it.
+    """
+    found = {row.lane: Held(row.sources, row.next_attempt_at) for row in written if waits(row)}
+    told = {row.lane for row in written if not waits(row)}
     return {lane: held for lane, held in found.items() if lane not in told}
 
 

@@ -10,31 +10,36 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Update, or_, select, update
+from sqlalchemy import BindParameter, ColumnElement, Update, insert, or_, select, update
 
 from app.access.keyed_hash import keyed_hash
 from app.alerts import held, recipients
-from app.alerts.suspects import suspects
+from app.alerts.suspects import deployed_before, suspects
 from app.alerts.targets import (
+    Hours,
     Source,
     Target,
     Targets,
     channels_of,
     contact_hours,
+    contacts_of,
     hours_of,
     quiet_until,
     source_ids,
     sources_text,
+    targets_among,
     targets_of,
     targets_of_defaults,
     unreadable_sources,
 )
 from app.db import AnySession, writing
-from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
+from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MarkerRow, MonitorRow
 from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, NotFound
 from app.i18n import N_, _
@@ -52,6 +57,13 @@ HELD_FOR_BURSTS = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED})
 
 # A person waits for the result of a test, and a report is no alert: quiet hours hold neither.
 NEVER_QUIET = frozenset({Event.TEST, Event.REPORT_MONTHLY})
+
+_DELIVERIES: Any = DeliveryRow.__table__
+# What an alert needs to know of its monitor.
+TOLD_OF = (
+    MonitorRow.id, MonitorRow.name, MonitorRow.url, MonitorRow.tags, MonitorRow.alerts,
+    MonitorRow.quiet_start, MonitorRow.quiet_end, MonitorRow.quiet_zone,
+)  # fmt: skip
 
 # They go to those who were alerted to the incident.
 FOLLOW_UPS = frozenset({Event.INCIDENT_ACKNOWLEDGED, Event.INCIDENT_RESOLVED})
@@ -85,6 +97,26 @@ class Reason(StrEnum):
     GIVEN_UP = N_("given up by hand")
 
 
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An event of a monitor that people are to be told of. ``monitor`` has the columns ``TOLD_OF``.
+
+    ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
+    ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
+    ``domain`` for ``domain.expiring``; ``resolved_by`` (a name or None) if a person resolved it.
+    """
+
+    event: Event
+    monitor: Any
+    incident: IncidentRow | None = None
+    extra: Mapping[str, Any] | None = None
+
+    @property
+    def follows(self) -> int | None:
+        """The incident of which this goes to those who were alerted to it."""
+        return self.incident.id if self.incident and self.event in FOLLOW_UPS else None
+
+
 def enqueue(
     session: AnySession,
     event: Event,
@@ -93,24 +125,48 @@ def enqueue(
     now: datetime,
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
-    """Write one row for each channel value of ``monitor``, in the caller's transaction, and flush,
-    so that they have ids. In quiet hours the rows are held. Alerts that cannot be read are left
-    out: that must not keep an incident from opening.
+    """As ``enqueue_all``, of one alert; its rows, with their ids."""
+    return _store(session, _columns_of(session, [Alert(event, monitor, incident, extra)], now)[0])
+
+
+def enqueue_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> list[int]:
+    """Write one row for each alert and channel value of its monitor, in the caller's transaction;
+    returns how many there are of each alert. In quiet hours the rows are held. Alerts that cannot
+    be read are left out: that must not keep an incident from opening.
 
     A recovery goes to those who were alerted to the incident, even if the alerts cannot be read.
-
-    ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
-    ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
-    ``domain`` for ``domain.expiring``; ``resolved_by`` (a name or None) if a person resolved it.
     """
-    if event in FOLLOW_UPS and incident is not None:
-        found = _targets_of_follow_up(session, event, monitor, incident)
-    else:
-        if isinstance(monitor.alerts, Unreadable):
-            sentence = alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why)
-            log.error("Its own channels are not alerted: %s. %s", event, sentence)
-        found = _wanted(targets_of(session, monitor), event)
-    return _write(session, event, found, monitor, incident, now, extra)
+    found = _columns_of(session, alerts, now)
+    if rows := [row for rows in found for row in rows]:
+        session.execute(insert(_DELIVERIES), rows)
+    return [len(rows) for rows in found]
+
+
+def _columns_of(
+    session: AnySession, alerts: Sequence[Alert], now: datetime
+) -> list[list[dict[str, Any]]]:
+    """The columns of the rows of each alert."""
+    contacts = contacts_of(session, {alert.monitor.id for alert in alerts})
+    follows = [id for alert in alerts if (id := alert.follows) is not None]
+    told = recipients.openings_written(session, follows)
+    sources = (text for rows in told.values() for text in recipients.sources_told(rows).values())
+    hours = contact_hours(session, set(sources))
+    pairs = []
+    for alert in alerts:
+        present = targets_among(alert.monitor, contacts.get(alert.monitor.id, ()))
+        if alert.follows is not None:
+            found = _targets_of_follow_up(alert.event, present, told[alert.follows], hours)
+        else:
+            _log_unreadable(alert)
+            found = _wanted(present, alert.event)
+        pairs.append((alert, found))
+    return _messages(session, pairs, now, told)
+
+
+def _log_unreadable(alert: Alert) -> None:
+    if isinstance(alert.monitor.alerts, Unreadable):
+        sentence = alerts_unreadable(f"monitor {alert.monitor.id}", alert.monitor.alerts.why)
+        log.error("Its own channels are not alerted: %s. %s", alert.event, sentence)
 
 
 def enqueue_again(
@@ -123,36 +179,34 @@ def enqueue_again(
     """Write the opening of an incident again for these lanes, because the first message was given
     up unsent. Lanes that the monitor no longer has are left out.
     """
-    late = {"late": True}
     found = {
         target: sources
         for target, sources in targets_of(session, monitor).items()
         if lane(*target) in lanes
     }
-    return _write(session, Event.INCIDENT_OPENED, found, monitor, incident, now, late)
+    alert = Alert(Event.INCIDENT_OPENED, monitor, incident, {"late": True})
+    return _store(session, _messages(session, [(alert, found)], now)[0])
 
 
 def _targets_of_follow_up(
-    session: AnySession, event: Event, monitor: MonitorRow, incident: IncidentRow
+    event: Event, present: Targets, written: Sequence[Any], hours: Hours
 ) -> Targets:
     """The channel values that were alerted to this incident; of an acknowledgement only those that
-    the monitor still has and that want it.
+    the monitor still has and that want it. ``written``: the rows that told the outage. ``hours``:
+    those of the contacts that they name.
     """
-    known = recipients.lanes_alerted(session, incident.id)
-    present = targets_of(session, monitor)
+    known = recipients.lanes_alerted(written)
     still = {target: one for target, one in present.items() if lane(*target) in known}
     if event != Event.INCIDENT_RESOLVED:
         return _wanted(still, event)
     gone = _own([target for target in known.values() if target is not None])
-    return {**gone, **_with_those_told(session, incident.id, still)}
+    return {**gone, **_with_those_told(recipients.sources_told(written), hours, still)}
 
 
-def _with_those_told(session: AnySession, incident_id: int, found: Targets) -> Targets:
+def _with_those_told(told: Mapping[str, str | None], hours: Hours, found: Targets) -> Targets:
     """With the sources that told the outage, though the monitor may have lost them since: whoever
     was told at night is told of the recovery at night.
     """
-    told = recipients.sources_told(session, incident_id)
-    hours = contact_hours(session, told.values())
     wider = {}
     for target, sources in found.items():
         name = lane(*target)
@@ -178,61 +232,93 @@ def _write(
     event: Event,
     targets: Targets,
     monitor: MonitorRow | None,
-    incident: IncidentRow | None,
     now: datetime,
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
-    facts = snapshot(event, monitor, incident, now, extra)
-    if found := suspects(session, event, monitor, incident):
-        facts["incident"] |= found
-    monitor_id = None if monitor is None else monitor.id
-    incident_id = None if incident is None else incident.id
-    hours = None if monitor is None else hours_of(monitor)
-    follows = event in FOLLOW_UPS and incident is not None
-    before = held.untold(session, incident.id) if follows and incident is not None else {}
-    rows = []
-    for (channel, value), sources in targets.items():
-        row = new_row(
-            event, channel, value, facts, now, monitor_id=monitor_id, incident_id=incident_id
-        )
-        row.sources = sources_text(sources)
-        until = quiet_until(hours, [source.quiet for source in sources], now)
-        if row.lane in before:  # one digest tells both
-            row.sources, until = before[row.lane].sources, before[row.lane].until
-        if until is not None and event not in NEVER_QUIET:
-            row.status, row.reason = DeliveryStatus.HELD, Reason.QUIET_HOURS
-            row.next_attempt_at = until
-        rows.append(row)
+    """The rows of a message that is about no incident."""
+    pairs = [(Alert(event, monitor, None, extra), targets)]
+    return _store(session, _messages(session, pairs, now)[0])
+
+
+def _store(session: AnySession, found: Sequence[dict[str, Any]]) -> list[DeliveryRow]:
+    """Write these rows and flush, so that they have ids."""
+    rows = [DeliveryRow(**columns) for columns in found]
     session.add_all(rows)
     session.flush()
     return rows
 
 
-def new_row(
-    event: str,
-    channel: str,
-    value: str,
-    facts: Mapping[str, Any],
+def _messages(
+    session: AnySession,
+    pairs: Sequence[tuple[Alert, Targets]],
     now: datetime,
-    *,
-    monitor_id: int | None = None,
-    incident_id: int | None = None,
+    told: Mapping[int, Sequence[Any]] = MappingProxyType({}),
+) -> list[list[dict[str, Any]]]:
+    """The columns of the rows of each alert. ``told``: what was written of the incidents that
+    alerts follow.
+    """
+    deployed = deployed_before(session, [(one.event, one.incident) for one, _targets in pairs])
+    return [
+        _messages_of(alert, targets, deployed, told.get(alert.follows or 0, ()), now)
+        for alert, targets in pairs
+    ]
+
+
+def _messages_of(
+    alert: Alert,
+    targets: Targets,
+    deployed: Sequence[MarkerRow],
+    told: Sequence[Any],
+    now: datetime,
+) -> list[dict[str, Any]]:
+    event, monitor, incident = alert.event, alert.monitor, alert.incident
+    facts = snapshot(event, monitor, incident, now, alert.extra)
+    if found := suspects(deployed, event, monitor, incident):
+        facts["incident"] |= found
+    monitor_id = None if monitor is None else monitor.id
+    incident_id = None if incident is None else incident.id
+    hours = None if monitor is None else hours_of(monitor)
+    before = held.untold(told)
+    rows = []
+    for (channel, value), sources in targets.items():
+        row = _columns(event, channel, value, facts, now) | {
+            "monitor_id": monitor_id,
+            "incident_id": incident_id,
+            "sources": sources_text(sources),
+            "reason": None,
+        }
+        until = quiet_until(hours, [source.quiet for source in sources], now)
+        if (waits := before.get(row["lane"])) is not None:  # one digest tells both
+            row["sources"], until = waits.sources, waits.until
+        if until is not None and event not in NEVER_QUIET:
+            row["status"], row["reason"] = DeliveryStatus.HELD, Reason.QUIET_HOURS
+            row["next_attempt_at"] = until
+        rows.append(row)
+    return rows
+
+
+def new_row(
+    event: str, channel: str, value: str, facts: Mapping[str, Any], now: datetime
 ) -> DeliveryRow:
     """A pending row with a message id of its own, due at once; not added to any session."""
-    return DeliveryRow(
-        message_id=f"msg_{secrets.token_hex(16)}",
-        event=event,
-        monitor_id=monitor_id,
-        incident_id=incident_id,
-        channel=channel,
-        value=value,
-        lane=lane(channel, value),
-        facts=facts,
-        status=DeliveryStatus.PENDING,
-        attempts=[],
-        created_at=now,
-        next_attempt_at=now + BURST_HOLD if event in HELD_FOR_BURSTS else now,
-    )
+    return DeliveryRow(**_columns(event, channel, value, facts, now))
+
+
+def _columns(
+    event: str, channel: str, value: str, facts: Mapping[str, Any], now: datetime
+) -> dict[str, Any]:
+    return {
+        "message_id": f"msg_{secrets.token_hex(16)}",
+        "event": event,
+        "channel": channel,
+        "value": value,
+        "lane": lane(channel, value),
+        "facts": facts,
+        "status": DeliveryStatus.PENDING,
+        "attempts": [],
+        "created_at": now,
+        "next_attempt_at": now + BURST_HOLD if event in HELD_FOR_BURSTS else now,
+    }
 
 
 def lane(channel: str, value: str) -> str:
@@ -290,7 +376,7 @@ def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
         if faults := unreadable_sources(session, monitor):
             raise Conflict(faults[0])
         found = targets_of(session, monitor)
-        return tuple(row.id for row in _write(session, Event.TEST, found, monitor, None, now))
+        return tuple(row.id for row in _write(session, Event.TEST, found, monitor, now))
 
 
 def send_test_to(
@@ -305,7 +391,7 @@ def send_test_to(
         monitor = None if monitor_id is None else session.get(MonitorRow, monitor_id)
         if monitor_id is not None and monitor is None:
             raise Invalid({"monitor_id": [_("There is no monitor with this id.")]})
-        rows = _write(session, Event.TEST, _own(targets), monitor, None, now)
+        rows = _write(session, Event.TEST, _own(targets), monitor, now)
         return tuple(row.id for row in rows)
 
 
@@ -321,7 +407,7 @@ def send_test_to_contact(contact_id: int, now: datetime) -> tuple[int, ...]:
             why = contact.channels.why
             raise Conflict(channels_unreadable(f'contact "{contact.name}"', why))
         found = dict.fromkeys(channels_of(contact), (Source(contact.id),))
-        return tuple(row.id for row in _write(session, Event.TEST, found, None, None, now))
+        return tuple(row.id for row in _write(session, Event.TEST, found, None, now))
 
 
 def send_report(
@@ -333,7 +419,7 @@ def send_report(
     source = Source(contact.id)
     addresses = [one for one in channels_of(contact) if one[0] == Channel.EMAIL]
     targets = dict.fromkeys(addresses, (source,))
-    return len(_write(session, Event.REPORT_MONTHLY, targets, None, None, now, facts))
+    return len(_write(session, Event.REPORT_MONTHLY, targets, None, now, facts))
 
 
 def tell_of_place(
@@ -343,7 +429,7 @@ def tell_of_place(
     In the quiet hours of a contact they wait for the end of these, each as it is: no digest is of
     anything but monitors.
     """
-    rows = _write(session, event, targets_of_defaults(session), None, None, now, facts)
+    rows = _write(session, event, targets_of_defaults(session), None, now, facts)
     for row in rows:
         if row.status == DeliveryStatus.HELD:
             row.status, row.reason = DeliveryStatus.PENDING, None

@@ -5,9 +5,10 @@ inside a transaction.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import bindparam, func, or_, select
 from sqlalchemy.orm import aliased
 
 from app.alerts import retries
@@ -21,34 +22,52 @@ Target = tuple[str, str]  # channel and value
 # The events that say that an incident is open.
 OPEN_EVENTS = (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER)
 _UNSENT = retries.given_up(None)
-
-
-def lanes_alerted(session: AnySession, incident_id: int) -> dict[str, Target | None]:
-    """The lanes that alerts of this incident were written for, with their channel values; None for
-    a value that cannot be read.
-    """
-    query = (
-        select(DeliveryRow.lane, DeliveryRow.channel, DeliveryRow.value)
-        .where(DeliveryRow.incident_id == incident_id, DeliveryRow.event.in_(OPEN_EVENTS))
-        .order_by(DeliveryRow.id)
+# Built once: asked for each incident that ends.
+_OPENINGS = (
+    select(
+        DeliveryRow.incident_id, DeliveryRow.lane, DeliveryRow.channel, DeliveryRow.value,
+        DeliveryRow.sources, DeliveryRow.status, DeliveryRow.next_attempt_at,
     )
+    .where(
+        DeliveryRow.incident_id.in_(bindparam("ids", expanding=True)),
+        DeliveryRow.event.in_(OPEN_EVENTS),
+    )
+    .order_by(DeliveryRow.id)
+)  # fmt: skip
+
+
+def openings_written(
+    session: AnySession, incident_ids: Collection[int]
+) -> Mapping[int, Sequence[Any]]:
+    """The rows that say of each of these incidents that it is open, oldest first: their lane,
+    channel, value, sources, status and next attempt.
+    """
+    found: dict[int, list[Any]] = {id: [] for id in incident_ids}
+    for row in session.execute(_OPENINGS, {"ids": list(found)}) if found else ():
+        found[row.incident_id or 0].append(row)
+    return found
+
+
+def lanes_alerted(written: Sequence[Any]) -> dict[str, Target | None]:
+    """The lanes that alerts of an incident were written for, with their channel values; None for
+    a value that cannot be read. ``written``: what ``openings_written`` found of it.
+    """
     return {
-        lane: None if isinstance(value, Unreadable) else (channel, value)
-        for lane, channel, value in session.execute(query)
+        row.lane: None if isinstance(row.value, Unreadable) else (row.channel, row.value)
+        for row in written
     }
 
 
-def sources_told(session: AnySession, incident_id: int) -> Mapping[str, str | None]:
-    """By lane, the sources through which an alert of this incident was written that quiet hours do
+def sources_told(written: Sequence[Any]) -> Mapping[str, str | None]:
+    """By lane, the sources through which an alert of an incident was written that quiet hours do
     not hold, as the column has them.
     """
-    held = (DeliveryRow.status == DeliveryStatus.HELD) & DeliveryRow.next_attempt_at.is_not(None)
-    query = (
-        select(DeliveryRow.lane, DeliveryRow.sources)
-        .where(DeliveryRow.incident_id == incident_id, DeliveryRow.event.in_(OPEN_EVENTS), ~held)
-        .order_by(DeliveryRow.id)
-    )
-    return {row.lane: row.sources for row in session.execute(query)}
+    return {row.lane: row.sources for row in written if not waits(row)}
+
+
+def waits(row: Any) -> bool:
+    """Whether a row waits for the end of quiet hours."""
+    return row.status == DeliveryStatus.HELD and row.next_attempt_at is not None
 
 
 def unsent_openings(

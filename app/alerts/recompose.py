@@ -9,7 +9,7 @@ import logging
 
 from app.alerts.messages import is_complete
 from app.alerts.outbox import snapshot
-from app.alerts.suspects import suspects
+from app.alerts.suspects import deployed_before, suspects
 from app.db import AnySession
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
@@ -30,7 +30,8 @@ def recompose(session: AnySession, row: DeliveryRow) -> bool:
     if not monitor or not incident or isinstance(row.value, Unreadable):
         return False
     facts = snapshot(row.event, monitor, incident, row.created_at)
-    facts["incident"] |= suspects(session, row.event, monitor, incident)
+    deployed = deployed_before(session, [(row.event, incident)])
+    facts["incident"] |= suspects(deployed, row.event, monitor, incident)
     if row.event != Event.INCIDENT_RESOLVED:
         # It was open when this was written.
         facts["incident"] |= {"ended_at": None, "ending": None}

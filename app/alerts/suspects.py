@@ -5,11 +5,12 @@ acknowledged it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from app.db import AnySession, markers
-from app.db.tables import IncidentRow, MonitorRow
+from app.db.tables import IncidentRow, MarkerRow
 from app.db.types import readable
 from app.records import Event
 from app.rules.time import iso
@@ -19,13 +20,23 @@ from app.rules.who_saw import who_saw
 TOLD_WITH = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER})
 
 
+def deployed_before(
+    session: AnySession, told: Iterable[tuple[str, IncidentRow | None]]
+) -> Sequence[MarkerRow]:
+    """What was deployed before these incidents began, each with the event that is told of it."""
+    incidents = [incident for event, incident in told if event in TOLD_WITH and incident]
+    return markers.suspected(session, [incident.started_at for incident in incidents])
+
+
 def suspects(
-    session: AnySession, event: str, monitor: MonitorRow | None, incident: IncidentRow | None
+    deployments: Sequence[MarkerRow], event: str, monitor: Any, incident: IncidentRow | None
 ) -> dict[str, Any]:
-    """Facts for the incident of a message, JSON-ready; none for events that do not tell them."""
+    """Facts for the incident of a message, JSON-ready; none for events that do not tell them.
+    ``deployments``: what ``deployed_before`` found. ``monitor`` has ``tags``.
+    """
     if event not in TOLD_WITH or monitor is None or incident is None:
         return {}
-    deployed = markers.shortly_before(session, monitor.tags, incident.started_at)
+    deployed = markers.shortly_before(deployments, monitor.tags, incident.started_at)
     evidence = readable(incident.evidence)
     return {
         "changes": [asdict(change) for change in changes_of(evidence)],

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import BindParameter, bindparam, select
 
 from app.db import AnySession
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
@@ -27,8 +27,21 @@ log = logging.getLogger(__name__)
 
 Target = tuple[str, str]  # channel and value
 Hours = Mapping[int, QuietHours | None]  # of contacts, by id
+Contacts = Sequence[tuple[int, ContactRow]]  # of a monitor, with their places among its alerts
 
 OWN = 0  # in place of a contact's id: the monitor's own alerts
+# Built once: asked for each incident. Few contacts belong to many monitors, so they are read apart.
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_MEMBERS = (
+    select(MonitorContactRow.monitor_id, MonitorContactRow.position, MonitorContactRow.contact_id)
+    .where(MonitorContactRow.monitor_id.in_(_IDS))
+    .order_by(
+        MonitorContactRow.monitor_id, MonitorContactRow.position, MonitorContactRow.contact_id
+    )
+)
+_CONTACTS = (
+    select(ContactRow).where(ContactRow.id.in_(_IDS)).execution_options(populate_existing=True)
+)
 _EXPIRIES = frozenset({Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING})
 
 
@@ -54,9 +67,13 @@ def targets_of(session: AnySession, monitor: MonitorRow) -> Targets:
     """The channel values of a monitor in the order of its alerts. What cannot be read, its own
     alerts or the channels of a contact, is left out.
     """
+    return targets_among(monitor, contacts_of(session, [monitor.id]).get(monitor.id, ()))
+
+
+def targets_among(monitor: Any, contacts: Contacts) -> Targets:
+    """As ``targets_of``, of a monitor whose contacts are known; it has ``alerts``."""
     found: dict[Target, list[Source]] = defaultdict(list)
     own = () if isinstance(monitor.alerts, Unreadable) else monitor.alerts or ()
-    contacts = contacts_of(session, [monitor.id]).get(monitor.id, ())
     for entry in in_order([tuple(pair) for pair in own], contacts):
         if isinstance(entry, ContactRow):
             source = _source(entry)
@@ -79,36 +96,44 @@ def targets_of_defaults(session: AnySession) -> Targets:
 
 def unreadable_sources(session: AnySession, monitor: MonitorRow) -> list[str]:
     """What of a monitor's alerts cannot be read, as sentences."""
+    return _unreadable_among(monitor, contacts_of(session, [monitor.id]).get(monitor.id, ()))
+
+
+def _unreadable_among(monitor: Any, contacts: Contacts) -> list[str]:
     found = []
     if isinstance(monitor.alerts, Unreadable):
         found.append(alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why))
-    for _, contact in contacts_of(session, [monitor.id]).get(monitor.id, ()):
+    for _, contact in contacts:
         if isinstance(contact.channels, Unreadable):
             why = contact.channels.why
             found.append(channels_unreadable(f'contact "{contact.name}"', why))
     return found
 
 
-def alerts_nobody(session: AnySession, monitor: MonitorRow) -> bool:
-    """Whether nobody is alerted because what is stored cannot be read."""
-    return bool(unreadable_sources(session, monitor)) and not targets_of(session, monitor)
+def alerting_nobody(session: AnySession, monitors: Sequence[Any]) -> set[int]:
+    """The ids of those of these monitors of which nobody is alerted because what is stored cannot
+    be read.
+    """
+    contacts = contacts_of(session, [monitor.id for monitor in monitors]) if monitors else {}
+    return {
+        monitor.id
+        for monitor in monitors
+        if _unreadable_among(monitor, contacts.get(monitor.id, ()))
+        and not targets_among(monitor, contacts.get(monitor.id, ()))
+    }
 
 
-def contacts_of(
-    session: AnySession, monitor_ids: Collection[int]
-) -> Mapping[int, Sequence[tuple[int, ContactRow]]]:
+def contacts_of(session: AnySession, monitor_ids: Collection[int]) -> Mapping[int, Contacts]:
     """The contacts of each of these monitors, each with its place among the monitor's alerts."""
+    members = session.execute(_MEMBERS, {"ids": list(monitor_ids)}).all()
+    rows = {
+        contact.id: contact
+        for contact in session.scalars(_CONTACTS, {"ids": list({one[2] for one in members})})
+    }
     found: dict[int, list[tuple[int, ContactRow]]] = defaultdict(list)
-    member = MonitorContactRow
-    rows = session.execute(
-        select(member.monitor_id, member.position, ContactRow)
-        .join(ContactRow, ContactRow.id == member.contact_id)
-        .where(member.monitor_id.in_(monitor_ids))
-        .order_by(member.monitor_id, member.position, member.contact_id)
-        .execution_options(populate_existing=True)
-    )
-    for monitor_id, position, contact in rows:
-        found[monitor_id].append((position, contact))
+    for monitor_id, position, contact_id in members:
+        if contact_id in rows:  # PostgreSQL: not deleted between the two statements
+            found[monitor_id].append((position, rows[contact_id]))
     return found
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from flask import current_app
 from sqlalchemy import select
 
-from app.alerts.targets import alerts_nobody
+from app.alerts.targets import alerting_nobody
 from app.db import AnySession
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable
@@ -33,7 +33,8 @@ def unreadable_alerts(session: AnySession) -> Sequence[MonitorRef]:
         return ()
     query = select(MonitorRow).where(MonitorRow.id.in_(kept[1]), ~MonitorRow.paused)
     rows = session.scalars(query.order_by(MonitorRow.name_folded, MonitorRow.id)).all()
-    return [MonitorRef(row.id, row.name, row.url) for row in rows if alerts_nobody(session, row)]
+    lost = alerting_nobody(session, rows)
+    return [MonitorRef(row.id, row.name, row.url) for row in rows if row.id in lost]
 
 
 def _broken(session: AnySession) -> list[int]:

@@ -29,6 +29,11 @@ UNKNOWN = N_(
     "No place has this token: it has ended, or is misspelt. Make a new token under Settings,"
     " Places, on the page of the place, and start the agent with it as WAKEFUL_AGENT_TOKEN."
 )
+ENDED = N_(
+    "This token of the place %(place)s was replaced or has ended: give the agent the new one as"
+    " WAKEFUL_AGENT_TOKEN. Nobody has it any more? Make a new token under Settings, Places, on the"
+    " page of the place."
+)
 NO_PATH = N_("Nothing exists at this path.")
 _LONGEST_TOKEN = 256
 
@@ -65,10 +70,19 @@ def known(request: Request) -> tuple[Handler, AgentPlace] | Response:
     asked = scheme.lower() == "bearer" and 0 < len(token) <= _LONGEST_TOKEN
     place = _agents().place_of(token) if asked else None
     if place is None:
-        return problem(401, _(UNKNOWN), WWW_Authenticate="Bearer")
+        return _unknown(request, _agents().ended_place(token) if asked else None)
     if request.method != "POST":
         return problem(405, _("This path takes POST."), Allow="POST")
     return handler, place
+
+
+def _unknown(request: Request, ended: str | None) -> Response:
+    """The answer to a token that no place has. ``ended``: the place that had it."""
+    if ended is None:
+        return problem(401, _(UNKNOWN), WWW_Authenticate="Bearer")
+    # Without an id: it may do nothing, and the log names its place.
+    actors.begin(Actor(ActorKind.AGENT, ended, address=request.remote_addr))
+    return problem(401, _(ENDED, place=ended), WWW_Authenticate="Bearer")
 
 
 def answer(request: Request) -> Response:

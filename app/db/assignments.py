@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Select, and_, delete, exists, select
+from sqlalchemy import Select, and_, bindparam, delete, exists, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import aliased
 
@@ -33,6 +33,10 @@ _SPEC_COLUMNS = (
     MonitorRow.cache_buster, MonitorRow.slow_after, MonitorRow.ssl_alert_days,
 )  # fmt: skip
 
+# Built once: asked for each batch of results.
+_OF_EACH = select(AssignmentRow.__table__).where(
+    AssignmentRow.monitor_id.in_(bindparam("ids", expanding=True))
+)
 _ELSEWHERE = aliased(AssignmentRow)
 # What tells whether the next good check changes anything (app/engine/recorder/steady.py).
 _STATE_COLUMNS = (
@@ -178,10 +182,7 @@ def of_each(session: AnySession, monitor_ids: Collection[int]) -> dict[int, dict
     locked: a statement of its own, so that it sees what was committed while that waited.
     """
     found: dict[int, dict[int, Any]] = {id: {} for id in monitor_ids}
-    rows = session.execute(
-        select(AssignmentRow.__table__).where(AssignmentRow.monitor_id.in_(monitor_ids))
-    )
-    for row in rows:
+    for row in session.execute(_OF_EACH, {"ids": list(found)}):
         found[row.monitor_id][row.location_id] = row
     return found
 

@@ -159,18 +159,23 @@ def keep(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def decode(rows: Sequence[ResultRow]) -> list[Result]:
     """The records of result rows, in the order of ``rows``. Makes at most three queries."""
-    contexts = _by_id(ResultContextRow.id, ResultContextRow.data, {r.context_id for r in rows})
+    known = contexts({r.context_id for r in rows})
     codes = _by_id(CauseCodeRow.id, CauseCodeRow.code, {r.cause_code_id for r in rows})
     places = _by_id(LocationRow.id, LocationRow.name, {r.location_id for r in rows})
     return [
         _decoded(
             row,
-            contexts.get(row.context_id) or {},
+            known.get(row.context_id) or {},
             codes.get(row.cause_code_id),
             places.get(row.location_id, DELETED_LOCATION),
         )
         for row in rows
     ]
+
+
+def contexts(ids: set[Any]) -> dict[Any, dict[str, Any]]:
+    """What the contexts with these numbers say, of which None is none."""
+    return _by_id(ResultContextRow.id, ResultContextRow.data, ids)
 
 
 def as_recorded(result: Result, location: int) -> Result:
@@ -224,13 +229,21 @@ def _digest(context: Context) -> str:
 
 def keep_good_evidence(checks: Mapping[int, Any]) -> None:
     """Replace the evidence of the last good check of each of these monitors."""
-    if checks:
+    _keep_evidence("last_good", checks)
+
+
+def keep_failing_evidence(checks: Mapping[int, Any]) -> None:
+    """Replace the failing checks of each of these monitors that are not confirmed; None: none."""
+    _keep_evidence("failing", checks)
+
+
+def _keep_evidence(column: str, values: Mapping[int, Any]) -> None:
+    if values:
         insert = inserting(MonitorEvidenceRow)
         upsert = insert.on_conflict_do_update(
-            index_elements=["monitor_id"], set_={"last_good": insert.excluded.last_good}
+            index_elements=["monitor_id"], set_={column: insert.excluded[column]}
         )
-        rows = [{"monitor_id": id, "last_good": check} for id, check in checks.items()]
-        db.session.execute(upsert, rows)
+        db.session.execute(upsert, [{"monitor_id": id, column: one} for id, one in values.items()])
 
 
 def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:

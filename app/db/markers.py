@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from itertools import islice
 
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, bindparam, func, or_, select
 
 from app.db import AnySession
 from app.db.tables import MarkerRow
+from app.db.tags import tags_of, tags_text
 from app.records import MARKERS_NAMED, SUSPECTED
+
+_MOMENT = MarkerRow.time.type
+_BETWEEN = (
+    select(MarkerRow)
+    .where(
+        MarkerRow.time >= bindparam("first", type_=_MOMENT),
+        MarkerRow.time <= bindparam("last", type_=_MOMENT),
+    )
+    .order_by(MarkerRow.time.desc(), MarkerRow.id.desc())
+)
 
 
 def concerns(tags: str) -> ColumnElement[bool]:
@@ -22,11 +34,24 @@ def _has(tag: str) -> ColumnElement[bool]:
     return func.replace(MarkerRow.tags, f"\n{tag}\n", "") != MarkerRow.tags
 
 
-def shortly_before(session: AnySession, tags: str, moment: datetime) -> Sequence[MarkerRow]:
-    """The markers that may have to do with what began at ``moment``, the nearest first."""
+def suspected(session: AnySession, moments: Collection[datetime]) -> Sequence[MarkerRow]:
+    """The markers that may have to do with what began at one of these moments, the newest first."""
+    if not moments:
+        return ()
     return session.scalars(
-        select(MarkerRow)
-        .where(MarkerRow.time >= moment - SUSPECTED, MarkerRow.time <= moment, concerns(tags))
-        .order_by(MarkerRow.time.desc(), MarkerRow.id.desc())
-        .limit(MARKERS_NAMED)
+        _BETWEEN, {"first": min(moments) - SUSPECTED, "last": max(moments)}
     ).all()
+
+
+def shortly_before(found: Sequence[MarkerRow], tags: str, moment: datetime) -> Sequence[MarkerRow]:
+    """Those of ``suspected`` that may have to do with what began at ``moment`` in a monitor with
+    these ``tags``, the nearest first.
+    """
+    wanted = [tags_text([tag]) for tag in tags_of(tags)]
+    near = (
+        one
+        for one in found
+        if moment - SUSPECTED <= one.time <= moment
+        and (not one.tags or any(tag in one.tags for tag in wanted))
+    )
+    return list(islice(near, MARKERS_NAMED))

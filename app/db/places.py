@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import func, select, update
 
-from app.db import db, heartbeats, writing
+from app.db import AnySession, db, heartbeats, writing
 from app.db.clocks import SKEW
 from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow, ResultRow
@@ -63,12 +63,30 @@ def checked_by(location: str, carrier: str) -> None:
     """
     how = LocationRow.carrier
     with writing() as session:
-        session.execute(
+        changed = session.scalar(
             update(LocationRow)
             .where(LocationRow.name == location, how != carrier, how != Carrier.AGENT)
             .values(carrier=carrier)
+            .returning(LocationRow.id)
             .execution_options(synchronize_session=False)
         )
+        if changed is not None:
+            forget_trouble(session, changed)
+
+
+def forget_trouble(session: AnySession, place: int) -> None:
+    """Forget the checks from a place that could not be made: another process makes them now, and
+    may reach what the one before could not. Such a check has no vote, so no verdict changes.
+    """
+    session.execute(
+        update(AssignmentRow)
+        .where(
+            AssignmentRow.location_id == place,
+            AssignmentRow.verdict == VERDICT_NUMBERS[Verdict.UNKNOWN],
+        )
+        .values(verdict=None)
+        .execution_options(synchronize_session=False)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,9 +167,8 @@ def before_migrating(connection: Connection, *, copy: bool) -> None:
     if found in (None, wanted()):
         return
     kept = _keep_copy(found) if copy else None
-    log.warning(
-        "Upgrading the database from %s to %s. Its copy: %s", found, wanted(), kept or "none"
-    )
+    how = "without a copy of it" if kept is None else f"with a copy of it in {kept}"
+    log.warning("Upgrading the database from %s to %s, %s.", found, wanted(), how)
 
 
 def _keep_copy(revision: str) -> Path | None:

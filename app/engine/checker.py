@@ -101,7 +101,6 @@ class Checker:
         self._unread = Unread()
         self._was_down = False
         self._introduced = False  # whether the place knows how its checks are made
-        self._done = 0  # checks that were recorded
         self.on_turn: Callable[[], object] = lambda: None  # called at each turn of the loop
         self._start_at = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
@@ -213,7 +212,7 @@ class Checker:
         if self._shards.lapsed(now):
             self._feed = changes.Feed()  # what it has not seen may be deleted by now
         self._feed.start()  # changes made while the assignments are read are in the feed
-        moved = self._shards.look(_now(), now, self._returns.last_check_at, self._done)
+        moved = self._shards.look(_now(), now, self._returns.last_check_at, self._returns.made)
         self._plan.drop_shards(moved.lost)
         if moved.lost:
             self._returns.keep_shards(self._shards.held)
@@ -259,7 +258,7 @@ class Checker:
                     process=one.process,
                     version=one.version,
                     clock_offset_ms=round(one.clock_offset / timedelta(milliseconds=1)),
-                    checks_per_minute=round(60 * one.checks / (now - self._reported_at)),
+                    checks_per_minute=round(60 * one.made / (now - self._reported_at)),
                     last_check_at=at if one.checks else None,
                 )
         self._reported_at = now
@@ -314,7 +313,6 @@ class Checker:
     # --- what comes back
 
     def _told(self, claim: Claim, standing: Standing | None) -> None:
-        self._done += standing is not None
         if self._plan.back(claim, standing, _now()):
             self._outdated.add(claim.monitor_id)
             self._feed_at = float("-inf")

@@ -1,4 +1,4 @@
-"""How many checks a minute were recorded lately."""
+"""How many checks a minute were made lately."""
 
 from __future__ import annotations
 

@@ -49,6 +49,7 @@ class Returns:
         self._steady = recorder.Steady(location)
         self._batch = MOST_AT_ONCE
         self.last_check_at: datetime | None = None
+        self.made = 0  # checks since the start, without those that policy blocked
 
     def wake(self) -> None:
         """End a wait. Safe from any thread."""
@@ -85,6 +86,7 @@ class Returns:
             wait = 0.0 if self._unrecorded else min(wait, self._steady.wait(now))
         finished = self._arrived(now + max(0.0, wait))
         now = time.monotonic()
+        self.made += sum(outcome.result.was_made for _claim, outcome in finished)
         ready = self._network.sort(finished, now) + self._network.collect(now)
         self._unrecorded += [one for one in ready if not self._taken(one)]
 

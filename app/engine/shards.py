@@ -77,7 +77,7 @@ class Shards:
     def look(
         self, now: datetime, clock: float, last_check_at: datetime | None = None, checks: int = 0
     ) -> Moved:
-        """Renew, give up and take shards; returns what changed. ``checks``: how many were recorded
+        """Renew, give up and take shards; returns what changed. ``checks``: how many were made
         since the start.
 
         A shard that nobody took while the lease had lapsed is kept with its token: checks made

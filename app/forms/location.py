@@ -7,7 +7,8 @@ import re
 from app.forms.fields import Text, Word
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
-from app.records import DELETED_LOCATION, MAX_LOCATION, MAX_LOCATION_LABEL, Carrier
+from app.records import MAX_LOCATION, MAX_LOCATION_LABEL, Carrier
+from app.rules.places import check_not_deleted
 
 CARRIER_LABELS = {
     Carrier.LOCAL: N_("A checker on the database"),
@@ -15,15 +16,13 @@ CARRIER_LABELS = {
     Carrier.AGENT: N_("An agent over HTTPS"),
 }
 NAME_FAULT = N_("Use lower-case letters a to z, digits and hyphens only.")
-NAME_OF_DELETED = N_("Results of deleted places have this name. Choose another one.")
 _NAME = re.compile(r"[a-z0-9-]+")
 
 
 def check_name(value: str) -> None:
     if not _NAME.fullmatch(value):
         raise ValueError(_(NAME_FAULT))
-    if value == DELETED_LOCATION:
-        raise ValueError(_(NAME_OF_DELETED))
+    check_not_deleted(value)
 
 
 class LocationForm(SchemaForm):

@@ -171,6 +171,11 @@ class Result:
         """Up or degraded: the target answers as it should."""
         return self.verdict in (Verdict.UP, Verdict.DEGRADED)
 
+    @property
+    def was_made(self) -> bool:
+        """Whether the check was made at all, and not kept from its target by policy."""
+        return self.cause_code != Cause.BLOCKED_BY_POLICY
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

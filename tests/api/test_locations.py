@@ -175,6 +175,28 @@ def test_a_place_whose_checks_all_say_nothing_says_why(api, core):
     assert check("down", ids[1]) is None, "one that fails has been made"
 
 
+@pytest.mark.parametrize("change", ["carrier", "token", "started otherwise"])
+def test_the_trouble_of_a_place_ends_when_others_make_its_checks(api, core, change):
+    fields = {"name": "oslo", "carrier": "agent" if change == "token" else "local"}
+    id = api.data("POST", "/locations", json=fields)["id"]
+    monitor = make_monitor(core, places=[id, 1], confirmations=0)
+    with core.app_context():
+        for name, verdict in (("default", "down"), ("oslo", "unknown")):
+            outcome = make_outcome(verdict, now(), location=name)
+            recorder.record([(monitor.id, outcome)], now(), location=name)
+    path = f"/locations/{id}"
+    assert api.get(path)["data"]["trouble"] is not None
+    if change == "carrier":
+        api.data("PATCH", path, json={"carrier": "queue"})
+    elif change == "token":
+        api.data("POST", f"{path}/token")
+    else:
+        with core.app_context():
+            places.checked_by("oslo", "queue")
+    assert api.get(path)["data"]["trouble"] is None
+    assert api.get(f"/monitors/{monitor.id}")["data"]["status"] == "down", "no verdict changes"
+
+
 def test_an_agent_that_lost_its_token_tells_nothing_more(api, core):
     place = api.data("POST", "/locations", json={"name": "oslo", "carrier": "agent"})
     with core.app_context():

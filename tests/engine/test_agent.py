@@ -406,13 +406,14 @@ def test_an_agent_checks_what_it_is_given_and_follows_changes(app, place, tmp_pa
     id, token = place
     with closing(Listener(serve)) as site, serving(app) as url:
         first = make_monitor(app, places=[id], url=page(site))
-        with running(agent_settings(tmp_path, url, token)):
+        with running(agent_settings(tmp_path, url, token)) as agent:
             eventually(lambda: stored(app, first.id), "the first result")
             second = make_monitor(app, places=[id], url=page(site, 503), confirmations=0)
             eventually(lambda: incidents(app), "an incident of the second")
     assert stored(app, first.id)[0].location == "oslo"
     assert stored(app, second.id)[0].cause_code == "http_status:503"
     assert len(stored(app, first.id)) <= 2
+    assert agent._figures()["checks_per_minute"] >= 2
 
 
 def test_a_cut_loses_no_result_and_doubles_none(app, place, tmp_path):
@@ -442,8 +443,9 @@ def test_what_a_server_allows_opens_no_network_to_an_agent(app, place, tmp_path)
     id, token = place
     with closing(Listener(serve)) as site, serving(app) as url:
         monitor = make_monitor(app, places=[id], url=page(site))
-        with running(agent_settings(tmp_path, url, token, allow_networks="")):
+        with running(agent_settings(tmp_path, url, token, allow_networks="")) as agent:
             eventually(lambda: stored(app, monitor.id), "a result")
+            assert agent._figures() == {"checks_per_minute": 0}, "it was not made"
     (found,) = stored(app, monitor.id)[:1]
     assert found.cause_code == Cause.BLOCKED_BY_POLICY
     assert "of this agent" in found.cause

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from redis.exceptions import RedisError
 
+from app.codec.packing import pack, was_made
 from app.codec.sealing import BatchKey
 from app.config import SettingError, Settings
 from app.engine.carriers.queue import prober as far
@@ -22,6 +23,7 @@ from app.engine.carriers.queue.silence import Consumer
 from app.engine.probing import make_prober
 from app.net.policy import Policy
 from app.records import Cause, CheckSpec, Pair, Verdict
+from tests.factories import make_outcome
 from tests.lab.http import serve
 from tests.lab.net import ClosedPort, Listener
 from tests.support import command
@@ -113,7 +115,10 @@ def test_a_check_goes_to_a_prober_and_its_outcome_comes_back(redis_server, setti
         eventually(lambda: done, "the outcome")
     result = done[0].result
     assert (result.monitor_id, result.verdict, result.location) == (7, Verdict.UP, "eu")
-    assert [one.version for one in carrier.reports()]
+    assert [(one.checks, one.made) for one in carrier.reports()] == [(1, 1)]
+    assert [(one.checks, one.made) for one in carrier.reports()] == [(0, 0)], "since the last"
+    blocked = pack(make_outcome("unknown", cause_code="blocked_by_policy"))
+    assert not was_made(blocked), "policy kept it from its target"
 
 
 def test_nothing_on_the_broker_can_be_read(redis_server, settings, carrier):

@@ -41,3 +41,6 @@ def test_nothing_is_waited_for_while_results_are_not_recorded(settings):
     returns.collect(60.0)
     assert time.monotonic() - began < 30
     assert returns.waiting
+    returns.came_back(Claim(2), make_outcome("unknown", cause_code="blocked_by_policy"))
+    returns.collect(0.0, recording=False)
+    assert returns.made == 1, "the second was not made"

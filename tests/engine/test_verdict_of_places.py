@@ -259,6 +259,23 @@ def test_each_place_that_voted_down_has_its_evidence(places):
     assert [one["verdict"] for one in kept["places"]] == ["down"] * 3
 
 
+@pytest.mark.sqlite
+def test_a_good_check_elsewhere_confirms_no_failure_and_hides_no_check_that_does(places):
+    places.start(confirmations=2, location_rule="any")
+    places.round(0)
+    places.see("sydney", "down", 60)
+    for seconds in (70, 80):  # the others repeat it too, and are recorded first
+        assert places.opened == []
+        places.see("berlin", "up", seconds)
+        places.see("oslo", "up", seconds)
+        assert places.opened == []
+        places.see("sydney", "down", seconds)
+    (incident,) = places.opened
+    checks = [incident.evidence["failing"], *incident.evidence["confirming"]]
+    assert [check["checked_at"] for check in checks] == [iso(at(s)) for s in (60, 70, 80)]
+    assert {check["location"] for check in checks} == {"sydney"}
+
+
 def test_evidence_of_a_place_that_has_recovered_is_not_kept(places):
     places.start(confirmations=2)
     places.round(0, sydney="down")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from hashlib import sha256
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from app.access.security_log import (
 from app.db import db
 from app.db.tables import AuditRow
 from app.records import Client
+from app.stores import current_store
 from tests.factories import PASSWORD, make_key, make_person
 from tests.support.clock import Clock
 from tests.web.visitor import Visitor
@@ -34,7 +36,8 @@ pytestmark = pytest.mark.sqlite
 EMAIL = "ada@wakeful.test"
 NEW = PASSWORD + "!"
 FORM = re.compile(
-    r"security event=[a-z.-]+ who=(?:person:\d+|account:[0-9a-f]{16}|key:\d+|agent:\d+|nobody)"
+    r"security event=[a-z.-]+ who=(?:person:\d+|account:[0-9a-f]{16}|key:\d+|agent:\d+"
+    r"|place:[a-z0-9-]+|nobody)"
     r" address=(?:[0-9a-f.:]+|unknown)"
 )
 
@@ -189,6 +192,37 @@ def test_wrong_keys_and_refused_access_are_lines_without_what_was_sent(app, ada,
     assert len(lines()) == A_MINUTE - 3, "and no more in this minute"
     with app.app_context():
         assert "access.refused" not in {row.action for row in db.session.query(AuditRow)}
+
+
+def test_an_ended_token_of_an_agent_names_its_place_once_an_hour(app, lines, monkeypatch):
+    """An agent tries every 15 s until somebody gives it the new one."""
+    client = app.test_client()
+    with app.app_context():
+        oslo, eu, us = (
+            current_store().locations.create({"name": name, "carrier": "agent"})
+            for name in ("oslo", "eu", "us")
+        )
+        current_store().locations.new_token(oslo.id)
+        current_store().locations.update(eu.id, {"carrier": "local"})
+        current_store().locations.delete(us.id)
+    lines()
+
+    def knock(place):
+        headers = {"Authorization": f"Bearer {place.token}"}
+        answer = client.post("/api/v1/agent/hello", json={}, headers=headers)
+        assert answer.status_code == 401
+        return answer.get_json()["message"]
+
+    for place in (oslo, eu, us):
+        for _ in range(3):
+            said = f"This token of the place {place.name} was replaced or has ended: give the agent"
+            assert knock(place).startswith(said)
+        assert lines() == [f"security event=key.wrong who=place:{place.name} address=127.0.0.1"]
+    later = time.monotonic() + 3600
+    monkeypatch.setattr("app.access.security_log.time.monotonic", lambda: later)
+    knock(oslo)
+    (line,) = lines()
+    assert FORM.fullmatch(line)
 
 
 def test_a_key_that_is_refused_before_its_body_is_read_is_a_line_too(app, lines):

@@ -14,7 +14,7 @@ from flask import Flask
 from app import create_app
 from app.api import me
 from app.config import Settings
-from app.db import db, writing
+from app.db import db, journal, writing
 from app.db.journal import keep, known_numbers, row_of
 from app.db.tables import DeliveryRow, IncidentRow, LateOutageRow, MaintenanceWindowRow, MonitorRow
 from app.records import (
@@ -377,3 +377,14 @@ def test_an_older_server_gets_no_order_and_no_window_by_tag_that_it_does_not_kno
     assert 'name="tags"' not in remote.page.text
     remote.press("Save", name="Works")
     assert "Works saved." in remote.text
+
+
+def test_the_page_that_deletes_a_place_names_the_remote_servers_monitors(app, remote):
+    make_monitor(app, name="Elsewhere")
+    with app.app_context():
+        place = journal.location_id("oslo")
+    shop = make_monitor(app, places=[place])
+    remote.open(f"/settings/locations/{place}/delete")
+    assert "Monitors are checked from this place." in remote.text
+    assert f"/monitors/{shop.id}/edit" in remote.page.text
+    assert "Elsewhere" not in remote.text

@@ -20,7 +20,7 @@ from app.db.rollups.rows import (
     late_outages_between,
     monitor_of,
 )
-from app.db.rollups.writing import reroll, reroll_each, roll
+from app.db.rollups.writing import is_summed, reroll, reroll_each, roll
 
 __all__ = [
     "SUMMED",
@@ -31,6 +31,7 @@ __all__ = [
     "between",
     "checks",
     "incidents_between",
+    "is_summed",
     "late_outage_of",
     "late_outages_between",
     "monitor_of",

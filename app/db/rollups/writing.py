@@ -133,6 +133,13 @@ def _sum_again(session: DbSession, spans: Sequence[Span]) -> None:
     session.execute(_ROLLED, rolled)
 
 
+def is_summed(until: datetime | None, moment: datetime) -> bool:
+    """Whether the hour of ``moment`` is summed. ``until``: the monitor's ``rolled_until``, which is
+    read under the lock of its state.
+    """
+    return until is not None and floor(to_ms(moment), HOUR_MS) < to_ms(until)
+
+
 def _locked(session: DbSession, ids: Sequence[int]) -> Sequence[Any]:
     # The recorder writes the same rows when an incident begins or ends, so on PostgreSQL too it
     # either sees these hours as summed or we see its incident.

@@ -151,3 +151,15 @@ class RecoveryRow(Model):
     )
     created_at: Mapped[datetime] = mapped_column(Moment)
     expires_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class EndedTokenRow(Model):
+    """The last token of each agent's place that was replaced or ended, so that an agent which still
+    has it can be named. The place may be deleted.
+    """
+
+    __tablename__ = "ended_agent_tokens"
+
+    place: Mapped[str] = mapped_column(String(64), primary_key=True)
+    digest: Mapped[str] = mapped_column(String(64), index=True)
+    ended_at: Mapped[datetime] = mapped_column(Moment)

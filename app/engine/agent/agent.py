@@ -186,7 +186,8 @@ class Agent:
             self._buffer.add(kept)
             self._done |= {one.monitor_id: (one.version, one.at) for one in kept}
             self._link.hurry()
-            self._recent.extend([time.monotonic()] * len(kept))
+            made = sum(outcome.result.was_made for _claim, outcome in finished)
+            self._recent.extend([time.monotonic()] * made)
 
     def _stood(self, job: Job, outcome: Outcome) -> Standing:
         result = outcome.result

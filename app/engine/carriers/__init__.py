@@ -35,13 +35,15 @@ class Carrier(Protocol):
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a process that makes checks elsewhere said of itself. ``clock_offset``: how far its
-    clock is ahead of ours. ``checks``: how many came back since the last report.
+    clock is ahead of ours. ``checks``: how many came back since the last report, and ``made``: how
+    many of them policy did not block.
     """
 
     process: str
     version: str
     clock_offset: timedelta
     checks: int
+    made: int
 
 
 class RemoteNetwork:

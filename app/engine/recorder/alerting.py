@@ -1,85 +1,22 @@
-"""Open and end incidents because of checks, and write the alerts about them."""
+"""Alerts because of single checks: a certificate that expires, an outage that was told too late."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
 
 from app.alerts.outbox import enqueue, enqueue_again
 from app.alerts.words import count_of
-from app.db import AnySession, rollups
-from app.db.by_place import Seen
-from app.db.tables import IncidentRow, MonitorRow
-from app.db.types import Unreadable, readable
-from app.engine.recorder import evidence, gaps
-from app.engine.recorder.rows import end, open_incident, remark_at, tell_opened, whole
-from app.records import MAX_CAUSE, Ending, Event, Outcome, Result, Verdict
+from app.db import AnySession
+from app.db.tables import MonitorRow
+from app.db.types import Unreadable
+from app.engine.recorder.rows import open_incident
+from app.records import Event, Outcome, Verdict
 from app.rules.certificates import warns
 from app.rules.time import days_left
-from app.rules.who_saw import fell_silent, seen_by
 
 log = logging.getLogger(__name__)
-
-
-def open_automatic(
-    session: AnySession,
-    monitor_id: int,
-    since: datetime,
-    result: Result,
-    now: datetime,
-    seen: Sequence[Seen],
-) -> datetime:
-    """Open an incident that started at ``since``; its start in whole seconds. ``seen``: what the
-    monitor's places saw last.
-
-    Its cause is the first failing check's: a repeat may fail for another reason, as when a server
-    first hangs and then refuses.
-    """
-    monitor = session.get_one(MonitorRow, monitor_id)
-    kept = evidence.of_incident(session, monitor, since, seen)
-    first = kept["failing"] or {}
-    cause = (first.get("cause") or result.cause or "")[:MAX_CAUSE] or None
-    incident = IncidentRow(
-        monitor_id=monitor_id,
-        started_at=whole(since),
-        cause=cause,
-        cause_folded=cause and cause.casefold(),
-        cause_code=first.get("cause_code") or result.cause_code,
-        by_hand=False,
-        created_at=whole(now),
-        updated_at=whole(now),
-    )
-    evidence.keep(incident, kept)
-    session.add(incident)
-    session.flush()
-    # The incident may have begun in an hour that is already summed.
-    rollups.reroll(monitor_id, incident.started_at)
-    tell_opened(session, monitor, incident, now)
-    return incident.started_at
-
-
-def end_automatic(
-    session: AnySession, monitor_id: int, at: datetime, now: datetime, silent: Sequence[Seen] = ()
-) -> None:
-    """End the open incident at ``at``, the first good check of the recovery. ``silent``: places
-    that saw the failure to the last and have no vote any more. If no other place saw it, nobody saw
-    it end, and the incident and its message say so.
-    """
-    incident = open_incident(session, monitor_id)
-    if incident is None:
-        return
-    if silent and not seen_by(readable(incident.evidence)) - {one.name for one in silent}:
-        ended = end(incident, at, now, Ending.SILENCE)
-        remark_at(incident, fell_silent(incident.seen_by or [one.title for one in silent]), ended)
-        gaps.add(incident, max(one.last_at or ended for one in silent), ended)
-    else:  # a place that saw the failure saw its end too
-        ended = end(incident, at, now, Ending.RECOVERED)
-    gaps.keep_those_within(incident, ended)
-    session.flush()
-    rollups.reroll(monitor_id, ended)
-    monitor = session.get_one(MonitorRow, monitor_id)
-    enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now)
 
 
 def tell_again(session: AnySession, monitor_id: int, lanes: Collection[str], now: datetime) -> None:

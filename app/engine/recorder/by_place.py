@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from app.db import AnySession
-from app.db.by_place import Seen, newest
+from app.db.by_place import Seen, newest, newest_of
 from app.engine.quorum import Vote
 from app.engine.recorder.rows import stale_after
 from app.records import Verdict
@@ -19,6 +20,19 @@ _WHAT = {Verdict.DOWN: "Down", Verdict.DEGRADED: "Slow"}
 def of_monitor(session: AnySession, monitor: Any, now: datetime) -> list[Seen]:
     """What its places saw last, of what still counts."""
     return newest(session, monitor.id, now - stale_after(monitor))
+
+
+def of_monitors(
+    session: AnySession, monitors: Iterable[Any], now: datetime
+) -> dict[int, list[Seen]]:
+    """As ``of_monitor``, by monitor id."""
+    by_since: dict[datetime, list[int]] = defaultdict(list)
+    for monitor in monitors:
+        by_since[now - stale_after(monitor)].append(monitor.id)
+    found: dict[int, list[Seen]] = {}
+    for since, ids in by_since.items():
+        found |= newest_of(session, ids, since)
+    return found
 
 
 def told_by_some(

@@ -13,19 +13,21 @@ A check is the result's fields and, beside them, what the prober saw (app/checks
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from flask import current_app
+from sqlalchemy import BindParameter, bindparam, select, update
 
-from app.db import AnySession
+from app.db import AnySession, journal
 from app.db.by_place import Seen
-from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow
-from app.db.types import readable
+from app.db.tables import IncidentRow, MonitorEvidenceRow
+from app.db.types import Unreadable, readable
 from app.engine.recorder import by_place
 from app.engine.recorder.rows import open_incident
-from app.engine.recorder.usual import usual
+from app.engine.recorder.usual import Failure, usual_before
 from app.engine.schedule import last_slot
 from app.records import Outcome, Verdict
 from app.rules.time import iso
@@ -35,6 +37,15 @@ from app.rules.who_saw import places_of, title_of
 # Storing all of it would be most of what the database writes, though it is rarely read.
 SLOW_KEPT_EVERY = 600.0  # seconds
 ASIDE = "aside"  # marks a check that is kept aside
+
+_EVIDENCE: Any = MonitorEvidenceRow.__table__
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_FAILING = select(_EVIDENCE.c.monitor_id, _EVIDENCE.c.failing).where(
+    _EVIDENCE.c.monitor_id.in_(_IDS), _EVIDENCE.c.failing.is_not(None)
+)
+_LAST_GOOD = select(_EVIDENCE.c.monitor_id, _EVIDENCE.c.last_good).where(
+    _EVIDENCE.c.monitor_id.in_(_IDS)
+)
 
 
 def check_of(outcome: Outcome) -> dict[str, Any]:
@@ -72,26 +83,70 @@ def wants_good(outcome: Outcome) -> bool:
     return True
 
 
-def keep_failing(session: AnySession, outcome: Outcome, *, first: bool) -> None:
-    monitor_id = outcome.result.monitor_id
-    if monitor_id is not None:
-        row = _row(session, monitor_id)
-        before = _aside(row) if first else readable(row.failing) or []
-        row.failing = [*before, check_of(outcome)]
+class Failing:
+    """The failing checks that are kept of the monitors of a batch until an incident opens. They are
+    read together, when the first is needed, and written together.
+    """
 
+    def __init__(self, session: AnySession, monitor_ids: Collection[int]) -> None:
+        self._session, self._ids = session, monitor_ids
+        self._known: dict[int, Any] | None = None
+        self._changed: set[int] = set()
 
-def keep_aside(session: AnySession, outcome: Outcome) -> None:
-    """Keep a failing check of a place that does not change the monitor's state."""
-    result = outcome.result
-    row = _row(session, result.monitor_id or 0)
-    row.failing = [*_but_aside(row, result.location), check_of(outcome) | {ASIDE: True}]
+    def keep(self, outcome: Outcome, *, first: bool) -> None:
+        """Keep a failing check. ``first``: of those before it, only what was kept aside counts."""
+        id = outcome.result.monitor_id or 0
+        self._set(id, [*(self.aside(id) if first else self._of(id)), check_of(outcome)])
 
+    def keep_aside(self, outcome: Outcome) -> None:
+        """Keep a failing check of a place that does not change the monitor's state."""
+        id, location = outcome.result.monitor_id or 0, outcome.result.location
+        self._set(id, [*self._but_aside(id, location), check_of(outcome) | {ASIDE: True}])
 
-def drop_aside(session: AnySession, monitor_id: int, location: str) -> None:
-    """Drop what was kept aside of a place, because its check is good again."""
-    row = session.get(MonitorEvidenceRow, monitor_id)
-    if row is not None and row.failing is not None:
-        row.failing = _but_aside(row, location) or None
+    def drop_aside(self, monitor_id: int, location: str) -> None:
+        """Drop what was kept aside of a place, because its check is good again."""
+        if self._all.get(monitor_id) is not None:
+            self._set(monitor_id, self._but_aside(monitor_id, location) or None)
+
+    def drop(self, monitor_id: int) -> None:
+        if self._all.get(monitor_id) is not None:
+            self._set(monitor_id, None)
+
+    def aside(self, monitor_id: int) -> list[Any]:
+        return [check for check in self._of(monitor_id) if ASIDE in check]
+
+    def take(self, monitor_id: int) -> list[Any]:
+        """Those that were not kept aside, for the incident that opens: nothing is kept from now."""
+        checks = [check for check in self._of(monitor_id) if ASIDE not in check]
+        self._set(monitor_id, None)
+        return checks
+
+    def write(self) -> None:
+        """Store what has changed."""
+        journal.keep_failing_evidence({id: self._all[id] for id in sorted(self._changed)})
+        self._changed = set()
+
+    @property
+    def _all(self) -> dict[int, Any]:
+        if self._known is None:
+            rows = self._session.execute(_FAILING, {"ids": list(self._ids)})
+            self._known = {row.monitor_id: row.failing for row in rows}
+        return self._known
+
+    def _of(self, monitor_id: int) -> list[Any]:
+        return readable(self._all.get(monitor_id)) or []
+
+    def _but_aside(self, monitor_id: int, location: str) -> list[Any]:
+        """The failing checks without that which was kept aside of this place."""
+        return [
+            check
+            for check in self._of(monitor_id)
+            if ASIDE not in check or check.get("location") != location
+        ]
+
+    def _set(self, monitor_id: int, checks: list[Any] | None) -> None:
+        self._all[monitor_id] = checks
+        self._changed.add(monitor_id)
 
 
 def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
@@ -120,59 +175,72 @@ def keep(incident: IncidentRow, kept: Mapping[str, Any]) -> None:
     incident.seen_by = saw or None
 
 
-def _aside(row: MonitorEvidenceRow) -> list[Any]:
-    return [check for check in readable(row.failing) or [] if ASIDE in check]
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An incident that opens now and began at ``since``. ``seen``: what its places saw last."""
+
+    monitor: Any  # has ``id``, ``interval`` and ``updated_at``
+    since: datetime
+    seen: Sequence[Seen]
 
 
-def _but_aside(row: MonitorEvidenceRow, location: str) -> list[Any]:
-    """The failing checks without that which was kept aside of this place."""
-    kept = readable(row.failing) or []
-    return [check for check in kept if ASIDE not in check or check.get("location") != location]
-
-
-def drop_failing(session: AnySession, monitor_id: int) -> None:
-    row = session.get(MonitorEvidenceRow, monitor_id)
-    if row is not None:
-        row.failing = None
-
-
-def of_incident(
-    session: AnySession, monitor: MonitorRow, since: datetime, seen: Sequence[Seen]
-) -> dict[str, Any]:
-    """The evidence for an incident that opens now and began at ``since``. ``seen``: what its places
-    saw last. Parts that cannot be read are dropped: they must not keep an incident from opening.
+def of_incidents(
+    session: AnySession, failing: Failing, begun: Sequence[Begun]
+) -> dict[int, dict[str, Any]]:
+    """The evidence for incidents, by monitor. Parts that cannot be read are dropped: they must not
+    keep an incident from opening.
     """
-    row = _row(session, monitor.id)
-    aside = _aside(row)
-    checks = [check for check in readable(row.failing) or [] if ASIDE not in check]
-    told = {check.get("location") for check in checks}
-    row.failing = None
-    row.last_good = readable(row.last_good)
-    # Another place may reach another address, or take ten times as long.
-    place = next(
-        (one.place for one in seen if checks and one.name == checks[0].get("location")), None
+    aside = {one.monitor.id: failing.aside(one.monitor.id) for one in begun}
+    checks = {one.monitor.id: failing.take(one.monitor.id) for one in begun}
+    good = _last_good(session, list(checks))
+    figures = usual_before(
+        session,
+        [
+            Failure(
+                one.monitor.id,
+                one.since,
+                _first_place(one.seen, checks[one.monitor.id]),
+                one.monitor.updated_at,
+            )
+            for one in begun
+        ],
     )
     return {
-        "failing": checks[0] if checks else None,
-        "confirming": checks[1:],
-        "last_good": row.last_good,
-        "usual": usual(session, monitor.id, since, place),
-        "places": by_place.evidence_of(
-            seen,
-            {
-                check["location"]: {key: value for key, value in check.items() if key != ASIDE}
-                for check in aside
-                if check.get("location") not in told
-            },
-            # All places check in the same slot, some a moment before the first that failed.
-            last_slot(monitor.id, monitor.interval, since),
-        ),
+        (id := one.monitor.id): {
+            "failing": checks[id][0] if checks[id] else None,
+            "confirming": checks[id][1:],
+            "last_good": good.get(id),
+            "usual": figures[id],
+            "places": _places(one, checks[id], aside[id]),
+        }
+        for one in begun
     }
 
 
-def _row(session: AnySession, monitor_id: int) -> MonitorEvidenceRow:
-    row = session.get(MonitorEvidenceRow, monitor_id)
-    if row is None:
-        row = MonitorEvidenceRow(monitor_id=monitor_id)
-        session.add(row)
-    return row
+def _last_good(session: AnySession, ids: Sequence[int]) -> dict[int, Any]:
+    rows = session.execute(_LAST_GOOD, {"ids": ids}).all()
+    if lost := [row.monitor_id for row in rows if isinstance(row.last_good, Unreadable)]:
+        session.execute(
+            update(_EVIDENCE).where(_EVIDENCE.c.monitor_id.in_(lost)).values(last_good=None)
+        )
+    return {row.monitor_id: readable(row.last_good) for row in rows}
+
+
+def _first_place(seen: Sequence[Seen], checks: Sequence[Any]) -> int | None:
+    """Another place may reach another address, or take ten times as long."""
+    name = checks[0].get("location") if checks else None
+    return next((one.place for one in seen if checks and one.name == name), None)
+
+
+def _places(begun: Begun, checks: Sequence[Any], aside: Sequence[Any]) -> list[dict[str, Any]]:
+    told = {check.get("location") for check in checks}
+    return by_place.evidence_of(
+        begun.seen,
+        {
+            check["location"]: {key: value for key, value in check.items() if key != ASIDE}
+            for check in aside
+            if check.get("location") not in told
+        },
+        # All places check in the same slot, some a moment before the first that failed.
+        last_slot(begun.monitor.id, begun.monitor.interval, begun.since),
+    )

@@ -173,7 +173,7 @@ def _sum_again(
     summed = {
         id: (first, last + timedelta(milliseconds=1))
         for id, (first, last) in spans.items()
-        if (until := monitors[id].rolled_until) is not None and first < until
+        if rollups.is_summed(monitors[id].rolled_until, first)
     }
     if summed:
         rollups.reroll_each(summed)

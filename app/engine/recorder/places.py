@@ -166,7 +166,8 @@ class MonitorAssignments:
         """Whether the vote is new to the state machine.
 
         When several places repeat a check at once, they confirm once together: a check that began
-        before the last counted one belongs to it. A result without a vote changes nothing.
+        before the last counted one belongs to it. A result without a vote changes nothing. A good
+        check confirms no failure that another place saw: only one that fails again does.
         """
         if not self.others:
             return True
@@ -174,11 +175,13 @@ class MonitorAssignments:
             return False
         if result.verdict is Verdict.UNKNOWN and vote is not Verdict.UNKNOWN:
             return False
+        down = vote is Verdict.DOWN
+        if down and result.is_good and state.stands in (Stands.CLEAR, Stands.CONFIRMING):
+            return False
         if unconfirmed_at is None or unconfirmed_at > now + SKEW:
             return True
         if result.checked_at >= unconfirmed_at:
             return True
-        down = vote is Verdict.DOWN
         return not (down if state.stands is Stands.CONFIRMING else not down)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import BindParameter, bindparam, select, update
 
 from app.access.actors import acting_as
 from app.alerts import recipients
@@ -16,9 +16,9 @@ from app.db.by_place import Seen
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.engine.quorum import Vote, decide
-from app.engine.recorder import alerting, by_place, evidence, gaps, places
+from app.engine.recorder import alerting, by_place, evidence, gaps, outages, places
 from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import columns_of, covers_s, state_of
+from app.engine.recorder.rows import columns_of, covers_s, state_of, whole
 from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing
 from app.engine.state import Observation, Stands, State, Step, Transition, advance
@@ -41,6 +41,23 @@ _WRITE = (
     .where(_STATES.c.monitor_id == bindparam("of"))
     .values({name: bindparam(f"new_{name}") for name in _WRITTEN})
 )
+# Built once: building them takes longer than running them.
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_LOADED = (
+    select(
+        *_STATES.columns,
+        *(column.label(f"m_{column.key}") for column in _MONITOR_COLUMNS),
+        latest.newest("at", _STATES.c.monitor_id, latest.UNTIL).label("newest"),
+    )
+    .join(MonitorRow, MonitorRow.id == _STATES.c.monitor_id)
+    .where(_STATES.c.monitor_id.in_(_IDS))
+    # Always in the same order: otherwise two recorders could deadlock.
+    .order_by(_STATES.c.monitor_id)
+    .with_for_update(of=_STATES)
+)
+_OPEN = select(
+    IncidentRow.id, IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.by_hand
+).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.ended_at.is_(None))
 
 
 @dataclass(slots=True)
@@ -51,6 +68,7 @@ class _Known:
     state: State
     columns: dict[str, Any]
     assigned: places.MonitorAssignments
+    summed_until: datetime | None
     # The lanes whose message about the open incident's opening was given up unsent
     unsent: Collection[str] = ()
     changed: bool = False
@@ -69,7 +87,10 @@ class _Batch:
     quiet: Quiet
     known: dict[int, _Known]
     tokens: dict[int, int]
+    failing: evidence.Failing
     good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks
+    # Incidents that open or end, by monitor: they are read for and written together
+    found: dict[int, outages.Change] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -123,7 +144,8 @@ def _record(
         numbers = {claim.shard for claim, _outcome in outcomes} if fenced else set()
         tokens = shards.locked(session, place, numbers)
         known = _load(session, {claim.monitor_id for claim, _outcome in outcomes}, place, now)
-        batch = _Batch(session, now, location, place, Quiet(session, now), known, tokens)
+        quiet, failing = Quiet(session, now), evidence.Failing(session, known)
+        batch = _Batch(session, now, location, place, quiet, known, tokens, failing)
         recorded = []
         for claim, outcome in outcomes:
             may = not fenced or _may(batch, claim)
@@ -131,8 +153,8 @@ def _record(
             if stood is not None:
                 done = recorded[-1] is not None
                 stood.append(_standing(known[claim.monitor_id]) if done else None)
-        journal.keep(batch.rows)
-        _write_good(batch)
+        _carry_out(batch)
+        failing.write()
         _write_states(batch)
         places.write(session, [found.assigned for found in known.values()])
         if not fenced:
@@ -166,26 +188,9 @@ def _may(batch: _Batch, claim: Claim) -> bool:
 
 
 def _load(session: AnySession, ids: set[int], place: int, now: datetime) -> dict[int, _Known]:
-    rows = session.execute(
-        select(
-            *_STATES.columns,
-            *(column.label(f"m_{column.key}") for column in _MONITOR_COLUMNS),
-            latest.newest("at", _STATES.c.monitor_id, latest.last_moment(now)).label("newest"),
-        )
-        .join(MonitorRow, MonitorRow.id == _STATES.c.monitor_id)
-        .where(_STATES.c.monitor_id.in_(ids))
-        # Always in the same order: otherwise two recorders could deadlock.
-        .order_by(_STATES.c.monitor_id)
-        .with_for_update(of=_STATES)
-    ).all()
-    open_now = {
-        row.monitor_id: row
-        for row in session.execute(
-            select(
-                IncidentRow.id, IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.by_hand
-            ).where(IncidentRow.monitor_id.in_(ids), IncidentRow.ended_at.is_(None))
-        )
-    }
+    asked = {"ids": sorted(ids), "until": latest.last_moment(now)}
+    rows = session.execute(_LOADED, asked).all()
+    open_now = {row.monitor_id: row for row in session.execute(_OPEN, asked)}
     assigned = places.load(session, [row.monitor_id for row in rows], place)
     for row in rows:
         assigned[row.monitor_id].caught_up(row.newest)
@@ -205,7 +210,9 @@ def _known(row: Any, incident: Any, assigned: places.MonitorAssignments) -> _Kno
     silent_from = gaps.silent_from(state)
     state = replace(state, checked_at=latest.later(state.checked_at, row.newest))
     columns = {name: getattr(row, name) for name in _WRITTEN}
-    return _Known(_Columns(row), state, columns, assigned, silent_from=silent_from)
+    return _Known(
+        _Columns(row), state, columns, assigned, row.rolled_until, silent_from=silent_from
+    )
 
 
 class _Columns:
@@ -222,6 +229,8 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
     known = batch.known.get(monitor_id)
     if known is None:
         return None
+    if monitor_id in batch.found:
+        _carry_out(batch)  # what follows builds on it
     outcome = _placed(batch, known, outcome)
     result, monitor = outcome.result, known.monitor
     batch.rows.append(journal.row_of(result, batch.location, _covers(known)))
@@ -315,8 +324,7 @@ def _cause(
 
 def _seen(batch: _Batch, known: _Known) -> Sequence[Seen]:
     """What the monitor's places saw last, with this batch."""
-    journal.keep(batch.rows)
-    batch.rows = []
+    _write_rows(batch)
     return by_place.of_monitor(batch.session, known.monitor, batch.now)
 
 
@@ -356,29 +364,28 @@ def _keep_evidence(batch: _Batch, before: State, after: Transition, outcome: Out
     if evidence.wants_good(outcome):
         batch.good[outcome.result.monitor_id or 0] = evidence.check_of(outcome)
     if after.step in (Step.SUSPECT, Step.OPEN):
-        _write_good(batch)  # an incident that opens now includes it
         if outcome.result.is_good:
             return  # the majority fails, but this check was good
-        evidence.keep_failing(batch.session, outcome, first=before.failing_since is None)
+        batch.failing.keep(outcome, first=before.failing_since is None)
     elif after.step is Step.CANCEL:
-        evidence.drop_failing(batch.session, outcome.result.monitor_id or 0)
+        batch.failing.drop(outcome.result.monitor_id or 0)
 
 
 def _keep_aside(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     """Keep the evidence of a place whose failure does not change the monitor's state."""
-    result, assigned, session = outcome.result, known.assigned, batch.session
+    result, assigned = outcome.result, known.assigned
     if not assigned.others or result.maintenance:
         return
     if assigned.recovered:
-        evidence.drop_aside(session, known.monitor.id, result.location)
+        batch.failing.drop_aside(known.monitor.id, result.location)
     if result.verdict is not Verdict.DOWN:
         return
     stands = known.state.stands
     if stands in (Stands.OPEN, Stands.RECOVERING):
         if assigned.failures == 1:  # it is the first time that this place sees it
-            evidence.add_place(session, known.monitor.id, outcome)
+            evidence.add_place(batch.session, known.monitor.id, outcome)
     elif assigned.failures <= known.monitor.confirmations + 1 or stands is Stands.CONFIRMING:
-        evidence.keep_aside(session, outcome)
+        batch.failing.keep_aside(outcome)
 
 
 def _write_good(batch: _Batch) -> None:
@@ -386,24 +393,33 @@ def _write_good(batch: _Batch) -> None:
     batch.good = {}
 
 
+def _write_rows(batch: _Batch) -> None:
+    journal.keep(batch.rows)
+    batch.rows = []
+
+
 def _incident(
     batch: _Batch, known: _Known, before: State, after: Transition, outcome: Outcome
 ) -> None:
+    """Note that an incident opens or ends."""
     if after.moment is None:
         return
+    id, moment = known.monitor.id, after.moment
     if after.step is Step.OPEN:
-        started = alerting.open_automatic(
-            batch.session,
-            known.monitor.id,
-            after.moment,
-            outcome.result,
-            batch.now,
-            _seen(batch, known),
-        )
-        known.state = replace(known.state, started_at=started)
+        batch.found[id] = outages.Opening(id, moment, outcome.result, known.summed_until)
+        known.state = replace(known.state, started_at=whole(moment))
     elif after.step is Step.END:
         silent = _fallen_silent(batch, known, before)
-        alerting.end_automatic(batch.session, known.monitor.id, after.moment, batch.now, silent)
+        batch.found[id] = outages.Closing(id, moment, known.summed_until, silent)
+
+
+def _carry_out(batch: _Batch) -> None:
+    """Write the results, and the incidents that they open and end."""
+    _write_rows(batch)
+    _write_good(batch)  # an incident that opens now includes it
+    if batch.found:
+        outages.carry_out(batch.session, list(batch.found.values()), batch.failing, batch.now)
+        batch.found = {}
 
 
 def _fallen_silent(batch: _Batch, known: _Known, before: State) -> Sequence[Seen]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import select
 
-from app.alerts.outbox import enqueue
-from app.alerts.targets import alerts_nobody
+from app.alerts.outbox import Alert, enqueue_all
+from app.alerts.targets import alerting_nobody
 from app.db import AnySession, changes
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow, MonitorStateRow
 from app.engine.state import State
@@ -122,9 +123,22 @@ def tell_opened(
     session: AnySession, monitor: MonitorRow, incident: IncidentRow, now: datetime
 ) -> None:
     """Alert to an incident. If its alerts cannot be read, its comment says so."""
-    told = enqueue(session, Event.INCIDENT_OPENED, monitor, incident, now)
-    if not told and alerts_nobody(session, monitor):
-        remark(incident, _(NOBODY_TOLD))
+    tell_all(session, [Alert(Event.INCIDENT_OPENED, monitor, incident)], now)
+
+
+def tell_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> None:
+    """Write these alerts. An incident that opens says in its comment if its alerts cannot be
+    read.
+    """
+    written = zip(alerts, enqueue_all(session, alerts, now), strict=True)
+    untold = {
+        alert.monitor.id: alert
+        for alert, count in written
+        if alert.event == Event.INCIDENT_OPENED and not count
+    }
+    for id in alerting_nobody(session, [alert.monitor for alert in untold.values()]):
+        if (incident := untold[id].incident) is not None:
+            remark(incident, _(NOBODY_TOLD))
 
 
 def end(incident: IncidentRow, at: datetime, now: datetime, ending: Ending) -> datetime:

@@ -79,6 +79,12 @@ class LocalAgents:
         db.session.rollback()
         return place
 
+    def ended_place(self, token: str) -> str | None:
+        """The name of the place whose token this was."""
+        name = agents.ended_place(token)
+        db.session.rollback()
+        return name
+
     def hello(self, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
         """The first request of an agent, with the key that its monitors' secrets are sealed to. The
         key stays until a new token is made. Raises Invalid and Conflict.

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from sqlalchemy import delete, func, select
 
-from app.access.agents import give_token
+from app.access.agents import end_token, give_token
 from app.db import DbSession, by_place, db, heartbeats, places, writing
 from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow
 from app.errors import Conflict, Invalid, NotFound
@@ -53,6 +53,8 @@ class Locations(Part, base.Locations):
             _check_carrier(row.id, carrier)
             if Carrier.AGENT == row.carrier != carrier:
                 self._end_agent(session, row)
+            if carrier != row.carrier:
+                places.forget_trouble(session, row.id)
             row.carrier = carrier
             row.label = fields.get("label", row.label)
         return self.get(id)
@@ -67,6 +69,7 @@ class Locations(Part, base.Locations):
             if heartbeats.names_alive(row.name, self.now(), places.ALIVE):
                 raise Conflict(_(CHECKER_RUNS), monitors=[])
             session.execute(delete(HeartbeatRow).where(HeartbeatRow.location == row.name))
+            end_token(session, row, self.now())
             session.delete(row)
 
     def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
@@ -92,7 +95,9 @@ class Locations(Part, base.Locations):
         """Its token and key end now, so what it said of itself is no longer true."""
         signs = places.signs_of([row], self.now())[row.id]
         row.seen_at, row.result_at = signs.seen_at, signs.result_at
-        row.token_digest = row.public_key = None  # the next agent has a key of its own
+        end_token(session, row, self.now())
+        row.public_key = None  # the next agent has a key of its own
+        places.forget_trouble(session, row.id)
         session.execute(
             delete(HeartbeatRow).where(
                 HeartbeatRow.location == row.name,

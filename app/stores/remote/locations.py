@@ -7,11 +7,13 @@ from typing import Any
 
 from app.codec import Odd, reader
 from app.codec.values import object_
-from app.records import PageQuery, Place, PlaceSeen
+from app.records import MonitorQuery, MonitorRef, PageQuery, Place, PlaceSeen, Sort
 from app.stores import base
 from app.stores.base import Feature
 from app.stores.remote.collection import Collection
 from app.stores.remote.part import stored
+
+MOST_PAGES, PAGE = 10, 100
 
 
 class Locations(Collection[Place, PageQuery], base.Locations):
@@ -29,6 +31,18 @@ class Locations(Collection[Place, PageQuery], base.Locations):
         answer = self._write("POST", f"{self._address(id)}/token", kind=self.kind, id=id)
         with stored():
             return self._same(id, self._whole(answer))
+
+    def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
+        """Those among the first thousand monitors: the API cannot filter by place."""
+        name, found = self.get(id).name, list[MonitorRef]()
+        for number in range(1, MOST_PAGES + 1):
+            query = MonitorQuery(sort=Sort.ASC, per_page=PAGE, page=number, uptime=(), brief=True)
+            page = self.store.monitors.list(query)
+            its = (one for one in page.items if name in one.locations)
+            found += [MonitorRef(one.id, one.name, one.url) for one in its]
+            if len(found) >= limit or number >= page.last_number:
+                break
+        return found[:limit]
 
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
         if Feature.LOCATIONS not in self.offers.known():

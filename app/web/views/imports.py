@@ -21,10 +21,9 @@ from app.imports.candidates import Candidate, NotReadable, Reading
 from app.stores import Feature, current_store
 from app.stores.importing import Importer, Row, counts
 from app.web.forms import ImportForm
-from app.web.frame import choices, progress, servers
+from app.web.frame import choices, once, progress, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.shown import channel_setup
-from app.web.views import keys
 
 blueprint = guarded(Blueprint("imports", __name__, url_prefix="/monitors/import"))
 
@@ -138,9 +137,19 @@ def _who() -> list[Any]:
 def create() -> Answer:
     text = request.form.get("sealed", "")
     plan = Plan.opened(text)
-    if _started_before(text):
+    if "rest" in request.form:
+        return _step(text, plan)
+    # This choice of this preview: somebody may reload the result.
+    sent = "\n".join([text, *request.form.getlist("pick")])
+    answer = once.do(lambda: _step(text, plan), one_time.digest_of(sent))
+    if answer is None:
         flash(_(STARTED), "info")
         return redirect(url_for("monitors.index"))
+    return answer
+
+
+def _step(text: str, plan: Plan) -> Answer:
+    """Create monitors for a while. ``text``: the sealed ``plan``."""
     importer = _importer(plan.shared)
     refused = _refused_before(len(plan.candidates))
 
@@ -164,14 +173,6 @@ def create() -> Answer:
         made=made,
         refused=[(importer.judge(plan.candidates[place]), why) for place, why in refused.items()],
     )
-
-
-def _started_before(text: str) -> bool:
-    """Whether this choice of this preview was sent already, as when somebody reloads the result."""
-    if "rest" in request.form:
-        return False
-    sent = "\n".join([text, *request.form.getlist("pick")])
-    return keys.sent_before(one_time.digest_of(sent))
 
 
 def _chosen(count: int) -> list[int]:

@@ -4,9 +4,7 @@ an editor can. An editor manages their own keys, an admin those of everybody.
 
 from __future__ import annotations
 
-import secrets
-
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import Blueprint, flash, redirect, render_template, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
@@ -16,6 +14,7 @@ from app.i18n import N_, _
 from app.records import ApiKey, Role
 from app.stores import current_access
 from app.web.forms import DeleteForm, KeyEditForm, KeyForm, show_errors
+from app.web.frame import once
 from app.web.frame.session import guarded, needs
 from app.web.shown import times
 
@@ -23,10 +22,6 @@ blueprint = guarded(Blueprint("keys", __name__, url_prefix="/keys"))
 
 Answer = str | Response | tuple[str, int]
 
-TOKEN_BYTES = 16
-# How long a form that was sent is known again: longer than one can stand open and still be taken.
-# Counts are of windows aligned to the clock, so a long one has fewer ends to slip through at.
-ONCE_SECONDS = 12 * 3600
 NOT_YOURS = N_("This is somebody else's key. Only its owner and admins can change it.")
 ADOPTED = N_("The key “%(name)s” is yours now. It does at most what you may do.")
 
@@ -36,21 +31,15 @@ ADOPTED = N_("The key “%(name)s” is yours now. It does at most what you may 
 def index() -> Answer:
     form = KeyForm(zone=times.zone())
     if form.validate_on_submit():
-        if sent_before(request.form.get("once", "")):
-            flash(_("That key was created already. Its secret is shown only once."), "info")
-            return redirect(url_for(".index"))
         try:
-            key, secret = current_access().create_key(
-                form.name.data,
-                form.scope.data,
-                form.expires_at.data,
-                owner_id=current_user.person.id,
-                networks=form.networks.data or "",
-                tag=form.tag.data,
-            )
+            made = once.do(lambda: _made(form))
         except Invalid as fault:
             show_errors(form, fault)
         else:
+            if made is None:
+                flash(_("That key was created already. Its secret is shown only once."), "info")
+                return redirect(url_for(".index"))
+            key, secret = made
             # Shown in the answer itself, never after a redirect: it would have to wait in a cookie.
             page = render_template("keys/made.html", key=key, secret=secret)
             return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
@@ -58,18 +47,21 @@ def index() -> Answer:
         "keys/index.html",
         keys=current_access().keys(),
         form=form,
-        once=secrets.token_urlsafe(TOKEN_BYTES),
+        once=once.token(),
         manages=lambda key: manages(current_user.person, key),
     )
     return page, 422 if form.is_submitted() else 200
 
 
-def sent_before(once: str) -> bool:
-    """Whether this very form made a key already, as when somebody reloads the page with the secret.
-    A form without the token is not known: it may be of a page from before an update.
-    """
-    name = f"once:{once[:64]}"
-    return bool(once) and current_access().count(name, ONCE_SECONDS) > 1
+def _made(form: KeyForm) -> tuple[ApiKey, str]:
+    return current_access().create_key(
+        form.name.data,
+        form.scope.data,
+        form.expires_at.data,
+        owner_id=current_user.person.id,
+        networks=form.networks.data or "",
+        tag=form.tag.data,
+    )
 
 
 @blueprint.route("/<prefix>", methods=["GET", "POST"])

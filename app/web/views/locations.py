@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import shlex
 from collections.abc import Sequence
 
@@ -16,10 +15,9 @@ from app.i18n import N_, _
 from app.records import DEFAULT_LOCATION, Carrier, MonitorRef, Place, Role
 from app.stores import Feature, base, current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
-from app.web.frame import links, servers
+from app.web.frame import links, once, servers
 from app.web.frame.session import SAFE_METHODS, guarded, needs
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.views import keys
 
 blueprint = guarded(Blueprint("locations", __name__, url_prefix="/settings/locations"))
 
@@ -79,30 +77,22 @@ def _unread(fault: WakefulError, id: int) -> Answer:
 def _edited(form: BrowserLocationForm, place: Place | None) -> Answer:
     if form.validate_on_submit():
         try:
-            if place is None and _added_already(form):
-                flash(_(ADDED_ALREADY), "info")
-                return redirect(url_for(".index"))
             if place is not None and _ends_agent(form, place):
                 return _form_page(form, place, 422, ends_agent=True)
-            record = _save(form, place)
+            record = once.do(lambda: _save(form, place))
         except Invalid as fault:
             show_errors(form, fault)
         except NOT_TAKEN as fault:
             return _form_page(form, place, not_saved(form, fault))
         else:
+            if record is None:
+                flash(_(ADDED_ALREADY), "info")
+                return redirect(url_for(".index"))
             if record.token:
                 return _started(record)
             saved(form, _("%(name)s saved.", name=record.title))
             return redirect(url_for(".index"))
     return _form_page(form, place, 422 if form.is_submitted() else 200)
-
-
-def _added_already(form: BrowserLocationForm) -> bool:
-    """Whether this very form added its place. It may have been sent before in vain, as to a
-    database that was busy.
-    """
-    sent = keys.sent_before(request.form.get("once", ""))
-    return sent and form.name.data in current_store().monitors.locations()
 
 
 def _save(form: BrowserLocationForm, place: Place | None) -> Place:
@@ -131,7 +121,7 @@ def _form_page(
         place=place,
         ends_agent=ends_agent,
         queue=QUEUE_COMMANDS,
-        once="" if place else secrets.token_urlsafe(keys.TOKEN_BYTES),
+        once="" if place else once.token(),
     )
     return page, status
 
@@ -142,12 +132,12 @@ def token(id: int) -> Answer:
     """A new token for an agent."""
     place = current_store().locations.get(id)
     if DeleteForm().validate_on_submit():
-        if keys.sent_before(request.form.get("once", "")):
-            flash(_(SHOWN_ONCE), "info")  # a reload must not end the token that was just copied
+        made = once.do(lambda: current_store().locations.new_token(id))
+        if made is None:  # a reload must not end the token that was just copied
+            flash(_(SHOWN_ONCE), "info")
             return redirect(url_for(".edit", id=id))
-        return _started(current_store().locations.new_token(id))
-    once = secrets.token_urlsafe(keys.TOKEN_BYTES)
-    return render_template("locations/token.html", place=place, once=once)
+        return _started(made)
+    return render_template("locations/token.html", place=place, once=once.token())
 
 
 def _started(place: Place) -> Response:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-
 from flask import Blueprint, Response, flash, g, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response as Answered
@@ -13,10 +11,10 @@ from app.i18n import _
 from app.records import Role, WallLink
 from app.stores import current_access
 from app.web.forms import DeleteForm, WallLinkForm, show_errors
-from app.web.frame import fragments, links, servers
+from app.web.frame import fragments, links, once, servers
 from app.web.frame.session import guarded, needs
 from app.web.shown import times
-from app.web.views import keys, wall
+from app.web.views import wall
 
 blueprint = guarded(Blueprint("wall_links", __name__, url_prefix="/settings/wall-links"))
 public = Blueprint("screen", __name__)
@@ -35,20 +33,15 @@ HEADERS = {
 def index() -> Answer:
     form = WallLinkForm(data={"zone": times.zone().key, "tag": request.args.get("tag", "")})
     if form.validate_on_submit():
-        if keys.sent_before(request.form.get("once", "")):
-            flash(_("That link was created already. It is shown only once."), "info")
-            return redirect(url_for(".index"))
         try:
-            link, token = current_access().create_wall_link(
-                form.name.data.strip(),
-                form.zone.data,
-                tag=(form.tag.data or "").strip(),
-                server=servers.chosen_name(),
-                by=current_user.person.email,
-            )
+            made = once.do(lambda: _made(form))
         except Invalid as fault:
             show_errors(form, fault)
         else:
+            if made is None:
+                flash(_("That link was created already. It is shown only once."), "info")
+                return redirect(url_for(".index"))
+            link, token = made
             # Shown in the answer itself, never after a redirect: it would have to wait in a cookie.
             address = links.own(f"/screen/{token}")
             page = render_template("wall_links/made.html", link=link, address=address)
@@ -57,9 +50,19 @@ def index() -> Answer:
         "wall_links/index.html",
         form=form,
         links=current_access().wall_links(),
-        once=secrets.token_urlsafe(keys.TOKEN_BYTES),
+        once=once.token(),
     )
     return page, 422 if form.is_submitted() else 200
+
+
+def _made(form: WallLinkForm) -> tuple[WallLink, str]:
+    return current_access().create_wall_link(
+        form.name.data.strip(),
+        form.zone.data,
+        tag=(form.tag.data or "").strip(),
+        server=servers.chosen_name(),
+        by=current_user.person.email,
+    )
 
 
 @blueprint.route("/<int:id>/revoke", methods=["GET", "POST"])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.codec.packing import moment, outcome_of, pack
+from app.codec.packing import moment, outcome_of, pack, was_made
 from app.codec.sealing import BatchKey, Forged
 from app.codec.values import Odd
 from app.config import PREFIX, Settings
@@ -143,7 +143,7 @@ class QueueCarrier:
             probers = self._state.probers.values()
             told = [one.report for one in probers]
             for one in probers:
-                one.report = replace(one.report, checks=0)
+                one.report = replace(one.report, checks=0, made=0)
         return told
 
     # --- the two threads
@@ -309,8 +309,10 @@ class QueueCarrier:
         now = time.monotonic()
         name = told["prober"]
         before = self._state.probers.get(name)
-        checks = len(told["outcomes"]) + (before.report.checks if before else 0)
-        report = Report(name, told["version"], offset, checks)
+        checks, made = (before.report.checks, before.report.made) if before else (0, 0)
+        checks += len(told["outcomes"])
+        made += sum(was_made(packed) for _ticket, packed in told["outcomes"])
+        report = Report(name, told["version"], offset, checks, made)
         self._state.probers[name] = _Prober(report, told["network_down"], now)
         for batch_id in told["running"]:
             if batch := self._state.batches.get(batch_id):

@@ -1,0 +1,163 @@
+"""Open and end incidents because of checks, those of a batch together.
+
+When thousands of monitors fail at once, reading and writing for each by itself would take ten times
+as long, and people would be told of the last ones after minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, select
+
+from app.alerts.outbox import TOLD_OF, Alert
+from app.db import AnySession, rollups
+from app.db.by_place import Seen
+from app.db.tables import IncidentRow, MonitorRow
+from app.db.types import readable
+from app.engine.recorder import by_place, evidence, gaps
+from app.engine.recorder.rows import end, remark_at, tell_all, whole
+from app.records import MAX_CAUSE, Ending, Event, Result
+from app.rules.who_saw import fell_silent, seen_by
+
+# Built once: the ids are those of a batch.
+_IDS: Any = bindparam("ids", expanding=True)
+_MONITORS = select(*TOLD_OF, MonitorRow.interval, MonitorRow.timeout, MonitorRow.updated_at).where(
+    MonitorRow.id.in_(_IDS)
+)
+_OPEN = select(IncidentRow).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.ended_at.is_(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """An incident that began at ``since`` and is confirmed by ``result``. ``summed_until``: the
+    monitor's ``rolled_until``.
+    """
+
+    monitor_id: int
+    since: datetime
+    result: Result
+    summed_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The open incident of a monitor ended at ``at``, the first good check of the recovery.
+    ``silent``: places that saw the failure to the last and have no vote any more. If no other place
+    saw it, nobody saw it end, and the incident and its message say so.
+    """
+
+    monitor_id: int
+    at: datetime
+    summed_until: datetime | None
+    silent: Sequence[Seen] = ()
+
+
+Change = Opening | Closing
+
+
+def carry_out(
+    session: AnySession, found: Sequence[Change], failing: evidence.Failing, now: datetime
+) -> None:
+    """Open and end these incidents, at most one of each monitor, and write the alerts about them in
+    this order. The results of the batch must be stored.
+    """
+    monitors = _by_id(session.execute(_MONITORS, {"ids": [one.monitor_id for one in found]}))
+    openings = [one for one in found if isinstance(one, Opening)]
+    closings = [one for one in found if isinstance(one, Closing)]
+    incidents = _open(session, openings, monitors, failing, now) if openings else {}
+    incidents |= _end(session, closings, now) if closings else {}
+    tell_all(
+        session,
+        [
+            Alert(
+                Event.INCIDENT_OPENED if isinstance(one, Opening) else Event.INCIDENT_RESOLVED,
+                monitors[one.monitor_id],
+                incidents[one.monitor_id],
+            )
+            for one in found
+            if one.monitor_id in incidents
+        ],
+        now,
+    )
+
+
+def _by_id(monitors: Iterable[Any]) -> dict[int, Any]:
+    return {monitor.id: monitor for monitor in monitors}
+
+
+def _open(
+    session: AnySession,
+    openings: Sequence[Opening],
+    monitors: Mapping[int, Any],
+    failing: evidence.Failing,
+    now: datetime,
+) -> dict[int, IncidentRow]:
+    """Open incidents, by monitor."""
+    places = by_place.of_monitors(session, [monitors[one.monitor_id] for one in openings], now)
+    begun = [
+        evidence.Begun(monitors[one.monitor_id], one.since, places[one.monitor_id])
+        for one in openings
+    ]
+    kept = evidence.of_incidents(session, failing, begun)
+    incidents = {one.monitor_id: _incident(one, kept[one.monitor_id], now) for one in openings}
+    session.add_all(incidents.values())
+    session.flush()
+    for one in openings:
+        # The incident may have begun in an hour that is already summed.
+        _sum_again(one, incidents[one.monitor_id].started_at)
+    return incidents
+
+
+def _incident(opening: Opening, kept: Mapping[str, Any], now: datetime) -> IncidentRow:
+    """Its cause is the first failing check's: a repeat may fail for another reason, as when a
+    server first hangs and then refuses.
+    """
+    first, result = kept["failing"] or {}, opening.result
+    cause = (first.get("cause") or result.cause or "")[:MAX_CAUSE] or None
+    incident = IncidentRow(
+        monitor_id=opening.monitor_id,
+        started_at=whole(opening.since),
+        cause=cause,
+        cause_folded=cause and cause.casefold(),
+        cause_code=first.get("cause_code") or result.cause_code,
+        by_hand=False,
+        created_at=whole(now),
+        updated_at=whole(now),
+    )
+    evidence.keep(incident, kept)
+    return incident
+
+
+def _end(session: AnySession, closings: Sequence[Closing], now: datetime) -> dict[int, IncidentRow]:
+    """End incidents, by monitor."""
+    ids = [one.monitor_id for one in closings]
+    found = {one.monitor_id: one for one in session.scalars(_OPEN, {"ids": ids})}
+    for one in closings:
+        if (incident := found.get(one.monitor_id)) is not None:
+            gaps.keep_those_within(incident, _ended(incident, one, now))
+    session.flush()
+    for one in closings:
+        if one.monitor_id in found:
+            _sum_again(one, found[one.monitor_id].ended_at or one.at)
+    return found
+
+
+def _ended(incident: IncidentRow, closing: Closing, now: datetime) -> datetime:
+    silent = closing.silent
+    names = {one.name for one in silent}
+    if not silent or seen_by(readable(incident.evidence)) - names:
+        # A place that saw the failure saw its end too.
+        return end(incident, closing.at, now, Ending.RECOVERED)
+    ended = end(incident, closing.at, now, Ending.SILENCE)
+    remark_at(incident, fell_silent(incident.seen_by or [one.title for one in silent]), ended)
+    gaps.add(incident, max(one.last_at or ended for one in silent), ended)
+    return ended
+
+
+def _sum_again(change: Change, moment: datetime) -> None:
+    if rollups.is_summed(change.summed_until, moment):
+        rollups.reroll(change.monitor_id, moment)

@@ -1,0 +1,146 @@
+"""Many monitors that fail and recover together: what is written for a batch, and by how much."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import select
+
+from app.db import db, writing
+from app.db.tables import (
+    ContactRow,
+    DeliveryRow,
+    IncidentRow,
+    MarkerRow,
+    MonitorContactRow,
+    MonitorEvidenceRow,
+    MonitorStateRow,
+)
+from app.engine import recorder
+from tests.factories import make_monitor, make_outcome
+from tests.support.queries import queries
+
+START = datetime(2026, 11, 21, 8, 0, 0, 250_000, UTC)
+NOW = START + timedelta(seconds=90)
+KINDS = (
+    {"alerts": [["email", "a@example.test"], ["webhook", "http://127.0.0.1/hook"]]},
+    {"alerts": None},
+    {"alerts": [["sms", "+4712345678"]], "tags": "\nprod\n", "confirmations": 0},
+    {"alerts": [["email", "b@example.test"]], "quiet_start": "07:00", "quiet_end": "09:00"},
+)
+# What each monitor's checks find, second by second: it fails, recovers, and fails again.
+FOUND = ("up", "down", "down", "up", "up", "down", "down", "down")
+
+
+@pytest.fixture
+def shops(core):
+    with core.app_context():
+        yield Shops(core)
+
+
+class Shops:
+    def __init__(self, core):
+        self.core = core
+        person = {"name_folded": "", "created_at": START, "updated_at": START}
+        night = {"quiet_start": "07:30", "quiet_end": "08:30"}
+        with writing() as session:
+            for name, more in (("Ops", {}), ("Night", night)):
+                channels = [["slack", f"http://127.0.0.1/{name}"], ["email", "a@example.test"]]
+                columns = person | {"name_folded": name.casefold()} | more
+                session.add(ContactRow(name=name, channels=channels, **columns))
+            for tags in ("", "\nprod\n", "\nother\n"):
+                moments = {"time": START, "created_at": START, "updated_at": START}
+                session.add(MarkerRow(name=f"Deploy {tags}", tags=tags, **moments))
+
+    def make(self, count):
+        """Monitors of every kind, in turn."""
+        return [self._one(number) for number in range(count)]
+
+    def _one(self, number):
+        fields = {"confirmations": 1, "interval": 60, **KINDS[number % len(KINDS)]}
+        before = START - timedelta(days=1)
+        id = make_monitor(self.core, **fields, created_at=before, updated_at=before).id
+        with writing() as session:
+            for contact in range(number % 3):
+                session.add(MonitorContactRow(monitor_id=id, contact_id=contact + 1, position=0))
+        return id
+
+    def outcomes(self, ids, found=FOUND):
+        """By second, then by monitor."""
+        return [
+            (id, make_outcome(verdict, START + timedelta(seconds=second), monitor_id=id))
+            for second, verdict in enumerate(found)
+            for id in ids
+        ]
+
+    def story(self, ids):
+        """All that is stored of these monitors that is not a number of theirs."""
+        return [
+            {
+                "state": self._rows(MonitorStateRow, id, "status_since", "verdict", "cause"),
+                "kept": self._rows(MonitorEvidenceRow, id, "last_good", "failing"),
+                "incidents": self._rows(
+                    IncidentRow, id, "started_at", "ended_at", "cause", "cause_code", "evidence",
+                    "comment", "created_at",
+                ),
+                "messages": [
+                    (*row[:-1], _without_ids(row[-1]))
+                    for row in self._rows(
+                        DeliveryRow, id, "event", "channel", "value", "lane", "sources", "status",
+                        "reason", "created_at", "next_attempt_at", "facts",
+                    )
+                ],
+            }
+            for id in ids
+        ]  # fmt: skip
+
+    def _rows(self, table, id, *names):
+        columns = [getattr(table, name) for name in names]
+        key = table.__table__.primary_key.columns
+        found = db.session.execute(select(*columns).where(table.monitor_id == id).order_by(*key))
+        return [tuple(row) for row in found]
+
+
+def _without_ids(facts):
+    return {
+        name: {key: one for key, one in value.items() if key != "id"}
+        if isinstance(value, dict)
+        else value
+        for name, value in facts.items()
+    }
+
+
+def test_a_batch_leaves_what_its_checks_would_leave_one_by_one(shops):
+    together, apart = shops.make(12), shops.make(12)
+    recorder.record(shops.outcomes(together), NOW)
+    for one in shops.outcomes(apart):
+        recorder.record([one], NOW)
+    story = shops.story(together)
+    assert story == shops.story(apart)
+    for one in story:
+        assert [ended is None for _began, ended, *_rest in one["incidents"]] == [False, True]
+    events = {message[0] for one in story for message in one["messages"]}
+    assert events == {"incident.opened", "incident.resolved"}
+
+
+@pytest.mark.parametrize(
+    ("before", "found", "most"),
+    # To open an incident, what was usual is read by itself, and SQLite gives each its id.
+    [((), ("down", "down"), 2), (("down", "down"), ("up", "up"), 0)],
+    ids=["opening", "ending"],
+)
+def test_an_incident_more_in_a_batch_takes_few_statements_more(shops, before, found, most):
+    ids = shops.make(40)
+    counts = []
+    for some in (ids[:8], ids[8:]):
+        if before:
+            recorder.record(shops.outcomes(some, before), NOW)
+        later = [
+            (id, make_outcome(verdict, NOW + timedelta(seconds=second), monitor_id=id))
+            for second, verdict in enumerate(found)
+            for id in some
+        ]
+        with queries() as seen:
+            recorder.record(later[: len(some)], NOW)
+            recorder.record(later[len(some) :], NOW)
+        counts.append(len(seen))
+    assert counts[1] - counts[0] <= most * (32 - 8)

@@ -1,0 +1,64 @@
+"""Forms that make a secret that is shown once."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+import pytest
+
+from app.access.keys import Keys
+from app.access.wall_links import WallLinks
+from app.errors import Unavailable
+from app.stores import current_store
+from app.stores.local.locations import Locations
+
+pytestmark = pytest.mark.sqlite
+
+KEYS = ("/keys", "Create key", {"name": "CI"}, Keys, "create_key")
+LINKS = ("/settings/wall-links", "Create link", {"name": "Hall"}, WallLinks, "create_wall_link")
+PLACE = ("/settings/locations/new", "Save", {"name": "oslo"}, Locations, "create")
+TOKEN = ("/settings/locations/2/token", "Make a new token", {}, Locations, "new_token")
+
+
+@pytest.mark.parametrize("form", [KEYS, LINKS, PLACE, TOKEN])
+def test_a_form_counts_as_sent_when_its_work_was_done(app, admin, monkeypatch, form):
+    """After a database that was busy, it was told as done, and its secret as shown."""
+    path, button, typed, owner, act = form
+    if form is TOKEN:
+        with app.app_context():
+            current_store().locations.create({"name": "oslo", "carrier": "agent"})
+    found, _ = admin.open(path).form_with(button)
+    sent = dict(found.values) | typed
+
+    def busy(*_args, **_fields):
+        raise Unavailable("The database is busy.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, act, busy)
+        assert admin.client.post(path, data=sent).status_code == 503
+    assert admin.client.post(path, data=sent).status_code == 201
+    assert admin.client.post(path, data=sent).status_code == 302, "it was done, so nothing is made"
+
+
+def test_a_second_click_before_the_answer_makes_nothing(app, admin, monkeypatch):
+    path, button, typed, owner, act = KEYS
+    found, _ = admin.open(path).form_with(button)
+    sent = dict(found.values) | typed
+    begun, go_on, answers, create = Event(), Event(), [], owner.create_key
+
+    def slow(*args, **fields):
+        begun.set()
+        assert go_on.wait(30)
+        return create(*args, **fields)
+
+    monkeypatch.setattr(owner, act, slow)
+    cookies = admin.client
+    first = Thread(target=lambda: answers.append(cookies.post(path, data=sent).status_code))
+    first.start()
+    assert begun.wait(30)
+    other = app.test_client()
+    other._cookies = dict(cookies._cookies)
+    assert other.post(path, data=sent).status_code == 302
+    go_on.set()
+    first.join()
+    assert answers == [201]
