@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import delete, select, update
 
-from app.db import DbSession, db, writing
+from app.db import DbSession, best_effort, db, writing
 from app.db.tables import CounterRow
 from app.db.upserts import inserting
 
@@ -70,6 +70,10 @@ class Counters:
         """
         with writing() as session:
             return add(session, name, self.window(window_seconds))
+
+    def count_if_possible(self, name: str, window_seconds: int) -> None:
+        """Like ``count``; nothing if the database cannot be written."""
+        best_effort("A count", lambda: self.count(name, window_seconds))
 
     def is_too_many(self, name: str, window_seconds: int, most: int) -> bool:
         """Count one more attempt of a stranger; whether there are more than ``most``. One that is
