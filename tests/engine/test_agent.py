@@ -16,7 +16,7 @@ from sqlalchemy import select
 
 from app.access.agents import give_token
 from app.codec.packing import pack
-from app.codec.sealing import new_private_key, public_key_of, unseal
+from app.codec.sealing import new_private_key, public_key_of, seal_to, unseal
 from app.config import SettingError, Settings
 from app.db import db, journal, writing
 from app.db.tables import (
@@ -36,6 +36,7 @@ from app.engine.schedule import last_slot
 from app.errors import Conflict
 from app.records import Cause, Verdict
 from tests.factories import make_monitor, make_outcome
+from tests.faults.test_full_disk import seen
 from tests.lab.ca import Certificates
 from tests.lab.http import serve
 from tests.lab.net import BlackHole, ClosedPort, Listener
@@ -586,6 +587,161 @@ def test_a_buffer_gives_the_newest_first_and_forgets_after_a_day(tmp_path):
         assert len(buffer.newest(3, 1)) == 1
         buffer.remove([id for id, _body in buffer.newest(100, 1000)])
         assert len(buffer) == 0
+
+
+def test_a_buffer_on_a_full_disk_keeps_what_is_new_in_memory_and_writes_it_later(tmp_path):
+    asked, kept, written = seen(tmp_path, "buffer")
+    assert asked == ["newest", "5", "4", "3"]
+    assert kept == ["waiting", 6, "left", 3]
+    assert written == ["on disk", "2", "1", "0"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b"garbage " * 1000),
+        lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xff" * 40_000),
+        lambda path: path.write_bytes(path.read_bytes()[:5000]),
+        lambda path: path.write_bytes(b""),
+    ],
+    ids=["garbage", "garbage behind its head", "cut", "empty"],
+)
+def test_a_damaged_buffer_is_set_aside(damage, tmp_path):
+    now = datetime.now(UTC)
+    with closing(Buffer(tmp_path)) as buffer:
+        buffer.add([Made(number, 1, now, "x" * 100) for number in range(300)])
+    damage(tmp_path / "agent.db")
+    with closing(Buffer(tmp_path)) as buffer:
+        buffer.done()
+        buffer.newest(1000, 10**6)
+        buffer.remove([id for id, _body in buffer.newest(1000, 10**6)])
+        buffer.add([Made(7, 1, now, "new")])
+        assert buffer.newest(10, 1000) == [(1, '"new"')]
+    with closing(Buffer(tmp_path)) as buffer:
+        assert len(buffer) == 1
+
+
+def test_two_agents_do_not_share_a_folder(tmp_path):
+    settings = agent_settings(tmp_path, "http://127.0.0.1:9", "wa_token")
+    first = Agent(settings)
+    with pytest.raises(SettingError, match="another agent works in"):
+        Agent(settings)
+    first._buffer.close()
+    Agent(settings)._buffer.close()
+
+
+def test_a_damaged_key_is_named_with_the_way_out(tmp_path):
+    settings = agent_settings(tmp_path, "http://127.0.0.1:9", "wa_token")
+    settings.instance.mkdir()
+    (settings.instance / "agent_key").write_bytes(b"\0\xff garbage")
+    with pytest.raises(SettingError, match="make a new token"):
+        Agent(settings)
+
+
+LIES = [
+    *({"interval": one} for one in (0, -60, 10**30, "often", None, True, float("nan"))),
+    *({"version": one} for one in (None, "x", 10**30)),
+    *({"standing": one} for one in (None, [], {"slot": 5, "checked_at": [], "blind": "x"})),
+    {"standing": dict.fromkeys(("slot", "checked_at", "unconfirmed_at"), "9999-12-31T23:59:59Z")},
+    *({"spec": one} for one in (None, [], {}, "x")),
+    *({"monitor_id": one} for one in (None, 0, -1, 2**63, "x", True)),
+    *({"url": one} for one in (5, None, "nonsense", "file:///etc/passwd", "http://[", "x" * 10**5)),
+    *({"timeout": one} for one in (0, -1, 10**30, "x", None, float("nan"))),
+    *({name: 5} for name in ("request_headers", "auth", "request_body", "accepted_statuses")),
+    {"request_headers": [["A\r\nB", "C\r\nD"]]},
+    {"request_headers": [[5, None]]},
+    {"auth": ["a", 5]},
+    {"request_method": "GET / HTTP/1.1\r\nX: y\r\n\r\n"},
+    {"accepted_statuses": "nonsense"},
+    {"alert_condition": "nonsense", "alert_text_lookup": "x"},
+    {"slow_after": "x"},
+    {"ssl_alert_days": "x"},
+    {"made_up": 5},
+]
+
+
+NOW_AND_NOW = b'"received": "2026-11-23T18:00:00Z", "now": "9999-12-31T23:59:59Z"'
+ODD = [
+    b"<html>Please log in to this network</html>",
+    b"[]",
+    b'{"data": []}',
+    b'{"data": {}}',
+    b'{"data": {%s}}' % NOW_AND_NOW,
+    b'{"data": {"taken": 1, "refused": 0, "change": 1e999, "standings": {}, %s}}' % NOW_AND_NOW,
+    b'{"data": {"refused": 0, "change": 1, "standings": {"x": 1}, %s}}' % NOW_AND_NOW,
+    b'{"data": {"refused": 0, "change": 1, "standings": {"1": {"unconfirmed_at": 1}}}}',
+    b'{"data": {"sealed": "AAAA", "change": 1}}',
+    b'{"data": {"sealed": 5, "change": 1}}',
+    b"[" * 100_000,
+    b"\xff\xfe",
+    b"",
+]
+
+
+class Liar:
+    """A server in whose ``assigned`` are monitors as it likes them, beside a good one; and which
+    may answer anything to ``odd``, a path.
+    """
+
+    def __init__(self, app, lies):
+        self.app, self.lies, self.spec, self.odd, self.heard = app, lies, {}, {}, 0
+        self.version = 0
+
+    def __call__(self, environ, start_response):
+        self.heard += 1
+        path = environ["PATH_INFO"].rpartition("/")[2]
+        if path in self.odd:
+            start_response("200 OK", [("Content-Type", "text/html")])
+            return [self.odd[path]]
+        if path != "assigned":
+            return self.app(environ, start_response)
+        lies = [self.one(lie, 1_000_000 + number) for number, lie in enumerate(self.lies)]
+        told = {"whole": True, "assigned": [*lies, self.one(), *lies], "gone": []}
+        public = public_key_of(KEY)
+        sealed = base64.b64encode(seal_to(public, told, "wakeful assigned v1 oslo")).decode()
+        now = datetime.now(UTC).isoformat()
+        data = {"change": 0, "sealed": sealed, "received": now, "now": now}
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return [json.dumps({"data": data, "status": 200}).encode()]
+
+    def one(self, lie=None, id=0):
+        standing = {"slot": None, "checked_at": None, "unconfirmed_at": None, "blind": False}
+        told = {
+            "spec": dict(self.spec),
+            "interval": 1,
+            "version": self.version,
+            "standing": standing,
+        }
+        if lie is None:
+            return told
+        told["spec"]["monitor_id"] = id
+        for name, value in lie.items():
+            (told if name in told else told["spec"])[name] = value
+        return told
+
+
+@pytest.mark.sqlite
+def test_an_agent_survives_a_server_that_lies(app, place, tmp_path, caplog):
+    liar = Liar(app, LIES)
+    settings = agent_settings(tmp_path, "", place[1])
+    settings.instance.mkdir()
+    (settings.instance / "agent_key").write_text(base64.b64encode(KEY).decode())
+    with closing(Listener(serve)) as site, serving(liar) as url:
+        monitor = make_monitor(app, url=page(site), places=[place[0]], interval=1)
+        liar.spec = {"url": page(site), "monitor_id": monitor.id}
+        liar.version = to_ms(monitor.updated_at)
+        with running(replace(settings, server=url)) as agent:
+            eventually(lambda: len(stored(app, monitor.id)) >= 2, "results of the good monitor")
+            for path in ("assigned", "results"):
+                for odd in ODD:
+                    heard = liar.heard
+                    liar.odd = {path: odd}
+                    agent._link.reload()
+                    eventually(lambda heard=heard: liar.heard > heard + 1, "it asked again")
+            liar.odd, before = {}, len(stored(app, monitor.id))
+            eventually(lambda: len(stored(app, monitor.id)) > before, "results come again")
+    assert "monitors that the server sent cannot be read" in caplog.text
+    assert "Run the same version of Wakeful on both." in caplog.text
 
 
 def test_a_slow_answer_that_fits_the_known_difference_changes_nothing():

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from alembic import command
@@ -20,6 +21,7 @@ from app import create_app
 from app.config import Settings
 from app.db import db, schema
 from app.db.tables import IncidentRow, ResultRow
+from app.engine.agent.buffer import Buffer, Made
 from app.engine.checker import Checker
 from app.errors import WakefulError
 from app.stores import writable
@@ -127,6 +129,30 @@ def upgrade_of(app, folder: Path) -> None:
         say(*sorted(path.name for path in folder.glob("*.bak*")))
 
 
+def buffer_of(_app, folder: Path) -> None:
+    """The results of an agent."""
+
+    def made(number: int) -> Made:
+        return Made(number, 1, datetime.now(UTC), number)
+
+    def newest() -> list[str]:
+        return [body for _id, body in buffer.newest(3, 1000)]
+
+    buffer = Buffer(folder)
+    buffer.add([made(0), made(1)])
+    with full(folder):
+        for number in range(2, 6):
+            buffer.add([made(number)])
+        say("newest", *newest())
+        waiting = len(buffer)
+        buffer.remove([id for id, _body in buffer.newest(3, 1000)])
+        say("waiting", waiting, "left", len(buffer))
+    buffer.add([])
+    buffer.close()
+    buffer = Buffer(folder)
+    say("on disk", *newest())
+
+
 def main() -> None:
     folder, part = Path(sys.argv[1]), sys.argv[2]
     writable.PROBE_EVERY = 0.0
@@ -135,7 +161,9 @@ def main() -> None:
     app = create_app(settings)
     with app.app_context():
         schema.upgrade()
-    {"requests": requests_of, "checks": checks_of, "upgrade": upgrade_of}[part](app, folder)
+    {"requests": requests_of, "checks": checks_of, "upgrade": upgrade_of, "buffer": buffer_of}[
+        part
+    ](app, folder)
     os._exit(0)  # connections to a database that goes with its disk
 
 

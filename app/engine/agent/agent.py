@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from app.checks.prober import Prober
-from app.codec.packing import moment, pack, spec_of
-from app.codec.values import Odd
+from app.codec.packing import pack, spec_of
+from app.codec.values import Json, Odd, moment, must, object_, own_id, whole
 from app.config import PREFIX, SettingError, Settings
 from app.engine import schedule
-from app.engine.agent.buffer import Buffer, Made
+from app.engine.agent.buffer import Buffer, InUse, Made
 from app.engine.agent.clock import Clock
 from app.engine.agent.link import Assigned, Greeted, Link, News, Stood
 from app.engine.network import Finished, Network
@@ -44,6 +44,7 @@ LONGEST_PAUSE_SECONDS = 1.0
 GATHER_SECONDS = 0.05
 STOP_SECONDS = 7.0
 CLEAN_SECONDS = 600.0
+LONGEST_INTERVAL = 366 * 86_400  # seconds
 STEP_SECONDS = 1.0  # a larger difference means that a clock was set
 MINUTE = 60.0
 EARLIEST = datetime.min.replace(tzinfo=UTC)
@@ -66,7 +67,17 @@ class Agent:
         self.settings = settings
         folder = _folder(settings)
         self._clock = Clock()
-        self._buffer = Buffer(folder)
+        try:
+            self._buffer = Buffer(folder)
+        except InUse:
+            raise SettingError(
+                _(
+                    "%(name)s is wrong: another agent works in %(folder)s. Give each agent a folder"
+                    " and a place of its own.",
+                    name=f"{PREFIX}INSTANCE",
+                    folder=folder,
+                )
+            ) from None
         self._policy = Policy.parse(settings.allow_networks or "", WHERE)
         canaries = parse_canaries(settings.canaries)
         works = partial(network_works, canaries, frozenset()) if canaries else None
@@ -227,15 +238,18 @@ class Agent:
     def _assign(self, news: Assigned) -> None:
         now = self._clock.now()
         found: set[int] = set()
+        odd: list[Odd] = []
         for one in news.assigned:
             try:
                 job = self._job(one)
-            except (Odd, KeyError, TypeError, ValueError):
-                log.error("A monitor that the server sent cannot be read.")
+            except Odd as fault:
+                odd.append(fault)
                 continue
             found.add(job.monitor_id)
             self._jobs[job.monitor_id] = job
             self._plan.put(job, now)
+        if odd:
+            log.error("%d monitors that the server sent cannot be read (%s).", len(odd), odd[0])
         gone = (self._jobs.keys() - found) if news.whole else set(news.gone)
         self._plan.drop(gone)
         for monitor_id in gone:
@@ -243,11 +257,17 @@ class Agent:
             self._done.pop(monitor_id, None)
             self._started.pop(monitor_id, None)
 
-    def _job(self, one: Mapping[str, Any]) -> Job:
-        spec = spec_of(one["spec"])
-        monitor_id, version = int(spec.monitor_id or 0), int(one["version"])
-        told = _standing(one["standing"], version)
-        interval = int(one["interval"])
+    def _job(self, one: Json) -> Job:
+        """Read strictly: what cannot be computed with would end the agent, at each start again.
+        Raises Odd.
+        """
+        spec = spec_of(one.get("spec"))
+        monitor_id = must(own_id(spec.monitor_id), "monitor_id")
+        version = must(whole(one.get("version")), "version")
+        interval = must(whole(one.get("interval")), "interval")
+        if not 1 <= interval <= LONGEST_INTERVAL:
+            raise Odd("interval")
+        told = _standing(object_(one.get("standing"), "standing"), version)
         done_version, at = self._done.get(monitor_id, (version, None))
         if at is not None and done_version == version and _is_news(at, told):
             # What we have done since is on its way to the server.
@@ -257,11 +277,11 @@ class Agent:
     def _stand(self, news: Stood) -> None:
         now = self._clock.now()
         for number, told in news.standings.items():
-            job = self._jobs.get(int(number))
+            job = self._jobs.get(number)
             if told is None:
                 self._link.reload()  # the monitor has changed, and its result was not taken
             elif job is not None:
-                since = moment(told["unconfirmed_at"])
+                since = moment(told.get("unconfirmed_at"))
                 job.standing = replace(job.standing, unconfirmed_at=since)
                 self._plan.put(job, now)
 
@@ -275,13 +295,13 @@ def _is_news(at: datetime, told: Standing) -> bool:
     return told.checked_at is None or at > told.checked_at
 
 
-def _standing(told: Mapping[str, Any], turn: int) -> Standing:
+def _standing(told: Json, turn: int) -> Standing:
     return Standing(
         turn,
-        moment(told["slot"]),
-        moment(told["checked_at"]),
-        moment(told["unconfirmed_at"]),
-        bool(told["blind"]),
+        moment(told.get("slot")),
+        moment(told.get("checked_at")),
+        moment(told.get("unconfirmed_at")),
+        told.get("blind") is True,
     )
 
 

@@ -8,6 +8,7 @@ import logging
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,13 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from app.codec.packing import moment
-from app.codec.sealing import new_private_key, public_key_of, unseal
+from app.codec import Odd
+from app.codec.sealing import key_of, new_private_key, public_key_of, unseal
+from app.codec.values import Json, moment, must, object_, own_id, text, whole
+from app.config import SettingError
 from app.engine.agent import trouble
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
 from app.engine.agent.trouble import Foreign, Refused
+from app.i18n import _
 from app.net.trust import Bundle
 from app.version import __version__
 
@@ -32,6 +37,11 @@ IDLE_SECONDS = 5.0  # how often the server is asked for changes otherwise
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # after a request that failed
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 AT_ONCE = 200  # results in one request
+WHOLE_SECONDS = 300.0  # for all of an answer, of which parts keep coming
+LARGEST_ANSWER = 256 * 1024 * 1024  # bytes; 1,000 monitors take 1 MB, or 90 with long bodies
+CHUNK = 64 * 1024
+LONGEST_SENTENCE = 500  # of the server, in the log
+LONGEST_CONFIRM = 3_600  # seconds
 LARGEST = 600_000  # characters of results in one request: the server reads a MiB
 ABOUT_ASSIGNED = "wakeful assigned v1 {}"
 MOST_KEPT = 50  # answers on disk, before everything is asked for again
@@ -42,7 +52,7 @@ class Assigned:
     """News of what to check. ``whole``: it is all, and everything else has gone."""
 
     whole: bool
-    assigned: list[dict[str, Any]]
+    assigned: list[Json]
     gone: list[int]
 
 
@@ -50,7 +60,7 @@ class Assigned:
 class Stood:
     """The new standings of monitors, by id; None for a result that was not taken."""
 
-    standings: Mapping[str, dict[str, Any] | None]
+    standings: Mapping[int, Json | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,16 +183,18 @@ class Link:
         said = trouble.said(self._named, fault)
         if said != self._told:
             log.error("%s", said)
-            if not isinstance(fault, Refused | Foreign | requests.RequestException):
+            if not isinstance(fault, Refused | Foreign | Odd | requests.RequestException):
                 log.error("The fault was:", exc_info=fault)
         self._told = said
 
     def _hello(self) -> None:
         key = base64.b64encode(public_key_of(self._private)).decode()
         told = self._send("hello", {"public_key": key, "version": __version__})
-        confirm = timedelta(seconds=float(told["confirm_seconds"]))
-        self._location = str(told["location"])
-        self._tell(Greeted(self._location, confirm))
+        confirm = told.get("confirm_seconds")
+        if not isinstance(confirm, int | float) or not 0 <= confirm <= LONGEST_CONFIRM:
+            raise Odd("confirm_seconds")
+        self._location = must(text(told.get("location")), "location")
+        self._tell(Greeted(self._location, timedelta(seconds=confirm)))
 
     def _post(self) -> int:
         """Send results, the newest first; returns the number of the newest change."""
@@ -193,45 +205,50 @@ class Link:
             head = json.dumps(said)[:-1]
             body = f'{head},"results":[{",".join(body for _id, body in found)}]}}'
             told = self._send("results", body)
-            self._buffer.remove([id for id, _body in found])
-            if told["refused"]:
-                log.warning("The server refused %s results.", told["refused"])
-            if told["standings"]:
-                self._tell(Stood(told["standings"]))
+            refused, change = must(whole(told.get("refused")), "refused"), _change(told)
+            stood = _standings(told.get("standings"))
+            self._buffer.remove([id for id, _body in found])  # only what was understood is answered
+            if refused:
+                log.warning("The server refused %s results.", refused)
+            if stood:
+                self._tell(Stood(stood))
             if len(found) < AT_ONCE:
-                return int(told["change"])
+                return change
 
     def _ask(self) -> None:
         told = self._send("assigned", {} if self._change is None else {"since": self._change})
-        sealed = base64.b64decode(told["sealed"])
-        news = self._opened(self._location, sealed)
-        self._change = int(told["change"])
+        sealed = must(text(told.get("sealed")), "sealed")
+        news = self._opened(self._location, base64.b64decode(sealed))
+        self._change = _change(told)
+        self._tell(news)  # first: it holds also if the disk is full
         if news.whole or news.assigned or news.gone:
-            self._remember(told["sealed"], whole=news.whole)
-        self._tell(news)
+            self._remember(sealed, whole=news.whole)
 
-    def _send(self, path: str, data: Mapping[str, Any] | str) -> dict[str, Any]:
+    def _send(self, path: str, data: Mapping[str, Any] | str) -> Json:
         body = data if isinstance(data, str) else json.dumps(data)
         sent = uptime()
-        answer = self._session.post(
+        with self._session.post(
             self._base + path,
             data=body.encode(),
             timeout=(CONNECT_SECONDS, READ_SECONDS),
             allow_redirects=False,
-        )
+            stream=True,
+        ) as answer:
+            told = _read(answer.status_code, _body(answer))
         took = uptime() - sent
-        told = _read(answer)
         if answer.status_code != 200:
-            raise Refused(f"{answer.status_code}: {told['message']}")
-        said: dict[str, Any] = told["data"]
-        received, answered = moment(said["received"]), moment(said["now"])
+            raise Refused(f"{answer.status_code}: {str(told['message'])[:LONGEST_SENTENCE]}")
+        said = object_(told["data"], "data")
+        received, answered = moment(said.get("received")), moment(said.get("now"))
         if received is not None and answered is not None:
             self._clock.measure(sent, took, received, answered)
         return said
 
     def _opened(self, location: str, sealed: bytes) -> Assigned:
-        told = unseal(self._private, sealed, ABOUT_ASSIGNED.format(location))
-        return Assigned(told["whole"], told["assigned"], told["gone"])
+        told = object_(unseal(self._private, sealed, ABOUT_ASSIGNED.format(location)), "sealed")
+        assigned = [object_(one, "assigned") for one in _list(told, "assigned")]
+        gone = [must(own_id(one), "gone") for one in _list(told, "gone")]
+        return Assigned(told.get("whole") is True, assigned, gone)
 
     def _tell(self, news: News) -> None:
         self.news.put(news)
@@ -255,16 +272,52 @@ class Link:
             return  # the server says it again
 
 
-def _read(answer: requests.Response) -> dict[str, Any]:
+def _body(answer: requests.Response) -> bytes:
+    """All of the answer, however it is sent: not more than fits in memory, and not for ever."""
+    found, until = bytearray(), time.monotonic() + WHOLE_SECONDS
+    try:
+        while chunk := answer.raw.read1(CHUNK, decode_content=True):
+            found += chunk
+            if len(found) > LARGEST_ANSWER:
+                raise Foreign("its answer is too large")
+            if time.monotonic() > until:
+                raise requests.ReadTimeout
+    except ReadTimeoutError:
+        raise requests.ReadTimeout from None
+    except HTTPError as fault:
+        raise requests.ConnectionError(fault) from fault
+    return bytes(found)
+
+
+def _read(status: int, body: bytes) -> dict[str, Any]:
     """What the server's API says; raises Foreign if something else answers."""
     try:
-        told = answer.json()
-    except ValueError:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
         told = None
-    wanted = "data" if answer.status_code == 200 else "message"
+    wanted = "data" if status == 200 else "message"
     if not isinstance(told, dict) or wanted not in told:
-        raise Foreign(trouble.no_api(answer.status_code))
+        raise Foreign(trouble.no_api(status))
     return told
+
+
+def _change(told: Json) -> int:
+    return must(whole(told.get("change")), "change")
+
+
+def _list(told: Json, name: str) -> list[Any]:
+    found = told.get(name)
+    if not isinstance(found, list):
+        raise Odd(name)
+    return found
+
+
+def _standings(value: Any) -> dict[int, Json | None]:
+    """By monitor; None for a result that was not taken."""
+    return {
+        must(own_id(number), "standings"): None if one is None else object_(one, "standings")
+        for number, one in object_(value, "standings").items()
+    }
 
 
 def _key_in(folder: Path) -> bytes:
@@ -272,13 +325,26 @@ def _key_in(folder: Path) -> bytes:
     path = folder / "agent_key"
     if not path.exists():
         _write(path, base64.b64encode(new_private_key()))
-    return base64.b64decode(path.read_text())
+    try:
+        return key_of(path.read_text())
+    except ValueError:
+        raise SettingError(
+            _(
+                "The key in %(path)s is damaged. Delete the file, make a new token for the place on"
+                " its page, and start the agent with it.",
+                path=path,
+            )
+        ) from None
 
 
 def _write(path: Path, data: bytes) -> None:
     """Replace a file whole, readable by its owner alone."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    try:
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(data)
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)  # on a full disk, what was written of it takes room
+        raise

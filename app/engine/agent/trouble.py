@@ -11,6 +11,8 @@ from typing import Any
 
 import requests
 
+from app.codec import Odd
+
 # What OpenSSL calls an answer that is no TLS; which of them depends on its version.
 NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 AWAY = (502, 503, 504)  # a proxy answers so while the server behind it is away
@@ -30,6 +32,11 @@ def said(server: str, fault: Exception) -> str:
         return f"The server {server} refuses the agent: {fault}"
     if isinstance(fault, Foreign):
         return f"The server {server} cannot be reached: {fault}."
+    if isinstance(fault, Odd):
+        return (
+            f"The agent cannot read what the server {server} answers ({fault}). Run the same"
+            " version of Wakeful on both."
+        )
     if isinstance(fault, requests.RequestException):
         return f"The server {server} cannot be reached: {_why(fault)}."
     return f"The agent could not exchange results with {server}: {_own(fault)}."
