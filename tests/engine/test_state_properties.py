@@ -90,7 +90,9 @@ class Watch:
         transition = advance(before, seen, self.confirmations)
         self.state = transition.state
         if before.checked_at and timedelta(0) < before.checked_at - seen.at <= OVERTAKEN_AT_MOST:
-            assert transition == Transition(before, overtaken=True), "an overtaken result changes nothing"
+            assert transition == Transition(before, overtaken=True), (
+                "an overtaken result changes nothing"
+            )
             return
         self._remember(seen)
         self._record(transition, seen)

@@ -24,7 +24,7 @@ from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
 from app.forms.monitor import OWN_FIELDS, interval_length, name_of
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
@@ -70,6 +70,10 @@ LOCATIONS, LOCATION_RULE, CONTACTS = (
     "location_rule",
     "contacts",
 )  # the fields of these names
+CHECKED_ELSEWHERE = N_(
+    "The check was made from %(place)s, which is not one of this monitor's places. So it is listed, "
+    "and changes nothing else."
+)
 LIST_UPTIME = ("30d",)  # the range that the list shows
 # The direction that a click on a column's head begins with: the worst, the slowest, and A to Z.
 FIRST_DIRECTION = {
@@ -419,7 +423,8 @@ def resume(id: int) -> Response:
 
 @blueprint.post("/<int:id>/check")
 def check(id: int) -> Response:
-    result = current_store().checks.run(id)
+    store = current_store()
+    result, monitor = store.checks.run(id), store.monitors.get(id)
     look = looks.look_of(looks.VERDICT, result.verdict)
     said = _(look.word)
     if result.response_time is not None:
@@ -428,6 +433,8 @@ def check(id: int) -> Response:
     checked = _("Checked now.")
     good = result.verdict is Verdict.UP
     flash(f"{checked} {said}{why}", "success" if good else "warning")
+    if result.location not in monitor.locations:
+        flash(_(CHECKED_ELSEWHERE, place=result.location), "info")
     return redirect(_back(id))
 
 
