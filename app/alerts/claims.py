@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, func, select
 from app.alerts import lane_rules, retries
 from app.alerts.giving_up import give_up_unreadable
 from app.alerts.lane_rows import MAX_PENDING, history_of, pending
-from app.alerts.lane_rules import Lane, Waiting
+from app.alerts.lane_rules import History, Lane, Waiting
 from app.alerts.messages import FIRST_NAMED
 from app.alerts.outbox import AT_REST, Reason, new_row, unleased, update_deliveries
 from app.db import AnySession, turns
@@ -112,8 +112,15 @@ class Turn:
 
 def take_turn(session: AnySession, lane: str, state: Lane, now: datetime) -> Turn:
     """Decide what the lane does next, store the decision, and claim the row to send, if any."""
-    turn = _decide(session, lane, state, now, FIRST_PENDING)
-    return turn if turn is not None else _decide(session, lane, state, now, MAX_PENDING) or Turn()
+    rows = pending(session, lane, now, FIRST_PENDING)
+    history = history_of(session, lane, rows)
+    cut = len(rows) == FIRST_PENDING
+    turn = _decide(session, rows, history, state, now, cut=cut)
+    if turn is None:
+        rows = pending(session, lane, now, MAX_PENDING)
+        history = history_of(session, lane, rows, history)
+        turn = _decide(session, rows, history, state, now, cut=False)
+    return turn or Turn()
 
 
 def judge_alone(session: AnySession, lane: str, id: int, *, now: datetime) -> None:
@@ -127,11 +134,18 @@ def judge_alone(session: AnySession, lane: str, id: int, *, now: datetime) -> No
         retries.began(row.facts, row.created_at)
 
 
-def _decide(session: AnySession, lane: str, state: Lane, now: datetime, limit: int) -> Turn | None:
-    """The turn, decided by the lane's first ``limit`` rows; None if it needs more of them."""
-    rows = pending(session, lane, now, limit)
-    cut = len(rows) == limit and limit < MAX_PENDING
-    history = history_of(session, lane, rows)
+def _decide(
+    session: AnySession,
+    rows: list[Waiting],
+    history: History,
+    state: Lane,
+    now: datetime,
+    *,
+    cut: bool,
+) -> Turn | None:
+    """The turn, decided by these rows of the lane; None if it needs more of them. ``cut``: there
+    may be more.
+    """
     while rows:
         decision = lane_rules.decide(rows, history, state, now)
         if broken := give_up_unreadable(session, _ids_needed(decision)):

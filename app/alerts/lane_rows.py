@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import Select, bindparam, select
 
-from app.alerts.lane_rules import History, Opening, Waiting
+from app.alerts.lane_rules import Changes, History, Opening, Waiting
 from app.alerts.outbox import Reason
 from app.db import AnySession
 from app.db.tables import DeliveryRow, IncidentRow
@@ -31,6 +32,19 @@ _PENDING = (
     .order_by(DeliveryRow.id)
     .limit(bindparam("most"))
 )  # fmt: skip
+
+# Of columns of the table: the ORM would double the time of thousands of rows.
+_ROWS: Any = DeliveryRow.__table__
+_SINCE = (
+    select(_ROWS.c.event, _ROWS.c.created_at, _ROWS.c.monitor_id)
+    .where(
+        _ROWS.c.lane == bindparam("lane"),
+        _ROWS.c.event.in_(_CHANGES),
+        _ROWS.c.created_at >= bindparam("since", type_=_ROWS.c.created_at.type),
+        _ROWS.c.monitor_id.is_not(None),
+    )
+    .order_by(_ROWS.c.created_at)
+)
 
 
 def pending(
@@ -56,28 +70,31 @@ def pending(
     ]
 
 
-def history_of(session: AnySession, lane: str, rows: Sequence[Waiting]) -> History:
+def history_of(
+    session: AnySession, lane: str, rows: Sequence[Waiting], known: History | None = None
+) -> History:
+    """``known``: that of some of these rows, as it was read in this transaction."""
     incidents = {
         row.incident_id
         for row in rows
         if row.event == Event.INCIDENT_RESOLVED and row.incident_id is not None
     }
-    changes: dict[str, list[tuple[datetime, int]]] = {event: [] for event in _CHANGES}
+    since = None
     if any(row.event in _CHANGES for row in rows):
         since = min(row.created_at for row in rows) - _LOOK_BACK
-        query = (
-            select(DeliveryRow.event, DeliveryRow.created_at, DeliveryRow.monitor_id)
-            .where(
-                DeliveryRow.lane == lane,
-                DeliveryRow.event.in_(_CHANGES),
-                DeliveryRow.created_at >= since,
-                DeliveryRow.monitor_id.is_not(None),
-            )
-            .order_by(DeliveryRow.created_at)
-        )
-        for event, at, monitor in session.execute(query):
-            changes[event].append((at, monitor or 0))
-    return History(openings=_openings(session, lane, incidents), changes=changes)
+    if known is not None and known.since == since:
+        changes = known.changes  # thousands in a mass outage
+    else:
+        changes = _changes(session, lane, since)
+    return History(openings=_openings(session, lane, incidents), changes=changes, since=since)
+
+
+def _changes(session: AnySession, lane: str, since: datetime | None) -> Changes:
+    changes: dict[str, list[tuple[datetime, int]]] = {event: [] for event in _CHANGES}
+    if since is not None:
+        for event, at, monitor in session.execute(_SINCE, {"lane": lane, "since": since}):
+            changes[event].append((at, monitor))
+    return changes
 
 
 def _openings(session: AnySession, lane: str, incidents: Collection[int]) -> dict[int, Opening]:

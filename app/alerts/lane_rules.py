@@ -55,16 +55,20 @@ class Opening:
     reason: str | None = None
 
 
+Changes = Mapping[str, Sequence[tuple[datetime, int]]]
+
+
 @dataclass(frozen=True, slots=True)
 class History:
     """The lane's other rows, as far as a decision needs them.
 
     ``openings``: by incident. ``changes``: for each of the two events that are grouped, the times
-    and monitors of rows of any status around now, oldest first.
+    and monitors of rows of any status from ``since`` on, oldest first.
     """
 
     openings: Mapping[int, Opening]
-    changes: Mapping[str, Sequence[tuple[datetime, int]]]
+    changes: Changes
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,10 @@ from app.config import SettingError, Settings
 from app.db import db, journal, writing
 from app.db.tables import (
     AssignmentRow,
+    DeliveryRow,
     HeartbeatRow,
     IncidentRow,
+    LateOutageRow,
     LocationRow,
     MonitorStateRow,
     ResultRow,
@@ -269,6 +271,39 @@ def test_results_of_a_cut_correct_the_figures_and_open_no_incident(app, place, a
         state = db.session.get(MonitorStateRow, monitor.id)
         assert state.verdict == Verdict.UP
         assert to_ms(state.checked_at) == to_ms(now)
+
+
+@pytest.mark.sqlite
+def test_an_agent_that_comes_back_to_an_outage_brings_its_time_and_alerts_from_then_on(
+    app, place, ask
+):
+    """The newest result comes first, as the agent sends it, and the ones before it after that."""
+    since = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=2)
+    monitor = make_monitor(
+        app, places=[place[0]], confirmations=1, created_at=since, updated_at=since
+    )
+    now = datetime.now(UTC).replace(microsecond=0)
+    made = [
+        result(
+            monitor, Verdict.DOWN if minute < 40 else Verdict.UP, now - timedelta(minutes=minute)
+        )
+        for minute in range(60)
+    ]
+    ask("results", results=made[:1])
+    ask("results", results=made[30:])
+    ask("results", results=made[1:30])
+    with app.app_context():
+        row = db.session.scalars(select(LateOutageRow)).one()
+        assert row.started_at == now - timedelta(minutes=39)
+        assert row.ended_at > now, "it goes on"
+        assert not db.session.scalars(select(DeliveryRow)).all()
+    later = datetime.now(UTC)
+    ask("results", results=[result(monitor, Verdict.DOWN, later)])
+    (incident,) = incidents(app)
+    assert incident.started_at == now
+    with app.app_context():
+        row = db.session.scalars(select(LateOutageRow)).one()
+        assert (row.started_at, row.ended_at) == (now - timedelta(minutes=39), now)
 
 
 @pytest.mark.sqlite

@@ -50,7 +50,7 @@ NO_SECRETS = {
 HASHES = {
     "api_keys.digest", "invitations.digest", "locations.token_digest", "people.password_hash",
     "recoveries.digest", "recovery_codes.digest", "sessions.digest", "status_pages.password_hash",
-    "wall_links.digest",
+    "wall_links.digest", "ended_agent_tokens.digest",
     # random, and never shown: a browser alone has them
     "sessions.former_digest",
     "devices.digest", "half_logins.digest", "passkey_challenges.digest",
@@ -121,7 +121,9 @@ def planted(app: Flask) -> Planted:
     assert test.status_code == 200, test.text
     agent = {"name": "oslo", "carrier": "agent"}
     place = client.post(f"{PREFIX}/locations", json=agent, headers=write)
-    found.secrets["locations.token_digest"] = place.json["data"]["token"]
+    found.secrets["ended_agent_tokens.digest"] = place.json["data"]["token"]
+    made = client.post(f"{PREFIX}/locations/{place.json['data']['id']}/token", headers=write)
+    found.secrets["locations.token_digest"] = made.json["data"]["token"]
     page = make_page(app, [make_shown(app)], password=canary("status_pages.password_hash"))
     reader = f"https://readers.example/{canary('subscribers.value')}"
     make_subscriber(app, page, channel="webhook", value=reader)
@@ -170,7 +172,8 @@ def test_every_secret_of_the_schema_is_planted(app: Flask, planted: Planted):
         decided = PLANTED.get(table, set()) | NO_SECRETS.get(table, set())
         assert found == decided, f"Plant a secret in these columns of {table}, or say why not."
     assert set(SECRET_FIELDS) == PLANTED["monitors"]
-    assert {one for one in columns if re.search(r"digest|_hash|token|secret_", one)} == HASHES
+    hashes = {one for one in columns if re.search(r"digest|_hash|\.\w*token|secret_", one)}
+    assert hashes == HASHES
     assert planted.shown_in(f"<b>{planted.secrets['contacts.channels']}") == ["contacts.channels"]
     named = {where.partition(" ")[0] for where in planted.secrets}
     of_settings = {one for one in named if one.startswith("settings.")}

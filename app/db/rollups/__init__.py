@@ -20,7 +20,7 @@ from app.db.rollups.rows import (
     late_outages_between,
     monitor_of,
 )
-from app.db.rollups.writing import is_summed, reroll, roll
+from app.db.rollups.writing import is_summed, reroll, reroll_each, roll
 
 __all__ = [
     "SUMMED",
@@ -38,6 +38,7 @@ __all__ = [
     "only_summed",
     "report_figures",
     "reroll",
+    "reroll_each",
     "roll",
     "single",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -101,18 +101,36 @@ def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None
     ``to`` defaults to now. Joins the caller's transaction, and does nothing if these hours are not
     summed yet. Hours whose results have been deleted by age stay as they are.
     """
-    start = floor(to_ms(from_), HOUR_MS)
+    reroll_each({monitor_id: (from_, to)})
+
+
+def reroll_each(times: Mapping[int, tuple[datetime, datetime | None]]) -> None:
+    """``reroll`` of several monitors, each between two times of its own."""
     with writing() as session:
-        for monitor in _locked(session, [monitor_id]):
-            until = -NEVER if monitor.rolled_until is None else to_ms(monitor.rolled_until)
-            if start >= until:
-                return
-            end = until if to is None else min(until, floor(to_ms(to) - 1, HOUR_MS) + HOUR_MS)
-            start = max(start, _first_whole_hour(monitor_id))
-            if start < end:
-                _forget(session, monitor_id, start, end)
-                _sum(session, [(monitor, start, end)])
-                session.execute(_ROLLED, [{"of": monitor_id, "until": monitor.rolled_until}])
+        spans = [
+            (monitor, start, end)
+            for monitor in _locked(session, list(times))
+            for start, end in [_summed_hours(monitor, *times[monitor.monitor_id])]
+            if start < end
+        ]
+        for place in range(0, len(spans), CHUNK):
+            _sum_again(session, spans[place : place + CHUNK])
+
+
+def _summed_hours(monitor: Any, from_: datetime, to: datetime | None) -> tuple[int, int]:
+    """The hours between two times that are summed, and can be summed again: start and end."""
+    start = floor(to_ms(from_), HOUR_MS)
+    until = -NEVER if monitor.rolled_until is None else to_ms(monitor.rolled_until)
+    end = until if to is None else min(until, floor(to_ms(to) - 1, HOUR_MS) + HOUR_MS)
+    return max(start, _first_whole_hour(monitor.monitor_id)) if start < end else start, end
+
+
+def _sum_again(session: DbSession, spans: Sequence[Span]) -> None:
+    for monitor, start, end in spans:
+        _forget(session, monitor.monitor_id, start, end)
+    _sum(session, spans)
+    rolled = [{"of": one.monitor_id, "until": one.rolled_until} for one, _start, _end in spans]
+    session.execute(_ROLLED, rolled)
 
 
 def is_summed(until: datetime | None, moment: datetime) -> bool:

@@ -170,8 +170,10 @@ def _sum_again(
     for id, at in times:
         first, last = spans.get(id, (at, at))
         spans[id] = min(first, at), max(last, at)
-    for id in sorted(spans):  # in the order in which all writers lock the states
-        first, last = spans[id]
-        rolled_until = monitors[id].rolled_until
-        if rolled_until is not None and first < rolled_until:
-            rollups.reroll(id, first, last + timedelta(milliseconds=1))
+    summed = {
+        id: (first, last + timedelta(milliseconds=1))
+        for id, (first, last) in spans.items()
+        if rollups.is_summed(monitors[id].rolled_until, first)
+    }
+    if summed:
+        rollups.reroll_each(summed)

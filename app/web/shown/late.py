@@ -6,13 +6,22 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from app.i18n import _
+from app.i18n import _, _n
 from app.web.shown import places, times
+
+SHOWN = 10
 
 
 def lines(statistics: Mapping[str, Any]) -> list[str]:
-    """A line for each in a ``statistics`` answer, the newest first."""
-    return [_line(one) for one in reversed(statistics["late_outages"])]
+    """A line for each of the newest in a ``statistics`` answer, and one for all that are older."""
+    newest = statistics["late_outages"][: -SHOWN - 1 : -1]
+    older = len(statistics["late_outages"]) - len(newest)
+    more = _n(
+        "%(num)s older outage was found afterwards.",
+        "%(num)s older outages were found afterwards.",
+        older,
+    )
+    return [*map(_line, newest), *([more] if older else [])]
 
 
 def _line(outage: Mapping[str, Any]) -> str:
