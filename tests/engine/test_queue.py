@@ -16,7 +16,13 @@ from app.codec.sealing import BatchKey
 from app.config import SettingError, Settings
 from app.engine.carriers.queue import prober as far
 from app.engine.carriers.queue import sender
-from app.engine.carriers.queue.broker import about_checks, about_outcomes, queue_of
+from app.engine.carriers.queue.broker import (
+    TASK,
+    about_checks,
+    about_outcomes,
+    make_redis,
+    queue_of,
+)
 from app.engine.carriers.queue.prober import Desk, Refused
 from app.engine.carriers.queue.sender import QueueCarrier
 from app.engine.carriers.queue.silence import Consumer
@@ -275,11 +281,30 @@ def prober_environ(redis_server, settings):
     }
 
 
+def no_batch(body):
+    """A message of Celery's with another body than Celery's."""
+    headers = {"task": TASK, "id": "1", "lang": "py", "argsrepr": "", "kwargsrepr": ""}
+    route = {"exchange": "", "routing_key": "checks.eu"}
+    about = {"delivery_tag": "1", "delivery_info": route, "body_encoding": "base64"}
+    told = {
+        "body": base64.b64encode(body).decode(),
+        "content-type": "application/json",
+        "content-encoding": "utf-8",
+        "headers": headers,
+        "properties": about,
+    }
+    return json.dumps(told)
+
+
 def test_the_prober_command_takes_batches_without_a_database(redis_server, settings, carrier):
     done = []
     environ = prober_environ(redis_server, settings)
     with closing(Listener(serve)) as site:
         process = command.start(command.be, "prober", "--location", "eu", environ=environ)
+        # It is taken first, and must end neither this worker nor, delivered again, the next one.
+        client = make_redis(redis_server.url)
+        client.lpush("checks.eu", no_batch(b'"not the three parts of a task"'))
+        client.close()
         try:
             for number in range(1, 21):
                 carrier.submit(CheckSpec(page(site), number, timeout=5), done.append)

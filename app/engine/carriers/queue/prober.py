@@ -25,6 +25,7 @@ from typing import Any
 
 from celery import signals
 from celery.exceptions import SecurityWarning
+from celery.worker.consumer import Consumer as CeleryConsumer
 
 from app.checks.prober import Prober
 from app.codec.packing import moment, pack, spec_of
@@ -76,6 +77,25 @@ class _State:
     claims: dict[int, tuple[str, int]] = field(default_factory=dict)  # batch and ticket
     unsent: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     last_claim: int = 0
+
+
+class Taker(CeleryConsumer):  # type: ignore[misc]  # Celery ships no types
+    """Celery's consumer, for a queue in which a stranger may write. A message whose body is not in
+    Celery's form would end the worker; not acknowledged, it would be delivered again, and end the
+    next one.
+    """
+
+    def create_task_handler(self, *arguments: Any, **more: Any) -> Callable[[Any], None]:
+        handle = super().create_task_handler(*arguments, **more)
+
+        def received(message: Any) -> None:
+            try:
+                handle(message)
+            except (ValueError, TypeError, KeyError, AttributeError) as fault:
+                log.error("A message in the queue is no batch: %s", type(fault).__name__)
+                message.reject()
+
+        return received
 
 
 class Refused(Exception):
@@ -329,6 +349,7 @@ def run(settings: Settings) -> int:
         queues=[queue_of(settings.location)],
         pool="prefork",
         concurrency=1,
+        consumer_cls=Taker,
         hostname=f"prober-{os.getpid()}@{socket.gethostname()}",
         without_gossip=True,
         without_mingle=True,
