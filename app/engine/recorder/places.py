@@ -116,7 +116,7 @@ class MonitorAssignments:
         )
 
     def votes(self, result: Result, monitor: Any, now: datetime) -> Sequence[quorum.Vote]:
-        """The newest result of each place, of those that count; none where there is only one place."""
+        """The newest result of each place, of those that count; none where there is one place."""
         if not self.others or self.here is None:
             return ()
         votes = [
