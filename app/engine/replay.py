@@ -112,7 +112,8 @@ class Replay:
         votes = heard(self._votes.values(), at, self._rules.stale_after)
         verdict = decide(votes, self._rules.location_rule, self._awaited(at))
         state = self._state
-        is_repeat = repeats(state.stands, before and before.at, state.checked_at)
+        previous = before.at if before else None
+        is_repeat = repeats(state.stands, previous, state.checked_at)
         if tells(check.verdict, verdict, state.stands, repeats=is_repeat):
             self._judge(Observation(at, verdict, check.maintenance))
 
