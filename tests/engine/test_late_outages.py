@@ -240,10 +240,51 @@ def test_a_paused_monitor_has_no_outage(lab):
     assert lab.late(script("down", 3, 9)) == 6
     assert lab.outages == [(0, 130)]
     with writing() as session:
-        recorder.resume(session, lab.id)
+        recorder.resume(session, lab.id, at(600))
     lab.live("down", HOUR)
     assert lab.outages == [(0, 130)]
     assert lab.seconds(HOUR + 1)["down"] == pytest.approx(131, abs=1), "and the new incident"
+
+
+@pytest.mark.sqlite
+def test_results_of_a_pause_that_is_over_count_for_nothing(lab):
+    """Of an agent that was cut off: a person paused the monitor meanwhile, and resumed it."""
+    lab.alone(confirmations=1)
+    paused, resumed = 5 * SLOT + 30, 12 * SLOT - 30
+    with writing() as session:
+        recorder.pause(session, lab.id, at(paused))
+        recorder.resume(session, lab.id, at(resumed))
+    assert lab.late(script("up", 0, 3) + script("down", 3, 14) + script("up", 14, 16)) == 16
+    assert lab.outages == [(3 * SLOT, paused), (12 * SLOT, 14 * SLOT)]
+    found = lab.seconds(16 * SLOT)
+    assert found["down"] == paused - 3 * SLOT + 2 * SLOT
+    assert found["up"] == 3 * SLOT + 2 * SLOT
+
+
+@pytest.mark.sqlite
+def test_results_of_before_a_pause_count_during_it(lab):
+    lab.alone(confirmations=1)
+    with writing() as session:
+        recorder.pause(session, lab.id, at(5 * SLOT + 30))
+    lab.late(script("down", 3, 14))
+    assert lab.outages == [(3 * SLOT, 5 * SLOT + 30)]
+
+
+@pytest.mark.sqlite
+def test_results_of_before_a_change_of_the_rule_show_no_outage(lab):
+    """The monitor was checked each 30 minutes. By its interval of today, nobody else has a vote."""
+    lab.start(confirmations=0, interval=1800)
+    for number in range(8):
+        for more, name in enumerate(("berlin", "sydney")):
+            lab.see(name, "up", 1800 * number + 60 + more)
+    lab.store.now = lambda: at(8 * 1800)
+    lab.store.monitors.update(lab.id, {"interval": 20})
+    seen = [("down" if number in (2, 3) else "up", 1800 * number) for number in range(8)]
+    assert lab.late(seen, "oslo") == 8
+    assert lab.outages == []
+    late = [("down", 8 * 1800 + 100), ("down", 8 * 1800 + 120), ("up", 8 * 1800 + 140)]
+    lab.late(late, "oslo")
+    assert lab.outages == [(8 * 1800 + 100, 8 * 1800 + 140)], "since the change, it is as ever"
 
 
 @pytest.mark.sqlite

@@ -443,7 +443,7 @@ def test_resuming_checks_at_once(engine):
     engine.scheduled(engine.claim(id), "up", 0)
     with writing() as session:
         recorder.pause(session, id, at(0))
-        recorder.resume(session, id)
+        recorder.resume(session, id, at(3600))
     assert engine.assignment(id).slot is None
     assert not db.session.get(MonitorRow, id).paused
 

@@ -174,6 +174,12 @@ class MonitorStateRow(Model):
     rolled_until: Mapped[datetime | None] = mapped_column(Moment)
     # Grows with each change of this monitor's rollups
     sums_version: Mapped[int] = mapped_column(default=0, server_default="0")
+    # The last pause, in which late results count for nothing. Null: none is known
+    paused_at: Mapped[datetime | None] = mapped_column(Moment)
+    resumed_at: Mapped[datetime | None] = mapped_column(Moment)
+    # When its interval, time limit, confirmations, rule, places or URL were last changed: late
+    # results of before are not judged by the present ones. Null: since its creation
+    judged_since: Mapped[datetime | None] = mapped_column(Moment)
 
 
 class MonitorEvidenceRow(Model):

@@ -20,8 +20,9 @@ from app.db.types import to_ms
 from app.engine.recorder import gaps, late_outages
 from app.engine.recorder.late_outages import Look
 from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import covers_s, lock
+from app.engine.recorder.rows import covers_s, judged_since, last_pause, lock
 from app.records import Result
+from app.stats.cover import MOMENT_S
 
 _MONITORS = (
     select(
@@ -31,6 +32,9 @@ _MONITORS = (
         MonitorRow.confirmations,
         MonitorRow.location_rule,
         MonitorRow.created_at,
+        MonitorStateRow.paused_at,
+        MonitorStateRow.resumed_at,
+        MonitorStateRow.judged_since,
         MonitorRow.paused,
         MonitorRow.maintenance_start_at,
         MonitorRow.maintenance_end_at,
@@ -123,9 +127,18 @@ def _stored(session: AnySession, results: Sequence[Result], place: int) -> set[t
 
 def _row(result: Result, monitors: Mapping[int, Any], quiet: Quiet, place: int) -> dict[str, Any]:
     monitor = monitors[result.monitor_id or 0]
-    covers = 0 if monitor.paused else covers_s(monitor)
+    covers = _covers_s(monitor, result.checked_at)
     maintenance = quiet.covers(monitor, result.checked_at)
     return journal.row_of(replace(result, maintenance=maintenance), place, covers)
+
+
+def _covers_s(monitor: Any, at: datetime) -> int:
+    """For how many seconds a result counts at most: nothing in the last pause, and until it."""
+    covers, pause = covers_s(monitor), last_pause(monitor)
+    if pause is None or at >= pause[1]:
+        return covers
+    left = int((pause[0] - at).total_seconds())
+    return min(covers, max(MOMENT_S, left)) if at < pause[0] else 0
 
 
 def _looks(
@@ -134,12 +147,12 @@ def _looks(
     monitors: Mapping[int, Any],
     places: Mapping[int, Collection[int]],
 ) -> list[Look]:
-    """Where to look for outages. What a paused monitor sees does not count."""
+    """Where to look for outages: around results that were made under the monitor's present rule."""
     found: dict[int, Look] = {}
     for is_late, results in ((True, late), (False, judged)):
         for one in results:
             monitor = monitors.get(one.monitor_id or 0)
-            if monitor is None or monitor.paused:
+            if monitor is None or one.checked_at < judged_since(monitor):
                 continue
             if monitor.id not in found:
                 its = places.get(monitor.id, ())

@@ -19,7 +19,7 @@ from sqlalchemy import bindparam, delete, insert, or_, select
 from app.db import AnySession, rollups
 from app.db.tables import IncidentRow, LateOutageRow
 from app.db.types import to_ms
-from app.engine.recorder.rows import covers_s, stale_after
+from app.engine.recorder.rows import covers_s, judged_since, last_pause, stale_after
 from app.engine.replay import EVER, Incident, Replay, Rules, Span
 from app.records import MAX_CAUSE, LateOutage, Result, Verdict
 from app.stats.cover import Check
@@ -37,7 +37,7 @@ NEVER_MS = 2**62
 class Look:
     """Where to look for outages of a monitor: around the time of some results, of which those of
     ``down`` are late and failing. ``monitor`` has ``id``, ``interval``, ``timeout``,
-    ``confirmations``, ``location_rule``, ``created_at``; ``places`` check it.
+    ``confirmations``, ``location_rule``, and what ``rows.last_pause`` needs; ``places`` check it.
     """
 
     monitor: Any
@@ -63,7 +63,7 @@ class Look:
             stale_after(one),
             covers,
             self.places,
-            one.created_at,
+            judged_since(one),
         )
 
     @property
@@ -76,12 +76,13 @@ class Look:
 
     @property
     def since(self) -> datetime:
-        return self.first - self.margin
+        return max(self.first - self.margin, judged_since(self.monitor))
 
     @property
     def begin(self) -> datetime:
         """The time from which results may still vote, or cover time, in ``since``."""
-        return self.since - max(self.rules.stale_after, self.rules.covers)
+        begin = self.since - max(self.rules.stale_after, self.rules.covers)
+        return max(begin, judged_since(self.monitor))
 
     @property
     def settled(self) -> datetime:
@@ -162,6 +163,11 @@ def _incidents(session: AnySession, looks: Sequence[Look]) -> dict[int, list[Inc
         )
         for id, started_at, ended_at, by_hand in rows:
             found[id].append(Incident(started_at, ended_at, by_hand))
+    for look in looks:
+        # A pause ends an outage and keeps one from being found, as an incident by hand does.
+        if pause := last_pause(look.monitor):
+            found[look.monitor.id].append(Incident(*pause, by_hand=True))
+            found[look.monitor.id].sort(key=lambda one: one.started_at)
     return found
 
 

@@ -47,6 +47,9 @@ CHECKED_FIELDS = frozenset(
         "accepted_statuses", "follow_redirects", "verify_tls", "cache_buster", "slow_after",
     }
 )  # fmt: skip
+# Results from before a change of one of these are not judged again: they were judged by another
+# rule, or are of another target.
+JUDGED_FIELDS = frozenset({"interval", "timeout", "confirmations", "location_rule", "url"})
 
 
 def watch(
@@ -70,15 +73,20 @@ def watch_from(
     session: AnySession, monitor_id: int, places: Collection[int], now: datetime
 ) -> None:
     """Set the places that a monitor is checked from. Results of the others count until now."""
-    lock(session, monitor_id)
+    row = lock(session, monitor_id)
     if assignments.assign(session, monitor_id, places, now):
+        row.judged_since = now
         changes.note(session, monitor_id)
         changes.at_last(session, partial(_end_cover, session, monitor_id, now, kept=places))
 
 
 def rewatch(session: AnySession, monitor: MonitorRow, changed: Collection[str]) -> None:
-    """Apply a change of the fields ``changed`` of a monitor to its state and schedule."""
+    """Apply a change of the fields ``changed`` of a monitor, made at its ``updated_at``, to its
+    state and schedule.
+    """
     row = lock(session, monitor.id)
+    if JUDGED_FIELDS & set(changed):
+        row.judged_since = monitor.updated_at
     if changed:
         changes.note(session, monitor.id)
     if "url" in changed:
@@ -99,7 +107,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     monitor = _monitor(session, monitor_id)
     if monitor.paused:
         return
-    monitor.paused = True
+    monitor.paused, row.paused_at = True, now
     _start_over(session, monitor_id)
     start_afresh(session, row)
     changes.at_last(session, partial(_end_cover, session, monitor_id, now))
@@ -109,13 +117,13 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
         remark(incident, _(WATCHING_STOPPED))
 
 
-def resume(session: AnySession, monitor_id: int) -> None:
+def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
     """Resume a monitor; its first check is due at once."""
     row = lock(session, monitor_id)
     monitor = _monitor(session, monitor_id)
     if not monitor.paused:
         return
-    monitor.paused = False
+    monitor.paused, row.resumed_at = False, now
     _start_over(session, monitor_id)
     start_afresh(session, row)
 

@@ -12,6 +12,7 @@ from app.alerts.outbox import Alert, enqueue_all
 from app.alerts.targets import alerting_nobody
 from app.db import AnySession, changes
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow, MonitorStateRow
+from app.engine.replay import EVER
 from app.engine.state import State
 from app.errors import NotFound
 from app.i18n import _
@@ -72,6 +73,22 @@ def covers_s(monitor: Any) -> int:
 def stale_after(monitor: Any) -> timedelta:
     """How long a result counts as the vote of its place (decisions.md 14)."""
     return timedelta(seconds=2 * monitor.interval + monitor.timeout)
+
+
+def judged_since(monitor: Any) -> datetime:
+    """Since when a monitor is judged as it is now; it has ``judged_since`` of its state."""
+    since: datetime = monitor.judged_since or monitor.created_at
+    return since
+
+
+def last_pause(monitor: Any) -> tuple[datetime, datetime] | None:
+    """When a monitor's last pause began and ended, ``EVER`` while it lasts; None if none is known.
+    ``monitor`` has ``paused``, ``created_at`` and, of its state, ``paused_at`` and ``resumed_at``.
+    """
+    if not monitor.paused and monitor.resumed_at is None:
+        return None
+    # Of a monitor that was created paused, or paused by an older version, the begin is not known.
+    return monitor.paused_at or monitor.created_at, EVER if monitor.paused else monitor.resumed_at
 
 
 def columns_of(state: State) -> dict[str, Any]:

@@ -214,7 +214,7 @@ class Monitors(Part, base.Monitors):
                 if pause:
                     recorder.pause(session, id, now)
                 else:
-                    recorder.resume(session, id)
+                    recorder.resume(session, id, now)
         return self.get(id)
 
     def delete(self, id: int) -> None:
