@@ -53,7 +53,8 @@ def what_ended(facts: Facts) -> str | None:
     """What ended the incident; None while it is open, or if it is not known."""
     incident, extra = facts["incident"], facts.get("extra") or {}
     if "ending" in incident or not incident["ended_at"]:
-        return incident.get("ending")
+        ending: str | None = incident.get("ending")
+        return ending
     # The message was written by a version that did not keep it.
     if extra.get("silent"):
         return Ending.SILENCE

@@ -51,7 +51,8 @@ def silent_from(state: Any) -> datetime | None:
     """The last check of a monitor that is shown as unknown because all its places are silent.
     ``state``: a ``State``, or a row with its columns.
     """
-    last, since = state.checked_at, state.status_since
+    last: datetime | None = state.checked_at
+    since: datetime | None = state.status_since
     if state.verdict != Verdict.UNKNOWN or last is None or since is None or since <= last:
         return None
     return last
