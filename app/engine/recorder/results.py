@@ -23,6 +23,7 @@ from app.engine.recorder.rows import columns_of, covers_s, state_of, whole
 from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing
 from app.engine.state import Observation, Stands, State, Step, Transition, advance
+from app.engine.telling import confirms
 from app.records import Outcome, Result, Verdict
 from app.stats.cover import MOMENT_S
 
@@ -315,14 +316,10 @@ def _tells(
     judged_at = known.columns["checked_at"]
     if not assigned.tells(result, vote, before, unconfirmed_at, judged_at, batch.now):
         return False
-    if not assigned.others or unconfirmed_at is None or not _confirms(before, vote):
+    if not assigned.others or unconfirmed_at is None or not confirms(before.stands, vote):
         return True
     still = quorum.repeated(votes, unconfirmed_at)
     return _decided(batch, known, still) is Verdict.DOWN
-
-
-def _confirms(before: State, vote: Verdict) -> bool:
-    return before.stands is Stands.CONFIRMING and vote is Verdict.DOWN
 
 
 def _vote(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result) -> Verdict:
@@ -352,7 +349,7 @@ def _restate(
     known.changed = True
     _cause(batch, known, result, votes, vote)
     since = known.columns["unconfirmed_at"]
-    if since and _confirms(known.state, vote) and all(one.at >= since for one in votes):
+    if since and confirms(known.state.stands, vote) and all(one.at >= since for one in votes):
         # All have repeated it, and others see it now: it is repeated once more.
         known.columns["unconfirmed_at"] = batch.now
         changes.note(batch.session, known.monitor.id)
