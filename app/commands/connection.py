@@ -22,6 +22,7 @@ from gunicorn.http.errors import UnsupportedTransferCoding
 from app.commands.bodies import Chunks, Length
 
 RECEIVED_AT_ONCE = 64 * 1024
+_LINE_SHOWN = 256  # bytes of a request line that are enough to tell the API's paths
 _HEAD_END = b"\r\n\r\n"
 _CODING = "TRANSFER-ENCODING"
 _BARE_LF = re.compile(rb"(?<!\r)\n")
@@ -69,6 +70,16 @@ class Connection:
         self.received += data
         self.ended = not data
         return len(data)
+
+    @property
+    def path(self) -> str:
+        """The request's path, with its query if the header could not be read; empty as long as it
+        is not known.
+        """
+        if self.request is not None:
+            return str(self.request.path)
+        line = bytes(self.received[:_LINE_SHOWN]).partition(b"\r\n")[0].split(b" ")
+        return line[1].decode("latin-1") if len(line) > 1 else ""
 
     def has_head(self) -> bool:
         """Whether the header is complete, or invalid: gunicorn then says what is wrong."""

@@ -43,6 +43,12 @@ _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _DRAINED_BYTES = 8 * MAX_BODY_BYTES
 _BODY_NEEDED = object()
 _LATE = N_("The request did not arrive in time.")
+# What gunicorn refuses before the application sees it, by status.
+REFUSED = {
+    "414": N_("The address is too long. Send long values in the body."),
+    "431": N_("The header is too large."),
+}
+UNREADABLE = N_("The request cannot be read: it is not valid HTTP.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +187,13 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def _refuse(self, conn: Connection, fault: Exception) -> None:
         conn.keep = False
-        self.handle_error(None, conn.sock, conn.client, fault)
+        if _is_of_api(conn):
+            page = _Page()
+            super().handle_error(None, page, conn.client, fault)
+            status = bytes(page.written).partition(b"\r\n")[0].decode().partition(" ")[2]
+            conn.sock.sendall(_said(conn, status, _(REFUSED.get(status[:3], UNREADABLE))))
+        else:
+            self.handle_error(None, conn.sock, conn.client, fault)
         self._unpark(conn)
         self._send(conn)
 
@@ -332,7 +344,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self._take(conn, self._refuse_late)
 
     def _refuse_late(self, conn: Connection) -> None:
-        conn.sock.sendall(_late(conn))
+        conn.sock.sendall(_said(conn, "408 Request Timeout", _(_LATE)))
         self._send(conn)
 
     def _cap_keepalive(self, deadline: float) -> None:
@@ -355,14 +367,24 @@ class _Page:
         return 0.0
 
 
-def _late(conn: Connection) -> bytes:
-    """The 408 response; JSON if the path is known to be the API's."""
-    if conn.request is not None and conn.request.path.startswith("/api/"):
-        kind, text = "application/json", json.dumps({"message": _(_LATE), "status": 408})
+def _is_of_api(conn: Connection) -> bool:
+    """Whether the request is the API's, which answers JSON alone, as far as its line is known."""
+    return conn.path.partition("?")[0].startswith("/api/")
+
+
+def _said(conn: Connection, status: str, sentence: str) -> bytes:
+    """An answer that is not the application's; JSON if the path is known to be the API's.
+    ``status``: with its reason.
+    """
+    if _is_of_api(conn):
+        kind, text = (
+            "application/json",
+            json.dumps({"message": sentence, "status": int(status[:3])}),
+        )
     else:
-        kind, text = "text/plain", _(_LATE) + "\n"
+        kind, text = "text/plain", sentence + "\n"
     head = (
-        "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
+        f"HTTP/1.1 {status}\r\nConnection: close\r\n"
         f"Content-Type: {kind}\r\nContent-Length: {len(text.encode())}\r\n"
         + "".join(f"{name}: {value}\r\n" for name, value in ALWAYS)
         + "\r\n"

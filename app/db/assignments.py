@@ -58,7 +58,7 @@ _STATE_COLUMNS = (
 class Assigned:
     """A monitor that is watched from a place. The fields from ``turn`` to ``blind`` are those of
     ``app.engine.schedule.Standing``. ``newest`` is the time of its newest result there (ms), which
-    the row may not know yet. ``state`` has columns of its state row and its monitor, ``started_at``
+    the row may not know yet. ``row`` has columns of its state row and its monitor, ``started_at``
     and ``by_hand`` of its open incident, and ``elsewhere``: whether other places check it too.
     """
 
@@ -70,7 +70,7 @@ class Assigned:
     unconfirmed_at: datetime | None
     blind: bool
     newest: int | None
-    state: Any
+    row: Any
 
 
 def of_shards(place: int, numbers: Collection[int]) -> list[Assigned]:

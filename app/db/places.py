@@ -93,7 +93,8 @@ def forget_trouble(session: AnySession, place: int) -> None:
 class Signs:
     """What is known of a place. ``seen_at``: when one of those who make its checks was last heard.
     ``alive_at``: the same, or the checker that sends the checks of a queue. ``result_at``: when a
-    check from it was last recorded.
+    check from it was last recorded. ``silent_at``: when people were told that it is silent, unless
+    they were told of its return.
     """
 
     seen_at: datetime | None = None
@@ -102,6 +103,7 @@ class Signs:
     version: str | None = None
     clock_offset_ms: int | None = None
     checks_per_minute: int | None = None
+    silent_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,7 @@ def _signs(row: LocationRow, beats: Sequence[Any], now: datetime) -> Signs:
         version=None if newest is None else newest.version,
         clock_offset_ms=next((one.clock_offset_ms for one in alive), None),
         checks_per_minute=sum(counted) if counted else None,
+        silent_at=row.silent_at,
     )
 
 
@@ -285,6 +288,8 @@ def _state(
             if _is_fresh(signs.alive_at, now, LEAST_SILENCE)
             else PlaceState.SILENT
         )
+    if signs.silent_at is not None:  # it is so until it is heard, as people were told
+        return PlaceState.SILENT
     waited = max(LEAST_SILENCE, INTERVALS * work.interval)
     begun = [signs.result_at, watching_since]
     if _is_fresh(signs.alive_at, now, LEAST_SILENCE):

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 MINUTE, HOUR = 60.0, 3600.0
 POSTS_SECONDS = 15.0
-PLACES_SECONDS = 15.0
+PLACES_SECONDS = 5.0  # so people are told when the list of places says it
 LOOKED_LATELY = timedelta(seconds=60)
 LOOK_SECONDS = 1.0
 MONITORS_AT_ONCE = 20  # whose old results are deleted in one transaction

@@ -35,10 +35,8 @@ def tend(now: datetime, watching_since: datetime) -> None:
     signs = places.signs_of(rows, now)
     heard = {id for id, state in places.states_of(signs, now).items() if state is PlaceState.ONLINE}
     states = places.states_of(signs, now, watching_since)
-    known = [_Place(row.id, row.name, row.label, row.silent_at, signs[row.id]) for row in rows]
+    known = [_Place(row.id, row.name, row.label, signs[row.id]) for row in rows]
     silent = {id for id, state in states.items() if state is PlaceState.SILENT}
-    # One that was silent when this process began to look is so until it is heard.
-    silent |= {one.id for one in known if one.silent_at is not None} - heard
     if silent:  # a place that nothing is checked from loses nothing by its silence
         silent &= places.work_of(silent).keys()
     titles = {one.id: one.label or one.name for one in known}
@@ -47,9 +45,9 @@ def tend(now: datetime, watching_since: datetime) -> None:
     db.session.rollback()
     for one in known:
         unknown = sum(one.id in ids for ids in alone.values())
-        if one.id in silent and one.silent_at is None:
+        if one.id in silent and one.signs.silent_at is None:
             _tell(one, Event.LOCATION_SILENT, unknown, now)
-        elif one.id in heard and one.silent_at is not None:
+        elif one.id in heard and one.signs.silent_at is not None:
             _tell(one, Event.LOCATION_ONLINE, unknown, now)
     _notice([titles[one.id] for one in known if one.id in silent], now)
     recorder.unwatched({id: _cause(ids, titles) for id, ids in alone.items()}, now)
@@ -60,7 +58,6 @@ class _Place:
     id: int
     name: str
     label: str | None
-    silent_at: datetime | None
     signs: Signs
 
 
@@ -101,7 +98,7 @@ def _cause(ids: Sequence[int], titles: Mapping[int, str]) -> str:
 def _tell(place: _Place, event: Event, unknown: int, now: datetime) -> None:
     """``unknown``: how many monitors are so because of it."""
     silent = event is Event.LOCATION_SILENT
-    since = place.signs.result_at if silent else place.silent_at
+    since = place.signs.result_at if silent else place.signs.silent_at
     was = LocationRow.silent_at.is_(None) if silent else LocationRow.silent_at.is_not(None)
     with writing() as session:
         done = session.execute(

@@ -9,7 +9,14 @@ from sqlalchemy import select
 from app.access.networks import Policies
 from app.db import db, journal, places, writing
 from app.db.settings import setting
-from app.db.tables import ContactRow, DeliveryRow, IncidentRow, LocationRow, MonitorStateRow
+from app.db.tables import (
+    ContactRow,
+    DeliveryRow,
+    IncidentRow,
+    LocationRow,
+    MonitorRow,
+    MonitorStateRow,
+)
 from app.engine import recorder
 from app.engine.housekeeping import Housekeeper
 from app.records import Notice
@@ -155,6 +162,29 @@ def test_what_came_late_from_a_silent_place_is_watched_time(house):
     db.session.expire_all()
     assert incident.unwatched == [{"from": iso(START + 2 * MINUTE), "to": iso(house.now)}]
     assert incident.seen_by is None, "a monitor with one place says nothing of places"
+
+
+@pytest.mark.sqlite
+def test_a_place_is_shown_as_silent_from_its_message_to_that_of_its_return(house):
+    """A change of a monitor, which begins a new wait for others, ends no silence."""
+    monitor = house.monitor("default", "oslo")
+    house.pass_minutes(1, "default", "oslo")
+
+    def shown():
+        rows = db.session.scalars(select(LocationRow).where(LocationRow.id == house.id)).all()
+        return places.states_of(places.signs_of(rows, house.now), house.now)[house.id]
+
+    for _look in range(40):
+        house.pass_minutes(0.25, "default")
+        events = [event for event, _value in house.told()]
+        assert (shown() == "silent") == (events == [SILENT])
+        if events == [SILENT]:
+            places.seen("oslo", house.now, process="agent:oslo")  # it lives, and brings nothing
+            with writing() as session:
+                session.get(MonitorRow, monitor).updated_at = house.now
+    assert shown() == "silent"
+    house.pass_minutes(0.25, "default", "oslo")
+    assert (shown(), house.told()[-1][0]) == ("online", ONLINE)
 
 
 @pytest.mark.sqlite

@@ -310,6 +310,26 @@ def test_bytes_that_are_not_a_request_are_refused_at_once(patient, sent, status)
         assert everything_from(client).startswith(b"HTTP/1.1 " + status)
 
 
+@pytest.mark.parametrize(
+    ("sent", "status", "message"),
+    [
+        (b"GET /api/v1/monitors?search=" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n", 414, "too long"),
+        (b"GET /api/v1/me HTTP/1.1\r\n" + b"X-Large: a\r\n" * 20_000, 431, "too large"),
+        (b"GET /api/v1/me HTTP/1.1\r\nNo colon\r\n\r\n", 400, "not valid HTTP"),
+    ],
+    ids=["a long line", "endless headers", "no header"],
+)
+def test_what_is_refused_before_the_api_sees_it_is_json_too(patient, sent, status, message):
+    with patient.connect() as client:
+        with suppress(ConnectionError):
+            client.sendall(sent)
+        head, _, body = everything_from(client).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    assert b"Content-Type: application/json" in head
+    told = json.loads(body)
+    assert (told["status"], message in told["message"]) == (status, True)
+
+
 def test_a_body_that_breaks_off_is_not_taken_for_a_whole_one(patient, key):
     with patient.connect(post("/api/v1/monitors", 500, bearer(key)) + MONITOR) as client:
         client.shutdown(socket.SHUT_WR)

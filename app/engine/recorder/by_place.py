@@ -41,9 +41,11 @@ def told_by_some(
     """The code and the sentence of a monitor that is ``together`` because of what some places see:
     down, or degraded.
     """
-    counts = together is Verdict.DOWN  # also a failure that is not confirmed
+    unconfirmed_too = together is Verdict.DOWN  # a vote for down need not be confirmed
     down = {
-        vote.location for vote in votes if vote.verdict is Verdict.DOWN and (counts or vote.lasting)
+        vote.location
+        for vote in votes
+        if vote.verdict is Verdict.DOWN and (unconfirmed_too or vote.lasting)
     }
     slow = {vote.location for vote in votes if vote.verdict is Verdict.DEGRADED}
     verdict = Verdict.DOWN if down else Verdict.DEGRADED

@@ -198,9 +198,9 @@ def _start_over(session: AnySession, monitor_id: int) -> None:
 def _end_cover(
     session: AnySession, monitor_id: int, now: datetime, kept: Collection[int] = ()
 ) -> None:
-    """Let results count only until now, the newest of each place but those of ``kept``: with an
-    interval of an hour, it would otherwise add up to an hour of uptime after the pause. An outage
-    that lasts as long as a late result counts ends with it.
+    """Let the newest result of each place count only until now, but not those of the places
+    ``kept``. With an interval of an hour, it would otherwise count for up to an hour after a pause.
+    An outage that lasts as long as a late result counts ends with it.
     """
     late_outages.end(session, monitor_id, now)
     at, now_ms = ResultRow.at, to_ms(now)

@@ -121,7 +121,7 @@ def held_of(
 
 def held_as_read(claim: Claim, standing: Standing, read: Assigned) -> Held | None:
     """As ``held_of``, of a monitor as its rows and its newest result are."""
-    row = read.state
+    row = read.row
     if row.verdict_here != VERDICT_NUMBERS[Verdict.UP] or row.failures_here:
         return None  # the next good check says in the place's row that it is up
     state = state_of(row, row.started_at, bool(row.by_hand))

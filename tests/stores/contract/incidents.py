@@ -216,3 +216,5 @@ class IncidentsContract:
         )
         assert brief == whole
         assert [page.total for page in pages] == [2, 2]
+        uncounted = store.incidents.list(replace(query, counted=False)).items
+        assert [one.id for one in uncounted] == [one.id for one in whole]
