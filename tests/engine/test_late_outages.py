@@ -12,6 +12,7 @@ from app.db import db, journal, rollups, writing
 from app.db.tables import LateOutageRow, MonitorRow, RollupRow
 from app.db.types import to_ms
 from app.engine import recorder
+from app.engine.recorder import late
 from app.engine.state import Observation, State, Step, advance
 from app.records import Verdict
 from app.stores.local import LocalStore
@@ -215,6 +216,31 @@ def test_a_batch_across_hours_is_counted_in_each(lab):
     assert [down for _start, down in rows] == [600, 600]
 
 
+@pytest.mark.sqlite
+def test_a_result_that_counts_into_an_hour_that_is_summed_is_counted_there(lab):
+    lab.alone(confirmations=1, interval=1800)
+    lab.live("up", 2 * HOUR + 1900)
+    rollups.roll(at(3 * HOUR + ROLLED))
+    lab.late([("up", 1700), ("up", 3500)])
+    found = lab.seconds(3 * HOUR + ROLLED)
+    with writing():
+        rollups.reroll(lab.id, at(-HOUR))
+    assert lab.seconds(3 * HOUR + ROLLED) == found
+
+
+@pytest.mark.sqlite
+def test_a_request_is_written_in_pieces(lab, monkeypatch):
+    """Others wait for SQLite's only writer no longer than for one of them."""
+    ids = [lab.alone() for _number in range(5)]
+    monkeypatch.setattr(late, "CHUNK", 2)
+    pieces, real = [], late.journal.keep
+    monkeypatch.setattr(late.journal, "keep", lambda rows: pieces.append(len(rows)) or real(rows))
+    results = [lab.result("down", SLOT * minute, id) for minute in range(4) for id in ids]
+    assert recorder.record_late(results, location="oslo") == 20
+    assert pieces == [8, 8, 4]
+    assert len(lab.outages) == 5
+
+
 # --- What keeps time from being such an outage
 
 
@@ -285,6 +311,35 @@ def test_results_of_before_a_change_of_the_rule_show_no_outage(lab):
     late = [("down", 8 * 1800 + 100), ("down", 8 * 1800 + 120), ("up", 8 * 1800 + 140)]
     lab.late(late, "oslo")
     assert lab.outages == [(8 * 1800 + 100, 8 * 1800 + 140)], "since the change, it is as ever"
+
+
+@pytest.mark.sqlite
+def test_what_was_judged_in_time_is_not_found_again(lab):
+    """Its incident was deleted: a late failure within it must not bring it back."""
+    lab.alone(confirmations=1)
+    for verdict, first, last in (("up", 0, 3), ("down", 3, 8), ("up", 8, 10)):
+        for _verdict, seconds in script(verdict, first, last):
+            lab.live(verdict, seconds)
+    (incident,) = lab.incidents(lab.id)
+    with writing() as session:
+        recorder.delete_incident(session, incident.id)
+    lab.late([("down", 4 * SLOT + 30)])
+    assert lab.outages == []
+    lab.late([("down", 2 * SLOT + 30)])
+    assert lab.outages == [(2 * SLOT + 30, 3 * SLOT)], "what late results add alone"
+
+
+@pytest.mark.sqlite
+def test_a_late_failure_does_not_make_what_a_later_rule_says_an_outage(lab):
+    """In time, two good places outvoted a third; the rule alone is as it was stored later."""
+    lab.start(confirmations=1)
+    for minute in range(20):
+        lab.see("sydney", "down" if 5 <= minute < 15 else "up", SLOT * minute + 1)
+        lab.see("berlin", "up", SLOT * minute + 2)
+    with writing() as session:
+        session.get(MonitorRow, lab.id).location_rule = "any"
+    lab.late([*script("up", 0, 9), ("down", 9 * SLOT), *script("up", 10, 20)])
+    assert lab.outages == []
 
 
 @pytest.mark.sqlite

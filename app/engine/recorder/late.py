@@ -24,6 +24,8 @@ from app.engine.recorder.rows import covers_s, judged_since, last_pause, lock
 from app.records import Result
 from app.stats.cover import MOMENT_S
 
+# Monitors of one transaction: summing their hours again keeps SQLite's only writer for so long.
+CHUNK = 50
 _MONITORS = (
     select(
         MonitorRow.id,
@@ -58,6 +60,21 @@ def record_late(results: Sequence[Result], *, location: str, judged: Sequence[Re
         return 0
     journal.known_numbers(results)
     place = journal.location_id(location)
+    ids = sorted({one.monitor_id or 0 for one in [*results, *judged]})
+    return sum(
+        _record_some(
+            [one for one in results if one.monitor_id in part],
+            [one for one in judged if one.monitor_id in part],
+            location,
+            place,
+        )
+        for part in (set(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK))
+    )
+
+
+def _record_some(
+    results: Sequence[Result], judged: Sequence[Result], location: str, place: int
+) -> int:
     with writing() as session:
         monitors = _monitors(session, [*results, *judged], lock=True)
         fresh = _store(session, results, monitors, place)
@@ -65,7 +82,7 @@ def record_late(results: Sequence[Result], *, location: str, judged: Sequence[Re
         places = assignments.of_each(session, monitors)
         looks = _looks(fresh, judged, monitors, places)
         changed = late_outages.find(session, looks, location)
-        _sum_again(fresh, changed, monitors)
+        _reroll(fresh, changed, monitors, places)
     return len(fresh)
 
 
@@ -178,13 +195,25 @@ def _with_gaps(session: AnySession, ids: Collection[int]) -> set[int]:
     return set(session.scalars(found))
 
 
-def _sum_again(
+def _bears_on(monitor: Any, places: Collection[int]) -> timedelta:
+    """How long after a result the figures may depend on it: while it counts, and, where several
+    places check, while failures that follow it in its place are being confirmed.
+    """
+    checks = 1 + (monitor.confirmations if len(places) > 1 else 0)
+    return checks * timedelta(seconds=covers_s(monitor))
+
+
+def _reroll(
     results: Sequence[Result],
     changed: Mapping[int, tuple[datetime, datetime]],
     monitors: Mapping[int, Any],
+    places: Mapping[int, Collection[int]],
 ) -> None:
     """Sum the hours of these results and changes again, those that are summed already."""
-    times = [(result.monitor_id or 0, result.checked_at) for result in results]
+    times = []
+    for result in results:
+        id, at = result.monitor_id or 0, result.checked_at
+        times += [(id, at), (id, at + _bears_on(monitors[id], places[id]))]
     times += [(id, time) for id, span in changed.items() for time in span]
     spans: dict[int, tuple[datetime, datetime]] = {}
     for id, at in times:

@@ -45,11 +45,13 @@ class Look:
     last: datetime
     places: Collection[int]
     down: list[Result] = field(default_factory=list)
+    times: set[int] = field(default_factory=set)  # of the results (ms)
     stored: Sequence[LateOutage] = ()
 
     def add(self, result: Result, *, late: bool) -> None:
         self.first = min(self.first, result.checked_at)
         self.last = max(self.last, result.checked_at)
+        self.times.add(to_ms(result.checked_at))
         if late and result.verdict is Verdict.DOWN:
             self.down.append(result)
 
@@ -177,21 +179,54 @@ def _replayed(
     """Each with the stored outages whose time was judged again, and what was found of it."""
     begun = []
     for look, checks in _read((look, look.begin, look.settled) for look in looks):
-        before = next((one for one in look.stored if one.started_at < look.since), None)
         its = [one for one in incidents[look.monitor.id] if (one.ended_at or EVER) > look.begin]
-        replay = Replay(look.rules, its, look.since, before)
+        replay, without = _replay(look, its), _replay(look, its)
         replay.see(checks)
+        without.see(_others(look, checks))
         over = _over(look, replay)
         if over is None:
-            begun.append((look, replay))
+            begun.append((look, replay, without))
         else:
             replaced = [one for one in look.stored if one.started_at < look.settled]
-            yield look, replaced, over
-    replays = {look.monitor.id: replay for look, replay in begun}
-    for look, checks in _read((look, look.settled, None) for look, _replay in begun):
-        replay = replays[look.monitor.id]
+            yield look, replaced, _found(over, without.ended(), replaced)
+    both = {look.monitor.id: (replay, without) for look, replay, without in begun}
+    for look, checks in _read((look, look.settled, None) for look, _replay, _without in begun):
+        replay, without = both[look.monitor.id]
         replay.see(checks)
-        yield look, list(look.stored), replay.ended()
+        without.see(checks)
+        yield look, list(look.stored), _found(replay.ended(), without.ended(), look.stored)
+
+
+def _replay(look: Look, incidents: Sequence[Incident]) -> Replay:
+    before = next((one for one in look.stored if one.started_at < look.since), None)
+    return Replay(look.rules, incidents, look.since, before)
+
+
+def _others(look: Look, checks: Iterable[Check]) -> Iterator[Check]:
+    """Those that were known before the results of ``look`` came."""
+    return (one for one in checks if one.at not in look.times)
+
+
+def _found(
+    spans: Sequence[Span], without: Sequence[Span], stored: Sequence[LateOutage]
+) -> Sequence[Span]:
+    """These outages without the time that was down before the new results came and is not stored:
+    it was judged in time, and its incident was deleted, or the monitor had another rule.
+    """
+    known = [(one.started_at, one.ended_at) for one in stored]
+    return _minus(spans, _minus(without, known))
+
+
+def _minus(spans: Sequence[Span], others: Sequence[Span]) -> Sequence[Span]:
+    """The time of ``spans`` that is in none of ``others``."""
+    for begin, end in others:
+        parts = (
+            part
+            for start, stop in spans
+            for part in ((start, min(stop, begin)), (max(start, end), stop))
+        )
+        spans = [part for part in parts if part[0] < part[1]]
+    return spans
 
 
 def _over(look: Look, replay: Replay) -> Sequence[Span] | None:
