@@ -7,20 +7,20 @@ differs:
 - An incident is what it is. While one was open, results open nothing; after it, the state is clear.
 - Time that no result covers ends an outage, and a failure that is being confirmed: nothing is known
   about it.
-- Which checks repeat a failure together is not known. A repeat begins when a place brings its next
-  result.
+- When a result was recorded is not known, so a check repeats another if it began later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from app.db.types import from_ms
 from app.engine.quorum import Vote, decide, heard
 from app.engine.state import Observation, Stands, State, Step, advance, cleared
-from app.records import LateOutage, Verdict
+from app.engine.telling import repeats, tells
+from app.records import LateOutage
 from app.stats.cover import MOMENT_S, Check
 
 Span = tuple[datetime, datetime]
@@ -30,12 +30,16 @@ EVER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a monitor is judged. ``covers``: how long a result counts that does not say so itself."""
+    """How a monitor is judged. ``covers``: how long a result counts that does not say so itself.
+    ``places`` vote, since ``begun``.
+    """
 
     location_rule: str
     confirmations: int
     stale_after: timedelta
     covers: timedelta
+    places: Collection[int]
+    begun: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +73,6 @@ class Replay:
         # Until when the results cover.
         self._reach: datetime | None = before.ended_at if before else None
         self._votes: dict[int, Vote] = {}
-        # The places heard since the last counted check, while its repeats are awaited.
-        self._repeating: set[int] | None = None
         self.outages: list[Span] = []
 
     def see(self, checks: Iterable[Check]) -> None:
@@ -103,29 +105,28 @@ class Replay:
         if self._reach is not None and self._reach < at:
             self._end(self._reach)
         self._reach = max(self._reach or at, at + covers)
+        before = self._votes.get(check.place)
         self._votes[check.place] = Vote(check.place, at, check.verdict)
         if at < self._since or at < self._incident_until:
             return
         votes = heard(self._votes.values(), at, self._rules.stale_after)
-        verdict = decide(votes, self._rules.location_rule)
-        if self._tells(check, verdict):
-            self._judge(Observation(at, verdict, check.maintenance), check.place)
+        verdict = decide(votes, self._rules.location_rule, self._awaited(at))
+        state = self._state
+        previous = before.at if before else None
+        is_repeat = repeats(state.stands, previous, state.checked_at)
+        if tells(check.verdict, verdict, state.stands, repeats=is_repeat):
+            self._judge(Observation(at, verdict, check.maintenance))
 
-    def _tells(self, check: Check, verdict: Verdict) -> bool:
-        """As in ``recorder.places``: places that repeat a check at once confirm once together."""
-        if check.verdict is Verdict.UNKNOWN and verdict is not Verdict.UNKNOWN:
-            return False
-        if self._repeating is None or check.place in self._repeating:
-            return True
-        self._repeating.add(check.place)
-        is_down = verdict is Verdict.DOWN
-        return is_down is not (self._state.stands is Stands.CONFIRMING)
+    def _awaited(self, at: datetime) -> int:
+        """How many places are about to vote for the first time."""
+        if at - self._rules.begun > self._rules.stale_after:
+            return 0
+        return sum(place not in self._votes for place in self._rules.places)
 
-    def _judge(self, seen: Observation, place: int) -> None:
+    def _judge(self, seen: Observation) -> None:
         before = self._state
         after = advance(before, seen, self._rules.confirmations)
         self._state = after.state
-        self._repeating = {place} if after.recheck else None
         if after.step is Step.END and before.started_at and after.moment:
             self._add(before.started_at, after.moment)
 
@@ -147,7 +148,7 @@ class Replay:
         if state.started_at:
             since = state.recovering_since if recovered else None
             self._add(state.started_at, since or at)
-        self._state, self._repeating = cleared(state), None
+        self._state = cleared(state)
 
     def _add(self, start: datetime, end: datetime) -> None:
         if start < end:

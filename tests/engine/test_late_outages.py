@@ -10,12 +10,14 @@ from sqlalchemy import select
 from app.config import Settings
 from app.db import db, journal, rollups, writing
 from app.db.tables import LateOutageRow, MonitorRow, RollupRow
+from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.state import Observation, State, Step, advance
 from app.records import Verdict
 from app.stores.local import LocalStore
 from tests.engine.test_figures_of_places import HOUR, ROLLED, Figures
 from tests.engine.test_recorder import WHOLE, at
+from tests.engine.test_verdict_of_places import NAMES
 from tests.factories import make_incident, make_outcome
 
 SLOT = 60
@@ -372,3 +374,61 @@ def test_pieces_of_several_places_in_any_order_show_the_same(lab):
             with writing() as session:
                 session.execute(LateOutageRow.__table__.delete())
         assert found[0] == found[1], seed
+
+
+def in_time_and_late(lab, checks, **fields):
+    """The time of the incidents that checks (place, verdict, seconds) open as they are made, and
+    the outages that the same checks show when all of them come late.
+    """
+    lab.start(**fields)
+    for name, verdict, seconds in checks:
+        lab.see(name, verdict, seconds)
+    # Incidents are of whole seconds.
+    times = [(since(one.started_at), since(one.ended_at)) for one in lab.incidents(lab.id)]
+    lab.start(**fields)
+    for name in NAMES:
+        lab.late([check[1:] for check in checks if check[0] == name], name)
+    found = lab.outages
+    with writing() as session:
+        session.execute(LateOutageRow.__table__.delete())
+    return [(start + 0.25, end + 0.25) for start, end in times], found
+
+
+@pytest.mark.sqlite
+def test_good_checks_of_one_place_confirm_no_failure_of_another(lab):
+    """As in time: oslo fails once and stops, rome goes on."""
+    checks = [("oslo", "up", 0), ("berlin", "up", 1), ("oslo", "down", 60)]
+    checks += [("berlin", "up", SLOT * minute + 1) for minute in range(1, 8)]
+    assert in_time_and_late(lab, checks, confirmations=1, location_rule="any") == ([], [])
+
+
+@pytest.mark.sqlite
+def test_the_first_place_of_a_new_monitor_waits_for_the_others(lab):
+    checks = [("oslo", "down", second) for second in (0, 10, 20)]
+    checks += [("oslo", "up", 30), ("berlin", "up", 40), ("sydney", "up", 41), ("oslo", "up", 50)]
+    new = {"assignment": {"turn": to_ms(at(0)), "blind": False}}  # the time of the assignment
+    assert in_time_and_late(lab, checks, confirmations=1, **new) == ([], [])
+
+
+@pytest.mark.sqlite
+def test_late_results_of_places_show_the_same_as_in_time(lab):
+    seen = 0
+    for seed in range(6):
+        chance = random.Random(seed)
+        rule = ("any", "majority", "all")[seed % 3]
+        verdict = dict.fromkeys(NAMES, "up")
+        checks = []
+        for number in range(25):
+            for more, name in enumerate(NAMES):
+                if chance.random() < 0.25:
+                    verdict[name] = chance.choice(["up", "down", "down", "degraded", "unknown"])
+                if chance.random() < 0.9:
+                    checks.append((name, verdict[name], 20 * number + more))
+        for end in (500, 520):
+            checks += [(name, "up", end + more) for more, name in enumerate(NAMES)]
+        live, late = in_time_and_late(
+            lab, checks, confirmations=chance.randrange(3), location_rule=rule
+        )
+        assert late == live, seed
+        seen += len(live)
+    assert seen > 5

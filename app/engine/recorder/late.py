@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import select, tuple_
 
-from app.db import AnySession, db, journal, rollups, writing
+from app.db import AnySession, assignments, db, journal, rollups, writing
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
 from app.engine.recorder import gaps, late_outages
@@ -30,6 +30,7 @@ _MONITORS = (
         MonitorRow.timeout,
         MonitorRow.confirmations,
         MonitorRow.location_rule,
+        MonitorRow.created_at,
         MonitorRow.paused,
         MonitorRow.maintenance_start_at,
         MonitorRow.maintenance_end_at,
@@ -57,7 +58,8 @@ def record_late(results: Sequence[Result], *, location: str, judged: Sequence[Re
         monitors = _monitors(session, [*results, *judged], lock=True)
         fresh = _store(session, results, monitors, place)
         _fill_gaps(session, fresh, monitors)
-        looks = _looks(fresh, judged, monitors)
+        places = assignments.of_each(session, monitors)
+        looks = _looks(fresh, judged, monitors, places)
         changed = late_outages.find(session, looks, location)
         _sum_again(fresh, changed, monitors)
     return len(fresh)
@@ -70,7 +72,7 @@ def _go_on(judged: Sequence[Result], location: str) -> bool:
     if not judged:
         return False
     monitors = _monitors(db.session, judged)
-    found = bool(late_outages.needed(db.session, _looks((), judged, monitors)))
+    found = bool(late_outages.needed(db.session, _looks((), judged, monitors, {})))
     db.session.rollback()
     return found
 
@@ -127,7 +129,10 @@ def _row(result: Result, monitors: Mapping[int, Any], quiet: Quiet, place: int) 
 
 
 def _looks(
-    late: Iterable[Result], judged: Iterable[Result], monitors: Mapping[int, Any]
+    late: Iterable[Result],
+    judged: Iterable[Result],
+    monitors: Mapping[int, Any],
+    places: Mapping[int, Collection[int]],
 ) -> list[Look]:
     """Where to look for outages. What a paused monitor sees does not count."""
     found: dict[int, Look] = {}
@@ -136,8 +141,10 @@ def _looks(
             monitor = monitors.get(one.monitor_id or 0)
             if monitor is None or monitor.paused:
                 continue
-            look = found.setdefault(monitor.id, Look(monitor, one.checked_at, one.checked_at))
-            look.add(one, late=is_late)
+            if monitor.id not in found:
+                its = places.get(monitor.id, ())
+                found[monitor.id] = Look(monitor, one.checked_at, one.checked_at, its)
+            found[monitor.id].add(one, late=is_late)
     return [found[id] for id in sorted(found)]
 
 

@@ -8,7 +8,7 @@ in any order, or twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain
@@ -37,12 +37,13 @@ NEVER_MS = 2**62
 class Look:
     """Where to look for outages of a monitor: around the time of some results, of which those of
     ``down`` are late and failing. ``monitor`` has ``id``, ``interval``, ``timeout``,
-    ``confirmations``, ``location_rule``.
+    ``confirmations``, ``location_rule``, ``created_at``; ``places`` check it.
     """
 
     monitor: Any
     first: datetime
     last: datetime
+    places: Collection[int]
     down: list[Result] = field(default_factory=list)
     stored: Sequence[LateOutage] = ()
 
@@ -56,7 +57,14 @@ class Look:
     def rules(self) -> Rules:
         one = self.monitor
         covers = timedelta(seconds=covers_s(one))
-        return Rules(one.location_rule, one.confirmations, stale_after(one), covers)
+        return Rules(
+            one.location_rule,
+            one.confirmations,
+            stale_after(one),
+            covers,
+            self.places,
+            one.created_at,
+        )
 
     @property
     def margin(self) -> timedelta:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, update
@@ -14,16 +14,14 @@ from app.db.clocks import SKEW
 from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import AssignmentRow
 from app.db.types import to_ms
-from app.engine import quorum
+from app.engine import quorum, telling
 from app.engine.recorder.rows import stale_after
 from app.engine.schedule import Standing, last_slot
-from app.engine.state import OVERTAKEN_AT_MOST, Stands, State
+from app.engine.state import OVERTAKEN_AT_MOST, State
 from app.records import Cause, Result, Verdict
 
 _ASSIGNMENTS = AssignmentRow.__table__
 _WRITTEN = ("turn", "slot", "checked_at", "verdict", "blind", "failures")
-# Checks of several places that begin within this time belong to the same slot.
-TOGETHER = timedelta(seconds=2)
 _MOST_FAILURES = 1_000  # counted; more make no difference
 _WRITE = (
     update(_ASSIGNMENTS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
@@ -190,36 +188,17 @@ class MonitorAssignments:
         """Whether the vote is new to the state machine, which judged the one before at
         ``judged_at``.
 
-        When several places repeat a check at once, they confirm once together, with the first of
-        them that counts (``_repeats``). A result without a vote changes nothing. A good check
-        confirms no failure that another place saw: only one that fails again does.
+        A check that began before the last counted one was recorded repeats nothing. The rest of
+        the rule is in ``app/engine/telling.py``.
         """
         if not self.others:
             return True
         if not self.newest:
             return False
-        if result.verdict is Verdict.UNKNOWN and vote is not Verdict.UNKNOWN:
-            return False
-        down = vote is Verdict.DOWN
-        if down and result.is_good and state.stands in (Stands.CLEAR, Stands.CONFIRMING):
-            return False
-        if unconfirmed_at is None or unconfirmed_at > now + SKEW:
-            return True
-        if result.checked_at >= unconfirmed_at and self._repeats(state, judged_at):
-            return True
-        return not (down if state.stands is Stands.CONFIRMING else not down)
-
-    def _repeats(self, state: State, judged_at: datetime | None) -> bool:
-        """Whether this place has checked since the check that is being repeated, or with it.
-
-        Places check at the same times, and the first failure is recorded within milliseconds: the
-        checks that other places begin just after it repeat nothing. Counted as repeats, they would
-        confirm a failure that lasted for a moment.
-        """
-        counts = state.stands in (Stands.CONFIRMING, Stands.RECOVERING)
-        if not counts or self.here is None or judged_at is None:
-            return True
-        return self.previous is not None and self.previous >= judged_at - TOGETHER
+        repeats = unconfirmed_at is None or unconfirmed_at > now + SKEW
+        if not repeats and unconfirmed_at is not None and result.checked_at >= unconfirmed_at:
+            repeats = self.here is None or telling.repeats(state.stands, self.previous, judged_at)
+        return telling.tells(result.verdict, vote, state.stands, repeats=repeats)
 
 
 def _in_maintenance(row: Any) -> bool:

@@ -71,8 +71,8 @@ LOCATIONS, LOCATION_RULE, CONTACTS = (
     "contacts",
 )  # the fields of these names
 CHECKED_ELSEWHERE = N_(
-    "The check was made from %(place)s, which is not one of this monitor's places. So it is listed, "
-    "and changes nothing else."
+    "The check was made from %(place)s, which is not one of this monitor's places. So it is "
+    "listed, and changes nothing else."
 )
 LIST_UPTIME = ("30d",)  # the range that the list shows
 # The direction that a click on a column's head begins with: the worst, the slowest, and A to Z.
