@@ -151,10 +151,12 @@ class MonitorAssignments:
         checked has the time (ms) of its assignment as its turn (``assignments.assign``).
         """
         newest = now - stale_after(monitor)
-        new = sum(row.checked_at is None and row.turn >= to_ms(newest) for row in self.others)
-        if result.maintenance:
-            return new
-        return new + sum(_in_maintenance(row) and row.checked_at >= newest for row in self.others)
+        return sum(
+            row.turn >= to_ms(newest)
+            if row.checked_at is None
+            else not result.maintenance and _in_maintenance(row) and row.checked_at >= newest
+            for row in self.others
+        )
 
     @property
     def failures(self) -> int:
