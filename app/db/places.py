@@ -15,9 +15,17 @@ from typing import Any
 from sqlalchemy import func, select, update
 
 from app.db import AnySession, db, heartbeats, writing
+from app.db.assignments import AT_ONCE
 from app.db.clocks import SKEW
 from app.db.journal import VERDICT_NUMBERS
-from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow, ResultRow
+from app.db.tables import (
+    AssignmentRow,
+    HeartbeatRow,
+    LocationRow,
+    MonitorRow,
+    MonitorStateRow,
+    ResultRow,
+)
 from app.records import Carrier, PlaceState, Verdict
 
 # A place is silent when no result came from it for two intervals of its monitors, or for this time
@@ -78,15 +86,26 @@ def forget_trouble(session: AnySession, place: int) -> None:
     """Forget the checks from a place that could not be made: another process makes them now, and
     may reach what the one before could not. Such a check has no vote, so no verdict changes.
     """
-    session.execute(
-        update(AssignmentRow)
-        .where(
-            AssignmentRow.location_id == place,
-            AssignmentRow.verdict == VERDICT_NUMBERS[Verdict.UNKNOWN],
-        )
-        .values(verdict=None)
-        .execution_options(synchronize_session=False)
+    troubled = (
+        AssignmentRow.location_id == place,
+        AssignmentRow.verdict == VERDICT_NUMBERS[Verdict.UNKNOWN],
     )
+    # The lock on a monitor's state protects its assignments. Always in the same order: otherwise
+    # this and a recorder could deadlock.
+    ids = session.scalars(
+        select(MonitorStateRow.monitor_id)
+        .join(AssignmentRow, AssignmentRow.monitor_id == MonitorStateRow.monitor_id)
+        .where(*troubled)
+        .order_by(MonitorStateRow.monitor_id)
+        .with_for_update(of=MonitorStateRow)
+    ).all()
+    for start in range(0, len(ids), AT_ONCE):
+        session.execute(
+            update(AssignmentRow)
+            .where(AssignmentRow.monitor_id.in_(ids[start : start + AT_ONCE]), *troubled)
+            .values(verdict=None)
+            .execution_options(synchronize_session=False)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +113,7 @@ class Signs:
     """What is known of a place. ``seen_at``: when one of those who make its checks was last heard.
     ``alive_at``: the same, or the checker that sends the checks of a queue. ``result_at``: when a
     check from it was last recorded. ``silent_at``: when people were told that it is silent, unless
-    they were told of its return.
+    they were told of its return; ``silent_since``: when a check from it was last recorded before.
     """
 
     seen_at: datetime | None = None
@@ -104,6 +123,7 @@ class Signs:
     clock_offset_ms: int | None = None
     checks_per_minute: int | None = None
     silent_at: datetime | None = None
+    silent_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +178,7 @@ def _signs(row: LocationRow, beats: Sequence[Any], now: datetime) -> Signs:
         clock_offset_ms=next((one.clock_offset_ms for one in alive), None),
         checks_per_minute=sum(counted) if counted else None,
         silent_at=row.silent_at,
+        silent_since=row.silent_since,
     )
 
 
@@ -288,14 +309,18 @@ def _state(
             if _is_fresh(signs.alive_at, now, LEAST_SILENCE)
             else PlaceState.SILENT
         )
-    if signs.silent_at is not None:  # it is so until it is heard, as people were told
-        return PlaceState.SILENT
+    if signs.silent_at is not None and not _heard_since(signs, signs.silent_at):
+        return PlaceState.SILENT  # as people were told
     waited = max(LEAST_SILENCE, INTERVALS * work.interval)
     begun = [signs.result_at, watching_since]
     if _is_fresh(signs.alive_at, now, LEAST_SILENCE):
         begun.append(work.since)  # it lives, and may not have finished its first check yet
     last = max((at for at in begun if at is not None), default=None)
     return PlaceState.ONLINE if _is_fresh(last, now, waited) else PlaceState.SILENT
+
+
+def _heard_since(signs: Signs, moment: datetime) -> bool:
+    return signs.result_at is not None and signs.result_at > moment
 
 
 def _is_fresh(at: datetime | None, now: datetime, within: timedelta) -> bool:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from app.checks.kinds import kind_of
 from app.db import db, journal, writing
 from app.db.tables import IncidentRow, MonitorRow
-from app.records import Location, Result, Timings, Verdict
+from app.records import Ending, Location, Result, Timings, Verdict
 
 # Written in one transaction: small enough that a running checker never waits for long.
 ROWS_AT_ONCE = 5000
@@ -142,6 +142,7 @@ def _incident(monitor_id: int, outage: Outage, now: datetime) -> IncidentRow:
         monitor_id=monitor_id,
         started_at=started,
         ended_at=ended.replace(microsecond=0),
+        ending=Ending.RECOVERED,
         acknowledged_at=acknowledged.replace(microsecond=0) if who else None,
         acknowledged_by=who,
         cause=outage.cause,

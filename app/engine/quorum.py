@@ -8,7 +8,7 @@ through all confirmations, and nothing before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from app.records import LocationRule, Verdict
@@ -17,13 +17,14 @@ from app.records import LocationRule, Verdict
 @dataclass(frozen=True, slots=True)
 class Vote:
     """The newest result of one location. ``lasting``: it failed in this check and in all of its
-    confirmations.
+    confirmations. ``failures``: failing checks in a row.
     """
 
     location: int
     at: datetime
     verdict: Verdict
     lasting: bool = False
+    failures: int = 0
 
 
 def heard(votes: Iterable[Vote], now: datetime, stale_after: timedelta) -> Sequence[Vote]:
@@ -37,6 +38,18 @@ def heard(votes: Iterable[Vote], now: datetime, stale_after: timedelta) -> Seque
         vote
         for vote in votes
         if vote.verdict is not Verdict.UNKNOWN and abs(now - vote.at) <= stale_after
+    ]
+
+
+def repeated(votes: Iterable[Vote], since: datetime) -> Sequence[Vote]:
+    """The votes without failures that were not repeated in a check from ``since`` on; they count as
+    good. A location that failed once confirms no failure that another one still sees.
+    """
+    return [
+        vote
+        if vote.verdict is not Verdict.DOWN or (vote.at >= since and vote.failures > 1)
+        else replace(vote, verdict=Verdict.UP)
+        for vote in votes
     ]
 
 

@@ -17,14 +17,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from app.db.types import from_ms
-from app.engine.quorum import Vote, decide, heard
+from app.engine.quorum import Vote, decide, heard, repeated
 from app.engine.state import Observation, Stands, State, Step, advance, cleared
-from app.engine.telling import repeats, tells
-from app.records import LateOutage
+from app.engine.telling import confirms, repeats, tells
+from app.records import LateOutage, Verdict
 from app.stats.cover import MOMENT_S, Check
 
 Span = tuple[datetime, datetime]
 MOMENT = timedelta(seconds=MOMENT_S)
+MILLISECOND = timedelta(milliseconds=1)  # results have their times in these
 EVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -106,7 +107,8 @@ class Replay:
             self._end(self._reach)
         self._reach = max(self._reach or at, at + covers)
         before = self._votes.get(check.place)
-        self._votes[check.place] = Vote(check.place, at, check.verdict)
+        failures = _failures(before, check.verdict)
+        self._votes[check.place] = Vote(check.place, at, check.verdict, failures=failures)
         if at < self._since or at < self._incident_until:
             return
         votes = heard(self._votes.values(), at, self._rules.stale_after)
@@ -114,8 +116,17 @@ class Replay:
         state = self._state
         previous = before.at if before else None
         is_repeat = repeats(state.stands, previous, state.checked_at)
-        if tells(check.verdict, verdict, state.stands, repeats=is_repeat):
+        told = tells(check.verdict, verdict, state.stands, repeats=is_repeat)
+        if told and self._is_seen_again(votes, verdict, at):
             self._judge(Observation(at, verdict, check.maintenance))
+
+    def _is_seen_again(self, votes: Sequence[Vote], verdict: Verdict, at: datetime) -> bool:
+        """Whether enough places see a failure again that is being confirmed."""
+        state = self._state
+        if not confirms(state.stands, verdict) or state.checked_at is None:
+            return True
+        again = repeated(votes, state.checked_at + MILLISECOND)
+        return decide(again, self._rules.location_rule, self._awaited(at)) is Verdict.DOWN
 
     def _awaited(self, at: datetime) -> int:
         """How many places are about to vote for the first time."""
@@ -153,3 +164,11 @@ class Replay:
     def _add(self, start: datetime, end: datetime) -> None:
         if start < end:
             self.outages.append((start, end))
+
+
+def _failures(before: Vote | None, verdict: Verdict) -> int:
+    """Failing checks in a row in a place, with this one."""
+    known = before.failures if before else 0
+    if verdict is Verdict.DOWN:
+        return known + 1
+    return known if verdict is Verdict.UNKNOWN else 0

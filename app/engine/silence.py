@@ -98,13 +98,14 @@ def _cause(ids: Sequence[int], titles: Mapping[int, str]) -> str:
 def _tell(place: _Place, event: Event, unknown: int, now: datetime) -> None:
     """``unknown``: how many monitors are so because of it."""
     silent = event is Event.LOCATION_SILENT
-    since = place.signs.result_at if silent else place.signs.silent_at
+    # Both messages give the last result before the silence.
+    since = place.signs.result_at if silent else place.signs.silent_since
     was = LocationRow.silent_at.is_(None) if silent else LocationRow.silent_at.is_not(None)
     with writing() as session:
         done = session.execute(
             update(LocationRow)
             .where(LocationRow.id == place.id, was)
-            .values(silent_at=now if silent else None)
+            .values(silent_at=now if silent else None, silent_since=since if silent else None)
             .execution_options(synchronize_session=False)
         )
         if getattr(done, "rowcount", 0) != 1:

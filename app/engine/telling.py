@@ -42,3 +42,8 @@ def repeats(stands: Stands, previous: datetime | None, judged_at: datetime | Non
     if stands not in (Stands.CONFIRMING, Stands.RECOVERING) or judged_at is None:
         return True
     return previous is not None and previous >= judged_at - TOGETHER
+
+
+def confirms(stands: Stands, vote: Verdict) -> bool:
+    """Whether such a vote would confirm a failure. Only ``quorum.repeated`` votes do."""
+    return stands is Stands.CONFIRMING and vote is Verdict.DOWN

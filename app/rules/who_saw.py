@@ -15,6 +15,8 @@ ENDED: Mapping[str, str] = {
     Ending.PERSON: N_("Resolved manually after %(length)s"),
     Ending.PAUSE: N_("Paused after %(length)s"),
 }
+# What ended it is not known: an old incident, or one of a server that says nothing of it.
+OVER = N_("Over after %(length)s")
 
 
 def places_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
@@ -74,12 +76,12 @@ def seen_from(titles: Sequence[str]) -> str | None:
 
 def how_it_ended(ending: str | None, titles: Sequence[str], length: str) -> str:
     """How an incident ended after ``length``, in a few words for a list. ``titles``: of the places
-    that saw it. What ended it is not known of an old incident, and of one of another server.
+    that saw it. What ended an old incident may not be known.
     """
     if ending == Ending.SILENCE and titles:
         sentence = N_("Ended after %(length)s: %(places)s fell silent")
         return _(sentence, length=length, places=", ".join(titles))
-    return _(ENDED.get(ending or "", ENDED[Ending.RECOVERED]), length=length)
+    return _(ENDED.get(ending or "", OVER), length=length)
 
 
 def _cannot_tell(place: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from app.alerts import outbox
 from app.alerts.worker import Worker
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
-from app.records import Event
+from app.records import Ending, Event
 from tests.alerts.sinks import HttpSink, MailSink, mail_sink
 from tests.factories import make_incident, make_monitor
 from tests.support.clock import Clock
@@ -83,7 +83,8 @@ class Outbox:
 
     def close(self, monitor: MonitorRow, incident: IncidentRow) -> None:
         with self.app.app_context(), writing() as session:
-            session.get_one(IncidentRow, incident.id).ended_at = self.clock.now
+            row = session.get_one(IncidentRow, incident.id)
+            row.ended_at, row.ending = self.clock.now, Ending.RECOVERED
         self.tell(Event.INCIDENT_RESOLVED, monitor, incident)
 
     def rows(self, *ids: int) -> list[DeliveryRow]:

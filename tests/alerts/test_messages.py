@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import time_machine
@@ -13,6 +14,7 @@ from app.access import acknowledgements
 from app.alerts import words
 from app.alerts.channels import discord, flock, slack, sms, teams, telegram
 from app.alerts.messages import Context, Item, base_url, compose
+from app.alerts.messages.message import Message
 from app.errors import Denied
 from app.records import Event
 from app.rules.channel_values import TelegramTarget
@@ -279,6 +281,32 @@ def test_an_incident_that_ends_because_places_fell_silent_is_no_recovery() -> No
         .items[0]
         .text.startswith(f"Shop: {said}")
     )
+
+
+def test_a_message_from_before_endings_were_kept_tells_how_its_incident_ended() -> None:
+    """``extra`` says it in messages that an older version queued."""
+    over = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z"}
+
+    def told(**extra: Any) -> Message:
+        return compose(facts(Event.INCIDENT_RESOLVED, incident=over, extra=extra), CONTEXT)
+
+    silent = told(silent=["Oslo"])
+    assert silent.title == "Resolved: Shop"
+    assert silent.summary.startswith("Oslo saw the failure, then fell silent. ")
+    assert silent.data["incident"]["ending"] == "silence"
+    assert told(resolved_by="Ada").summary.startswith("Resolved by Ada after ")
+    assert told().title == "Up again: Shop"
+
+
+def test_an_incident_whose_end_is_not_known_is_over_and_not_up_again() -> None:
+    over = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z", "ending": None}
+    known = facts(Event.INCIDENT_RESOLVED, incident=over)
+    message = compose(known, CONTEXT)
+    assert (message.title, message.summary[:22]) == ("Resolved: Shop", "The incident lasted 2 ")
+    burst = {"count": 1, "incidents": [known], "deliveries": []}
+    many = compose(facts(Event.INCIDENTS_RESOLVED, **burst), CONTEXT)
+    assert many.title == "1 incident is over"
+    assert many.items[0].text.startswith("Shop: Over after 2 hours 5 minutes. ")
 
 
 @pytest.mark.parametrize("name", ["Shop", "x" * 255])

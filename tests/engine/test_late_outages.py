@@ -413,7 +413,7 @@ def test_the_first_place_of_a_new_monitor_waits_for_the_others(lab):
 @pytest.mark.sqlite
 def test_late_results_of_places_show_the_same_as_in_time(lab):
     seen = 0
-    for seed in range(6):
+    for seed in range(9):
         chance = random.Random(seed)
         rule = ("any", "majority", "all")[seed % 3]
         verdict = dict.fromkeys(NAMES, "up")

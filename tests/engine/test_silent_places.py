@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import select
@@ -19,8 +20,9 @@ from app.db.tables import (
 )
 from app.engine import recorder
 from app.engine.housekeeping import Housekeeper
-from app.records import Notice
+from app.records import IncidentQuery, Notice
 from app.rules.time import iso
+from app.stores.local.incidents import Incidents
 from tests.factories import make_monitor, make_outcome
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -185,6 +187,50 @@ def test_a_place_is_shown_as_silent_from_its_message_to_that_of_its_return(house
     assert shown() == "silent"
     house.pass_minutes(0.25, "default", "oslo")
     assert (shown(), house.told()[-1][0]) == ("online", ONLINE)
+
+
+@pytest.mark.sqlite
+def test_a_result_that_nobody_looked_at_for_minutes_ends_the_silence_too(house):
+    """With an interval of an hour, the next result may come long after the one of the return."""
+    id = house.monitor("oslo", interval=3600)
+    house.beat("oslo")
+    house.check(id, "oslo")
+    last = house.now
+    house.pass_minutes(4 * 60)
+    assert house.state(id).verdict == "unknown"
+    house.beat("oslo")
+    house.check(id, "oslo")
+    house.now += 4 * MINUTE  # whoever looks after the places is restarted
+    house.pass_minutes(30)
+    assert house.state(id).verdict == "up", "the fresh verdict stays"
+    assert [event for event, _ in house.told()] == [SILENT, ONLINE]
+    since = {one["extra"]["since"] for one in db.session.scalars(select(DeliveryRow.facts))}
+    assert since == {iso(last)}, "both give the last result before the silence"
+    house.pass_minutes(3 * 60)
+    assert [event for event, _ in house.told()] == [SILENT, ONLINE, SILENT]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("how", ["person", "pause"])
+def test_the_gap_of_a_silence_lasts_until_now_and_until_the_end_of_its_incident(house, how):
+    id = house.monitor("oslo", confirmations=0)
+    house.beat("oslo")
+    house.check(id, "oslo", "down")
+    last = house.now
+    house.pass_minutes(120)
+    incidents = Incidents(SimpleNamespace(now=lambda: house.now))
+    (shown,) = incidents.list(IncidentQuery(brief=True)).items
+    assert shown.unwatched == ((last, house.now),)
+    assert incidents.get(shown.id).unwatched == shown.unwatched
+    db.session.rollback()
+    with writing() as session:
+        if how == "pause":
+            recorder.pause(session, id, house.now)
+        else:
+            recorder.change_incident(session, shown.id, {"ended_at": house.now}, house.now)
+    ended, house.now = house.now, house.now + MINUTE
+    over = incidents.get(shown.id)
+    assert (over.ending, over.ended_at, over.unwatched) == (how, ended, ((last, ended),))
 
 
 @pytest.mark.sqlite

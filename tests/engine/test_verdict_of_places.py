@@ -564,3 +564,30 @@ def test_only_a_failure_that_lasts_opens_an_incident_in_whatever_order_places_ar
     saw = [one["name"] for one in incident.evidence["places"] if one["verdict"] == "down"]
     assert saw == failing
     assert places.shown.verdict == "up"
+
+
+def test_a_failure_that_one_of_two_places_repeats_is_no_majority(places):
+    places.start(confirmations=1)
+    places.round(0)
+    places.round(60, berlin="down", oslo="down")
+    assert places.shown.failures == 1
+    places.see("berlin", "down", 71)
+    assert places.opened == [], "oslo has not repeated its failure yet"
+    places.see("oslo", "up", 71.1)
+    places.see("sydney", "up", 71.2)
+    places.see("berlin", "down", 120)
+    assert places.opened == []
+    assert places.shown.verdict == "degraded"
+
+
+def test_a_failure_that_moves_to_another_place_is_repeated_there(places):
+    places.start(confirmations=1, location_rule="any", interval=3600)
+    places.round(0)
+    places.round(60, berlin="down")
+    for name, verdict in (("oslo", "down"), ("berlin", "up"), ("sydney", "up")):
+        places.see(name, verdict, 71)
+    assert places.opened == [], "each of them failed once"
+    assert places.shown.unconfirmed_at == at(71.5), "so it is repeated once more"
+    places.round(82, oslo="down")
+    (incident,) = places.opened
+    assert incident.started_at == at(60).replace(microsecond=0)

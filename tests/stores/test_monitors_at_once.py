@@ -9,13 +9,17 @@ from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from app.config import Settings
-from app.db import db
+from app.db import db, places, writing
+from app.db.tables import AssignmentRow
 from app.engine import recorder
+from app.engine.recorder import places as recorder_places
 from app.errors import NotFound
+from app.records import Location
 from app.stores.local import LocalStore
+from tests.factories import make_outcome, now
 from tests.stores.contract.making import add_monitor
 from tests.stores.test_status_pages_at_once import store
 
@@ -25,6 +29,14 @@ WAITING = text(
     "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
     " WHERE NOT granted AND datname = current_database()"
 )
+
+
+def until_somebody_waits() -> None:
+    until = time.monotonic() + 30
+    with db.engine.connect() as beside:
+        while not beside.scalar(WAITING):
+            assert time.monotonic() < until, "nobody waits for a lock"
+            beside.rollback()
 
 
 def test_who_deletes_a_monitor_waits_for_who_changes_it(
@@ -43,11 +55,7 @@ def test_who_deletes_a_monitor_waits_for_who_changes_it(
 
     def when_the_deletion_waits(*arguments: Any) -> None:
         begun.append(pool.submit(delete))
-        until = time.monotonic() + 60
-        with db.engine.connect() as beside:
-            while not beside.scalar(WAITING):
-                assert time.monotonic() < until, "the deletion does not wait"
-                beside.rollback()
+        until_somebody_waits()
         lock_state(*arguments)
 
     monkeypatch.setattr(recorder, "rewatch", when_the_deletion_waits)
@@ -57,3 +65,35 @@ def test_who_deletes_a_monitor_waits_for_who_changes_it(
         begun[0].result(60)
     with pytest.raises(NotFound):
         store.monitors.get(id)
+
+
+def test_who_forgets_the_trouble_of_a_place_waits_for_who_records_its_checks(
+    core: Flask, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both write the assignments of many monitors: in different orders, they could deadlock."""
+    if db.engine.dialect.name != "postgresql":
+        pytest.skip("SQLite has one writer at a time")
+    ids = [add_monitor(store).id, add_monitor(store).id]
+
+    def check(verdict: str) -> None:
+        moment = now()
+        recorder.record([(id, make_outcome(verdict, moment)) for id in ids], moment)
+
+    def forget() -> None:
+        with core.app_context(), writing() as session:
+            places.forget_trouble(session, Location.DEFAULT)
+
+    def write_while_the_other_waits(*arguments: Any) -> None:
+        begun.append(pool.submit(forget))
+        until_somebody_waits()
+        write(*arguments)
+
+    check("unknown")
+    begun: list[Future[None]] = []
+    write = recorder_places.write
+    monkeypatch.setattr(recorder_places, "write", write_while_the_other_waits)
+    with ThreadPoolExecutor(1) as pool:
+        check("unknown")
+        begun[0].result(60)
+    verdicts = db.session.scalars(select(AssignmentRow.verdict)).all()
+    assert verdicts == [None, None], "those that were written meanwhile too"

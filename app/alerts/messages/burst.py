@@ -58,14 +58,14 @@ def burst(facts: Facts, context: Context) -> Message:
 
 def _over(members: Sequence[Facts], count: int) -> str:
     """An end that was no recovery must not be told as one: the monitor may still fail."""
-    if all(recovered(member["incident"]) for member in members):
+    if all(recovered(member) for member in members):
         return _n("%(num)s monitor is up again", "%(num)s monitors are up again", count)
     return _n("%(num)s incident is over", "%(num)s incidents are over", count)
 
 
 def _item(facts: Facts, good: bool) -> str:
     incident = facts["incident"]
-    if good and not recovered(incident):
+    if good and not recovered(facts):
         return ending_of(facts)
     cause = words.shorten(cause_of(incident), 120)
     if not good:

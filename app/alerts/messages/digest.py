@@ -74,7 +74,7 @@ def _digest_item(facts: Facts) -> str:
     incident = facts["incident"]
     started = started_at(incident)
     cause = words.shorten(cause_of(incident), 120)
-    if incident["ended_at"] and not recovered(incident):
+    if incident["ended_at"] and not recovered(facts):
         return ending_of(facts)
     if incident["ended_at"]:
         length = lasted(facts, ended_at(facts))

@@ -49,30 +49,42 @@ def lasted(facts: Facts, until: datetime) -> str:
     return _("at most %(length)s", length=length) if unwatched else length
 
 
-def recovered(incident: Facts) -> bool:
-    """Whether good checks ended it; a message from before it was kept says nothing of it."""
-    return incident.get("ending") in (None, Ending.RECOVERED)
+def what_ended(facts: Facts) -> str | None:
+    """What ended the incident; None while it is open, or if it is not known."""
+    incident, extra = facts["incident"], facts.get("extra") or {}
+    if "ending" in incident or not incident["ended_at"]:
+        ending: str | None = incident.get("ending")
+        return ending
+    # The message was written by a version that did not keep it.
+    if extra.get("silent"):
+        return Ending.SILENCE
+    return Ending.PERSON if "resolved_by" in extra else Ending.RECOVERED
 
 
-def ended_by_silence(incident: Facts) -> bool:
-    return incident.get("ending") == Ending.SILENCE
+def recovered(facts: Facts) -> bool:
+    """Whether good checks ended the incident."""
+    return what_ended(facts) == Ending.RECOVERED
 
 
-def silent_places(incident: Facts) -> Sequence[str]:
-    """The places whose silence ended it."""
-    return [words.shorten(name, words.MAX_NAME_SHOWN) for name in incident.get("seen_by") or ()]
+def ended_by_silence(facts: Facts) -> bool:
+    return what_ended(facts) == Ending.SILENCE
+
+
+def silent_places(facts: Facts) -> Sequence[str]:
+    """The places whose silence ended the incident."""
+    names = facts["incident"].get("seen_by") or (facts.get("extra") or {}).get("silent") or ()
+    return [words.shorten(name, words.MAX_NAME_SHOWN) for name in names]
 
 
 def ending_of(facts: Facts) -> str:
     """How it ended, in a few words, with its cause."""
-    incident, length = facts["incident"], lasted(facts, ended_at(facts))
-    how = how_it_ended(incident.get("ending"), silent_places(incident), length)
-    return f"{how}. {words.shorten(cause_of(incident), 120)}"
+    how = how_it_ended(what_ended(facts), silent_places(facts), lasted(facts, ended_at(facts)))
+    return f"{how}. {words.shorten(cause_of(facts['incident']), 120)}"
 
 
-def unwatched(incident: Facts) -> str:
+def unwatched(facts: Facts) -> str:
     """A sentence about the times in which nothing was checked, with a leading space; or empty."""
-    found = incident.get("unwatched") or []
+    found = facts["incident"].get("unwatched") or []
     told = _(", and ").join(
         _(
             "from %(begin)s to %(end)s",
@@ -83,6 +95,6 @@ def unwatched(incident: Facts) -> str:
     )
     if not told:
         return ""
-    if ended_by_silence(incident) and (names := ", ".join(silent_places(incident))):
+    if ended_by_silence(facts) and (names := ", ".join(silent_places(facts))):
         return " " + _("Nothing was heard from %(places)s %(times)s.", places=names, times=told)
     return " " + _("No checks ran %(times)s.", times=told)

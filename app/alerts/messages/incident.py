@@ -14,14 +14,17 @@ from app.alerts.messages.facts import (
     ended_by_silence,
     lasted,
     name_of,
+    recovered,
     silent_places,
     started_at,
     told_at,
     unwatched,
+    what_ended,
 )
 from app.alerts.messages.incident_parts import incident_data, incident_links
 from app.alerts.messages.message import Message, Tone
 from app.i18n import N_, _, _n
+from app.records import Ending
 from app.rules.figures import about
 from app.rules.what_changed import LAST_GOOD
 from app.rules.who_saw import fell_silent
@@ -127,7 +130,7 @@ def opened(facts: Facts, context: Context) -> Message:
     # ``late``: the first message was given up, because nothing was sent for 24 hours.
     late = (facts.get("extra") or {}).get("late")
     title = _(STILL_DOWN if late else N_("Down: %(name)s"), name=name_of(facts))
-    summary = f"{cause_of(incident)}{unwatched(incident)}"
+    summary = f"{cause_of(incident)}{unwatched(facts)}"
     return _about_incident(facts, context, Tone.BAD, title, summary, details)
 
 
@@ -149,7 +152,7 @@ def resolved(facts: Facts, context: Context) -> Message:
         *_others(_("Still down"), facts, context),
     ]
     title, summary = _ending(facts, lasted(facts, ended))
-    summary += unwatched(incident)
+    summary += unwatched(facts)
     return _about_incident(facts, context, Tone.GOOD, title, summary, details)
 
 
@@ -157,19 +160,24 @@ def _ending(facts: Facts, length: str) -> tuple[str, str]:
     """Title and summary. Whoever resolves an incident does not bring the monitor up, nor does a
     place that falls silent: it may still fail, so the message must not say that it is up.
     """
-    extra = facts.get("extra") or {}
-    if ended_by_silence(facts["incident"]):
-        silent = fell_silent(silent_places(facts["incident"]))
-        lasted_for = _("The incident lasted %(length)s.", length=length)
-        return _("Resolved: %(name)s", name=name_of(facts)), f"{silent} {lasted_for}"
-    if "resolved_by" not in extra:
+    if recovered(facts):
         title = _("Up again: %(name)s", name=name_of(facts))
         return title, _("It was down for %(length)s.", length=length)
     title = _("Resolved: %(name)s", name=name_of(facts))
-    if name := extra["resolved_by"]:
+    if what_ended(facts) != Ending.PERSON:
+        lasted_for = _("The incident lasted %(length)s.", length=length)
+        return title, f"{_why_it_ended(facts)}{lasted_for}"
+    if name := (facts.get("extra") or {}).get("resolved_by"):
         name = words.shorten(name, words.MAX_NAME_SHOWN)
         return title, _("Resolved by %(name)s after %(length)s.", name=name, length=length)
     return title, _("Resolved manually after %(length)s.", length=length)
+
+
+def _why_it_ended(facts: Facts) -> str:
+    """A sentence with a space after it; empty if it is not known."""
+    if ended_by_silence(facts):
+        return f"{fell_silent(silent_places(facts))} "
+    return ""
 
 
 def reminder(facts: Facts, context: Context) -> Message:
@@ -186,7 +194,7 @@ def reminder(facts: Facts, context: Context) -> Message:
     ]
     summary = _("Down for %(length)s, and nobody has acknowledged it yet.", length=so_far)
     title = _(STILL_DOWN, name=name_of(facts))
-    return _about_incident(facts, context, Tone.BAD, title, summary + unwatched(incident), details)
+    return _about_incident(facts, context, Tone.BAD, title, summary + unwatched(facts), details)
 
 
 def acknowledged(facts: Facts, context: Context) -> Message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.alerts.messages.context import Context
-from app.alerts.messages.facts import Facts, ended_at, started_at
+from app.alerts.messages.facts import Facts, ended_at, started_at, what_ended
 from app.alerts.messages.message import Link
 from app.i18n import _
 
@@ -28,8 +28,10 @@ def incident_data(facts: Facts, context: Context) -> dict[str, Any]:
         if incident["acknowledged_at"]
         else "unresolved"
     )
-    for name, empty in (("unwatched", []), ("ending", None), ("seen_by", [])):
-        incident.setdefault(name, empty)  # of a message that was written before it was kept
+    # Of a message that was written before they were kept:
+    incident |= {"ending": what_ended(facts)}
+    for name in ("unwatched", "seen_by"):
+        incident.setdefault(name, [])
     incident["monitor_id"] = facts["monitor"]["id"]
     incident["duration"] = max(0, int((ended_at(facts) - started_at(incident)).total_seconds()))
     incident["link"] = context.incident_url(incident["id"])

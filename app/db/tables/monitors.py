@@ -212,6 +212,8 @@ class LocationRow(Model):
     result_at: Mapped[datetime | None] = mapped_column(Moment)
     # When people were told that it is silent; null: they were not, or its return was told too
     silent_at: Mapped[datetime | None] = mapped_column(Moment)
+    # The last result before that silence
+    silent_since: Mapped[datetime | None] = mapped_column(Moment)
     # SHA-256 of an agent's token: it has 192 random bits
     token_digest: Mapped[str | None] = mapped_column(String(64), index=True, unique=True)
     # The agent's own X25519 key, to which the secrets of its monitors are sealed; base64

@@ -47,10 +47,13 @@ def _limit(monitor: Any) -> timedelta:
     return max(INTERVALS * timedelta(seconds=monitor.interval), SHORTEST)
 
 
-def silent_from(state: State) -> datetime | None:
-    """The last check of a monitor that is shown as unknown because all its places are silent."""
-    last, since = state.checked_at, state.status_since
-    if state.verdict is not Verdict.UNKNOWN or last is None or since is None or since <= last:
+def silent_from(state: Any) -> datetime | None:
+    """The last check of a monitor that is shown as unknown because all its places are silent.
+    ``state``: a ``State``, or a row with its columns.
+    """
+    last: datetime | None = state.checked_at
+    since: datetime | None = state.status_since
+    if state.verdict != Verdict.UNKNOWN or last is None or since is None or since <= last:
         return None
     return last
 
@@ -123,8 +126,22 @@ def add(incident: IncidentRow, since: datetime, to: datetime) -> None:
     """Write the time from ``since`` to ``to`` into an incident. A gap that began then, and was
     noted before its end was known, becomes as long.
     """
-    drop(incident, since)
-    incident.unwatched = [*(incident.unwatched or []), {"from": iso(since), "to": iso(to)}][-KEPT:]
+    incident.unwatched = _with(incident, since, to)
+
+
+def until(incident: Any, state: Any, to: datetime) -> Sequence[Mapping[str, str]]:
+    """The gaps of an incident that is open until ``to``: if all places of its monitor are silent,
+    the last one lasts until then. ``incident`` and ``state``: rows with the columns of theirs.
+    """
+    since = None if incident.by_hand else silent_from(state)
+    if since is None or since >= to:
+        return incident.unwatched or []
+    return _with(incident, since, to)
+
+
+def _with(incident: Any, since: datetime, to: datetime) -> list[Mapping[str, str]]:
+    kept = [gap for gap in incident.unwatched or [] if gap["from"] != iso(since)]
+    return [*kept, {"from": iso(since), "to": iso(to)}][-KEPT:]
 
 
 def drop(incident: IncidentRow, since: datetime) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy import select
 from app.alerts.outbox import enqueue
 from app.db import AnySession
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
+from app.engine.recorder import gaps
 from app.engine.recorder.rows import (
     lock,
     open_incident,
@@ -86,6 +87,8 @@ def change_incident(
         incident.ended_at = fields["ended_at"]
         if was_open != (incident.ended_at is None):
             incident.ending = None if incident.ended_at is None else Ending.PERSON
+        if was_open and incident.ended_at is not None:
+            incident.unwatched = list(gaps.until(incident, state, incident.ended_at)) or None
     if not was_open and incident.ended_at is None:
         _only_open_one(session, incident.monitor_id, incident.id)
     incident.updated_at = whole(now)

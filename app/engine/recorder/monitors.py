@@ -108,6 +108,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     changes.at_last(session, partial(_end_cover, session, monitor_id, now))
     incident = open_incident(session, monitor_id)
     if incident is not None:
+        incident.unwatched = list(gaps.until(incident, row, now)) or None
         end(incident, now, now, Ending.PAUSE)
         remark(incident, _(WATCHING_STOPPED))
 

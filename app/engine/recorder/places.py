@@ -210,7 +210,7 @@ def _in_maintenance(row: Any) -> bool:
 
 
 def _vote(place: int, at: datetime, verdict: Verdict, failures: int, monitor: Any) -> quorum.Vote:
-    return quorum.Vote(place, at, verdict, lasting=failures > monitor.confirmations)
+    return quorum.Vote(place, at, verdict, failures > monitor.confirmations, failures)
 
 
 def doubted(votes: Sequence[quorum.Vote], verdict: Verdict) -> bool:

@@ -15,13 +15,15 @@ from app.db import AnySession, changes, journal, latest, shards, writing
 from app.db.by_place import Seen
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
-from app.engine.quorum import Vote, decide
+from app.engine import quorum
+from app.engine.quorum import Vote
 from app.engine.recorder import alerting, by_place, evidence, gaps, outages, places
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import columns_of, covers_s, state_of, whole
 from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing
 from app.engine.state import Observation, Stands, State, Step, Transition, advance
+from app.engine.telling import confirms
 from app.records import Outcome, Result, Verdict
 from app.stats.cover import MOMENT_S
 
@@ -288,7 +290,7 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
         before = gaps.note(batch.session, known.monitor.id, before, gap)
     votes = known.assigned.votes(result, known.monitor, batch.now)
     vote = _vote(batch, known, votes, result)
-    if not _tells(batch, known, result, vote, before):
+    if not _tells(batch, known, result, votes, vote, before):
         _restate(batch, known, result, votes, vote)
         _keep_aside(batch, known, outcome)
         return
@@ -310,18 +312,33 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
         _plan(batch, known, after, result, doubted=doubted)
 
 
-def _tells(batch: _Batch, known: _Known, result: Result, vote: Verdict, before: State) -> bool:
-    unconfirmed_at, judged_at = known.columns["unconfirmed_at"], known.columns["checked_at"]
-    return known.assigned.tells(result, vote, before, unconfirmed_at, judged_at, batch.now)
+def _tells(
+    batch: _Batch,
+    known: _Known,
+    result: Result,
+    votes: Sequence[Vote],
+    vote: Verdict,
+    before: State,
+) -> bool:
+    assigned, unconfirmed_at = known.assigned, known.columns["unconfirmed_at"]
+    judged_at = known.columns["checked_at"]
+    if not assigned.tells(result, vote, before, unconfirmed_at, judged_at, batch.now):
+        return False
+    if not assigned.others or unconfirmed_at is None or not confirms(before.stands, vote):
+        return True
+    still = quorum.repeated(votes, unconfirmed_at)
+    return _decided(batch, known, still, result) is Verdict.DOWN
 
 
 def _vote(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result) -> Verdict:
-    assigned, monitor = known.assigned, known.monitor
-    if not assigned.others:
-        return result.verdict
-    awaited = assigned.awaited(result, monitor, batch.now)
+    return _decided(batch, known, votes, result) if known.assigned.others else result.verdict
+
+
+def _decided(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result) -> Verdict:
+    monitor = known.monitor
+    awaited = known.assigned.awaited(result, monitor, batch.now)
     incident = known.state.stands in (Stands.OPEN, Stands.RECOVERING)
-    return decide(votes, monitor.location_rule, awaited, incident=incident)
+    return quorum.decide(votes, monitor.location_rule, awaited, incident=incident)
 
 
 def _restate(
@@ -340,6 +357,11 @@ def _restate(
         known.columns |= {"verdict": vote, "status_since": result.checked_at}
     known.changed = True
     _cause(batch, known, result, votes, vote)
+    since = known.columns["unconfirmed_at"]
+    if since and confirms(known.state.stands, vote) and all(one.at >= since for one in votes):
+        # All have repeated it, and others see it now: it is repeated once more.
+        known.columns["unconfirmed_at"] = batch.now
+        changes.note(batch.session, known.monitor.id)
 
 
 def _cause(

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, bindparam, or_, select
 
 from app.db import DbSession, db, rollups, writing
-from app.db.tables import IncidentRow, MonitorRow
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.tags import tagged
 from app.engine import recorder
 from app.engine.recorder.rows import lock
@@ -51,14 +51,19 @@ def _reading(*, brief: bool) -> Select[Any]:
     cost, and could give rows back that this session has read before.
     """
     incident, monitor = IncidentRow.__table__, MonitorRow.__table__
+    state = MonitorStateRow.__table__
     left_out = {"evidence"} if brief else set()
     return (
         select(
             *(column for column in incident.c if column.name not in left_out),
             monitor.c.name,
             monitor.c.url,
+            state.c.verdict,
+            state.c.checked_at,
+            state.c.status_since,
         )
         .join_from(incident, monitor, monitor.c.id == incident.c.monitor_id)
+        .join(state, state.c.monitor_id == incident.c.monitor_id, isouter=True)
         .where(incident.c.id.in_(bindparam("ids", expanding=True)))
     )
 

@@ -16,6 +16,7 @@ from app.db.tables import (
 )
 from app.db.tags import tags_of, tags_text
 from app.db.types import Replaced, Unreadable, readable
+from app.engine.recorder import gaps
 from app.records import (
     CHECK_FIELDS,
     CONTACT,
@@ -124,6 +125,9 @@ def monitor_record(own: Configured, row: Any, known: Known) -> Monitor:
 def incident_record(
     row: Any, monitor: MonitorRef, now: datetime, *, brief: bool = False
 ) -> Incident:
+    """``row`` has the columns of ``IncidentRow``, and ``verdict``, ``checked_at`` and
+    ``status_since`` of its monitor's state.
+    """
     evidence = None if brief else readable(row.evidence)
     return Incident(
         **_of_incident(row),
@@ -136,9 +140,13 @@ def incident_record(
         unreadable=() if brief or not isinstance(row.evidence, Unreadable) else ("evidence",),
         unwatched=tuple(
             (datetime.fromisoformat(gap["from"]), datetime.fromisoformat(gap["to"]))
-            for gap in row.unwatched or ()
+            for gap in _unwatched(row, now)
         ),
     )
+
+
+def _unwatched(row: Any, now: datetime) -> Sequence[Mapping[str, str]]:
+    return (gaps.until(row, row, now) if row.ended_at is None else row.unwatched) or ()
 
 
 def unreadable_fields(row: Any) -> tuple[str, ...]:
