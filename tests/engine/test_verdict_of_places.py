@@ -591,3 +591,16 @@ def test_a_failure_that_moves_to_another_place_is_repeated_there(places):
     places.round(82, oslo="down")
     (incident,) = places.opened
     assert incident.started_at == at(60).replace(microsecond=0)
+
+
+@pytest.mark.sqlite
+def test_the_good_check_that_a_failure_is_compared_with_is_of_its_place(places):
+    places.start(confirmations=0, location_rule="any")
+    for seconds in (0, 60):
+        for number, name in enumerate(NAMES):
+            places.see(name, "up", seconds + number / 100, evidence={"note": "good"})
+    places.see("oslo", "down", 120)
+    (incident,) = places.opened
+    good = incident.evidence["last_good"]
+    assert (good["location"], good["checked_at"]) == ("oslo", iso(at(60.01)))
+    assert "elsewhere" not in good

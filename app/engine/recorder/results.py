@@ -446,6 +446,9 @@ def _keep_aside(batch: _Batch, known: _Known, outcome: Outcome) -> None:
 
 
 def _write_good(batch: _Batch) -> None:
+    several = {id: one for id, one in batch.good.items() if batch.known[id].assigned.others}
+    if several:
+        batch.good |= evidence.beside_others(batch.session, several)
     journal.keep_good_evidence(batch.good)
     batch.good = {}
 
