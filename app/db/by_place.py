@@ -27,14 +27,17 @@ _NEWEST = (
     select(
         AssignmentRow.monitor_id, LocationRow.id, LocationRow.name, LocationRow.label, ResultRow.at,
         ResultRow.verdict, ResultRow.status_code, ResultRow.response_time, CauseCodeRow.code,
-        ResultRow.cause, AssignmentRow.checked_at,
+        ResultRow.cause, ResultRow.maintenance, AssignmentRow.checked_at,
     )
     .select_from(AssignmentRow)
     .join(LocationRow, LocationRow.id == AssignmentRow.location_id)
     .outerjoin(
         _LAST,
         and_(
-            _LAST.c.monitor_id == AssignmentRow.monitor_id, _LAST.c.location_id == LocationRow.id
+            _LAST.c.monitor_id == AssignmentRow.monitor_id,
+            _LAST.c.location_id == LocationRow.id,
+            # It was checked since it was resumed, or since what is checked changed.
+            AssignmentRow.checked_at.is_not(None),
         ),
     )
     .outerjoin(
@@ -66,6 +69,7 @@ class Seen:
     response_time: int | None = None
     cause_code: str | None = None
     cause: str | None = None
+    maintenance: bool = False
     last_at: datetime | None = None
 
     @property
@@ -76,7 +80,7 @@ class Seen:
 
 def newest(session: AnySession, monitor_id: int, since: datetime) -> list[Seen]:
     """The places of a monitor, in the order of their creation, each with its newest result from
-    ``since`` on.
+    ``since`` on, unless the monitor has started over since.
     """
     return newest_of(session, [monitor_id], since)[monitor_id]
 
@@ -93,7 +97,7 @@ def newest_of(
 
 
 def _seen(row: Any) -> Seen:
-    place, name, label, at, verdict, status_code, response_time, code, cause, last_at = row
+    place, name, label, at, verdict, status_code, response_time, code, cause, quiet, last_at = row
     if at is None:
         return Seen(place, name, label, last_at=last_at)
     seen_at = from_ms(at)
@@ -107,6 +111,7 @@ def _seen(row: Any) -> Seen:
         response_time,
         code,
         cause,
+        quiet,
         seen_at,
     )
 

@@ -53,16 +53,20 @@ def repeated(votes: Iterable[Vote], since: datetime) -> Sequence[Vote]:
     ]
 
 
-def decide(votes: Sequence[Vote], rule: str, awaited: int = 0) -> Verdict:
+def decide(
+    votes: Sequence[Vote], rule: str, awaited: int = 0, *, incident: bool = False
+) -> Verdict:
     """The verdict of all locations together, from the votes that count; ``unknown`` of none.
 
     ``awaited``: how many more locations are about to vote for the first time. They count as voters:
-    of a new monitor, the location that is first would otherwise be the majority.
+    of a new monitor, the location that is first would otherwise be the majority. Where an
+    ``incident`` is open they count as failing: their silence must not end it.
     """
     if not votes:
         return Verdict.UNKNOWN
     down = [vote for vote in votes if vote.verdict is Verdict.DOWN]
-    if down and len(down) >= _needed(rule, len(votes) + awaited):
+    failing = len(down) + (awaited if incident else 0)
+    if failing and failing >= _needed(rule, len(votes) + awaited):
         return Verdict.DOWN
     slow = any(vote.verdict is Verdict.DEGRADED for vote in votes)
     return Verdict.DEGRADED if slow or any(vote.lasting for vote in down) else Verdict.UP

@@ -164,7 +164,9 @@ def _failing(state: State, seen: Observation, confirmations: int) -> Transition:
     since = state.failing_since or seen.at
     failures = state.failures + 1
     if failures > confirmations:
-        opened = replace(cleared(state), started_at=since)
+        # It may have failed in a maintenance before, which does not count.
+        down_since = max(state.status_since or since, since)
+        opened = replace(cleared(state), started_at=since, status_since=down_since)
         return Transition(opened, Step.OPEN, moment=since)
     confirming = replace(state, failing_since=since, failures=failures)
     return Transition(confirming, Step.SUSPECT, recheck=True)

@@ -46,7 +46,7 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
     named = len(down) <= min(NAMED, len(good))
     said = [f"{counted} ({', '.join(map(title_of, down))})" if named else counted]
     said += [_gets(place, still) for place in good[:NAMED]]
-    said += [_("%(name)s cannot tell", name=title_of(place)) for place in blind[:NAMED]]
+    said += [_cannot_tell(place) for place in blind[:NAMED]]
     if len(good) > NAMED:
         said.append(_("%(count)s more do not see it", count=len(good) - NAMED))
     return "; ".join(said)
@@ -88,10 +88,20 @@ def how_it_ended(ending: str | None, titles: Sequence[str], length: str) -> str:
     return _(ENDED.get(ending or "", OVER), length=length)
 
 
+def _cannot_tell(place: Mapping[str, Any]) -> str:
+    if place.get("earlier"):
+        return _had_not_checked(place)
+    return _("%(name)s cannot tell", name=title_of(place))
+
+
+def _had_not_checked(place: Mapping[str, Any]) -> str:
+    return _("%(name)s had not checked it since", name=title_of(place))
+
+
 def _gets(place: Mapping[str, Any], still: bool) -> str:
     name, status = title_of(place), place.get("status_code")
     if place.get("earlier"):
-        return _("%(name)s had not checked it since", name=name)
+        return _had_not_checked(place)
     if status is None:
         pattern = N_("%(name)s still reaches it") if still else N_("%(name)s reached it")
         return _(pattern, name=name)

@@ -74,7 +74,7 @@ class House:
         with writing() as session:
             monitor = session.get(MonitorRow, id)
             monitor.url = url
-            rewatch(session, monitor, {"url"})
+            rewatch(session, monitor, {"url"}, self.now)
 
     def look_after_domains(self, days=0):
         self.now = NOW + days * DAY

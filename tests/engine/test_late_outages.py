@@ -240,7 +240,7 @@ def test_a_paused_monitor_has_no_outage(lab):
     assert lab.late(script("down", 3, 9)) == 6
     assert lab.outages == [(0, 130)]
     with writing() as session:
-        recorder.resume(session, lab.id)
+        recorder.resume(session, lab.id, at(HOUR - 1))
     lab.live("down", HOUR)
     assert lab.outages == [(0, 130)]
     assert lab.seconds(HOUR + 1)["down"] == pytest.approx(131, abs=1), "and the new incident"

@@ -443,7 +443,7 @@ def test_resuming_checks_at_once(engine):
     engine.scheduled(engine.claim(id), "up", 0)
     with writing() as session:
         recorder.pause(session, id, at(0))
-        recorder.resume(session, id)
+        recorder.resume(session, id, at(0))
     assert engine.assignment(id).slot is None
     assert not db.session.get(MonitorRow, id).paused
 
@@ -467,7 +467,7 @@ def test_a_change_of_what_is_checked_is_checked_at_once(engine, changed, at_once
     engine.scheduled(engine.claim(id), "up", 0)
     on_its_way, told = engine.claim(id), count(ChangeRow)
     with writing() as session:
-        recorder.rewatch(session, session.get(MonitorRow, id), changed)
+        recorder.rewatch(session, session.get(MonitorRow, id), changed, at(30))
     assert (engine.assignment(id).slot is None) == at_once
     assert count(ChangeRow) == told + 1
     assert (engine.scheduled(on_its_way, "up", 60) is None) == at_once

@@ -1,15 +1,17 @@
 """What several places together make of a monitor (decisions.md 14), on both databases."""
 
+import random
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import select
 
 from app.db import db, journal, writing
-from app.db.tables import DeliveryRow, LocationRow, MonitorEvidenceRow, ResultRow
+from app.db.tables import DeliveryRow, LocationRow, MonitorEvidenceRow, MonitorRow, ResultRow
 from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder.usual import FEWEST_CHECKS
+from app.records import LocationRule
 from app.rules import comments
 from app.rules.time import iso
 from app.rules.who_saw import CHANGED, who_saw
@@ -443,6 +445,175 @@ def test_a_check_on_request_has_no_vote_where_the_monitor_is_not_checked(places)
     assert (places.shown.verdict, places.shown.cause) == before
     places.round(60, berlin="down", oslo="down", sydney="down")
     assert [incident.ended_at for incident in places.opened] == [None]
+
+
+def test_what_places_saw_before_a_pause_has_no_vote_after_it(places):
+    places.start(confirmations=0, location_rule="any")
+    places.round(0, oslo="down")
+    assert len(places.opened) == 1
+    with writing() as session:
+        recorder.pause(session, places.id, at(5))
+    with writing() as session:
+        recorder.resume(session, places.id, at(8))
+    assert (places.shown.verdict, places.shown.status_since, places.shown.cause) == (None,) * 3
+    places.see("berlin", "up", 8.1)
+    assert (places.shown.verdict, places.shown.status_since) == ("up", at(8.1))
+    places.see("oslo", "up", 8.2)
+    assert (places.shown.verdict, len(places.opened)) == ("up", 1)
+    places.see("berlin", "down", 60)
+    kept = places.opened[1].evidence
+    assert who_saw(kept) == (
+        "1 of 3 places (berlin); oslo had not checked it since; sydney cannot tell"
+    ), "sydney was not checked since the pause"
+
+
+@pytest.mark.sqlite
+def test_what_places_saw_before_a_change_has_no_vote_and_ends_no_incident(places):
+    places.start(confirmations=1)
+    for seconds in (0, 10):
+        places.round(seconds, berlin="down", oslo="down")
+    with writing() as session:
+        monitor = session.get(MonitorRow, places.id)
+        recorder.rewatch(session, monitor, {"alert_condition"}, at(20))
+    assert places.shown.verdict == "down"
+    for seconds in (20.1, 31):  # the others are slow, as places are that wait for an answer
+        places.see("berlin", "down", seconds)
+    assert [one.ended_at for one in places.opened] == [None]
+    places.see("oslo", "up", 32)
+    places.see("sydney", "up", 32.1)
+    assert places.shown.recovering_since == at(32.1), "a majority has said so"
+
+
+@pytest.mark.sqlite
+def test_a_change_of_the_rule_opens_an_incident_by_checks_that_fail(places):
+    places.start(confirmations=1)
+    for seconds in (0, 10, 60):
+        places.round(seconds, oslo="down")
+    with writing() as session:
+        session.get(MonitorRow, places.id).location_rule = "any"
+    for seconds in (120, 131):
+        places.see("berlin", "up", seconds)
+        places.see("sydney", "up", seconds + 0.1)
+        assert places.opened == []
+        places.see("oslo", "down", seconds + 0.2)
+    (incident,) = places.opened
+    assert incident.cause == "The server refused."
+    assert incident.evidence["failing"]["location"] == "oslo"
+    assert incident.started_at == at(120).replace(microsecond=0)
+
+
+@pytest.mark.sqlite
+def test_a_place_that_fails_again_after_a_silence_is_named_with_its_evidence(places):
+    places.start(confirmations=1)
+    for seconds in (0, 10):
+        places.round(seconds, oslo="down")
+    for seconds in (300, 311):
+        places.see("berlin", "down", seconds)
+        places.see("sydney", "down", seconds)
+    (incident,) = places.opened
+    assert incident.seen_by == ["berlin", "sydney"]
+    places.see("oslo", "down", 311.2)
+    (incident,) = places.opened
+    assert incident.seen_by == ["berlin", "oslo", "sydney"]
+    oslo = incident.evidence["places"][1]
+    assert (oslo["verdict"], oslo["earlier"], oslo["check"]["from"]) == ("down", False, "oslo")
+    assert who_saw(incident.evidence) == "3 of 3 places"
+
+
+@pytest.mark.parametrize("rule", ["any", "majority", "all"])
+def test_an_outage_that_outlasts_its_maintenance_is_confirmed_again_in_each_place(places, rule):
+    places.start(
+        confirmations=1,
+        location_rule=rule,
+        maintenance_start_at=at(-10),
+        maintenance_end_at=at(100),
+    )
+    all_down = dict.fromkeys(NAMES, "down")
+    for seconds in (0, 60, 90):
+        places.round(seconds, **all_down)
+    places.see("berlin", "down", 120)
+    assert places.opened == []
+    places.see("berlin", "down", 131)
+    assert len(places.opened) == (1 if rule == "any" else 0), "the others' votes are of before"
+    if rule == "any":
+        (incident,) = places.opened
+        assert who_saw(incident.evidence) == (
+            "1 of 3 places; oslo had not checked it since; sydney had not checked it since"
+        )
+    places.see("oslo", "down", 131.1)
+    places.see("sydney", "down", 131.2)
+    places.round(142, **all_down)
+    (incident,) = places.opened
+    begun = {"any": 120, "majority": 131, "all": 131}[rule]
+    assert incident.started_at == at(begun).replace(microsecond=0)
+    assert places.shown.status_since.replace(microsecond=0) == incident.started_at
+    assert incident.seen_by == list(NAMES)
+    kept = incident.evidence
+    checks = [kept["failing"], *kept["confirming"], *(one["check"] for one in kept["places"])]
+    assert min(one["checked_at"] for one in checks if one) > iso(at(100))
+
+
+@pytest.mark.sqlite
+def test_an_incident_from_before_a_maintenance_stays_open_until_places_see_its_end(places):
+    places.start(confirmations=1, maintenance_start_at=at(50), maintenance_end_at=at(100))
+    for seconds in (0, 10, 60):
+        places.round(seconds, berlin="down", oslo="down")
+    for seconds in (120, 131):
+        places.see("berlin", "down", seconds)
+    assert (places.shown.verdict, places.shown.recovering_since) == ("down", None)
+    places.see("oslo", "up", 132)
+    assert places.shown.recovering_since == at(132)
+
+
+def scripts():
+    """Seeded: rule, confirmations, places, which of them fail, for how many rounds, and in which
+    order the places are recorded in each round.
+    """
+    dice = random.Random(20261123)
+    for rule in LocationRule:
+        for confirmations in (1, 2):
+            for count in (2, 3):
+                names = NAMES[:count]
+                failing = dice.sample(names, dice.randint(1, count))
+                for rounds in (1, confirmations + 1):
+                    orders = [dice.sample(names, count) for _ in range(rounds + 4)]
+                    yield str(rule), confirmations, names, sorted(failing), rounds, orders
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("rule", "confirmations", "names", "failing", "rounds", "orders"), list(scripts())
+)
+def test_only_a_failure_that_lasts_opens_an_incident_in_whatever_order_places_are_heard(
+    places, rule, confirmations, names, failing, rounds, orders
+):
+    places.start(confirmations=confirmations, location_rule=rule)
+    if len(names) < len(NAMES):
+        with writing() as session:
+            recorder.watch_from(
+                session, places.id, [places.places[name] for name in names], at(-200)
+            )
+    begun, over = 60, 60 + 11 * rounds
+    first_good = over if rounds > 1 else None
+    times = [0, *(begun + 11 * number for number in range(rounds)), over, over + 11, over + 22]
+    for seconds, order in zip(times, orders, strict=True):
+        for number, name in enumerate(order):
+            down = name in failing and begun <= seconds < over
+            verdict = "down" if down else "up"
+            places.see(name, verdict, seconds + number / 100, recorded=0.002)
+    needed = {"any": 1, "majority": len(names) // 2 + 1, "all": len(names)}[rule]
+    lasts = rounds == confirmations + 1
+    if not lasts or len(failing) < needed:
+        assert places.opened == []
+        assert (places.shown.verdict, places.shown.cause) == ("up", None)
+        return
+    (incident,) = places.opened
+    assert incident.started_at == at(begun).replace(microsecond=0)
+    assert incident.ended_at == at(first_good).replace(microsecond=0)
+    assert incident.ending == "recovered"
+    saw = [one["name"] for one in incident.evidence["places"] if one["verdict"] == "down"]
+    assert saw == failing
+    assert places.shown.verdict == "up"
 
 
 def test_a_failure_that_one_of_two_places_repeats_is_no_majority(places):

@@ -311,7 +311,7 @@ def test_a_pause_is_not_a_gap(core):
         with writing() as session:
             recorder.pause(session, monitor.id, START + timedelta(minutes=1))
         with writing() as session:
-            recorder.resume(session, monitor.id)
+            recorder.resume(session, monitor.id, BACK)
         check(monitor.id, "down", BACK)
         rows = db.session.query(IncidentRow).all()
         assert [row.unwatched for row in rows] == [None, None]

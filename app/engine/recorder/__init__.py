@@ -9,7 +9,7 @@ transaction:
     with writing() as session:
         row = session.get(MonitorRow, id)
         ...
-        recorder.rewatch(session, row, changed)
+        recorder.rewatch(session, row, changed, now)
         recorder.pause(session, row.id, now)
 
 Every writer locks the monitor's state row first, so two processes never judge from the same state.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -69,8 +70,11 @@ def evidence_of(
 
 def place_of(one: Seen, since: datetime, check: Any = None) -> dict[str, Any]:
     """A place in ``evidence.places``; a place without a vote is unknown. ``earlier``: its newest
-    check is from before ``since``, so it says nothing of the failure.
+    check is from before ``since``, so it says nothing of the failure. A failure in a maintenance
+    before it opens no incident, and counts as none.
     """
+    if one.maintenance and one.verdict is Verdict.DOWN:
+        one = replace(one, verdict=None, cause_code=None, cause=None, status_code=None)
     return {
         "name": one.name,
         "label": one.label,
@@ -80,6 +84,6 @@ def place_of(one: Seen, since: datetime, check: Any = None) -> dict[str, Any]:
         "status_code": one.status_code,
         "response_time": one.response_time,
         "checked_at": iso(one.at) if one.at else None,
-        "earlier": one.at is not None and one.at < since,
+        "earlier": one.at is not None and (one.at < since or one.maintenance),
         "check": check if one.verdict is Verdict.DOWN else None,
     }

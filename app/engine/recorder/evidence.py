@@ -161,7 +161,8 @@ def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
         | {"verdict": str(result.verdict), "cause_code": result.cause_code, "cause": result.cause}
         | {"status_code": result.status_code, "response_time": result.response_time}
         | {"checked_at": iso(result.checked_at), "earlier": False, "check": check_of(outcome)}
-        if place.get("name") == result.location and place.get("verdict") != Verdict.DOWN
+        if place.get("name") == result.location
+        and (place.get("verdict") != Verdict.DOWN or place.get("earlier"))
         else place
         for place in kept.get("places") or []
     ]

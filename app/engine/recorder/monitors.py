@@ -76,7 +76,9 @@ def watch_from(
         changes.at_last(session, partial(_end_cover, session, monitor_id, now, kept=places))
 
 
-def rewatch(session: AnySession, monitor: MonitorRow, changed: Collection[str]) -> None:
+def rewatch(
+    session: AnySession, monitor: MonitorRow, changed: Collection[str], now: datetime
+) -> None:
     """Apply a change of the fields ``changed`` of a monitor to its state and schedule."""
     row = lock(session, monitor.id)
     if changed:
@@ -87,10 +89,11 @@ def rewatch(session: AnySession, monitor: MonitorRow, changed: Collection[str]) 
             row.domain_alerted = None  # nobody was alerted to the expiry of the new domain
         row.domain = row.ssl_issued_at = row.ssl_expires_at = row.ssl_fingerprint = None
         start_afresh(session, row)
+        _forget_verdict(row)
         forget_good(session, monitor.id)
     if CHECKED_FIELDS & set(changed):
         # A running check of the old fields must not be judged as one of the new fields.
-        _start_over(session, monitor.id)
+        _start_over(session, monitor.id, now)
 
 
 def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
@@ -100,7 +103,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     if monitor.paused:
         return
     monitor.paused = True
-    _start_over(session, monitor_id)
+    _start_over(session, monitor_id, now)
     start_afresh(session, row)
     changes.at_last(session, partial(_end_cover, session, monitor_id, now))
     incident = open_incident(session, monitor_id)
@@ -110,15 +113,16 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
         remark(incident, _(WATCHING_STOPPED))
 
 
-def resume(session: AnySession, monitor_id: int) -> None:
-    """Resume a monitor; its first check is due at once."""
+def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
+    """Resume a monitor; its first check is due at once. How it is, nobody knows until then."""
     row = lock(session, monitor_id)
     monitor = _monitor(session, monitor_id)
     if not monitor.paused:
         return
     monitor.paused = False
-    _start_over(session, monitor_id)
+    _start_over(session, monitor_id, now)
     start_afresh(session, row)
+    _forget_verdict(row)
 
 
 def unwatched(causes: Mapping[int, str], now: datetime) -> None:
@@ -185,15 +189,33 @@ def forget(session: AnySession, monitor_id: int) -> None:
     session.execute(delete(RollupRow).where(RollupRow.monitor_id == monitor_id))
 
 
-def _start_over(session: AnySession, monitor_id: int) -> None:
-    """Make the monitor due at once in each of its places, and invalidate its running checks."""
+def _start_over(session: AnySession, monitor_id: int, now: datetime) -> None:
+    """Make the monitor due at once in each of its places, and invalidate its running checks. What
+    the places saw before has no vote: it was of the time before a pause, or of another check.
+    """
+    turn, now_ms = AssignmentRow.turn + 1, to_ms(now)
     session.execute(
         update(AssignmentRow)
         .where(AssignmentRow.monitor_id == monitor_id)
-        .values(turn=AssignmentRow.turn + 1, slot=None)
+        .values(
+            # As of a new place (``assignments.assign``): its vote is awaited from now on.
+            turn=case((turn > now_ms, turn), else_=now_ms),
+            slot=None,
+            checked_at=None,
+            verdict=None,
+            failures=0,
+        )
         .execution_options(synchronize_session=False)
     )
     changes.note(session, monitor_id)
+
+
+def _forget_verdict(row: MonitorStateRow) -> None:
+    """Show the monitor as not checked yet, until a check says how it is. One that is unknown stays
+    so: the next check ends the silence of its places.
+    """
+    if row.verdict != Verdict.UNKNOWN:
+        row.verdict = row.status_since = row.cause_code = row.cause = None
 
 
 def _end_cover(

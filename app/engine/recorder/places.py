@@ -82,10 +82,10 @@ class MonitorAssignments:
         self.here |= {"checked_at": result.checked_at, "verdict": VERDICT_NUMBERS[result.verdict]}
         self.changed = True
         self.recovered = result.is_good and self.failures > 0
-        if result.verdict is Verdict.DOWN:
+        if result.is_good or result.maintenance:
+            self.here["failures"] = 0  # what fails in maintenance confirms nothing after it
+        elif result.verdict is Verdict.DOWN:
             self.here["failures"] = min(self.failures + 1, _MOST_FAILURES)
-        elif result.is_good:
-            self.here["failures"] = 0
 
     @staticmethod
     def _is_recent(before: datetime, result: Result) -> bool:
@@ -114,13 +114,18 @@ class MonitorAssignments:
         )
 
     def votes(self, result: Result, monitor: Any, now: datetime) -> Sequence[quorum.Vote]:
-        """The newest result of each place, of those that count; none where there is one place."""
+        """The newest result of each place, of those that count; none where there is one place.
+
+        What fails in maintenance is no vote after it.
+        """
         if not self.others or self.here is None:
             return ()
         votes = [
             _vote(row.location_id, row.checked_at, VERDICTS[row.verdict], row.failures, monitor)
             for row in self.others
-            if row.checked_at is not None and row.verdict is not None
+            if row.checked_at is not None
+            and row.verdict is not None
+            and (result.maintenance or not _in_maintenance(row))
         ]
         place = self.here["location_id"]
         votes.append(_vote(place, result.checked_at, result.verdict, self.failures, monitor))
@@ -154,17 +159,29 @@ class MonitorAssignments:
             and (since is None or since <= at)
         }
 
-    def awaited(self, monitor: Any, now: datetime) -> int:
-        """How many other places were assigned a moment ago, and have not reported yet. A row that
-        was never checked has the time (ms) of its assignment as its turn (``assignments.assign``).
+    def awaited(self, result: Result, monitor: Any, now: datetime) -> int:
+        """How many other places were assigned a moment ago, or saw the monitor fail in a
+        maintenance that is over for ``result``, and have not reported since. A row that was never
+        checked has the time (ms) of its assignment as its turn (``assignments.assign``).
         """
-        newest = to_ms(now - stale_after(monitor))
-        return sum(row.checked_at is None and row.turn >= newest for row in self.others)
+        newest = now - stale_after(monitor)
+        return sum(
+            row.turn >= to_ms(newest)
+            if row.checked_at is None
+            else not result.maintenance and _in_maintenance(row) and row.checked_at >= newest
+            for row in self.others
+        )
 
     @property
     def failures(self) -> int:
         """Failing checks in a row in this place."""
         return 0 if self.here is None else self.here["failures"]
+
+    def first_since(self, opened_at: datetime | None) -> bool:
+        """Whether the result is the first one of this place since an incident was written, which
+        does not know it yet; None: it was written with the batch.
+        """
+        return opened_at is None or self.previous is None or self.previous < opened_at
 
     def moment(self, result: Result, state: State) -> datetime:
         """The time of the vote: not before the previous one. Places check at the same times, and
@@ -198,6 +215,12 @@ class MonitorAssignments:
         if not repeats and unconfirmed_at is not None and result.checked_at >= unconfirmed_at:
             repeats = self.here is None or telling.repeats(state.stands, self.previous, judged_at)
         return telling.tells(result.verdict, vote, state.stands, repeats=repeats)
+
+
+def _in_maintenance(row: Any) -> bool:
+    """Whether the place's newest check failed in maintenance: it was not counted as a failure."""
+    failed = row.verdict is not None and VERDICTS[row.verdict] is Verdict.DOWN
+    return failed and row.checked_at is not None and row.failures == 0
 
 
 def _vote(place: int, at: datetime, verdict: Verdict, failures: int, monitor: Any) -> quorum.Vote:
@@ -234,3 +257,5 @@ def write(session: AnySession, assigned: Sequence[MonitorAssignments]) -> None:
     ]
     if rows:
         session.execute(_WRITE, rows)
+    for one in assigned:
+        one.changed = False

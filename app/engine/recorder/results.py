@@ -58,8 +58,9 @@ _LOADED = (
     .with_for_update(of=_STATES)
 )
 _OPEN = select(
-    IncidentRow.id, IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.by_hand
-).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.ended_at.is_(None))
+    IncidentRow.id, IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.by_hand,
+    IncidentRow.created_at,
+).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.ended_at.is_(None))  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -71,6 +72,7 @@ class _Known:
     columns: dict[str, Any]
     assigned: places.MonitorAssignments
     summed_until: datetime | None
+    opened_at: datetime | None = None  # when the open incident was written, if one was before
     # The lanes whose message about the open incident's opening was given up unsent
     unsent: Collection[str] = ()
     changed: bool = False
@@ -213,7 +215,13 @@ def _known(row: Any, incident: Any, assigned: places.MonitorAssignments) -> _Kno
     state = replace(state, checked_at=latest.later(state.checked_at, row.newest))
     columns = {name: getattr(row, name) for name in _WRITTEN}
     return _Known(
-        _Columns(row), state, columns, assigned, row.rolled_until, silent_from=silent_from
+        _Columns(row),
+        state,
+        columns,
+        assigned,
+        row.rolled_until,
+        incident and incident.created_at,
+        silent_from=silent_from,
     )
 
 
@@ -319,17 +327,18 @@ def _tells(
     if not assigned.others or unconfirmed_at is None or not confirms(before.stands, vote):
         return True
     still = quorum.repeated(votes, unconfirmed_at)
-    return _decided(batch, known, still) is Verdict.DOWN
+    return _decided(batch, known, still, result) is Verdict.DOWN
 
 
 def _vote(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result) -> Verdict:
-    return _decided(batch, known, votes) if known.assigned.others else result.verdict
+    return _decided(batch, known, votes, result) if known.assigned.others else result.verdict
 
 
-def _decided(batch: _Batch, known: _Known, votes: Sequence[Vote]) -> Verdict:
+def _decided(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result) -> Verdict:
     monitor = known.monitor
-    awaited = known.assigned.awaited(monitor, batch.now)
-    return quorum.decide(votes, monitor.location_rule, awaited)
+    awaited = known.assigned.awaited(result, monitor, batch.now)
+    incident = known.state.stands in (Stands.OPEN, Stands.RECOVERING)
+    return quorum.decide(votes, monitor.location_rule, awaited, incident=incident)
 
 
 def _restate(
@@ -372,6 +381,7 @@ def _cause(
 def _seen(batch: _Batch, known: _Known) -> Sequence[Seen]:
     """What the monitor's places saw last, with this batch."""
     _write_rows(batch)
+    places.write(batch.session, [known.assigned])
     return by_place.of_monitor(batch.session, known.monitor, batch.now)
 
 
@@ -421,15 +431,15 @@ def _keep_evidence(batch: _Batch, before: State, after: Transition, outcome: Out
 def _keep_aside(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     """Keep the evidence of a place whose failure does not change the monitor's state."""
     result, assigned = outcome.result, known.assigned
-    if not assigned.others or result.maintenance:
+    if not assigned.others or not assigned.newest:
         return
-    if assigned.recovered:
+    if assigned.recovered or result.maintenance:
         batch.failing.drop_aside(known.monitor.id, result.location)
-    if result.verdict is not Verdict.DOWN:
+    if result.verdict is not Verdict.DOWN or result.maintenance:
         return
     stands = known.state.stands
     if stands in (Stands.OPEN, Stands.RECOVERING):
-        if assigned.failures == 1:  # it is the first time that this place sees it
+        if assigned.failures == 1 or assigned.first_since(known.opened_at):
             evidence.add_place(batch.session, known.monitor.id, outcome)
     elif assigned.failures <= known.monitor.confirmations + 1 or stands is Stands.CONFIRMING:
         batch.failing.keep_aside(outcome)
@@ -466,6 +476,7 @@ def _carry_out(batch: _Batch) -> None:
     _write_rows(batch)
     _write_good(batch)  # an incident that opens now includes it
     if batch.found:
+        places.write(batch.session, [batch.known[id].assigned for id in batch.found])
         outages.carry_out(batch.session, list(batch.found.values()), batch.failing, batch.now)
         batch.found = {}
 

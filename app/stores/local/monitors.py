@@ -202,7 +202,7 @@ class Monitors(Part, base.Monitors):
             _check_together(session, row, changed)
             if "alerts" in fields:
                 contacts.use(session, id, fields["alerts"] or ())
-            recorder.rewatch(session, row, changed)
+            recorder.rewatch(session, row, changed, now)
             if "locations" in fields:
                 wanted = fields["locations"] or DEFAULT_LOCATIONS
                 places = places_of(wanted)
@@ -214,7 +214,7 @@ class Monitors(Part, base.Monitors):
                 if pause:
                     recorder.pause(session, id, now)
                 else:
-                    recorder.resume(session, id)
+                    recorder.resume(session, id, now)
         return self.get(id)
 
     def delete(self, id: int) -> None:
