@@ -14,7 +14,8 @@ from app.engine.recorder.usual import FEWEST_CHECKS
 from app.records import LocationRule
 from app.rules import comments
 from app.rules.time import iso
-from app.rules.who_saw import who_saw
+from app.rules.who_saw import CHANGED, who_saw
+from app.stores.local import LocalStore
 from tests.engine.test_recorder import Engine, at
 from tests.factories import make_outcome
 
@@ -50,6 +51,13 @@ class Places(Engine):
     @property
     def opened(self):
         return self.incidents(self.id)
+
+
+def change(settings, id, fields, moment):
+    """What a person does on the page of a monitor."""
+    store = LocalStore(settings)
+    store.now = lambda: moment
+    store.monitors.update(id, fields)
 
 
 @pytest.fixture
@@ -202,6 +210,48 @@ def test_an_incident_that_ends_because_its_place_fell_silent_says_so(places):
     ended = db.session.scalars(select(DeliveryRow).where(resolved)).first()
     told = ended.facts["incident"]
     assert (told["ending"], told["seen_by"]) == ("silence", ["sydney"])
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("fields", "last", "ending"),
+    [
+        ({"location_rule": "majority"}, "down", "changed"),
+        ({"location_rule": "majority"}, "up", "recovered"),
+        ({"locations": ["berlin", "oslo"]}, None, "changed"),
+    ],
+)
+def test_an_end_by_a_change_of_the_monitor_is_no_recovery(places, settings, fields, last, ending):
+    places.start(confirmations=1, location_rule="any", updated_at=at(-60))
+    for seconds in (0, 60, 70):
+        places.round(seconds, sydney="down")
+    change(settings, places.id, fields, at(80))
+    for seconds in (120, 130, 180, 190):
+        for name in ("berlin", "oslo"):
+            places.see(name, "up", seconds)
+        if last is not None:
+            places.see("sydney", last, seconds)
+    (incident,) = places.opened
+    assert (incident.ending, incident.ended_at is None) == (ending, False)
+    resolved = DeliveryRow.event == "incident.resolved"
+    told = db.session.scalars(select(DeliveryRow.facts).where(resolved)).first()
+    assert told["incident"]["ending"] == ending
+    remarks = [remark.text for remark in comments.remarks(incident.comment)]
+    assert remarks == ([CHANGED] if ending == "changed" else [])
+
+
+@pytest.mark.sqlite
+def test_a_monitor_that_moves_to_another_place_while_it_fails_has_not_recovered(places, settings):
+    places.places = {name: journal.location_id(name) for name in NAMES}
+    oslo = places.places["oslo"]
+    places.id = places.monitor(places=[oslo], confirmations=0, updated_at=at(-60))
+    places.see("oslo", "up", 0)
+    places.see("oslo", "down", 60)
+    change(settings, places.id, {"locations": ["berlin"]}, at(80))
+    for seconds in (90, 120):
+        places.see("berlin", "up", seconds)
+    (incident,) = places.opened
+    assert (incident.ending, incident.ended_at is None) == ("changed", False)
 
 
 @pytest.mark.sqlite

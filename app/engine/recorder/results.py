@@ -470,7 +470,8 @@ def _incident(
         known.state = replace(known.state, started_at=whole(moment))
     elif after.step is Step.END:
         silent = _fallen_silent(batch, known, before)
-        batch.found[id] = outages.Closing(id, moment, known.summed_until, silent)
+        good = known.assigned.good(before.started_at)
+        batch.found[id] = outages.Closing(id, moment, known.summed_until, good, silent)
 
 
 def _carry_out(batch: _Batch) -> None:
