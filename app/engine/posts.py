@@ -210,7 +210,7 @@ def _over(session: AnySession, post: PostRow, now: datetime) -> str:
     """What the last update says: that it is resolved, unless nobody saw that."""
     unseen = exists().where(
         PostRow.id == post.id,
-        IncidentRow.ending == Ending.SILENCE,
+        IncidentRow.ending.in_((Ending.SILENCE, Ending.CHANGED)),
         IncidentRow.ended_at >= PostRow.created_at,
         _is_about(now),
     )

@@ -12,9 +12,13 @@ NAMED = 3  # places that do not see it
 ENDED: Mapping[str, str] = {
     Ending.RECOVERED: N_("Recovered after %(length)s"),
     Ending.SILENCE: N_("Ended after %(length)s: the place that saw it fell silent"),
+    Ending.CHANGED: N_("Over after %(length)s: the monitor was changed"),
     Ending.PERSON: N_("Resolved manually after %(length)s"),
     Ending.PAUSE: N_("Paused after %(length)s"),
 }
+CHANGED = N_(
+    "The monitor was changed during the incident. No place that saw the failure has seen it end."
+)
 # What ended it is not known: an old incident, or one of a server that says nothing of it.
 OVER = N_("Over after %(length)s")
 

@@ -298,6 +298,16 @@ def test_a_message_from_before_endings_were_kept_tells_how_its_incident_ended() 
     assert told().title == "Up again: Shop"
 
 
+def test_an_incident_that_ended_because_its_monitor_was_changed_is_not_up_again() -> None:
+    over = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z", "ending": "changed"}
+    message = compose(facts(Event.INCIDENT_RESOLVED, incident=over), CONTEXT)
+    assert message.title == "Resolved: Shop"
+    assert message.summary == (
+        "The monitor was changed during the incident. No place that saw the failure has seen it"
+        " end. The incident lasted 2 hours 5 minutes."
+    )
+
+
 def test_an_incident_whose_end_is_not_known_is_over_and_not_up_again() -> None:
     over = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z", "ending": None}
     known = facts(Event.INCIDENT_RESOLVED, incident=over)

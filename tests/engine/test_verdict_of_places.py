@@ -14,7 +14,8 @@ from app.engine.recorder.usual import FEWEST_CHECKS
 from app.records import LocationRule
 from app.rules import comments
 from app.rules.time import iso
-from app.rules.who_saw import who_saw
+from app.rules.who_saw import CHANGED, who_saw
+from app.stores.local import LocalStore
 from tests.engine.test_recorder import Engine, at
 from tests.factories import make_outcome
 
@@ -50,6 +51,13 @@ class Places(Engine):
     @property
     def opened(self):
         return self.incidents(self.id)
+
+
+def change(settings, id, fields, moment):
+    """What a person does on the page of a monitor."""
+    store = LocalStore(settings)
+    store.now = lambda: moment
+    store.monitors.update(id, fields)
 
 
 @pytest.fixture
@@ -202,6 +210,48 @@ def test_an_incident_that_ends_because_its_place_fell_silent_says_so(places):
     ended = db.session.scalars(select(DeliveryRow).where(resolved)).first()
     told = ended.facts["incident"]
     assert (told["ending"], told["seen_by"]) == ("silence", ["sydney"])
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("fields", "last", "ending"),
+    [
+        ({"location_rule": "majority"}, "down", "changed"),
+        ({"location_rule": "majority"}, "up", "recovered"),
+        ({"locations": ["berlin", "oslo"]}, None, "changed"),
+    ],
+)
+def test_an_end_by_a_change_of_the_monitor_is_no_recovery(places, settings, fields, last, ending):
+    places.start(confirmations=1, location_rule="any", updated_at=at(-60))
+    for seconds in (0, 60, 70):
+        places.round(seconds, sydney="down")
+    change(settings, places.id, fields, at(80))
+    for seconds in (120, 130, 180, 190):
+        for name in ("berlin", "oslo"):
+            places.see(name, "up", seconds)
+        if last is not None:
+            places.see("sydney", last, seconds)
+    (incident,) = places.opened
+    assert (incident.ending, incident.ended_at is None) == (ending, False)
+    resolved = DeliveryRow.event == "incident.resolved"
+    told = db.session.scalars(select(DeliveryRow.facts).where(resolved)).first()
+    assert told["incident"]["ending"] == ending
+    remarks = [remark.text for remark in comments.remarks(incident.comment)]
+    assert remarks == ([CHANGED] if ending == "changed" else [])
+
+
+@pytest.mark.sqlite
+def test_a_monitor_that_moves_to_another_place_while_it_fails_has_not_recovered(places, settings):
+    places.places = {name: journal.location_id(name) for name in NAMES}
+    oslo = places.places["oslo"]
+    places.id = places.monitor(places=[oslo], confirmations=0, updated_at=at(-60))
+    places.see("oslo", "up", 0)
+    places.see("oslo", "down", 60)
+    change(settings, places.id, {"locations": ["berlin"]}, at(80))
+    for seconds in (90, 120):
+        places.see("berlin", "up", seconds)
+    (incident,) = places.opened
+    assert (incident.ending, incident.ended_at is None) == ("changed", False)
 
 
 @pytest.mark.sqlite
@@ -591,3 +641,16 @@ def test_a_failure_that_moves_to_another_place_is_repeated_there(places):
     places.round(82, oslo="down")
     (incident,) = places.opened
     assert incident.started_at == at(60).replace(microsecond=0)
+
+
+@pytest.mark.sqlite
+def test_the_good_check_that_a_failure_is_compared_with_is_of_its_place(places):
+    places.start(confirmations=0, location_rule="any")
+    for seconds in (0, 60):
+        for number, name in enumerate(NAMES):
+            places.see(name, "up", seconds + number / 100, evidence={"note": "good"})
+    places.see("oslo", "down", 120)
+    (incident,) = places.opened
+    good = incident.evidence["last_good"]
+    assert (good["location"], good["checked_at"]) == ("oslo", iso(at(60.01)))
+    assert "elsewhere" not in good

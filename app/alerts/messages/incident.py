@@ -27,7 +27,7 @@ from app.i18n import N_, _, _n
 from app.records import Ending
 from app.rules.figures import about
 from app.rules.what_changed import LAST_GOOD
-from app.rules.who_saw import fell_silent
+from app.rules.who_saw import CHANGED, fell_silent
 
 OTHERS_NAMED = 5
 CHANGES_NAMED = 3
@@ -177,7 +177,7 @@ def _why_it_ended(facts: Facts) -> str:
     """A sentence with a space after it; empty if it is not known."""
     if ended_by_silence(facts):
         return f"{fell_silent(silent_places(facts))} "
-    return ""
+    return f"{_(CHANGED)} " if what_ended(facts) == Ending.CHANGED else ""
 
 
 def reminder(facts: Facts, context: Context) -> Message:

@@ -37,6 +37,8 @@ from app.rules.who_saw import places_of, title_of
 # Storing all of it would be most of what the database writes, though it is rarely read.
 SLOW_KEPT_EVERY = 600.0  # seconds
 ASIDE = "aside"  # marks a check that is kept aside
+ELSEWHERE = "elsewhere"  # in the last good check: those of other places, by name
+MOST_ELSEWHERE = 9
 
 _EVIDENCE: Any = MonitorEvidenceRow.__table__
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
@@ -81,6 +83,28 @@ def wants_good(outcome: Outcome) -> bool:
         return False
     kept[result.monitor_id] = moment
     return True
+
+
+def beside_others(session: AnySession, good: Mapping[int, Any]) -> dict[int, Any]:
+    """The good checks of monitors with several places, each with the last ones of the others: what
+    is compared with a failure must be of its place.
+    """
+    kept = _last_good(session, list(good))
+    return {id: check | {ELSEWHERE: _others(check, kept.get(id))} for id, check in good.items()}
+
+
+def _others(check: Mapping[str, Any], kept: Any) -> dict[str, Any]:
+    found = {one.get("location"): one for one in reversed(good_checks(kept))}
+    newest_last = [(name, one) for name, one in found.items() if name != check["location"]]
+    return dict(newest_last[-MOST_ELSEWHERE:])
+
+
+def good_checks(kept: Any) -> list[dict[str, Any]]:
+    """The last good checks that are kept of a monitor, one for each place, the newest first."""
+    if not isinstance(kept, dict):
+        return []
+    newest = {key: value for key, value in kept.items() if key != ELSEWHERE}
+    return [newest, *reversed((kept.get(ELSEWHERE) or {}).values())]
 
 
 class Failing:
@@ -210,7 +234,7 @@ def of_incidents(
         (id := one.monitor.id): {
             "failing": checks[id][0] if checks[id] else None,
             "confirming": checks[id][1:],
-            "last_good": good.get(id),
+            "last_good": _good_before(checks[id], good.get(id)),
             "usual": figures[id],
             "places": _places(one, checks[id], aside[id]),
         }
@@ -225,6 +249,13 @@ def _last_good(session: AnySession, ids: Sequence[int]) -> dict[int, Any]:
             update(_EVIDENCE).where(_EVIDENCE.c.monitor_id.in_(lost)).values(last_good=None)
         )
     return {row.monitor_id: readable(row.last_good) for row in rows}
+
+
+def _good_before(checks: Sequence[Any], kept: Any) -> Any:
+    """The last good check in the place of the first failing one, else in any place."""
+    good = good_checks(kept)
+    place = checks[0].get("location") if checks else None
+    return next((one for one in good if one.get("location") == place), good[0] if good else None)
 
 
 def _first_place(seen: Sequence[Seen], checks: Sequence[Any]) -> int | None:

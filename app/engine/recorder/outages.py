@@ -6,7 +6,7 @@ as long, and people would be told of the last ones after minutes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,12 +16,13 @@ from sqlalchemy import bindparam, select
 from app.alerts.outbox import TOLD_OF, Alert
 from app.db import AnySession, rollups
 from app.db.by_place import Seen
-from app.db.tables import IncidentRow, MonitorRow
+from app.db.tables import IncidentRow, LocationRow, MonitorRow
 from app.db.types import readable
 from app.engine.recorder import by_place, evidence, gaps
 from app.engine.recorder.rows import end, remark_at, tell_all, whole
-from app.records import MAX_CAUSE, Ending, Event, Result
-from app.rules.who_saw import fell_silent, seen_by
+from app.i18n import _
+from app.records import MAX_CAUSE, Ending, Event, Result, Verdict
+from app.rules.who_saw import CHANGED, fell_silent, seen_by
 
 # Built once: the ids are those of a batch.
 _IDS: Any = bindparam("ids", expanding=True)
@@ -46,13 +47,15 @@ class Opening:
 @dataclass(frozen=True, slots=True)
 class Closing:
     """The open incident of a monitor ended at ``at``, the first good check of the recovery.
-    ``silent``: places that saw the failure to the last and have no vote any more. If no other place
-    saw it, nobody saw it end, and the incident and its message say so.
+    ``good``: places that are good now. ``silent``: places that saw the failure to the last and have
+    no vote any more. If no other place saw it, nobody saw it end, and the incident and its message
+    say so.
     """
 
     monitor_id: int
     at: datetime
     summed_until: datetime | None
+    good: Collection[int]
     silent: Sequence[Seen] = ()
 
 
@@ -69,7 +72,7 @@ def carry_out(
     openings = [one for one in found if isinstance(one, Opening)]
     closings = [one for one in found if isinstance(one, Closing)]
     incidents = _open(session, openings, monitors, failing, now) if openings else {}
-    incidents |= _end(session, closings, now) if closings else {}
+    incidents |= _end(session, closings, monitors, now) if closings else {}
     tell_all(
         session,
         [
@@ -132,13 +135,17 @@ def _incident(opening: Opening, kept: Mapping[str, Any], now: datetime) -> Incid
     return incident
 
 
-def _end(session: AnySession, closings: Sequence[Closing], now: datetime) -> dict[int, IncidentRow]:
+def _end(
+    session: AnySession, closings: Sequence[Closing], monitors: Mapping[int, Any], now: datetime
+) -> dict[int, IncidentRow]:
     """End incidents, by monitor."""
     ids = [one.monitor_id for one in closings]
     found = {one.monitor_id: one for one in session.scalars(_OPEN, {"ids": ids})}
     for one in closings:
         if (incident := found.get(one.monitor_id)) is not None:
-            gaps.keep_those_within(incident, _ended(incident, one, now))
+            changed = monitors[one.monitor_id].updated_at >= incident.started_at
+            unseen = changed and _nobody_saw_it_end(session, incident, one.good)
+            gaps.keep_those_within(incident, _ended(incident, one, now, unseen=unseen))
     session.flush()
     for one in closings:
         if one.monitor_id in found:
@@ -146,16 +153,30 @@ def _end(session: AnySession, closings: Sequence[Closing], now: datetime) -> dic
     return found
 
 
-def _ended(incident: IncidentRow, closing: Closing, now: datetime) -> datetime:
+def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, unseen: bool) -> datetime:
+    """``unseen``: the monitor was changed, and no place that saw the failure is good now."""
     silent = closing.silent
     names = {one.name for one in silent}
-    if not silent or seen_by(readable(incident.evidence)) - names:
-        # A place that saw the failure saw its end too.
-        return end(incident, closing.at, now, Ending.RECOVERED)
-    ended = end(incident, closing.at, now, Ending.SILENCE)
-    remark_at(incident, fell_silent(incident.seen_by or [one.title for one in silent]), ended)
-    gaps.add(incident, max(one.last_at or ended for one in silent), ended)
-    return ended
+    if silent and not seen_by(readable(incident.evidence)) - names:
+        ended = end(incident, closing.at, now, Ending.SILENCE)
+        remark_at(incident, fell_silent(incident.seen_by or [one.title for one in silent]), ended)
+        gaps.add(incident, max(one.last_at or ended for one in silent), ended)
+        return ended
+    if unseen:
+        ended = end(incident, closing.at, now, Ending.CHANGED)
+        remark_at(incident, _(CHANGED), ended)
+        return ended
+    return end(incident, closing.at, now, Ending.RECOVERED)
+
+
+def _nobody_saw_it_end(session: AnySession, incident: IncidentRow, good: Collection[int]) -> bool:
+    """Whether none of the places that saw the failure is among those that are good now. With
+    another rule, or without the place that fails, the others alone may end an incident.
+    """
+    found = (readable(incident.evidence) or {}).get("places") or ()
+    saw = {place["name"] for place in found if place.get("verdict") == Verdict.DOWN}
+    names = session.scalars(select(LocationRow.name).where(LocationRow.id.in_(good)))
+    return bool(saw) and saw.isdisjoint(names)
 
 
 def _sum_again(change: Change, moment: datetime) -> None:

@@ -145,6 +145,20 @@ class MonitorAssignments:
             and row.checked_at < now - stale_after(monitor)
         }
 
+    def good(self, since: datetime | None) -> Collection[int]:
+        """The places whose newest result, from ``since`` on, is good."""
+        found = [(row.location_id, row.checked_at, row.verdict) for row in self.others]
+        if (here := self.here) is not None:
+            found.append((here["location_id"], here["checked_at"], here["verdict"]))
+        return {
+            place
+            for place, at, verdict in found
+            if at is not None
+            and verdict is not None
+            and VERDICTS[verdict] in (Verdict.UP, Verdict.DEGRADED)
+            and (since is None or since <= at)
+        }
+
     def awaited(self, result: Result, monitor: Any, now: datetime) -> int:
         """How many other places were assigned a moment ago, or saw the monitor fail in a
         maintenance that is over for ``result``, and have not reported since. A row that was never

@@ -446,6 +446,9 @@ def _keep_aside(batch: _Batch, known: _Known, outcome: Outcome) -> None:
 
 
 def _write_good(batch: _Batch) -> None:
+    several = {id: one for id, one in batch.good.items() if batch.known[id].assigned.others}
+    if several:
+        batch.good |= evidence.beside_others(batch.session, several)
     journal.keep_good_evidence(batch.good)
     batch.good = {}
 
@@ -467,7 +470,8 @@ def _incident(
         known.state = replace(known.state, started_at=whole(moment))
     elif after.step is Step.END:
         silent = _fallen_silent(batch, known, before)
-        batch.found[id] = outages.Closing(id, moment, known.summed_until, silent)
+        good = known.assigned.good(before.started_at)
+        batch.found[id] = outages.Closing(id, moment, known.summed_until, good, silent)
 
 
 def _carry_out(batch: _Batch) -> None:

@@ -20,6 +20,7 @@ from app.db.tables import (
     ResultRow,
 )
 from app.db.types import from_ms, readable, to_ms
+from app.engine.recorder.evidence import good_checks
 from app.errors import Invalid, NotFound
 from app.i18n import _
 from app.records import (
@@ -191,6 +192,6 @@ def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:
         )
     )
     failing = (readable(kept.failing) or []) if kept else []
-    last_good = readable(kept.last_good) if kept else None
-    checks = [*failing, (readable(opened) or {}).get("failing"), last_good]
+    good = good_checks(readable(kept.last_good)) if kept else []
+    checks = [*failing, (readable(opened) or {}).get("failing"), *good]
     return [check for check in checks if check]

@@ -138,6 +138,7 @@ UNKNOWN = Look(N_("Unknown"), "unknown", "unknown")
 # What ended an incident where it was no recovery: nobody saw it up.
 ENDED = {
     Ending.SILENCE: UNKNOWN,
+    Ending.CHANGED: UNKNOWN,
     Ending.PAUSE: MONITOR[MonitorStatus.PAUSED],
 }
 
