@@ -194,7 +194,7 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
     expect(action).to_be_hidden()
     progress = (
         ("pause", "Alpha Beta", None, "2 monitors paused.", "Alpha", "Paused"),
-        ("resume", "Alpha", None, "1 monitor resumed.", "Alpha", "Up"),
+        ("resume", "Alpha", None, "1 monitor resumed.", "Alpha", "Pending"),
         ("tag", "Alpha Gamma", "prod", "2 monitors tagged.", "Gamma", "prod"),
     )
     for choice, names, typed, told, row, shows in progress:
