@@ -169,7 +169,7 @@ TABLES: Mapping[type[Model], Table] = {
         ObjectKind.LOCATION,
         shown=("name", "label", "carrier", "public_key"),
         secret=("token_digest",),
-        unseen=("seen_at", "result_at", "silent_at"),
+        unseen=("seen_at", "result_at", "silent_at", "silent_since"),
     ),
     tables.PersonRow: Table(
         ObjectKind.PERSON,
