@@ -115,7 +115,7 @@ class Replay:
         verdict = decide(votes, self._rules.location_rule, self._awaited(at))
         state = self._state
         previous = before.at if before else None
-        is_repeat = repeats(state.stands, previous, state.checked_at)
+        is_repeat = repeats(state, previous, state.checked_at, failures)
         told = tells(check.verdict, verdict, state.stands, repeats=is_repeat)
         if told and self._is_seen_again(votes, verdict, at):
             self._judge(Observation(at, verdict, check.maintenance))

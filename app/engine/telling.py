@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from app.engine.state import Stands
+from app.engine.state import Stands, State
 from app.records import Verdict
 
 # Checks of several places that begin within this time belong to the same slot.
@@ -30,16 +30,23 @@ def tells(seen: Verdict, vote: Verdict, stands: Stands, *, repeats: bool) -> boo
     return repeats or down is not (stands is Stands.CONFIRMING)
 
 
-def repeats(stands: Stands, previous: datetime | None, judged_at: datetime | None) -> bool:
+def repeats(
+    state: State, previous: datetime | None, judged_at: datetime | None, failures: int
+) -> bool:
     """Whether a place repeats the check that was counted last, which began at ``judged_at``: where
     something is being confirmed, it has checked since, or with it. ``previous`` is when its check
-    before this one began.
+    before this one began, ``failures`` how many failing checks in a row it has now.
+
+    A place that failed more often than was counted repeats it too: the failure that was counted may
+    be its own, which an agent brought after later checks of others.
 
     Places check at the same times, and the first failure is recorded within milliseconds: the
     checks that other places begin just after it repeat nothing. Counted as repeats, they would
     confirm a failure that lasted for a moment.
     """
-    if stands not in (Stands.CONFIRMING, Stands.RECOVERING) or judged_at is None:
+    if state.stands not in (Stands.CONFIRMING, Stands.RECOVERING) or judged_at is None:
+        return True
+    if state.stands is Stands.CONFIRMING and failures > state.failures:
         return True
     return previous is not None and previous >= judged_at - TOGETHER
 

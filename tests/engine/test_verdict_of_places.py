@@ -654,3 +654,16 @@ def test_the_good_check_that_a_failure_is_compared_with_is_of_its_place(places):
     good = incident.evidence["last_good"]
     assert (good["location"], good["checked_at"]) == ("oslo", iso(at(60.01)))
     assert "elsewhere" not in good
+
+
+def test_a_failure_that_an_agent_brings_after_later_checks_elsewhere_is_repeated(places):
+    """The server was away: its own check is newer than the one that waited at the agent."""
+    places.start(confirmations=1, location_rule="any")
+    places.round(0)
+    places.see("berlin", "up", 80)
+    places.see("oslo", "up", 80)
+    places.see("sydney", "down", 61, recorded=27)
+    for name in ("berlin", "oslo"):
+        places.see(name, "up", 93)
+    places.see("sydney", "down", 93)
+    assert len(places.opened) == 1

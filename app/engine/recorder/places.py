@@ -213,7 +213,9 @@ class MonitorAssignments:
             return False
         repeats = unconfirmed_at is None or unconfirmed_at > now + SKEW
         if not repeats and unconfirmed_at is not None and result.checked_at >= unconfirmed_at:
-            repeats = self.here is None or telling.repeats(state.stands, self.previous, judged_at)
+            repeats = self.here is None or telling.repeats(
+                state, self.previous, judged_at, self.failures
+            )
         return telling.tells(result.verdict, vote, state.stands, repeats=repeats)
 
 
