@@ -35,18 +35,18 @@ class Taker(CeleryConsumer):  # type: ignore[misc]  # Celery ships no types
         return received
 
 
-class Channel(redis.Channel):  # type: ignore[misc]  # kombu ships no types
+class Channel(redis.Channel):
     """kombu's channel; drops what is no message at all, such as text that is not JSON."""
 
     def _brpop_read(self, **options: Any) -> Any:
         try:
-            return super()._brpop_read(**options)
+            return super()._brpop_read(**options)  # type: ignore[no-untyped-call]
         except _ODD as fault:
             _tell(fault)  # it has left the queue
             return True
 
 
-class Transport(redis.Transport):  # type: ignore[misc]
+class Transport(redis.Transport):
     Channel = Channel
 
 
