@@ -135,6 +135,35 @@ def advance(state: State, seen: Observation, confirmations: int) -> Transition:
     return _good(state, seen)
 
 
+def rejudged(state: State, verdict: Verdict, at: datetime, *, maintenance: bool) -> Transition:
+    """The transition when a monitor's rule or places changed at ``at``, and by what its places saw
+    last it is ``verdict`` now.
+
+    No check was made, so nothing opens: a failure, or that nothing is known, is for the next checks
+    to say, which come soon (``recheck``). A failure that is no longer one ends at once.
+    """
+    if verdict is Verdict.DOWN and state.stands in (Stands.OPEN, Stands.RECOVERING):
+        return Transition(replace(_turned(state, verdict, at), recovering_since=None))
+    if verdict in (Verdict.DOWN, Verdict.UNKNOWN):
+        known = state.verdict not in (None, verdict)
+        return Transition(state, recheck=known and not maintenance)
+    was_open = state.stands is Stands.OPEN
+    state = _turned(state, verdict, at)
+    if state.stands is Stands.CONFIRMING:
+        return Transition(cleared(state), Step.CANCEL)
+    if was_open and maintenance:
+        return Transition(replace(state, recovering_since=at))
+    if was_open:
+        return Transition(cleared(state), Step.END, moment=at)
+    return Transition(state)
+
+
+def _turned(state: State, verdict: Verdict, at: datetime) -> State:
+    if state.verdict is verdict:
+        return state
+    return replace(state, verdict=verdict, status_since=at)
+
+
 def cleared(state: State) -> State:
     """The state after an incident was closed by hand, or the monitor was paused or resumed."""
     return replace(

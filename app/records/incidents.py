@@ -43,7 +43,7 @@ class Ending(StrEnum):
 
     RECOVERED = "recovered"  # checks were good again
     SILENCE = "silence"  # the places that saw it fell silent: nobody saw whether it recovered
-    CHANGED = "changed"  # its rule or places were, and no place that saw it has seen it end
+    CHANGED = "changed"  # the monitor was: as it is judged since, it is not down
     PERSON = "person"
     PAUSE = "pause"
 

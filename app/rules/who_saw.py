@@ -17,7 +17,8 @@ ENDED: Mapping[str, str] = {
     Ending.PAUSE: N_("Paused after %(length)s"),
 }
 CHANGED = N_(
-    "The monitor was changed during the incident. No place that saw the failure has seen it end."
+    "The monitor was changed during the incident. As it is judged now, it is not down, but the "
+    "failure may still last."
 )
 # What ended it is not known: an old incident, or one of a server that says nothing of it.
 OVER = N_("Over after %(length)s")

@@ -303,8 +303,8 @@ def test_an_incident_that_ended_because_its_monitor_was_changed_is_not_up_again(
     message = compose(facts(Event.INCIDENT_RESOLVED, incident=over), CONTEXT)
     assert message.title == "Resolved: Shop"
     assert message.summary == (
-        "The monitor was changed during the incident. No place that saw the failure has seen it"
-        " end. The incident lasted 2 hours 5 minutes."
+        "The monitor was changed during the incident. As it is judged now, it is not down, but"
+        " the failure may still last. The incident lasted 2 hours 5 minutes."
     )
 
 

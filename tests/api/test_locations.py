@@ -91,6 +91,21 @@ def test_a_place_in_use_is_409_with_the_monitors(api):
     assert answer.json["monitors"] == [monitor["id"]]
 
 
+def test_a_place_that_is_taken_from_a_monitor_takes_its_failure_with_it_at_once(api, core):
+    made = make_monitor(core, places=[], confirmations=0, location_rule="any", interval=3600)
+    api.data("POST", "/locations", json={"name": "oslo"})
+    monitor = f"/monitors/{made.id}"
+    api.data("PATCH", monitor, json={"locations": ["default", "oslo"]})
+    with core.app_context():
+        for name, verdict in (("default", "up"), ("oslo", "down")):
+            recorder.record([(made.id, make_outcome(verdict, now()))], now(), location=name)
+    assert api.get(monitor)["data"]["status"] == "down"
+    changed = api.data("PATCH", monitor, json={"locations": ["default"]})
+    assert (changed["status"], changed["open_incident_id"]) == ("up", None)
+    (incident,) = api.get("/incidents")["data"]
+    assert (incident["status"], incident["ending"]) == ("resolved", "changed")
+
+
 def test_a_place_shows_what_its_processes_report(api, core):
     id = api.data("POST", "/locations", json={"name": "oslo"})["id"]
     moment = now()

@@ -256,7 +256,7 @@ def test_an_incident_that_ends_because_its_place_fell_silent_says_so(places):
     ("fields", "last", "ending"),
     [
         ({"location_rule": "majority"}, "down", "changed"),
-        ({"location_rule": "majority"}, "up", "recovered"),
+        ({"name": "Shop"}, "up", "recovered"),
         ({"locations": ["berlin", "oslo"]}, None, "changed"),
     ],
 )

@@ -23,6 +23,7 @@ from app.engine.recorder.incidents import (
 )
 from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import (
+    VOTED_FIELDS,
     forget,
     pause,
     resume,
@@ -31,15 +32,18 @@ from app.engine.recorder.monitors import (
     watch,
     watch_from,
 )
+from app.engine.recorder.rejudge import judge_anew
 from app.engine.recorder.reminders import remind
 from app.engine.recorder.results import record, record_claimed
 from app.engine.recorder.steady import Steady
 
 __all__ = [
+    "VOTED_FIELDS",
     "Steady",
     "change_incident",
     "delete_incident",
     "forget",
+    "judge_anew",
     "pause",
     "record",
     "record_claimed",

@@ -47,6 +47,8 @@ CHECKED_FIELDS = frozenset(
         "accepted_statuses", "follow_redirects", "verify_tls", "cache_buster", "slow_after",
     }
 )  # fmt: skip
+# A change of one of these changes what the votes of a monitor's places make of it.
+VOTED_FIELDS = frozenset({"confirmations", "location_rule"})
 # Results from before a change of one of these are not judged again: they were judged by another
 # rule, or are of another target.
 JUDGED_FIELDS = frozenset({"interval", "timeout", "confirmations", "location_rule", "url"})
@@ -71,13 +73,17 @@ def watch(
 
 def watch_from(
     session: AnySession, monitor_id: int, places: Collection[int], now: datetime
-) -> None:
-    """Set the places that a monitor is checked from. Results of the others count until now."""
+) -> bool:
+    """Set the places that a monitor is checked from; whether that changed something. Results of
+    the others count until now.
+    """
     row = lock(session, monitor_id)
-    if assignments.assign(session, monitor_id, places, now):
-        row.judged_since = now
-        changes.note(session, monitor_id)
-        changes.at_last(session, partial(_end_cover, session, monitor_id, now, kept=places))
+    if not assignments.assign(session, monitor_id, places, now):
+        return False
+    row.judged_since = now
+    changes.note(session, monitor_id)
+    changes.at_last(session, partial(_end_cover, session, monitor_id, now, kept=places))
+    return True
 
 
 def rewatch(

@@ -49,7 +49,7 @@ class Closing:
     """The open incident of a monitor ended at ``at``, the first good check of the recovery.
     ``good``: places that are good now. ``silent``: places that saw the failure to the last and have
     no vote any more. If no other place saw it, nobody saw it end, and the incident and its message
-    say so.
+    say so. ``changed``: the monitor's rule or places were, and nothing else ends it.
     """
 
     monitor_id: int
@@ -57,6 +57,7 @@ class Closing:
     summed_until: datetime | None
     good: Collection[int]
     silent: Sequence[Seen] = ()
+    changed: bool = False
 
 
 Change = Opening | Closing
@@ -143,9 +144,11 @@ def _end(
     found = {one.monitor_id: one for one in session.scalars(_OPEN, {"ids": ids})}
     for one in closings:
         if (incident := found.get(one.monitor_id)) is not None:
-            changed = monitors[one.monitor_id].updated_at >= incident.started_at
-            unseen = changed and _nobody_saw_it_end(session, incident, one.good)
-            gaps.keep_those_within(incident, _ended(incident, one, now, unseen=unseen))
+            since_change = monitors[one.monitor_id].updated_at >= incident.started_at
+            changed = one.changed or (
+                since_change and _nobody_saw_it_end(session, incident, one.good)
+            )
+            gaps.keep_those_within(incident, _ended(incident, one, now, changed=changed))
     session.flush()
     for one in closings:
         if one.monitor_id in found:
@@ -153,8 +156,8 @@ def _end(
     return found
 
 
-def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, unseen: bool) -> datetime:
-    """``unseen``: the monitor was changed, and no place that saw the failure is good now."""
+def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, changed: bool) -> datetime:
+    """``changed``: the incident ends because the monitor was, not because anybody saw it end."""
     silent = closing.silent
     names = {one.name for one in silent}
     if silent and not seen_by(readable(incident.evidence)) - names:
@@ -162,7 +165,7 @@ def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, unseen: bo
         remark_at(incident, fell_silent(incident.seen_by or [one.title for one in silent]), ended)
         gaps.add(incident, max(one.last_at or ended for one in silent), ended)
         return ended
-    if unseen:
+    if changed:
         ended = end(incident, closing.at, now, Ending.CHANGED)
         remark_at(incident, _(CHANGED), ended)
         return ended

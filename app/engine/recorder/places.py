@@ -22,6 +22,7 @@ from app.records import Cause, Result, Verdict
 
 _ASSIGNMENTS = AssignmentRow.__table__
 _WRITTEN = ("turn", "slot", "checked_at", "verdict", "blind", "failures")
+NOWHERE = 0  # the id of no place
 _MOST_FAILURES = 1_000  # counted; more make no difference
 _WRITE = (
     update(_ASSIGNMENTS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
@@ -120,15 +121,22 @@ class MonitorAssignments:
         """
         if not self.others or self.here is None:
             return ()
+        place = self.here["location_id"]
+        own = _vote(place, result.checked_at, result.verdict, self.failures, monitor)
+        others = self.votes_elsewhere(monitor, now, maintenance=result.maintenance)
+        return [*others, *quorum.heard([own], now, stale_after(monitor))]
+
+    def votes_elsewhere(
+        self, monitor: Any, now: datetime, *, maintenance: bool
+    ) -> Sequence[quorum.Vote]:
+        """The votes of all other places. ``maintenance``: whether the monitor is in one."""
         votes = [
             _vote(row.location_id, row.checked_at, VERDICTS[row.verdict], row.failures, monitor)
             for row in self.others
             if row.checked_at is not None
             and row.verdict is not None
-            and (result.maintenance or not _in_maintenance(row))
+            and (maintenance or not _in_maintenance(row))
         ]
-        place = self.here["location_id"]
-        votes.append(_vote(place, result.checked_at, result.verdict, self.failures, monitor))
         return quorum.heard(votes, now, stale_after(monitor))
 
     def silent_down(self, monitor: Any, since: datetime | None, now: datetime) -> Collection[int]:
@@ -159,16 +167,16 @@ class MonitorAssignments:
             and (since is None or since <= at)
         }
 
-    def awaited(self, result: Result, monitor: Any, now: datetime) -> int:
+    def awaited(self, monitor: Any, now: datetime, *, maintenance: bool) -> int:
         """How many other places were assigned a moment ago, or saw the monitor fail in a
-        maintenance that is over for ``result``, and have not reported since. A row that was never
-        checked has the time (ms) of its assignment as its turn (``assignments.assign``).
+        maintenance that is over, and have not reported since. A row that was never checked has the
+        time (ms) of its assignment as its turn (``assignments.assign``).
         """
         newest = now - stale_after(monitor)
         return sum(
             row.turn >= to_ms(newest)
             if row.checked_at is None
-            else not result.maintenance and _in_maintenance(row) and row.checked_at >= newest
+            else not maintenance and _in_maintenance(row) and row.checked_at >= newest
             for row in self.others
         )
 
@@ -241,6 +249,11 @@ def load(
 ) -> dict[int, MonitorAssignments]:
     found = assignments.of_each(session, monitor_ids)
     return {id: _assignments_of(rows, place) for id, rows in found.items()}
+
+
+def of_monitor(session: AnySession, monitor_id: int) -> MonitorAssignments:
+    """The assignments of a monitor where there is no new result: all are those of others."""
+    return _assignments_of(assignments.of_each(session, [monitor_id])[monitor_id], NOWHERE)
 
 
 def _assignments_of(rows: dict[int, Any], place: int) -> MonitorAssignments:

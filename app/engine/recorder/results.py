@@ -338,7 +338,7 @@ def _vote(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result) -
 
 def _decided(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result) -> Verdict:
     monitor = known.monitor
-    awaited = known.assigned.awaited(result, monitor, batch.now)
+    awaited = known.assigned.awaited(monitor, batch.now, maintenance=result.maintenance)
     incident = known.state.stands in (Stands.OPEN, Stands.RECOVERING)
     return quorum.decide(votes, monitor.location_rule, awaited, incident=incident)
 

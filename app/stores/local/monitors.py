@@ -203,18 +203,21 @@ class Monitors(Part, base.Monitors):
             if "alerts" in fields:
                 contacts.use(session, id, fields["alerts"] or ())
             recorder.rewatch(session, row, changed, now)
+            is_voted_anew = bool(recorder.VOTED_FIELDS & changed)
             if "locations" in fields:
                 wanted = fields["locations"] or DEFAULT_LOCATIONS
                 places = places_of(wanted)
                 before = names_of(session, id)
                 audit.changed(session, audit.thing(row), {"locations": (before, sorted(wanted))})
-                recorder.watch_from(session, id, places, now)
+                is_voted_anew |= recorder.watch_from(session, id, places, now)
             pause = fields.get("pause")
             if pause is not None:
                 if pause:
                     recorder.pause(session, id, now)
                 else:
                     recorder.resume(session, id, now)
+            if is_voted_anew:
+                recorder.judge_anew(session, row, now)
         return self.get(id)
 
     def delete(self, id: int) -> None:
