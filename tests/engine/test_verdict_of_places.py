@@ -110,6 +110,7 @@ def test_what_one_place_sees_once_is_repeated_soon_in_every_place_and_forgotten(
 
 
 @pytest.mark.sqlite
+@pytest.mark.settings(confirm_seconds=10.0)
 @pytest.mark.parametrize("rule", ["any", "all"])
 @pytest.mark.parametrize("late", ["up", "down"])
 def test_a_place_whose_check_begins_after_the_failure_was_recorded_repeats_it_with_the_others(
@@ -131,6 +132,7 @@ def test_a_place_whose_check_begins_after_the_failure_was_recorded_repeats_it_wi
 
 
 @pytest.mark.sqlite
+@pytest.mark.settings(confirm_seconds=10.0)
 def test_a_failure_that_only_the_place_that_begins_later_sees_is_confirmed_by_its_first_repeat(
     places,
 ):
@@ -140,7 +142,8 @@ def test_a_failure_that_only_the_place_that_begins_later_sees_is_confirmed_by_it
         places.see(name, "down", seconds, recorded=0.01)
     for name in ("berlin", "oslo"):
         places.see(name, "up", 70.1, recorded=0.01)
-    places.see("sydney", "down", 70.11)
+    assert places.shown.unconfirmed_at == at(60.01), "sydney still has to repeat it"
+    places.see("sydney", "down", 70.1)
     assert len(places.opened) == 1
 
 
