@@ -1,7 +1,7 @@
 """Look again and again at the monitors that nobody sees, and at the places that are silent.
 
-Checkers look, and the alert worker while no checker runs: monitors would otherwise stay as they were
-when the last checker ended, and nobody would be told.
+Checkers look, and the alert worker while no checker runs: monitors would otherwise stay as they
+were when the last checker ended, and nobody would be told.
 """
 
 from __future__ import annotations
