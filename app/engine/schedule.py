@@ -129,12 +129,22 @@ def _repeat(
     """When a place repeats a check whose result is unconfirmed since ``since``."""
     if since > now + SKEW:  # from a clock that was ahead: count from the last check here
         return _not_ahead(checked, now) + confirm
-    if checked is not None and since < checked <= now + SKEW:
+    if checked is not None and checked <= now + SKEW and is_repeat(since, checked, confirm):
         return NEVER  # this place has repeated it; others still have to
     return since + confirm
 
 
 NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+def is_repeat(since: datetime, checked: datetime, confirm: timedelta) -> bool:
+    """Whether a check that began at ``checked`` repeats what is unconfirmed ``since``.
+
+    One that began in the first half of the pause does not. All places check at the same time, and
+    the first failure is recorded at once: the check of a queue, which begins a quarter of a second
+    later, belongs to the same round. Counted as a repeat, it kept its place out of the repeats.
+    """
+    return checked > since + confirm / 2
 
 
 def _not_ahead(moment: datetime | None, now: datetime) -> datetime:

@@ -55,12 +55,13 @@ def test_a_monitor_without_a_slot_is_due_at_once():
     assert due(7, 60, Standing(turn=1), START, CONFIRM) == START
 
 
-@pytest.mark.parametrize("last", ["before", "since"])
-def test_an_unconfirmed_result_is_repeated_soon_by_a_place_that_has_not_done_so(last):
-    checked = at(-1) if last == "before" else at(1)
-    standing = done(7, 3600, checked_at=checked, unconfirmed_at=START)
-    moment = due(7, 3600, standing, at(2), CONFIRM)
-    assert (moment == START + CONFIRM) == (last == "before")
+@pytest.mark.parametrize(
+    ("last", "repeats"), [(-1, True), (0.25, True), (4.9, True), (5.1, False), (7, False)]
+)
+def test_an_unconfirmed_result_is_repeated_soon_by_a_place_that_has_not_done_so(last, repeats):
+    standing = done(7, 3600, checked_at=at(last), unconfirmed_at=START)
+    moment = due(7, 3600, standing, at(8), CONFIRM)
+    assert (moment == START + CONFIRM) == repeats
 
 
 def test_a_check_that_our_own_network_failed_is_due_when_it_works_again():

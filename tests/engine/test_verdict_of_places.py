@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
@@ -11,6 +12,7 @@ from app.db.tables import DeliveryRow, LocationRow, MonitorEvidenceRow, MonitorR
 from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder.usual import FEWEST_CHECKS
+from app.engine.schedule import due
 from app.records import LocationRule
 from app.rules import comments
 from app.rules.time import iso
@@ -20,6 +22,7 @@ from tests.engine.test_recorder import Engine, at
 from tests.factories import make_outcome
 
 NAMES = ("berlin", "oslo", "sydney")
+CONFIRM = timedelta(seconds=10)
 
 
 class Places(Engine):
@@ -37,7 +40,8 @@ class Places(Engine):
         outcome = make_outcome(verdict, at(seconds), **fields)
         # Its location is not set: agents and probers do not know their place.
         outcome = replace(outcome, evidence={"from": name} if outcome.evidence else None)
-        recorder.record_claimed([(claim, outcome)], at(seconds + recorded), location=name)
+        moment = at(seconds + recorded)
+        return recorder.record_claimed([(claim, outcome)], moment, location=name)[0]
 
     def round(self, seconds, recorded=0.5, **verdicts):
         """All places check at the same time, and are recorded one after another."""
@@ -103,6 +107,44 @@ def test_what_one_place_sees_once_is_repeated_soon_in_every_place_and_forgotten(
     places.see("sydney", "up", 70.1)
     assert places.shown.unconfirmed_at is None
     assert places.shown.verdict == "up"
+
+
+@pytest.mark.sqlite
+@pytest.mark.settings(confirm_seconds=10.0)
+@pytest.mark.parametrize("rule", ["any", "all"])
+@pytest.mark.parametrize("late", ["up", "down"])
+def test_a_place_whose_check_begins_after_the_failure_was_recorded_repeats_it_with_the_others(
+    places, rule, late
+):
+    """A queue gathers checks for a batch, so its place begins each of them 0.25 s later."""
+    places.start(confirmations=1, location_rule=rule)
+    places.round(0)
+    for name in ("berlin", "oslo"):
+        places.see(name, "down", 60, recorded=0.01)
+    stood = places.see("sydney", late, 60.25)
+    repeat = due(places.id, 60, stood, at(60.75), CONFIRM)
+    assert repeat == stood.unconfirmed_at + CONFIRM, "with the others"
+    for name in ("berlin", "oslo"):
+        places.see(name, "up", 70.1, recorded=0.01)
+    last = places.see("sydney", "up", 70.4)
+    assert (last.unconfirmed_at, places.shown.verdict) == (None, "up"), "one round is enough"
+    assert places.opened == []
+
+
+@pytest.mark.sqlite
+@pytest.mark.settings(confirm_seconds=10.0)
+def test_a_failure_that_only_the_place_that_begins_later_sees_is_confirmed_by_its_first_repeat(
+    places,
+):
+    places.start(confirmations=1, location_rule="any")
+    places.round(0)
+    for name, seconds in (("berlin", 60), ("oslo", 60), ("sydney", 60.25)):
+        places.see(name, "down", seconds, recorded=0.01)
+    for name in ("berlin", "oslo"):
+        places.see(name, "up", 70.1, recorded=0.01)
+    assert places.shown.unconfirmed_at == at(60.01), "sydney still has to repeat it"
+    places.see("sydney", "down", 70.1)
+    assert len(places.opened) == 1
 
 
 def test_a_place_that_keeps_failing_alone_is_not_repeated_for_ever(places):

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from flask import current_app
 from sqlalchemy import BindParameter, bindparam, select, update
 
 from app.access.actors import acting_as
 from app.alerts import recipients
+from app.config import Settings
 from app.db import AnySession, changes, journal, latest, shards, writing
 from app.db.by_place import Seen
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
@@ -21,7 +23,7 @@ from app.engine.recorder import alerting, by_place, evidence, gaps, outages, pla
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import columns_of, covers_s, state_of, whole
 from app.engine.recorder.steady import Held, Steady, held_of
-from app.engine.schedule import Claim, Standing
+from app.engine.schedule import Claim, Standing, is_repeat
 from app.engine.state import Observation, Stands, State, Step, Transition, advance
 from app.engine.telling import confirms
 from app.records import Outcome, Result, Verdict
@@ -358,10 +360,16 @@ def _restate(
     known.changed = True
     _cause(batch, known, result, votes, vote)
     since = known.columns["unconfirmed_at"]
-    if since and confirms(known.state.stands, vote) and all(one.at >= since for one in votes):
+    if since and confirms(known.state.stands, vote) and _all_repeat(votes, since):
         # All have repeated it, and others see it now: it is repeated once more.
         known.columns["unconfirmed_at"] = batch.now
         changes.note(batch.session, known.monitor.id)
+
+
+def _all_repeat(votes: Sequence[Vote], since: datetime) -> bool:
+    settings: Settings = current_app.extensions["wakeful.settings"]
+    confirm = timedelta(seconds=settings.confirm_seconds)
+    return all(is_repeat(since, one.at, confirm) for one in votes)
 
 
 def _cause(
