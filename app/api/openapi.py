@@ -37,6 +37,7 @@ STATUS_TEXTS = {
     415: "The body is neither a form nor JSON.",
     422: "The input is not valid. errors has a sentence for each field.",
     429: "Too many requests. Retry-After says how many seconds to wait.",
+    503: "No answer in time. Retry-After says how many seconds to wait.",
 }
 
 
@@ -81,6 +82,8 @@ def _described(method: str, path: Path, found: Operation) -> Schema:
         "parameters": schemas.parameters(found.query),
         "responses": _responses(method, path, found),
     }
+    if found.more:
+        described["description"] = found.more
     if path.public:
         described["security"] = []
     described["parameters"] += [
@@ -106,6 +109,7 @@ def _responses(method: str, path: Path, found: Operation) -> Schema:
         wrong.append(404)
     if ("incidents" in path.template and found.form is not None) or "retry" in path.template:
         wrong.append(409)
+    wrong += found.refusals
     for status in sorted(wrong):
         name = "Invalid" if status == 422 else "Error"
         responses[str(status)] = {

@@ -10,6 +10,7 @@ from app.errors import (
     Denied,
     Invalid,
     NotFound,
+    Unavailable,
     Unsupported,
     WakefulError,
 )
@@ -90,6 +91,9 @@ def _error(
             answer.retry_after,
             unsent=True,
         )
+    if status == 503 and message is not None:
+        # Such as which place has brought no result. Another proxy's words are no JSON.
+        return Unavailable(message, answer.retry_after)
     if status >= 500:
         return connection.unavailable(
             N_("The server %(server)s failed with an internal error."), answer.retry_after
