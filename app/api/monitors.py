@@ -31,16 +31,6 @@ def _shape(call: Call, record: Monitor) -> dict[str, Any]:
     return {**json_of(record, masked=call.masked), "kind": kind.name if kind else None}
 
 
-CHECK = """\
-The check is made where the monitor is checked, and counts like one of the schedule: by the server
-if its own place is one of the monitor's, else by all places of the monitor that were heard of in
-the last 30 s. The answer is the first result; `location` says whose. If none of them was heard of,
-nothing is checked, and the answer is 409. If no result comes within the monitor's timeout and 10 s,
-it is 503; a result that comes later is among the monitor's results. Who asks while a check is
-awaited gets the same result. The server checks a paused monitor itself; that does not count.
-"""
-
-
 @operation("GET", MONITORS, "List monitors", "Monitor", paged=True, query=MonitorQueryForm)
 def list_(call: Call) -> Response:
     page = call.store.monitors.list(binding.monitor_query(call.query))
@@ -81,23 +71,14 @@ def delete(call: Call) -> Response:
     return deleted("monitor", call.id)
 
 
-@operation(
-    "POST", MONITOR + "/check", "Check a monitor now", "Result", more=CHECK, refusals=(409, 503)
-)
+@operation("POST", MONITOR + "/check", "Check a monitor now", "Result", refusals=(409, 503))
 def check(call: Call) -> Response:
     call.store.monitors.get(call.id)
     call.without_input()
     return one(json_of(call.store.checks.run(call.id)))
 
 
-@operation(
-    "POST",
-    "/checks",
-    "Check a URL without storing it",
-    "Result",
-    form=CheckForm,
-    more="The server makes the check, in its own place.",
-)
+@operation("POST", "/checks", "Check a URL without storing it", "Result", form=CheckForm)
 def check_unsaved(call: Call) -> Response:
     return one(json_of(call.store.checks.run_unsaved(call.new(CheckForm)).result))
 

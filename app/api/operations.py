@@ -29,8 +29,8 @@ Handler = Callable[["Call"], Response]
 @dataclass(frozen=True, slots=True)
 class Operation:
     """``answer`` names the schema of ``data`` in the OpenAPI document; ``form`` is the body.
-    ``private``: needs the scope write, also where it only reads. ``more``: what the document says
-    of it besides; ``refusals``: statuses that other operations do not answer.
+    ``private``: needs the scope write, also where it only reads. ``refusals``: statuses
+    that other operations do not answer.
     """
 
     name: str
@@ -43,7 +43,6 @@ class Operation:
     update: bool = False
     query: type[SchemaForm] = NoQueryForm
     private: bool = False
-    more: str = ""
     refusals: tuple[int, ...] = ()
 
 
@@ -80,7 +79,7 @@ PATHS: dict[str, Path] = {}
 
 
 def operation(
-    methods: str, path: str, summary: str, answer: str, *, public: bool = False, **rest: Any
+    methods: str, path: str, summary: str, answer: str, *, public: bool = False, **more: Any
 ) -> Callable[[Handler], Handler]:
     """Add a handler to the table. ``methods`` are separated by spaces."""
 
@@ -89,7 +88,7 @@ def operation(
         for method in methods.split():
             name = f"{handler.__module__.rpartition('.')[2]}_{handler.__name__}"
             entry.operations[method] = Operation(
-                name=name, summary=summary, handler=handler, answer=answer, **rest
+                name=name, summary=summary, handler=handler, answer=answer, **more
             )
         return handler
 

@@ -8,18 +8,19 @@ Needs an application context.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import select
 
 from app.db import db, journal, places, writing
+from app.db.places import Signs
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow
 from app.engine import recorder
 from app.errors import Conflict, Unavailable
 from app.i18n import N_, _, _n
-from app.records import CheckSpec, Result
+from app.records import Carrier, CheckSpec, PlaceState, Result
 from app.rules.figures import about
 
 # Besides the check's own time limit: until an agent has asked, and has brought its result.
@@ -55,10 +56,22 @@ def places_of(monitor_id: int, own: str, now: datetime) -> Sequence[Place]:
     ).all()
     if any(row.name == own for row in rows):
         return ()
-    signs: Mapping[int, places.Signs] = places.signs_of(rows, now) if rows else {}
-    found = [Place(row.id, row.label or row.name, signs[row.id].seen_at) for row in rows]
+    signs = places.signs_of(rows, now) if rows else {}
+    states = places.states_of(signs, now) if signs else {}
+    found = [
+        Place(row.id, row.label or row.name, _heard_at(row.carrier, signs[row.id], states[row.id]))
+        for row in rows
+    ]
     db.session.rollback()
     return found
+
+
+def _heard_at(carrier: str, signs: Signs, state: PlaceState) -> datetime | None:
+    """When those were last heard who would make a check. Probers say nothing without checks: while
+    their results come as they should, the checker that sends the checks speaks for them.
+    """
+    is_working = carrier == Carrier.QUEUE and state is PlaceState.ONLINE
+    return signs.alive_at if is_working else signs.seen_at
 
 
 def check(spec: CheckSpec, asked: Sequence[Place], now: datetime) -> Result:
@@ -101,9 +114,9 @@ def _why(asked: Sequence[Place], now: datetime) -> str:
 def _late(asked: Sequence[Place], seconds: float) -> str:
     return _n(
         "Its place %(names)s has brought no result within %(seconds)d s. If one comes later, it is"
-        " among the monitor's checks. An agent of an older version has to be upgraded first.",
+        " among the monitor's checks. An agent older than this server ignores such requests.",
         "Its places %(names)s have brought no result within %(seconds)d s. If one comes later, it"
-        " is among the monitor's checks. An agent of an older version has to be upgraded first.",
+        " is among the monitor's checks. An agent older than this server ignores such requests.",
         len(asked),
         names=", ".join(one.title for one in asked),
         seconds=seconds,

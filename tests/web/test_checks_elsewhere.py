@@ -168,6 +168,20 @@ def test_a_silent_place_is_told_at_once_and_nothing_is_asked(app, api, editor, h
 
 
 @pytest.mark.sqlite
+@pytest.mark.parametrize("last", [1, 60])
+def test_of_a_queue_the_checker_is_heard_while_results_come_as_they_should(app, last):
+    """Its probers say nothing while there is nothing to check: for up to an hour."""
+    id, _token = place(app, "eu", carrier="queue", seen=now() - timedelta(minutes=last))
+    old = now() - timedelta(hours=2)
+    monitor = make_monitor(app, places=[id], interval=600, created_at=old, updated_at=old)
+    with app.app_context():
+        with writing():
+            places.seen("eu", now(), process="checker:eu:1")
+        (found,) = elsewhere.places_of(monitor.id, "default", now())
+    assert (now() - found.seen_at < SECOND * 30) == (last == 1), "after an hour it is silent"
+
+
+@pytest.mark.sqlite
 def test_a_place_that_brings_no_result_is_named(app, api, editor, monkeypatch):
     """Such as an agent of an older version, which does not know the request."""
     monkeypatch.setattr(elsewhere, "WAIT_SECONDS", -1.0)
