@@ -92,11 +92,11 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
     from app.stores.mail import Mail
     from app.stores.remote import RemoteStores
 
-    app.extensions["wakeful.access"] = Access(settings)
+    access = app.extensions["wakeful.access"] = Access(settings)
     app.extensions["wakeful.mail"] = Mail(settings)
     if settings.store == "local":
         app.extensions["wakeful.public"] = LocalPublicPages(settings)
-        app.extensions["wakeful.agents"] = LocalAgents(settings)
+        app.extensions["wakeful.agents"] = LocalAgents(settings, access)
     app.extensions["wakeful.store"] = (
         RemoteStores(settings.remotes) if settings.store == "remote" else LocalStore(settings)
     )

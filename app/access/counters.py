@@ -22,6 +22,8 @@ LOGINS_PER_ACCOUNT = 10
 LOGINS_PER_ADDRESS = 50
 LOGINS_PER_DEVICE = 10
 KEPT_SECONDS = 24 * 3600  # longer than any window in use
+BRIEF = "agent:"  # counts whose names begin so have windows of seconds, thousands a day
+BRIEF_KEPT_SECONDS = 3600
 
 
 def origin_of(address: str | None) -> str:
@@ -112,6 +114,9 @@ class Counters:
             # Counts of a clock that was ahead would count again when their time comes.
             later = horizon + 2 * KEPT_SECONDS
             session.execute(delete(CounterRow).where(~CounterRow.window.between(horizon, later)))
+            horizon += KEPT_SECONDS - BRIEF_KEPT_SECONDS
+            brief = CounterRow.name.startswith(BRIEF), CounterRow.window < horizon
+            session.execute(delete(CounterRow).where(*brief))
 
     def window(self, window_seconds: int) -> int:
         """Where the present window of that length begins, in s since 1970."""

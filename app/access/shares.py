@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 
 from app.access.counters import Counters, add
 from app.db import best_effort, writing
@@ -24,30 +24,33 @@ class Shares:
         # Of each name: the window, and the numbers that are left.
         self._left: dict[str, tuple[int, Iterator[int]]] = {}
 
-    def count(self, name: str, window_seconds: int, share: int) -> int:
-        """Count one more of ``name``; returns its number in the present window, or 0 if the
-        database cannot be written. One in ``share`` writes.
+    def count(self, name: str, window_seconds: int, share: int, number: int = 1) -> int:
+        """Count ``number`` more of ``name``; returns the last one's number in the present window,
+        or 0 if the database cannot be written. One in ``share`` writes.
         """
         window = self._counters.window(window_seconds)
         with self._guard:
-            number = next(self._of(name, window), None)
-        return self._more(name, window, share) if number is None else number
+            taken = list(islice(self._of(name, window), number))
+        missing = number - len(taken)
+        return self._more(name, window, share, missing) if missing else taken[-1]
 
-    def _more(self, name: str, window: int, share: int) -> int:
+    def _more(self, name: str, window: int, share: int, missing: int) -> int:
+        at_once = max(share, missing)
+
         def take() -> int:
             with writing() as session:
-                return add(session, name, window, share)
+                return add(session, name, window, at_once)
 
         last = best_effort("The count of requests", take)
         if last is None:
             return 0
-        numbers = range(last - share + 1, last + 1)
+        numbers = range(last - at_once + 1, last + 1)
         with self._guard:
             # Another thread may have taken a share meanwhile.
-            left = chain(self._of(name, window), numbers[1:])
+            left = chain(self._of(name, window), numbers[missing:])
             self._left = {one: its for one, its in self._left.items() if its[0] == window}
             self._left[name] = window, left
-        return numbers[0]
+        return numbers[missing - 1]
 
     def _of(self, name: str, window: int) -> Iterator[int]:
         of, numbers = self._left.get(name, (None, iter(())))

@@ -92,6 +92,7 @@ def answer(request: Request) -> Response:
         return found
     handler, place = found
     actors.begin(Actor(ActorKind.AGENT, place.name, place.id, request.remote_addr))
+    _agents().budgets.request(place)
     received = datetime.now(UTC)
     try:
         body = read_body(request)

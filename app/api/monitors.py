@@ -11,7 +11,7 @@ from app.api.call import Call
 from app.api.envelope import created, deleted, one, paged
 from app.api.operations import operation
 from app.checks.kinds import kind_of
-from app.codec import json_of, plain
+from app.codec import json_of
 from app.forms import binding
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
 from app.forms.queries import (
@@ -107,7 +107,7 @@ def statistics(call: Call) -> Response:
         found = call.store.results.statistics_between(call.id, asked["from"], asked["to"])
     else:
         found = call.store.results.statistics(call.id, str(asked["range"]))
-    return one(plain(found))
+    return one(found)
 
 
 @operation("POST", MONITOR + "/test-alert", "Send a test alert", "DeliveryIds")

@@ -178,10 +178,11 @@ def agent() -> None:
 @cli.command(help=N_("Send alerts until told to stop."))
 def worker() -> None:
     from app.alerts.worker import Worker
+    from app.engine.lookout import looking_out
 
     settings = read()
     part = Worker(_ready(settings), settings)
-    with watchdog.watching("alert worker") as part.on_turn:
+    with watchdog.watching("alert worker") as part.on_turn, looking_out(part.app):
         _until_stopped(part.run)
 
 

@@ -23,6 +23,7 @@ from app.rules.statuses import parse_statuses
 # Of every monitor that a checker reads, so these two have to be fast.
 _CONDITIONS, _METHODS = frozenset(AlertCondition), frozenset(RequestMethod)
 _RULES = frozenset(LocationRule)
+_INTEGER = frozenset({int})
 
 
 def is_pairs(data: Any) -> bool:
@@ -96,15 +97,18 @@ def is_context(data: Any) -> bool:
 
 def is_histogram(data: Any) -> bool:
     """Counts by bucket number, which JSON stores as text."""
-    return isinstance(data, dict) and all(
-        place.isdecimal() and len(place) < 6 and isinstance(count, int)
-        for place, count in data.items()
+    # Without a loop of Python: the statistics of 90 days read some 5,000 of these counts.
+    return (
+        isinstance(data, dict)
+        and all(map(str.isdecimal, data))
+        and max(map(len, data), default=0) < 6
+        and _INTEGER.issuperset(map(type, data.values()))
     )
 
 
 def is_phases(data: Any) -> bool:
     """The five sums of the parts of a response time."""
-    return isinstance(data, list) and len(data) == 5 and all(isinstance(ms, int) for ms in data)
+    return isinstance(data, list) and len(data) == 5 and _INTEGER.issuperset(map(type, data))
 
 
 def is_condition(data: str) -> bool:

@@ -33,16 +33,15 @@ from app.db.tables import (
     ResultRow,
 )
 from app.db.types import to_ms
-from app.engine import domains, posts, recorder, report_mails, silence
+from app.engine import domains, posts, recorder, report_mails
 from app.engine.canaries import Canaries
+from app.engine.lookout import EVERY_SECONDS, Lookout
 from app.records import MARKERS_KEPT_DAYS, Location
 
 log = logging.getLogger(__name__)
 
 MINUTE, HOUR = 60.0, 3600.0
 POSTS_SECONDS = 15.0
-PLACES_SECONDS = 5.0  # so people are told when the list of places says it
-LOOKED_LATELY = timedelta(seconds=60)
 LOOK_SECONDS = 1.0
 MONITORS_AT_ONCE = 20  # whose old results are deleted in one transaction
 # Much longer than a checker's lease: after a longer interruption, a checker reloads everything.
@@ -80,7 +79,7 @@ class Housekeeper:
         self.app = app
         self.settings = settings
         self.clock = clock
-        self._since = self._looked_at = clock()  # at the places
+        self._lookout = Lookout(clock)
         self._policies = policies
         self._canaries = canaries or Canaries(settings)
         self._look_up = look_up or self._ask_registry
@@ -94,7 +93,7 @@ class Housekeeper:
                 Chore(self.watch_the_unwatched, MINUTE),
                 Chore(self.remind, MINUTE),
                 Chore(self.tend_posts, POSTS_SECONDS),
-                Chore(self.tend_places, PLACES_SECONDS),
+                Chore(self.tend_places, EVERY_SECONDS),
                 Chore(self.mail_reports, MINUTE),
                 Chore(security_log.tell_left_out, MINUTE),
                 Chore(self.forget_old, HOUR),
@@ -163,14 +162,8 @@ class Housekeeper:
         posts.tend(self.clock())
 
     def tend_places(self) -> None:
-        """Tell of places that have fallen silent, or are back."""
-        now = self.clock()
-        # After a pause (a machine that slept, a clock that was set, a database that was away),
-        # nobody could be heard.
-        if not timedelta(0) <= now - self._looked_at <= LOOKED_LATELY:
-            self._since = now
-        silence.tend(now, self._since)
-        self._looked_at = now
+        """Show the monitors as unknown that nobody sees, and tell of silent places."""
+        self._lookout.look()
 
     def mail_reports(self) -> None:
         """Send the reports of the month that is over."""

@@ -1,7 +1,11 @@
-"""Places that have fallen silent: people are told once, and of the return (decisions.md 14).
+"""Monitors that nobody sees any more, and the places that are the reason (decisions.md 14).
 
-Several checkers may look at once; the guarded update of ``silent_at`` lets one of them tell. Needs
-an application context.
+A monitor is unknown as soon as no result of it counts, and then so is its time in the figures
+(``app/stats/cover.py``). It is unknown sooner if all its places are silent. People are told once of
+a silent place, and of its return.
+
+``lookout`` says who looks, and when. Several may look at once; the guarded update of ``silent_at``
+lets one of them tell. Needs an application context.
 """
 
 from __future__ import annotations
@@ -10,26 +14,69 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import BigInteger, bindparam, cast, func, literal, or_, select, type_coerce, update
 
 from app.alerts import outbox
 from app.alerts.words import count_of
 from app.db import db, places, writing
+from app.db.assignments import AT_ONCE
+from app.db.latest import last_moment
 from app.db.places import Signs
 from app.db.settings import keep_setting, setting
-from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
+from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow, ResultRow
+from app.db.types import to_ms
 from app.engine import recorder
 from app.i18n import _n
 from app.records import Event, Notice, PlaceState, Verdict
 from app.rules.time import iso
+from app.stats.cover import cover_limit_ms
 
 log = logging.getLogger(__name__)
+
+_MONITORS: Any = MonitorRow.__table__
+_STATES: Any = MonitorStateRow.__table__
+_RESULTS: Any = ResultRow.__table__
+_SHOWN = (
+    _MONITORS.c.paused.is_(False),
+    _STATES.c.verdict.is_not(None),
+    _STATES.c.verdict != Verdict.UNKNOWN,
+)
+_NOW, _SINCE = bindparam("now", type_=BigInteger), bindparam("since", type_=BigInteger)
+_INTERVAL: Any = cast(_MONITORS.c.interval, BigInteger)
+_TIMEOUT: Any = cast(_MONITORS.c.timeout, BigInteger)
+_LIMIT = cover_limit_ms(_INTERVAL, _TIMEOUT)
+_COVERS = _RESULTS.c.covers_s * literal(1000, BigInteger)
+# A state may not know of its newest results yet (``app/db/latest.py``), so those of the few
+# monitors whose state is that old are asked too.
+_COUNTS = (
+    select(_RESULTS.c.monitor_id)
+    .where(
+        _RESULTS.c.monitor_id == _STATES.c.monitor_id,
+        _RESULTS.c.at.between(_NOW - _LIMIT, bindparam("until", type_=BigInteger)),
+        or_(
+            _RESULTS.c.covers_s.is_(None),
+            _RESULTS.c.at + _COVERS >= _NOW,
+        ),
+    )
+    .exists()
+)
+_WITHOUT_RESULT = (
+    select(_STATES.c.monitor_id)
+    .join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
+    .where(
+        *_SHOWN,
+        type_coerce(_STATES.c.checked_at, BigInteger) < _NOW - _LIMIT,
+        _SINCE < _NOW - _LIMIT,
+        ~_COUNTS,
+    )
+)
 
 
 def tend(now: datetime, watching_since: datetime) -> None:
     """Tell of the places that have fallen silent or are back, and show the monitors as unknown that
-    no place checks. ``watching_since``: when this process began to look.
+    nobody sees. ``watching_since``: when this process began to look.
     """
     rows = db.session.scalars(select(LocationRow).order_by(LocationRow.id)).all()
     signs = places.signs_of(rows, now)
@@ -41,16 +88,17 @@ def tend(now: datetime, watching_since: datetime) -> None:
         silent &= places.work_of(silent).keys()
     titles = {one.id: one.label or one.name for one in known}
     unheard = silent | {id for id, state in states.items() if state is PlaceState.NEVER_SEEN}
-    alone = _only_from(unheard) if silent else {}
+    unseen = _without_result(now, watching_since)
+    if silent:
+        unseen |= _only_from(unheard)
     db.session.rollback()
     for one in known:
-        unknown = sum(one.id in ids for ids in alone.values())
         if one.id in silent and one.signs.silent_at is None:
-            _tell(one, Event.LOCATION_SILENT, unknown, now)
+            _tell(one, Event.LOCATION_SILENT, unheard, now)
         elif one.id in heard and one.signs.silent_at is not None:
-            _tell(one, Event.LOCATION_ONLINE, unknown, now)
+            _tell(one, Event.LOCATION_ONLINE, unheard, now)
     _notice([titles[one.id] for one in known if one.id in silent], now)
-    recorder.unwatched({id: _cause(ids, titles) for id, ids in alone.items()}, now)
+    recorder.unwatched({id: _cause(ids, titles) for id, ids in unseen.items()}, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +109,38 @@ class _Place:
     signs: Signs
 
 
-def _only_from(unheard: Collection[int]) -> Mapping[int, Sequence[int]]:
+def _without_result(now: datetime, since: datetime) -> dict[int, list[int]]:
+    """The places of each monitor of which no result counts any more, of those that do not show it
+    yet. ``since``: from then on results could have come.
+    """
+    asked = {"now": to_ms(now), "since": to_ms(since), "until": last_moment(now)}
+    ids = db.session.scalars(_WITHOUT_RESULT, asked).all()
+    found: dict[int, list[int]] = {}
+    for start in range(0, len(ids), AT_ONCE):
+        its = AssignmentRow.monitor_id.in_(ids[start : start + AT_ONCE])
+        found |= _places_of_each(select(AssignmentRow.monitor_id).where(its))
+    return found
+
+
+def _only_from(unheard: Collection[int]) -> dict[int, list[int]]:
     """The places of each monitor that is checked from none but these, of those that do not show it
     yet.
     """
-    others = select(AssignmentRow.monitor_id).where(AssignmentRow.location_id.not_in(unheard))
-    state = MonitorStateRow
+    shown = select(_STATES.c.monitor_id).join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
+    return _places_of_each(
+        shown.where(*_SHOWN, _STATES.c.monitor_id.not_in(_seen_elsewhere(unheard)))
+    )
+
+
+def _seen_elsewhere(unheard: Collection[int]) -> Any:
+    others = select(AssignmentRow.monitor_id)
+    return others.where(AssignmentRow.location_id.not_in(unheard))
+
+
+def _places_of_each(monitors: Any) -> dict[int, list[int]]:
     rows = db.session.execute(
         select(AssignmentRow.monitor_id, AssignmentRow.location_id)
-        .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
-        .join(state, state.monitor_id == AssignmentRow.monitor_id)
-        .where(
-            MonitorRow.paused.is_(False),
-            state.verdict.is_not(None),
-            state.verdict != Verdict.UNKNOWN,
-            AssignmentRow.monitor_id.not_in(others),
-        )
+        .where(AssignmentRow.monitor_id.in_(monitors))
         .order_by(AssignmentRow.monitor_id, AssignmentRow.location_id)
     )
     found: dict[int, list[int]] = {}
@@ -86,17 +150,19 @@ def _only_from(unheard: Collection[int]) -> Mapping[int, Sequence[int]]:
 
 
 def _cause(ids: Sequence[int], titles: Mapping[int, str]) -> str:
-    names = ", ".join(titles[id] for id in ids)
+    names = ", ".join(titles[id] for id in ids if id in titles)
     return _n(
-        "Not checked: its place %(names)s is silent.",
-        "Not checked: all its places are silent: %(names)s.",
+        "Not checked: no result comes from its place %(names)s.",
+        "Not checked: no results come from its places: %(names)s.",
         len(ids),
         names=names,
     )
 
 
-def _tell(place: _Place, event: Event, unknown: int, now: datetime) -> None:
-    """``unknown``: how many monitors are so because of it."""
+def _tell(place: _Place, event: Event, unheard: Collection[int], now: datetime) -> None:
+    """``unheard``: the places of which nothing is heard. Monitors that no other one checks are
+    unknown because of them.
+    """
     silent = event is Event.LOCATION_SILENT
     # Both messages give the last result before the silence.
     since = place.signs.result_at if silent else place.signs.silent_since
@@ -110,11 +176,19 @@ def _tell(place: _Place, event: Event, unknown: int, now: datetime) -> None:
         )
         if getattr(done, "rowcount", 0) != 1:
             return  # another checker was faster
-        counted = select(func.count()).where(AssignmentRow.location_id == place.id)
+        counted = (
+            select(func.count())
+            .select_from(AssignmentRow)
+            .where(AssignmentRow.location_id == place.id)
+        )
+        alone = counted.join(
+            MonitorRow,
+            (MonitorRow.id == AssignmentRow.monitor_id) & MonitorRow.paused.is_(False),
+        ).where(AssignmentRow.monitor_id.not_in(_seen_elsewhere(unheard)))
         facts = {
             "location": {"id": place.id, "name": place.name, "label": place.label},
             "monitors": session.scalar(counted) or 0,
-            "unknown": unknown,
+            "unknown": session.scalar(alone) or 0,
             "since": since and iso(since),
         }
         told = outbox.tell_of_place(session, event, facts, now)

@@ -69,11 +69,14 @@ class Sums:
         self.response_sum += other.response_sum
         if other.response_max is not None:
             self.response_max = max(self.response_max or 0, other.response_max)
-        for place, number in other.histogram.items():
-            self.histogram[place] = self.histogram.get(place, 0) + number
         self.phases = [
             mine + theirs for mine, theirs in zip(self.phases, other.phases, strict=True)
         ]
+        if not self.histogram:  # as of a bucket that is one row: copied without a loop of Python
+            self.histogram = dict(other.histogram)
+            return
+        for place, number in other.histogram.items():
+            self.histogram[place] = self.histogram.get(place, 0) + number
 
     def add_responses(self, times: Sequence[int], phases: Iterable[tuple[int | None, ...]]) -> None:
         """Add response times (ms), and the phases of each."""

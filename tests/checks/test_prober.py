@@ -14,15 +14,18 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import certifi
 import pytest
 import trustme
 
 from app.checks.prober import Prober
 from app.net import families
 from app.net.policy import Policy
+from app.net.trust import Bundle
 from app.records import MASK, Cause, CheckSpec, Outcome, Pair, Timings, Verdict, Warn
 from tests.checks.servers import NameServer, Trap, Web, closing, host, http
 from tests.lab.net import BlackHole, Listener
@@ -695,6 +698,21 @@ def test_close_returns_at_once_without_running_checks(names: NameServer) -> None
 def test_a_missing_ca_bundle_raises_at_the_start() -> None:
     with pytest.raises(OSError, match="no-such-file"):
         Prober(policy=lambda: LOOPBACK, ca_bundle="/no-such-file.pem")
+
+
+def test_the_added_authorities_are_no_file_that_a_killed_process_could_leave(
+    tmp_path: Path,
+) -> None:
+    own = tmp_path / "own.pem"
+    own.write_text("our own")
+    bundle = Bundle(str(own))
+    try:
+        assert os.stat(bundle.path).st_nlink == 0
+        for _ in range(2):
+            assert Path(bundle.path).read_text() == f"our own\n{Path(certifi.where()).read_text()}"
+    finally:
+        bundle.close()
+    assert not os.path.exists(bundle.path)
 
 
 def test_proxies_of_the_environment_are_not_used(

@@ -37,12 +37,15 @@ from app.engine.agent.clock import Clock, uptime
 from app.engine.schedule import last_slot
 from app.errors import Conflict
 from app.records import Cause, Verdict
+from app.stores.local import agent_budget
+from app.stores.local.agent_budget import Budget, budget_of
 from tests.factories import make_monitor, make_outcome
 from tests.faults.test_full_disk import seen
 from tests.lab.ca import Certificates
 from tests.lab.http import serve
 from tests.lab.net import BlackHole, ClosedPort, Listener
 from tests.lab.tls import close_in_handshake, over_tls, plain_http, reset_in_handshake
+from tests.support.clock import clock_of
 from tests.support.loopback import serving
 from tests.support.service import eventually
 
@@ -351,6 +354,56 @@ def test_evidence_of_one_place_keeps_no_incident_from_opening_and_breaks_no_list
 # --- The agent itself
 
 
+@pytest.fixture
+def clock(app):
+    """The clock of the counts, at the begin of a window."""
+    return clock_of(app)
+
+
+@pytest.mark.sqlite
+def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
+    app, client, place, ask, clock, monkeypatch
+):
+    """1,000 monitors at 10 s make 1,000 results in 10 s: a day's backlog takes 76 minutes."""
+    assert budget_of(1_000) == Budget(requests=600, results=20_000)
+    monkeypatch.setattr(agent_budget, "LEAST_RESULTS", 4)
+    monitor = make_monitor(app, places=[place[0]], interval=10)
+    now = datetime.now(UTC)
+    made = [result(monitor, Verdict.UP, now - timedelta(minutes=minute)) for minute in range(25)]
+    assert ask("results", results=made[:19])["taken"] == 19
+    assert ask("results", results=made[19:20])["taken"] == 1, "the twentieth"
+    clock.advance(seconds=3)
+    said = client.post(
+        "/api/v1/agent/results", json={"results": made[20:]},
+        headers={"Authorization": f"Bearer {place[1]}"},
+    )  # fmt: skip
+    assert (said.status_code, said.headers["Retry-After"]) == (429, "7")
+    assert "at most 200 requests and 20 results in 10 s" in said.json["message"]
+    assert len(stored(app, monitor.id)) == 20
+    assert ask("assigned", status=409), "requests have a budget of their own"
+    clock.advance(seconds=7)
+    assert ask("results", results=made[20:])["taken"] == 5
+
+
+@pytest.mark.sqlite
+def test_a_token_sends_no_more_requests_than_its_place_needs(ask, clock, monkeypatch):
+    monkeypatch.setattr(agent_budget, "LEAST_REQUESTS", 2)
+    monkeypatch.setattr(agent_budget, "LEAST_RESULTS", 100)
+    for _ in range(4):
+        ask("hello", public_key=public())
+    assert "at most 4 requests" in ask("hello", status=429, public_key=public())["message"]
+    assert ask("hello", token="wa_wrong", status=401), "those of strangers are not counted for it"
+    clock.advance(seconds=10)
+    ask("hello", public_key=public())
+
+
+def test_requests_of_one_place_do_not_wait_for_each_other(app, place, ask):
+    """They would take all threads of the web server."""
+    with app.extensions["wakeful.agents"]._locks[place[0]]:
+        assert "again in a second" in ask("results", status=429, results=[])["message"]
+    ask("results", results=[])
+
+
 class Gate:
     """The server as an agent reaches it; ``cut`` makes it unreachable."""
 
@@ -467,6 +520,41 @@ def test_a_proxy_is_for_the_server_and_never_for_checks(app, place, tmp_path, mo
 
 
 @pytest.mark.sqlite
+@pytest.mark.sqlite
+def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
+    app, place, tmp_path, caplog, monkeypatch
+):
+    for name, value in (("WINDOW_SECONDS", 1), ("LEAST_RESULTS", 3), ("ROOM", 0)):
+        monkeypatch.setattr(agent_budget, name, value)
+    monkeypatch.setattr(links, "AT_ONCE", 3)
+    created = datetime.now(UTC) - timedelta(days=1)
+    monitor = make_monitor(app, places=[place[0]], created_at=created, updated_at=created)
+    version, now = to_ms(monitor.updated_at), datetime.now(UTC)
+    times = [now - timedelta(minutes=minute) for minute in range(10, 0, -1)]
+    tries = []
+
+    def server(environ, start_response):
+        tries.append(environ["PATH_INFO"])
+        return app(environ, start_response)
+
+    with serving(server) as url:
+        settings = agent_settings(tmp_path, url, place[1])
+        settings.instance.mkdir()
+        with closing(Buffer(settings.instance)) as buffer:
+            buffer.add(
+                [Made(monitor.id, version, at, result(monitor, Verdict.UP, at)) for at in times]
+            )
+        with running(settings):
+            eventually(lambda: len(stored(app, monitor.id)) >= 10, "all are taken")
+    found = [to_ms(one.checked_at) for one in stored(app, monitor.id)]
+    assert {to_ms(at) for at in times} <= set(found)
+    assert len(found) == len(set(found))
+    # Four for ten results, and hardly more that were refused: it does not try in between.
+    assert 4 <= sum(path.endswith("results") for path in tries) <= 14
+    assert caplog.text.count("takes results more slowly than they wait here") == 1
+    assert "The server answers again." in caplog.text
+
+
 def test_an_agent_with_another_key_is_told_what_to_do(app, place, ask, tmp_path, caplog):
     ask("hello", public_key=public())
     with serving(app) as url, running(agent_settings(tmp_path, url, place[1])):

@@ -296,19 +296,26 @@ def no_batch(body):
     return json.dumps(told)
 
 
+NO_MESSAGES = [
+    b"no JSON", b"\xff\xfe", b"5", b'["a list"]', b"{}", b"[" * 100_000,
+    b'{"__type__": "decimal", "__value__": "x"}',
+]  # fmt: skip
+
+
 def test_the_prober_command_takes_batches_without_a_database(redis_server, settings, carrier):
     done = []
     environ = prober_environ(redis_server, settings)
     with closing(Listener(serve)) as site:
         process = command.start(command.be, "prober", "--location", "eu", environ=environ)
-        # It is taken first, and must end neither this worker nor, delivered again, the next one.
+        # Taken first, they must end neither this worker nor, delivered again, the next one.
         client = make_redis(redis_server.url)
-        client.lpush("checks.eu", no_batch(b'"not the three parts of a task"'))
+        client.rpush("checks.eu", no_batch(b'"not the three parts of a task"'), *NO_MESSAGES)
         client.close()
         try:
             for number in range(1, 21):
                 carrier.submit(CheckSpec(page(site), number, timeout=5), done.append)
             eventually(lambda: len(done) == 20, "all outcomes")
+            assert process.is_alive()
         finally:
             process.terminate()
             process.join(60)

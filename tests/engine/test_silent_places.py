@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from app.access.networks import Policies
-from app.db import db, journal, places, writing
+from app.db import db, heartbeats, journal, places, writing
 from app.db.settings import setting
 from app.db.tables import (
     ContactRow,
@@ -20,8 +20,10 @@ from app.db.tables import (
 )
 from app.engine import recorder
 from app.engine.housekeeping import Housekeeper
+from app.engine.lookout import Lookout
 from app.records import IncidentQuery, Notice
 from app.rules.time import iso
+from app.stores.local import LocalStore
 from app.stores.local.incidents import Incidents
 from tests.factories import make_monitor, make_outcome
 
@@ -39,7 +41,7 @@ class House:
     """A checker that looks after the places while time passes."""
 
     def __init__(self, core, settings):
-        self.core, self.now = core, START
+        self.core, self.settings, self.now = core, settings, START
         self.keeper = Housekeeper(core, settings, Policies(settings), clock=lambda: self.now)
         self.id = journal.location_id("oslo")
         with writing() as session:
@@ -78,6 +80,12 @@ class House:
             for name in heard:
                 self.beat(name)
             self.keeper.tend_places()
+
+    def up_seconds(self, id):
+        """How long the monitor was up, as its figures say."""
+        store = LocalStore(self.settings)
+        store.now = lambda: self.now
+        return sum(bucket["up"] for bucket in store.results.statistics(id, "24h")["buckets"])
 
     @property
     def told_silent_at(self):
@@ -123,14 +131,90 @@ def test_a_monitor_without_a_place_that_is_heard_is_unknown_until_one_is(house):
     for id in (both, alone):
         house.check(id, "oslo")
     house.pass_minutes(1, "default", "oslo")
-    house.pass_minutes(5, "default")
+    for _minute in range(5):
+        house.check(both, "default")
+        house.pass_minutes(1, "default")
     assert house.state(both).verdict == "up"
     state = house.state(alone)
-    assert (state.verdict, state.cause) == ("unknown", "Not checked: its place Oslo is silent.")
+    assert (state.verdict, state.cause) == (
+        "unknown",
+        "Not checked: no result comes from its place Oslo.",
+    )
     assert state.checked_at == START, "nothing was checked"
     assert not db.session.scalars(select(IncidentRow)).all()
     house.check(alone, "oslo")
     assert (house.state(alone).verdict, house.state(alone).cause) == ("up", None)
+
+
+@pytest.mark.parametrize(("interval", "timeout"), [(10, 5), (60, 30), (300, 60)])
+def test_a_monitor_is_up_as_long_as_its_figures_say(house, interval, timeout):
+    """Its place is silent later, or sooner if it checks another monitor more often."""
+    id = house.monitor("oslo", interval=interval, timeout=timeout)
+    house.check(id, "oslo")
+    counts = interval + timeout + 60
+    house.pass_minutes(counts / 60, "default", "oslo")
+    assert house.state(id).verdict == "up"
+    house.now += timedelta(seconds=5)
+    house.keeper.tend_places()
+    state = house.state(id)
+    assert (state.verdict, state.status_since) == ("unknown", house.now)
+    assert house.up_seconds(id) == counts
+    assert house.told() == [], "its place brings the results of others"
+
+
+@pytest.mark.sqlite
+def test_a_result_that_the_state_does_not_know_of_counts(house):
+    """Good checks that change nothing are not written into the state each time."""
+    id = house.monitor("oslo")
+    house.check(id, "oslo")
+    house.pass_minutes(2, "oslo")
+    house.check(id, "oslo")
+    with writing() as session:
+        session.get(MonitorStateRow, id).checked_at = START
+    house.pass_minutes(2.25, "oslo")
+    assert house.state(id).verdict == "up"
+    house.pass_minutes(0.5, "oslo")
+    assert house.state(id).verdict == "unknown"
+
+
+@pytest.mark.sqlite
+def test_a_place_that_a_monitor_loses_takes_no_result_of_another_one(house):
+    """What it saw counts until then; what the other one saw before counts on."""
+    store = LocalStore(house.settings)
+    store.now = lambda: house.now
+    id = house.monitor("default", "oslo", interval=600)
+    for name in ("default", "oslo"):
+        house.check(id, name)
+        house.now += timedelta(seconds=1)
+    store.monitors.update(id, {"locations": ["default"]})
+    house.pass_minutes(10, "default", "oslo")
+    assert house.state(id).verdict == "up"
+    house.pass_minutes(2, "default", "oslo")
+    assert house.state(id).verdict == "unknown"
+
+
+@pytest.mark.sqlite
+def test_without_a_checker_the_alert_worker_looks(house):
+    """A monitor would be up for ever, and nobody would be told that nothing is checked."""
+    id = house.monitor("default")
+    watched = Lookout(lambda: house.now, alone=True)
+
+    def pass_seconds(seconds):
+        for _step in range(seconds // 5):
+            house.now += timedelta(seconds=5)
+            watched.look()
+
+    def checker():
+        name = heartbeats.process_name(heartbeats.CHECKER)
+        heartbeats.write(name, house.now, house.now, location="default")
+
+    checker()
+    house.check(id, "default")
+    pass_seconds(150)
+    assert (house.state(id).verdict, house.told()) == ("up", [])
+    pass_seconds(35)
+    assert house.state(id).verdict == "unknown"
+    assert house.told() == [(SILENT, "ops@example.test")]
 
 
 @pytest.mark.sqlite
@@ -142,7 +226,7 @@ def test_an_open_incident_stays_open_while_nobody_checks(house):
     assert house.state(id).verdict == "unknown"
     incident = db.session.scalars(select(IncidentRow)).one()
     assert incident.ended_at is None
-    known = house.told_silent_at
+    known = house.state(id).status_since
     assert incident.unwatched == [{"from": iso(START), "to": iso(known)}], "its length is a limit"
     house.now += MINUTE
     house.check(id, "oslo", "down")

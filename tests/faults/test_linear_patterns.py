@@ -148,7 +148,7 @@ def remote_answer(value: str) -> None:
     one = connection.Connection("http://other.example", "wkf_a_key")
     told = SimpleNamespace(status_code=200, headers={"Date": value, "Retry-After": value})
     one._note_clock(told)
-    connection._retry_after(told)
+    connection._pause(told)
     one._json(told, value.encode())
 
 

@@ -73,6 +73,9 @@ def test_processes_count_requests_in_shares_and_each_number_is_given_once(
     assert min(numbers) == 6
     # After a start, what the process had left counts too; in the next window nothing does.
     assert count(Access(settings, clock).shares) > max(numbers)
+    with core.app_context():
+        # Several at once: what is left of the share, and the rest of a larger one.
+        assert [there.count("results", 60, 5, many) for many in (3, 4, 12, 1)] == [3, 7, 19, 20]
     clock.advance(minutes=1)
     assert [count(there), count(here), count(there)] == [1, 6, 2]
 
@@ -323,6 +326,10 @@ def test_a_count_is_shared_by_threads_and_starts_anew_with_each_window(
     assert access.seconds_left(60) == 60
     clock.advance(seconds=60)
     assert access.count("key:1", 60) == 1
+    access.count("agent:1:results", 10)
+    clock.advance(hours=2)
+    access.forget_old_counts()
+    assert {row.name for row in db.session.query(CounterRow)} == {"key:1", "key:2"}
     clock.advance(days=2)
     access.forget_old_counts()
     assert db.session.query(CounterRow).count() == 0

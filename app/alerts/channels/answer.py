@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from enum import StrEnum
+
+from app.rules.retry_after import pause_of
 
 
 class Verdict(StrEnum):
@@ -71,15 +72,4 @@ def retry_after(headers: Mapping[str, str], body: object, now: datetime) -> floa
             value = place.get("retry_after")
             if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
                 return float(min(value, LONGEST_PAUSE))  # a very long number overflows a float
-    raw = headers.get("Retry-After", "").strip()
-    if raw.isascii() and raw.isdigit():
-        return min(float(raw[:9]), LONGEST_PAUSE)
-    if not raw:
-        return None
-    try:
-        at = parsedate_to_datetime(raw)
-    except (ValueError, OverflowError):  # the latter of an offset of twenty digits
-        return None
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    seconds = (at - now).total_seconds()
-    return min(seconds, LONGEST_PAUSE) if seconds > 0 else None
+    return pause_of(headers.get("Retry-After"), now, LONGEST_PAUSE)

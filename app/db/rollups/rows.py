@@ -233,6 +233,7 @@ def columns_of(id: int, period: int, begin: int, sums: Sums) -> dict[str, Any]:
 
 def sums_of(row: Any) -> Sums:
     """``row`` has the columns of ``RollupRow``."""
+    histogram = row.histogram or {}
     return Sums(
         checks=row.checks,
         up=row.up_s * 1000,
@@ -243,7 +244,7 @@ def sums_of(row: Any) -> Sums:
         response_count=row.response_count,
         response_sum=row.response_sum,
         response_max=row.response_max,
-        histogram={int(place): number for place, number in (row.histogram or {}).items()},
+        histogram=dict(zip(map(int, histogram), histogram.values(), strict=True)),
         phases=list(row.phases or [0] * len(PHASES)),
     )
 

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,10 @@ from app.config import SettingError
 from app.engine.agent import trouble
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
-from app.engine.agent.trouble import Foreign, Refused
+from app.engine.agent.trouble import Foreign, Later, Refused
 from app.i18n import _
 from app.net.trust import Bundle
+from app.rules.retry_after import pause_of
 from app.version import __version__
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 POST_SECONDS = 1.0  # how often results are sent, if there are some
 IDLE_SECONDS = 5.0  # how often the server is asked for changes otherwise
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # after a request that failed
+LONGEST_ASKED = 60.0  # seconds to wait because the server says so
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 AT_ONCE = 200  # results in one request
 WHOLE_SECONDS = 300.0  # for all of an answer, of which parts keep coming
@@ -151,8 +153,7 @@ class Link:
                 if last:
                     return
                 # However many results wait: each would be another request.
-                self._ended.wait(self._pause)
-                self._pause = min(LONGEST_PAUSE, 2 * self._pause)
+                self._rest(fault)
             else:
                 if self._told:
                     log.warning("The server answers again.")
@@ -160,6 +161,15 @@ class Link:
                 if last:
                     return
                 self._wait()
+
+    def _rest(self, fault: Exception) -> None:
+        """After a request that failed."""
+        if isinstance(fault, Later) and fault.seconds:
+            self._pause = FIRST_PAUSE
+            self._ended.wait(fault.seconds)
+            return
+        self._ended.wait(self._pause)
+        self._pause = min(LONGEST_PAUSE, 2 * self._pause)
 
     def _wait(self) -> None:
         """Until there are results to send, or it is time to ask for changes."""
@@ -183,7 +193,7 @@ class Link:
         said = trouble.said(self._named, fault)
         if said != self._told:
             log.error("%s", said)
-            if not isinstance(fault, Refused | Foreign | Odd | requests.RequestException):
+            if not isinstance(fault, Refused | Later | Foreign | Odd | requests.RequestException):
                 log.error("The fault was:", exc_info=fault)
         self._told = said
 
@@ -234,6 +244,8 @@ class Link:
             allow_redirects=False,
             stream=True,
         ) as answer:
+            if answer.status_code == 429:
+                raise Later(_pause(answer))
             told = _read(answer.status_code, _body(answer))
         took = uptime() - sent
         if answer.status_code != 200:
@@ -270,6 +282,12 @@ class Link:
                 self._tell(self._opened(location, base64.b64decode(sealed)))
         except (OSError, ValueError, KeyError):
             return  # the server says it again
+
+
+def _pause(answer: requests.Response) -> float:
+    """How long the server says to wait; 0 if it does not say."""
+    asked = pause_of(answer.headers.get("Retry-After"), datetime.now(UTC), LONGEST_ASKED)
+    return asked or 0.0
 
 
 def _body(answer: requests.Response) -> bytes:

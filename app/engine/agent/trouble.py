@@ -22,6 +22,16 @@ class Refused(Exception):
     """The server refuses the agent. The text is its sentence."""
 
 
+class Later(Exception):
+    """The server, or a proxy before it, takes no more now. ``seconds``: how long it says to wait;
+    0 if it does not say.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+
 class Foreign(Exception):
     """What answers is not Wakeful's API. The text is the end of a sentence."""
 
@@ -30,6 +40,11 @@ def said(server: str, fault: Exception) -> str:
     """What the log has of an exchange with ``server`` that failed."""
     if isinstance(fault, Refused):
         return f"The server {server} refuses the agent: {fault}"
+    if isinstance(fault, Later):
+        return (
+            f"The server {server} takes results more slowly than they wait here. None is lost: the"
+            " rest is sent when it asks for more."
+        )
     if isinstance(fault, Foreign):
         return f"The server {server} cannot be reached: {fault}."
     if isinstance(fault, Odd):

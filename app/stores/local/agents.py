@@ -11,14 +11,15 @@ import base64
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import select
 
-from app.access import agents
+from app.access import Access, agents
 from app.access.agents import AgentPlace
 from app.codec.packing import outcome_of, pack
 from app.codec.sealing import public_key, seal_to
@@ -32,14 +33,16 @@ from app.db.types import from_ms, to_ms
 from app.engine import recorder
 from app.engine.agent.buffer import KEPT
 from app.engine.schedule import Claim, Standing
-from app.errors import Conflict, Invalid
+from app.errors import Conflict, Invalid, Throttled
 from app.i18n import N_, _
 from app.records import Outcome
+from app.stores.local.agent_budget import Budgets
 
 OTHER_KEY = N_(
     "The agent of this place has another key. If its folder was lost, make a new token for the "
     "place and start the agent with it."
 )
+BUSY = N_("Results of %(place)s are being recorded. Send these again in a second.")
 MOST_RESULTS = 500  # of one request
 MOST_CHANGES = 5_000  # with more, the agent reads everything again
 BEAT_SECONDS = 2.0  # how often a request is written down as a sign of life
@@ -67,7 +70,8 @@ class _Sent:
 
 
 class LocalAgents:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, access: Access) -> None:
+        self.budgets = Budgets(access)
         self._confirm_seconds = settings.confirm_seconds
         # By place
         self._locks: dict[int, threading.Lock] = defaultdict(threading.Lock)
@@ -135,17 +139,29 @@ class LocalAgents:
 
     def take(self, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
         """Take results. Returns how many were taken and refused, the new standing of each monitor
-        that was judged, and the number of the newest change.
+        that was judged, and the number of the newest change. Raises Invalid and Throttled.
         """
         sent, wrong = _read(data.get("results"))
         now = datetime.now(UTC)
-        with self._locks[
-            place.id
-        ]:  # an agent that repeats a request may come before the first has ended
+        with self._alone(place):
+            self.budgets.results(place, len(sent) + wrong)
             told = self._record(place, sent, now)
         self._beat(place, data, now, recorded=bool(sent))
         told["refused"] += wrong
         return told | {"change": changes.newest()}
+
+    @contextmanager
+    def _alone(self, place: AgentPlace) -> Iterator[None]:
+        """An agent that repeats a request may come before the first has ended. The second does not
+        wait: waiting requests of one place would take all threads of the web server.
+        """
+        lock = self._locks[place.id]
+        if not lock.acquire(blocking=False):
+            raise Throttled(_(BUSY, place=place.name), 1)
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _record(self, place: AgentPlace, sent: Sequence[_Sent], now: datetime) -> dict[str, Any]:
         # A deleted place may have had the same name.

@@ -25,6 +25,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError
 from app.errors import Unavailable
 from app.i18n import N_, _
 from app.records import MASK
+from app.rules.retry_after import pause_of
 from app.slots import BUSY_SECONDS, LONG_WAITS, REMOTE_ANSWERS
 
 CONNECT_SECONDS = 5.0
@@ -170,7 +171,7 @@ class Connection:
         self._note_clock(response)
         body = self._json(response, text)
         location = response.headers.get("Location")
-        return response, Answer(response.status_code, body, location, _retry_after(response))
+        return response, Answer(response.status_code, body, location, _pause(response))
 
     def _body(self, response: requests.Response, deadline: float) -> bytes:
         """The whole body, bounded in size and time: requests limits only the time between bytes."""
@@ -254,14 +255,5 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, port
 
 
-def _retry_after(response: requests.Response) -> float | None:
-    """Seconds, which the header gives as such or as a date."""
-    text = response.headers.get("Retry-After", "")
-    if text.isascii() and text.isdigit() and len(text) < 8:
-        return min(float(text), LONGEST_PAUSE)
-    try:
-        until = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):
-        return None
-    left = (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
-    return min(max(0.0, float(round(left))), LONGEST_PAUSE)
+def _pause(response: requests.Response) -> float | None:
+    return pause_of(response.headers.get("Retry-After"), datetime.now(UTC), LONGEST_PAUSE)

@@ -25,7 +25,6 @@ from typing import Any
 
 from celery import signals
 from celery.exceptions import SecurityWarning
-from celery.worker.consumer import Consumer as CeleryConsumer
 
 from app.checks.prober import Prober
 from app.codec.packing import moment, pack, spec_of
@@ -43,6 +42,7 @@ from app.engine.carriers.queue.broker import (
     queue_of,
 )
 from app.engine.carriers.queue.silence import LOOK_SECONDS, SILENT_SECONDS, Consumer
+from app.engine.carriers.queue.strangers import Taker, expect_strangers
 from app.engine.network import Network
 from app.engine.probing import make_prober
 from app.engine.schedule import Claim
@@ -77,25 +77,6 @@ class _State:
     claims: dict[int, tuple[str, int]] = field(default_factory=dict)  # batch and ticket
     unsent: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     last_claim: int = 0
-
-
-class Taker(CeleryConsumer):  # type: ignore[misc]  # Celery ships no types
-    """Celery's consumer, for a queue in which a stranger may write. A message whose body is not in
-    Celery's form would end the worker; not acknowledged, it would be delivered again, and end the
-    next one.
-    """
-
-    def create_task_handler(self, *arguments: Any, **more: Any) -> Callable[[Any], None]:
-        handle = super().create_task_handler(*arguments, **more)
-
-        def received(message: Any) -> None:
-            try:
-                handle(message)
-            except (ValueError, TypeError, KeyError, AttributeError) as fault:
-                log.error("A message in the queue is no batch: %s", type(fault).__name__)
-                message.reject()
-
-        return received
 
 
 class Refused(Exception):
@@ -300,6 +281,7 @@ WHERE = "in WAKEFUL_ALLOW_NETWORKS of this prober"
 def run(settings: Settings) -> int:
     """Work until SIGTERM or SIGINT; returns the exit code."""
     broker_url, _key = needed(settings)
+    expect_strangers()
     celery = make_celery(broker_url)
     desks: list[Desk] = []  # one, in the process that makes the checks
     stopped = threading.Event()

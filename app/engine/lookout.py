@@ -1,0 +1,65 @@
+"""Look again and again at the monitors that nobody sees, and at the places that are silent.
+
+Checkers look, and the alert worker while no checker runs: monitors would otherwise stay as they
+were when the last checker ended, and nobody would be told.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from flask import Flask
+
+from app.db import db, faults, heartbeats, patience
+
+log = logging.getLogger(__name__)
+
+EVERY_SECONDS = 5.0  # so people are told when the list of places says it
+LOOKED_LATELY = timedelta(seconds=60)
+LOOK_SECONDS = 60.0  # time limit of a statement
+
+
+class Lookout:
+    """Looks again and again, from one process. ``alone``: only while no checker runs."""
+
+    def __init__(self, clock: Callable[[], datetime], *, alone: bool = False) -> None:
+        self._clock, self._alone = clock, alone
+        self._since = self._looked_at = clock()
+
+    def look(self) -> None:
+        now = self._clock()
+        # After a pause (a machine that slept, a clock that was set, a database that was away),
+        # nobody could be heard.
+        if not timedelta(0) <= now - self._looked_at <= LOOKED_LATELY:
+            self._since = now
+        if not self._alone or heartbeats.signs_of(heartbeats.CHECKER, now).silent:
+            from app.engine import silence  # the worker seldom needs it, and it takes 10 MB
+
+            silence.tend(now, self._since)
+        db.session.rollback()
+        self._looked_at = now
+
+
+@contextmanager
+def looking_out(app: Flask) -> Iterator[None]:
+    """Look in a thread while no checker runs, until the block ends."""
+    stop = threading.Event()
+    lookout = Lookout(lambda: datetime.now(UTC), alone=True)
+
+    def run() -> None:
+        while not stop.wait(EVERY_SECONDS):
+            try:
+                with app.app_context(), patience(LOOK_SECONDS):
+                    lookout.look()
+            except Exception as fault:
+                faults.tell(log, "Silent places could not be looked for. Trying again.", fault)
+
+    threading.Thread(target=run, name="lookout", daemon=True).start()
+    try:
+        yield
+    finally:
+        stop.set()

@@ -1,0 +1,103 @@
+"""How much an agent may send: whoever has stolen its token floods neither the database nor the
+threads of the web server.
+
+A place may bring ``ROOM`` times the results that its monitors make, so an agent that was cut off
+for a day has delivered after 76 minutes (1440 / (ROOM - 1)), beside what it goes on to check. The
+windows are short, because what an agent sees now waits with the rest until the next one begins.
+Needs an application context.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+
+from app.access import Access
+from app.access.agents import AgentPlace
+from app.access.counters import BRIEF
+from app.db import db
+from app.db.tables import AssignmentRow, MonitorRow
+from app.errors import Throttled
+from app.i18n import N_, _
+
+WINDOW_SECONDS = 10
+ROOM = 20
+LEAST_RESULTS = 500  # in a window: a whole request always fits
+LEAST_REQUESTS = 200
+RESULTS_OF_A_REQUEST = 50  # an agent sends up to 200, but fewer with long evidence
+KNOWN_SECONDS = 10.0  # how long what a place's monitors make is remembered
+SHARES = 100  # of a budget: what a process takes at once and may leave
+TOO_MUCH = N_(
+    "The agent of %(place)s sends too much: at most %(requests)s requests and %(results)s results"
+    " in %(window)s s. Send the rest in %(reset)s s."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a place may send in a window."""
+
+    requests: int
+    results: int
+
+
+def budget_of(results: float) -> Budget:
+    """The budget of a place whose monitors make this many results in a window."""
+    allowed = max(LEAST_RESULTS, round(ROOM * results))
+    return Budget(LEAST_REQUESTS + allowed // RESULTS_OF_A_REQUEST, allowed)
+
+
+class Budgets:
+    """Of all places. Both methods count, and raise Throttled."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._known: dict[int, tuple[float, Budget]] = {}
+
+    def request(self, place: AgentPlace) -> None:
+        self._count(place, "requests", 1)
+
+    def results(self, place: AgentPlace, number: int) -> None:
+        if number:
+            self._count(place, "results", number)
+
+    def _count(self, place: AgentPlace, what: str, number: int) -> None:
+        budget = self._of(place.id)
+        most: int = getattr(budget, what)
+        used = self._access.shares.count(
+            f"{BRIEF}{place.id}:{what}", WINDOW_SECONDS, max(1, most // SHARES), number
+        )
+        if used > most:
+            reset = self._access.seconds_left(WINDOW_SECONDS)
+            raise Throttled(
+                _(
+                    TOO_MUCH,
+                    place=place.name,
+                    requests=budget.requests,
+                    results=budget.results,
+                    window=WINDOW_SECONDS,
+                    reset=reset,
+                ),
+                reset,
+            )
+
+    def _of(self, place: int) -> Budget:
+        clock = time.monotonic()
+        at, known = self._known.get(place, (float("-inf"), None))
+        if known is None or clock - at > KNOWN_SECONDS:
+            known = budget_of(_made_by(place) * WINDOW_SECONDS)
+            self._known[place] = clock, known
+        return known
+
+
+def _made_by(place: int) -> float:
+    """How many results the monitors of a place make in a second."""
+    made = db.session.scalar(
+        select(func.sum(1.0 / MonitorRow.interval))
+        .join(AssignmentRow, AssignmentRow.monitor_id == MonitorRow.id)
+        .where(AssignmentRow.location_id == place)
+    )
+    db.session.rollback()
+    return float(made or 0)
