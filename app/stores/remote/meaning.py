@@ -10,7 +10,6 @@ from app.errors import (
     Denied,
     Invalid,
     NotFound,
-    Unavailable,
     Unsupported,
     WakefulError,
 )
@@ -91,9 +90,9 @@ def _error(
             answer.retry_after,
             unsent=True,
         )
-    if status == 503 and message is not None:
-        # Such as which place has brought no result. Another proxy's words are no JSON.
-        return Unavailable(message, answer.retry_after)
+    if status == 503 and message is not None:  # such as which place has brought no result
+        said = N_("The server %(server)s answers: %(message)s")
+        return connection.unavailable(said, answer.retry_after, message=message)
     if status >= 500:
         return connection.unavailable(
             N_("The server %(server)s failed with an internal error."), answer.retry_after
