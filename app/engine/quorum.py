@@ -27,8 +27,11 @@ class Vote:
     failures: int = 0
 
 
-def heard(votes: Iterable[Vote], now: datetime, stale_after: timedelta) -> Sequence[Vote]:
-    """The votes that count.
+def heard(
+    votes: Iterable[Vote], now: datetime, stale_after: timedelta, *, maintenance: bool
+) -> Sequence[Vote]:
+    """The votes that count. ``maintenance``: the monitor is in one; what failed there is no vote
+    after it.
 
     ``stale_after``: a location whose newest result is older has no vote, so that one that was
     switched off while it saw a failure does not keep an incident open for ever. The same goes for
@@ -37,8 +40,17 @@ def heard(votes: Iterable[Vote], now: datetime, stale_after: timedelta) -> Seque
     return [
         vote
         for vote in votes
-        if vote.verdict is not Verdict.UNKNOWN and abs(now - vote.at) <= stale_after
+        if vote.verdict is not Verdict.UNKNOWN
+        and abs(now - vote.at) <= stale_after
+        and (maintenance or not failed_in_maintenance(vote))
     ]
+
+
+def failed_in_maintenance(vote: Vote) -> bool:
+    """Whether the newest check of a location failed in maintenance: it is not among its
+    ``failures``.
+    """
+    return vote.verdict is Verdict.DOWN and not vote.failures
 
 
 def repeated(votes: Iterable[Vote], since: datetime) -> Sequence[Vote]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from app.db.types import from_ms
-from app.engine.quorum import Vote, decide, heard, repeated
+from app.engine.quorum import Vote, decide, failed_in_maintenance, heard, repeated
 from app.engine.state import Observation, Stands, State, Step, advance, cleared
 from app.engine.telling import confirms, repeats, tells
 from app.records import LateOutage, Verdict
@@ -45,11 +45,14 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """``ended_at`` is None while it is open."""
+    """``ended_at`` is None while it is open. ``pause``: it is a pause of the monitor, and what its
+    places saw before has no vote after it.
+    """
 
     started_at: datetime
     ended_at: datetime | None
     by_hand: bool
+    pause: bool = False
 
 
 class Replay:
@@ -74,6 +77,7 @@ class Replay:
         # Until when the results cover.
         self._reach: datetime | None = before.ended_at if before else None
         self._votes: dict[int, Vote] = {}
+        self._begun = rules.begun  # since when its places vote
         self.outages: list[Span] = []
 
     def see(self, checks: Iterable[Check]) -> None:
@@ -107,32 +111,41 @@ class Replay:
             self._end(self._reach)
         self._reach = max(self._reach or at, at + covers)
         before = self._votes.get(check.place)
-        failures = _failures(before, check.verdict)
+        failures = _failures(before, check)
         self._votes[check.place] = Vote(check.place, at, check.verdict, failures=failures)
         if at < self._since or at < self._incident_until:
             return
-        votes = heard(self._votes.values(), at, self._rules.stale_after)
-        verdict = decide(votes, self._rules.location_rule, self._awaited(at))
-        state = self._state
+        votes = heard(
+            self._votes.values(), at, self._rules.stale_after, maintenance=check.maintenance
+        )
+        state, awaited = self._state, self._awaited(check, at)
+        is_down = state.stands in (Stands.OPEN, Stands.RECOVERING)
+        verdict = decide(votes, self._rules.location_rule, awaited, incident=is_down)
         previous = before.at if before else None
         is_repeat = repeats(state, previous, state.checked_at, failures)
         told = tells(check.verdict, verdict, state.stands, repeats=is_repeat)
-        if told and self._is_seen_again(votes, verdict, at):
+        if told and self._is_seen_again(votes, verdict, awaited):
             self._judge(Observation(at, verdict, check.maintenance))
 
-    def _is_seen_again(self, votes: Sequence[Vote], verdict: Verdict, at: datetime) -> bool:
+    def _is_seen_again(self, votes: Sequence[Vote], verdict: Verdict, awaited: int) -> bool:
         """Whether enough places see a failure again that is being confirmed."""
         state = self._state
         if not confirms(state.stands, verdict) or state.checked_at is None:
             return True
         again = repeated(votes, state.checked_at + MILLISECOND)
-        return decide(again, self._rules.location_rule, self._awaited(at)) is Verdict.DOWN
+        return decide(again, self._rules.location_rule, awaited) is Verdict.DOWN
 
-    def _awaited(self, at: datetime) -> int:
-        """How many places are about to vote for the first time."""
-        if at - self._rules.begun > self._rules.stale_after:
-            return 0
-        return sum(place not in self._votes for place in self._rules.places)
+    def _awaited(self, check: Check, at: datetime) -> int:
+        """How many places are about to vote for the first time, or for the first time after a
+        maintenance in which they saw it fail.
+        """
+        since, found = at - self._rules.stale_after, 0
+        if self._begun >= since:
+            found = sum(place not in self._votes for place in self._rules.places)
+        if check.maintenance:
+            return found
+        known = self._votes.values()
+        return found + sum(failed_in_maintenance(one) and one.at >= since for one in known)
 
     def _judge(self, seen: Observation) -> None:
         before = self._state
@@ -152,6 +165,9 @@ class Replay:
                 self._state = replace(self._state, started_at=self._state.failing_since)
             self._end(incident.started_at, recovered=False)
             self._incident_until = max(self._incident_until, incident.ended_at or EVER)
+            if incident.pause:
+                self._votes.clear()
+                self._begun = incident.ended_at or EVER
 
     def _end(self, at: datetime, *, recovered: bool = True) -> None:
         """``recovered``: a recovery that has begun counts without being confirmed."""
@@ -166,9 +182,11 @@ class Replay:
             self.outages.append((start, end))
 
 
-def _failures(before: Vote | None, verdict: Verdict) -> int:
-    """Failing checks in a row in a place, with this one."""
+def _failures(before: Vote | None, check: Check) -> int:
+    """Failing checks in a row in a place, with this one. In maintenance none is counted."""
     known = before.failures if before else 0
-    if verdict is Verdict.DOWN:
+    if check.maintenance:
+        return 0
+    if check.verdict is Verdict.DOWN:
         return known + 1
-    return known if verdict is Verdict.UNKNOWN else 0
+    return known if check.verdict is Verdict.UNKNOWN else 0

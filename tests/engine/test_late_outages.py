@@ -472,16 +472,27 @@ def test_pieces_of_several_places_in_any_order_show_the_same(lab):
         assert found[0] == found[1], seed
 
 
-def in_time_and_late(lab, checks, **fields):
+def in_time_and_late(lab, checks, pause=(), **fields):
     """The time of the incidents that checks (place, verdict, seconds) open as they are made, and
-    the outages that the same checks show when all of them come late.
+    the outages that the same checks show when all of them come late. ``pause``: its begin and end.
     """
     lab.start(**fields)
+    turns = [*zip((recorder.pause, recorder.resume), pause, strict=False)]
+
+    def turn(until):
+        while turns and turns[0][1] <= until:
+            change, seconds = turns.pop(0)
+            with writing() as session:
+                change(session, lab.id, at(seconds))
+
     for name, verdict, seconds in checks:
+        turn(seconds)
         lab.see(name, verdict, seconds)
     # Incidents are of whole seconds.
     times = [(since(one.started_at), since(one.ended_at)) for one in lab.incidents(lab.id)]
     lab.start(**fields)
+    turns = [*zip((recorder.pause, recorder.resume), pause, strict=False)]
+    turn(HOUR)
     for name in NAMES:
         lab.late([check[1:] for check in checks if check[0] == name], name)
     found = lab.outages
@@ -506,6 +517,25 @@ def test_the_first_place_of_a_new_monitor_waits_for_the_others(lab):
     assert in_time_and_late(lab, checks, confirmations=1, **new) == ([], [])
 
 
+MAINTENANCE = {"maintenance_start_at": at(90), "maintenance_end_at": at(130)}
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("between", [{"pause": (110, 130)}, MAINTENANCE])
+def test_what_failed_before_the_end_of_a_pause_or_a_maintenance_has_no_vote_after_it(lab, between):
+    checks = [("berlin", "up", 1), ("oslo", "up", 2), ("sydney", "up", 3)]
+    checks += [("berlin", "down", 100), ("oslo", "down", 140)]
+    checks += [
+        ("berlin", "up", 145),
+        ("sydney", "up", 146),
+        ("oslo", "up", 150),
+        ("berlin", "up", 160),
+    ]
+    assert in_time_and_late(lab, checks, confirmations=0, **between) == ([], [])
+    live, late = in_time_and_late(lab, checks, confirmations=0)
+    assert live == late == [(140, 145)], "without it two of three fail together"
+
+
 @pytest.mark.sqlite
 def test_late_results_of_places_show_the_same_as_in_time(lab):
     seen = 0
@@ -523,7 +553,11 @@ def test_late_results_of_places_show_the_same_as_in_time(lab):
         for end in (500, 520):
             checks += [(name, "up", end + more) for more, name in enumerate(NAMES)]
         live, late = in_time_and_late(
-            lab, checks, confirmations=chance.randrange(3), location_rule=rule
+            lab,
+            checks,
+            confirmations=chance.randrange(3),
+            location_rule=rule,
+            **({}, {"pause": (130, 210)}, MAINTENANCE)[seed // 3],
         )
         assert late == live, seed
         seen += len(live)

@@ -58,6 +58,6 @@ def test_the_rule_over_the_newest_result_of_each_location(newest, any_, majority
         )
         for place, mark in enumerate(newest)
     ]
-    counted = heard(votes, NOW, timedelta(minutes=5))
+    counted = heard(votes, NOW, timedelta(minutes=5), maintenance=True)
     verdicts = [decide(counted, rule) for rule in LocationRule]
     assert verdicts == [MARKS[any_], MARKS[majority], MARKS[all_]]

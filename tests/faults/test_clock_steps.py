@@ -335,7 +335,7 @@ def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
 
 def test_a_location_whose_results_are_of_the_future_has_no_vote():
     votes = [quorum.Vote(2, now() + HOURS, quorum.Verdict.DOWN)]
-    counted = quorum.heard(votes, now(), timedelta(minutes=3))
+    counted = quorum.heard(votes, now(), timedelta(minutes=3), maintenance=True)
     assert quorum.decide(counted, LocationRule.ANY) is quorum.Verdict.UNKNOWN
 
 

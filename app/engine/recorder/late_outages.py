@@ -168,7 +168,7 @@ def _incidents(session: AnySession, looks: Sequence[Look]) -> dict[int, list[Inc
     for look in looks:
         # A pause ends an outage and keeps one from being found, as an incident by hand does.
         if pause := last_pause(look.monitor):
-            found[look.monitor.id].append(Incident(*pause, by_hand=True))
+            found[look.monitor.id].append(Incident(*pause, by_hand=True, pause=True))
             found[look.monitor.id].sort(key=lambda one: one.started_at)
     return found
 

@@ -124,20 +124,23 @@ class MonitorAssignments:
         place = self.here["location_id"]
         own = _vote(place, result.checked_at, result.verdict, self.failures, monitor)
         others = self.votes_elsewhere(monitor, now, maintenance=result.maintenance)
-        return [*others, *quorum.heard([own], now, stale_after(monitor))]
+        counted = quorum.heard([own], now, stale_after(monitor), maintenance=result.maintenance)
+        return [*others, *counted]
 
     def votes_elsewhere(
         self, monitor: Any, now: datetime, *, maintenance: bool
     ) -> Sequence[quorum.Vote]:
         """The votes of all other places. ``maintenance``: whether the monitor is in one."""
-        votes = [
+        votes = self._newest_elsewhere(monitor)
+        return quorum.heard(votes, now, stale_after(monitor), maintenance=maintenance)
+
+    def _newest_elsewhere(self, monitor: Any) -> list[quorum.Vote]:
+        """The newest result of each other place that has one."""
+        return [
             _vote(row.location_id, row.checked_at, VERDICTS[row.verdict], row.failures, monitor)
             for row in self.others
-            if row.checked_at is not None
-            and row.verdict is not None
-            and (maintenance or not _in_maintenance(row))
+            if row.checked_at is not None and row.verdict is not None
         ]
-        return quorum.heard(votes, now, stale_after(monitor))
 
     def silent_down(self, monitor: Any, since: datetime | None, now: datetime) -> Collection[int]:
         """The other places whose newest result is a failure from ``since`` on that no longer counts
@@ -172,13 +175,12 @@ class MonitorAssignments:
         maintenance that is over, and have not reported since. A row that was never checked has the
         time (ms) of its assignment as its turn (``assignments.assign``).
         """
-        newest = now - stale_after(monitor)
-        return sum(
-            row.turn >= to_ms(newest)
-            if row.checked_at is None
-            else not maintenance and _in_maintenance(row) and row.checked_at >= newest
-            for row in self.others
-        )
+        since = now - stale_after(monitor)
+        new = sum(1 for row in self.others if row.checked_at is None and row.turn >= to_ms(since))
+        if maintenance:
+            return new
+        known = self._newest_elsewhere(monitor)
+        return new + sum(quorum.failed_in_maintenance(one) and one.at >= since for one in known)
 
     @property
     def failures(self) -> int:
@@ -225,12 +227,6 @@ class MonitorAssignments:
                 state, self.previous, judged_at, self.failures
             )
         return telling.tells(result.verdict, vote, state.stands, repeats=repeats)
-
-
-def _in_maintenance(row: Any) -> bool:
-    """Whether the place's newest check failed in maintenance: it was not counted as a failure."""
-    failed = row.verdict is not None and VERDICTS[row.verdict] is Verdict.DOWN
-    return failed and row.checked_at is not None and row.failures == 0
 
 
 def _vote(place: int, at: datetime, verdict: Verdict, failures: int, monitor: Any) -> quorum.Vote:
