@@ -65,6 +65,12 @@ def repeated(votes: Iterable[Vote], since: datetime) -> Sequence[Vote]:
     ]
 
 
+def old_failures_alone(votes: Iterable[Vote], since: datetime) -> bool:
+    """Whether the votes are ``degraded`` by failures from before ``since`` alone."""
+    degrading = [vote for vote in votes if vote.lasting or vote.verdict is Verdict.DEGRADED]
+    return all(vote.verdict is Verdict.DOWN and vote.at < since for vote in degrading)
+
+
 def decide(
     votes: Sequence[Vote], rule: str, awaited: int = 0, *, incident: bool = False
 ) -> Verdict:

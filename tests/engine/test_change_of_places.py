@@ -155,7 +155,7 @@ def test_a_recovery_that_is_being_confirmed_goes_with_its_place(places):
     assert places.shown.recovering_since == at(100)
     places.change(105, locations=["oslo", "sydney"])
     state = places.shown
-    assert (state.verdict, state.recovering_since, state.status_since) == ("down", None, at(105))
+    assert (state.verdict, state.recovering_since, state.status_since) == ("down", None, at(60.02))
     assert [one.ended_at for one in places.opened] == [None]
 
 

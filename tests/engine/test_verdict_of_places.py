@@ -449,6 +449,49 @@ def test_a_recovery_that_all_places_see_at_once_is_confirmed_by_its_repeats(plac
     assert places.opened[0].ended_at == at(60.01).replace(microsecond=0)
 
 
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("last", "shown", "cause"),
+    [
+        ("up", "up", None),
+        ("down", "degraded", "Down in 1 of 3 places (sydney): The server refused."),
+        ("degraded", "degraded", None),
+    ],
+)
+def test_a_recovery_is_not_degraded_by_places_that_are_still_to_be_heard(
+    places, last, shown, cause
+):
+    places.start(confirmations=1, location_rule="all")
+    places.round(0)
+    for seconds in (60, 70):
+        places.round(seconds, 0.002, berlin="down", oslo="down", sydney="down")
+    for name in ("berlin", "oslo"):
+        places.see(name, "up", 120, 0.002)
+        assert (places.shown.verdict, places.shown.cause) == ("down", "The server refused.")
+        assert places.shown.recovering_since == at(120), "it has begun all the same"
+    places.see("sydney", last, 120.01, 2, cause=cause and "The server refused.")
+    assert (places.shown.verdict, places.shown.status_since) == (shown, at(120.01))
+    assert cause is None or places.shown.cause == cause
+    places.see("berlin", "up", 130, 0.002)
+    assert places.opened[0].ended_at == at(120).replace(microsecond=0)
+    assert places.shown.verdict == shown
+
+
+@pytest.mark.sqlite
+def test_a_recovery_waits_for_a_place_that_brings_nothing_until_its_recheck(places):
+    places.start(confirmations=1)
+    places.round(0)
+    for seconds in (60, 70):
+        places.round(seconds, 0.002, berlin="down", oslo="down", sydney="down")
+    for name in ("berlin", "oslo"):
+        places.see(name, "up", 120, 0.002)
+    assert places.shown.verdict == "down"
+    places.see("oslo", "up", 130, 0.002)
+    assert places.opened[0].ended_at == at(120).replace(microsecond=0)
+    assert places.shown.verdict == "degraded"
+    assert places.shown.cause == "Down in 1 of 3 places (sydney): The server refused."
+
+
 def test_a_failure_that_is_recorded_after_a_later_check_elsewhere_is_repeated(places):
     places.start(confirmations=1)
     places.round(0)
@@ -469,9 +512,9 @@ def test_a_failure_elsewhere_that_comes_last_is_named_at_once(places):
             assert places.shown.cause == "Down in 2 of 3 places (berlin, oslo): The server refused."
         places.see("sydney", "down", seconds + 0.1)
         assert places.shown.cause == "The server refused."
-    for name in ("berlin", "oslo"):
-        places.see(name, "up", 120.2)
-        places.see(name, "up", 130.2)
+    for seconds in (120.2, 130.2):
+        places.see("berlin", "up", seconds)
+        places.see("oslo", "up", seconds)
     assert places.shown.cause.startswith("Down in 1 of 3 places (sydney)")
     places.see("sydney", "up", 130.1)
     assert (places.shown.verdict, places.shown.cause) == ("up", None)

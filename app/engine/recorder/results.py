@@ -25,7 +25,7 @@ from app.engine.recorder.rows import columns_of, covers_s, state_of, whole
 from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing, is_repeat
 from app.engine.state import Observation, Stands, State, Step, Transition, advance
-from app.engine.telling import confirms
+from app.engine.telling import TOGETHER, confirms
 from app.records import Outcome, Result, Verdict
 from app.stats.cover import MOMENT_S
 
@@ -300,10 +300,15 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     at = known.assigned.moment(result, before)
     seen = Observation(at, vote, result.maintenance)
     after = advance(before, seen, known.monitor.confirmations)
+    waits = before.stands is Stands.OPEN and _waits_for_others(after.state, result, votes, vote)
+    if waits:
+        still = replace(after.state, verdict=before.verdict, status_since=before.status_since)
+        after = replace(after, state=still)
     known.state, known.changed = after.state, True
     known.columns |= columns_of(after.state)
     if not after.overtaken:
-        _cause(batch, known, result, votes, vote)
+        if not waits:
+            _cause(batch, known, result, votes, vote)
         known.columns["response_time"] = result.response_time
         _certificate(batch, known, outcome)
         _keep_evidence(batch, before, after, outcome)
@@ -353,7 +358,11 @@ def _restate(
     if not known.assigned.newest:
         return
     if vote is not verdict:
-        if not {vote, verdict} <= {Verdict.UP, Verdict.DEGRADED}:
+        recovers = known.state.stands is Stands.RECOVERING and verdict is Verdict.DOWN
+        if recovers and _waits_for_others(known.state, result, votes, vote):
+            return
+        known_to_be = Verdict.UP if recovers else verdict
+        if not {vote, known_to_be} <= {Verdict.UP, Verdict.DEGRADED}:
             return
         known.state = replace(known.state, verdict=vote, status_since=result.checked_at)
         known.columns |= {"verdict": vote, "status_since": result.checked_at}
@@ -370,6 +379,17 @@ def _all_repeat(votes: Sequence[Vote], since: datetime) -> bool:
     settings: Settings = current_app.extensions["wakeful.settings"]
     confirm = timedelta(seconds=settings.confirm_seconds)
     return all(is_repeat(since, one.at, confirm) for one in votes)
+
+
+def _waits_for_others(state: State, result: Result, votes: Sequence[Vote], vote: Verdict) -> bool:
+    """Whether a recovery that has begun leaves the monitor degraded only by failures of places that
+    have not been heard in this slot. They check at the same time, and an agent's result comes up to
+    seconds later: until then the monitor stays down, or it would be degraded for a moment though
+    all of them are good. The recheck that confirms the recovery ends the wait.
+    """
+    if state.stands is not Stands.RECOVERING or vote is not Verdict.DEGRADED:
+        return False
+    return quorum.old_failures_alone(votes, result.checked_at - TOGETHER)
 
 
 def _cause(
