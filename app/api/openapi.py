@@ -25,6 +25,18 @@ default. Unknown fields and parameters are refused. Times are UTC. X-RateLimit-R
 seconds until X-RateLimit-Remaining is full again. A key that is bound to a tag sees the monitors
 with the tag and what belongs to them; all else is 403, and so is a key outside its networks.
 """
+# What the document says of operations besides their summaries, by name.
+DETAILS = {
+    "monitors_check": """\
+The check is made where the monitor is checked, and counts like one of the schedule: by the server
+if its own place is one of the monitor's, else by all places of the monitor that were heard of in
+the last 30 s. The answer is the first result; `location` says whose. If none of them was heard of,
+nothing is checked, and the answer is 409. If no result comes within the monitor's timeout and 10 s,
+it is 503; a result that comes later is among the monitor's results. Who asks while a check is
+awaited gets the same result. The server checks a paused monitor itself; that does not count.
+""",
+    "monitors_check_unsaved": "The server makes the check, in its own place.",
+}
 DELETIONS = ("Deleted", "Cleared")
 STATUS_TEXTS = {
     200: "Success.",
@@ -37,6 +49,7 @@ STATUS_TEXTS = {
     415: "The body is neither a form nor JSON.",
     422: "The input is not valid. errors has a sentence for each field.",
     429: "Too many requests. Retry-After says how many seconds to wait.",
+    503: "No answer in time. Retry-After says how many seconds to wait.",
 }
 
 
@@ -81,6 +94,8 @@ def _described(method: str, path: Path, found: Operation) -> Schema:
         "parameters": schemas.parameters(found.query),
         "responses": _responses(method, path, found),
     }
+    if found.name in DETAILS:
+        described["description"] = DETAILS[found.name]
     if path.public:
         described["security"] = []
     described["parameters"] += [
@@ -106,6 +121,7 @@ def _responses(method: str, path: Path, found: Operation) -> Schema:
         wrong.append(404)
     if ("incidents" in path.template and found.form is not None) or "retry" in path.template:
         wrong.append(409)
+    wrong += found.refusals
     for status in sorted(wrong):
         name = "Invalid" if status == 422 else "Error"
         responses[str(status)] = {

@@ -29,7 +29,8 @@ Handler = Callable[["Call"], Response]
 @dataclass(frozen=True, slots=True)
 class Operation:
     """``answer`` names the schema of ``data`` in the OpenAPI document; ``form`` is the body.
-    ``private``: needs the scope write, also where it only reads.
+    ``private``: needs the scope write, also where it only reads. ``refusals``: statuses
+    that other operations do not answer.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Operation:
     update: bool = False
     query: type[SchemaForm] = NoQueryForm
     private: bool = False
+    refusals: tuple[int, ...] = ()
 
 
 @dataclass

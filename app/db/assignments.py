@@ -56,7 +56,7 @@ _STATE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A monitor that is watched from a place. The fields from ``turn`` to ``blind`` are those of
+    """A monitor that is watched from a place. The fields from ``turn`` to ``asked_at`` are those of
     ``app.engine.schedule.Standing``. ``newest`` is the time of its newest result there (ms), which
     the row may not know yet. ``row`` has columns of its state row and its monitor, ``started_at``
     and ``by_hand`` of its open incident, and ``elsewhere``: whether other places check it too.
@@ -69,6 +69,7 @@ class Assigned:
     checked_at: datetime | None
     unconfirmed_at: datetime | None
     blind: bool
+    asked_at: datetime | None
     newest: int | None
     row: Any
 
@@ -118,6 +119,7 @@ def _watched(place: int) -> Select[Any]:
             AssignmentRow.slot,
             AssignmentRow.checked_at.label("checked_here_at"),
             AssignmentRow.blind,
+            AssignmentRow.asked_at,
             *_STATE_COLUMNS,
         )
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
@@ -146,6 +148,7 @@ def _read(statement: Select[Any], place: int) -> list[Assigned]:
             row.checked_here_at,
             row.unconfirmed_at,
             row.blind,
+            row.asked_at,
             newest.get(row.id),
             row,
         )

@@ -7,7 +7,7 @@ Everything here needs an application context. ``keep`` runs in the recorder's tr
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -171,6 +171,21 @@ def decode(rows: Sequence[ResultRow]) -> list[Result]:
         )
         for row in rows
     ]
+
+
+def first_since(monitor_id: int, places: Collection[int], since: datetime) -> Result | None:
+    """The first result of a check that one of these places began at this time or later."""
+    row = db.session.scalar(
+        select(ResultRow)
+        .where(
+            ResultRow.monitor_id == monitor_id,
+            ResultRow.at >= to_ms(since),
+            ResultRow.location_id.in_(places),
+        )
+        .order_by(ResultRow.at)
+        .limit(1)
+    )
+    return None if row is None else decode([row])[0]
 
 
 def contexts(ids: set[Any]) -> dict[Any, dict[str, Any]]:

@@ -64,7 +64,7 @@ def _standing(one: assignments.Assigned) -> Standing:
     """The standing of a stored assignment, and of what was recorded since it was written."""
     checked_at = latest.later(one.checked_at, one.newest)
     slot = schedule.done_until(one.spec.monitor_id or 0, one.interval, one.slot, checked_at)
-    return Standing(one.turn, slot, checked_at, one.unconfirmed_at, one.blind)
+    return Standing(one.turn, slot, checked_at, one.unconfirmed_at, one.blind, one.asked_at)
 
 
 class Checker:

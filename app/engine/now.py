@@ -1,4 +1,5 @@
-"""Checks on request, made in the process that gets the request.
+"""Checks on request: made in the process that gets the request, unless the monitor is checked from
+other places alone (``elsewhere``).
 
 Each process has one prober, started at its first use: a thread does not survive a fork.
 """
@@ -8,6 +9,8 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from flask import Flask, current_app
@@ -17,7 +20,7 @@ from app.checks.prober import Prober
 from app.config import Settings
 from app.db import assignments
 from app.db.settings import noticed
-from app.engine import recorder
+from app.engine import elsewhere, recorder
 from app.engine.canaries import Canaries
 from app.engine.network import may_be_ours, unknown
 from app.engine.probing import make_prober
@@ -41,15 +44,20 @@ class _Own:
 
 
 def check_now(monitor_id: int) -> Result:
-    """Check a stored monitor, wait, and record the result; also while it is paused.
+    """Check a stored monitor where it is checked, wait, and record the result. One that nobody
+    checks, because it is paused, is checked here.
 
-    Raises NotFound, and what ``check_fields`` raises.
+    Raises NotFound, and what ``check_fields`` and ``elsewhere.check`` raise.
     """
     found = assignments.specs([monitor_id])
     if not found:
         raise NotFound("monitor", monitor_id)
-    outcome = check_fields(found[0])
     settings: Settings = current_app.extensions["wakeful.settings"]
+    now = datetime.now(UTC)
+    if places := elsewhere.places_of(monitor_id, settings.location, now):
+        with _waiting():
+            return elsewhere.check(found[0], places, now)
+    outcome = check_fields(found[0])
     at = datetime.now(UTC)
     result = recorder.record([(monitor_id, outcome)], at, location=settings.location)[0]
     if result is None:
@@ -71,10 +79,17 @@ def check_fields(spec: CheckSpec) -> Outcome:
 
     Raises Unavailable if the check does not come back, and Throttled if too many are running.
     """
+    with _waiting():
+        return _checked(spec)
+
+
+@contextmanager
+def _waiting() -> Iterator[None]:
+    """Hold one of the few slots of requests that wait. Raises Throttled."""
     with LONG_WAITS.taken() as free:
         if not free:
             raise Throttled(_(BUSY), BUSY_SECONDS)
-        return _checked(spec)
+        yield
 
 
 def _checked(spec: CheckSpec) -> Outcome:

@@ -93,6 +93,10 @@ class Plan:
             if job.due is None or job.due > now or len(taken) >= limit:
                 break
             heapq.heappop(self._heap)
+            if self._came_too_late(job, now):
+                self._away.pop(job.monitor_id, None)
+                self._push(job, now)
+                continue
             self._away[job.monitor_id] = job.claim()
             self._push(job, now)
             taken.append(job)
@@ -139,14 +143,20 @@ class Plan:
         for job in self._jobs.values():
             self._push(job, now)
 
+    def _came_too_late(self, job: Job, now: datetime) -> bool:
+        """Whether the job was due for a request alone that has become too old meanwhile."""
+        return job.standing.asked_at is not None and self._due(job, now) > now
+
+    def _due(self, job: Job, now: datetime) -> datetime:
+        return due(
+            job.monitor_id, job.interval, job.standing, now, self._confirm, network=self._network
+        )
+
     def _push(self, job: Job, now: datetime) -> None:
         if job.monitor_id in self._away:
             job.due = now + timedelta(seconds=job.spec.timeout) + GIVEN_UP
         else:
-            job.due = due(
-                job.monitor_id, job.interval, job.standing, now, self._confirm,
-                network=self._network,
-            )  # fmt: skip
+            job.due = self._due(job, now)
         heapq.heappush(self._heap, (job.due, job.monitor_id))
         if len(self._heap) > 100 + 4 * len(self._jobs):
             self._heap = [(one.due, one.monitor_id) for one in self._jobs.values() if one.due]

@@ -77,7 +77,8 @@ class Standing:
 
     ``slot`` is the last slot that was done, None when a check is due at once. ``unconfirmed_at`` is
     the monitor's: since when a result of any of its places waits to be repeated. ``blind``: the
-    last check here failed by our own network.
+    last check here failed by our own network. ``asked_at``: when somebody last asked for a check
+    from here now.
     """
 
     turn: int
@@ -85,6 +86,14 @@ class Standing:
     checked_at: datetime | None = None
     unconfirmed_at: datetime | None = None
     blind: bool = False
+    asked_at: datetime | None = None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether no check here has begun since somebody asked for one."""
+        if self.asked_at is None:
+            return False
+        return self.checked_at is None or self.checked_at < self.asked_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +129,17 @@ def due(
         moments.append(_repeat(standing.unconfirmed_at, checked, now, confirm))
     if standing.blind and network:
         moments.append(_not_ahead(checked, now) + BLIND_PAUSE)
+    if standing.asked_at is not None and standing.is_asked and is_fresh(standing.asked_at, now):
+        moments.append(standing.asked_at)
     return min(moments)
+
+
+# A request for a check now that is older is not carried out: nobody waits for it any more.
+ASKED_FOR = timedelta(seconds=60)
+
+
+def is_fresh(asked_at: datetime, now: datetime) -> bool:
+    return now - ASKED_FOR <= asked_at <= now + SKEW
 
 
 def _repeat(

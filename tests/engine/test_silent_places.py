@@ -72,11 +72,11 @@ class House:
     def beat(self, name):
         places.seen(name, self.now, process=f"agent:{name}", last_check_at=self.now)
 
-    def pass_minutes(self, minutes, *heard):
-        """Look every 15 seconds, while results come from the places ``heard``."""
+    def pass_minutes(self, minutes, *heard, every=timedelta(seconds=15)):
+        """Look so often, while results come from the places ``heard``."""
         until = self.now + minutes * MINUTE
         while self.now < until:
-            self.now += timedelta(seconds=15)
+            self.now += every
             for name in heard:
                 self.beat(name)
             self.keeper.tend_places()
@@ -280,7 +280,7 @@ def test_a_result_that_nobody_looked_at_for_minutes_ends_the_silence_too(house):
     house.beat("oslo")
     house.check(id, "oslo")
     last = house.now
-    house.pass_minutes(4 * 60)
+    house.pass_minutes(4 * 60, every=MINUTE)
     assert house.state(id).verdict == "unknown"
     house.beat("oslo")
     house.check(id, "oslo")
@@ -290,7 +290,7 @@ def test_a_result_that_nobody_looked_at_for_minutes_ends_the_silence_too(house):
     assert [event for event, _ in house.told()] == [SILENT, ONLINE]
     since = {one["extra"]["since"] for one in db.session.scalars(select(DeliveryRow.facts))}
     assert since == {iso(last)}, "both give the last result before the silence"
-    house.pass_minutes(3 * 60)
+    house.pass_minutes(3 * 60, every=MINUTE)
     assert [event for event, _ in house.told()] == [SILENT, ONLINE, SILENT]
 
 
@@ -301,7 +301,7 @@ def test_the_gap_of_a_silence_lasts_until_now_and_until_the_end_of_its_incident(
     house.beat("oslo")
     house.check(id, "oslo", "down")
     last = house.now
-    house.pass_minutes(120)
+    house.pass_minutes(120, every=MINUTE)
     incidents = Incidents(SimpleNamespace(now=lambda: house.now))
     (shown,) = incidents.list(IncidentQuery(brief=True)).items
     assert shown.unwatched == ((last, house.now),)

@@ -90,6 +90,7 @@ ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     ({}, 429, {"Retry-After": "17"}, Unavailable, "too many requests"),
     (b"<html>gone</html>", 502, {}, Unavailable, "failed with an internal error"),
     ({"message": "x"}, 500, {}, Unavailable, "failed with an internal error"),
+    ({"message": "Oslo is late."}, 503, {}, Unavailable, "answers: Oslo is late."),
     ({"message": f"Your key is {SECRET}"}, 422, {}, Invalid, "Your key is ••••"),
     ({"errors": {"id": [SECRET]}, "message": "Bad."}, 422, {}, Invalid, "Bad."),
     ({"data": MONITOR}, 418, {}, Unavailable, "418"),

@@ -57,8 +57,7 @@ def viewer(app: Flask) -> Visitor:
 
 
 def _logged_in(app: Flask, role: str) -> Visitor:
-    person = make_person(app, role)
-    return Visitor(app).log_in(person.email)
+    return Visitor(app).let_in(make_person(app, role))
 
 
 @pytest.fixture

@@ -167,13 +167,3 @@ def test_a_silent_place_keeps_the_time_of_its_last_check(app, incident):
         seen = current_store().locations.of_monitor(1)
     assert {one.verdict for one in seen} == {None}
     assert {one.checked_at for one in seen} == {later - timedelta(hours=2)}
-
-
-def test_a_check_on_request_from_elsewhere_says_that_it_changes_nothing(app, editor, httpserver):
-    httpserver.expect_request("/").respond_with_data("fine")
-    with app.app_context():
-        id = make_monitor(app, url=httpserver.url_for("/"), places=[journal.location_id("oslo")]).id
-        recorder.record([(id, make_outcome("down", now()))], now(), location="oslo")
-    editor.open(f"/monitors/{id}").press("Check now")
-    assert "Checked now. Up" in editor.text
-    assert "made from default, which is not one of this monitor's places" in editor.text

@@ -248,6 +248,8 @@ class AssignmentRow(Model):
     checked_at: Mapped[datetime | None] = mapped_column(Moment)
     # What this place saw last, its vote: see journal.VERDICT_NUMBERS
     verdict: Mapped[int | None] = mapped_column(SmallInteger)
+    # When somebody last asked for a check from here now
+    asked_at: Mapped[datetime | None] = mapped_column(Moment)
     # The last check here could not tell, because this place's own network failed
     blind: Mapped[bool] = mapped_column(default=False)
     # Failing checks in a row here

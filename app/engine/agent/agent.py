@@ -302,6 +302,7 @@ def _standing(told: Json, turn: int) -> Standing:
         moment(told.get("checked_at")),
         moment(told.get("unconfirmed_at")),
         told.get("blind") is True,
+        moment(told.get("asked_at")),
     )
 
 

@@ -16,6 +16,7 @@ Every writer locks the monitor's state row first, so two processes never judge f
 ``Steady`` records the good checks that change nothing, from what it remembers.
 """
 
+from app.engine.recorder.asking import ask
 from app.engine.recorder.incidents import (
     change_incident,
     delete_incident,
@@ -40,6 +41,7 @@ from app.engine.recorder.steady import Steady
 __all__ = [
     "VOTED_FIELDS",
     "Steady",
+    "ask",
     "change_incident",
     "delete_incident",
     "forget",

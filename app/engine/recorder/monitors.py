@@ -216,6 +216,7 @@ def _start_over(session: AnySession, monitor_id: int, now: datetime) -> None:
             checked_at=None,
             verdict=None,
             failures=0,
+            asked_at=None,  # what was asked before is no answer to who asks now
         )
         .execution_options(synchronize_session=False)
     )

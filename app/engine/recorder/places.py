@@ -112,6 +112,7 @@ class MonitorAssignments:
             self.here["checked_at"],
             unconfirmed_at,
             self.here["blind"],
+            self.here["asked_at"],
         )
 
     def votes(self, result: Result, monitor: Any, now: datetime) -> Sequence[quorum.Vote]:

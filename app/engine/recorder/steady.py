@@ -100,6 +100,8 @@ def held_of(
         return None
     if standing.slot is None or standing.blind or standing.unconfirmed_at is not None:
         return None
+    if standing.is_asked:
+        return None  # that check is another one of a slot which is done
     fingerprint = columns["ssl_fingerprint"]
     return Held(
         id=monitor.id,

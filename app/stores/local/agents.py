@@ -342,6 +342,7 @@ def _assigned(one: Assigned, versions: Mapping[int, int]) -> dict[str, Any]:
             "checked_at": _told(one.checked_at),
             "unconfirmed_at": _told(one.unconfirmed_at),
             "blind": one.blind,
+            "asked_at": _told(one.asked_at),
         },
     }
 

@@ -90,6 +90,9 @@ def _error(
             answer.retry_after,
             unsent=True,
         )
+    if status == 503 and message is not None:  # such as which place has brought no result
+        said = N_("The server %(server)s answers: %(message)s")
+        return connection.unavailable(said, answer.retry_after, message=message)
     if status >= 500:
         return connection.unavailable(
             N_("The server %(server)s failed with an internal error."), answer.retry_after

@@ -19,7 +19,7 @@ from flask import (
 from werkzeug.wrappers import Response
 
 from app.checks.kinds import kind_of
-from app.errors import Invalid, WakefulError
+from app.errors import Conflict, Invalid, Unavailable, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
@@ -28,6 +28,7 @@ from app.i18n import N_, _
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
+    DEFAULT_LOCATION,
     DEFAULT_SSL_ALERT_DAYS,
     DEFAULT_TIMEOUT,
     INTERVALS,
@@ -55,6 +56,7 @@ from app.web.shown import (
     statistics,
     times,
 )
+from app.web.shown.places import title as place_title
 from app.web.views import channel_tests, shared_channels
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
@@ -424,13 +426,20 @@ def resume(id: int) -> Response:
 @blueprint.post("/<int:id>/check")
 def check(id: int) -> Response:
     store = current_store()
-    result, monitor = store.checks.run(id), store.monitors.get(id)
+    try:
+        result = store.checks.run(id)
+    except (Conflict, Unavailable) as fault:  # a place is silent, or brings no result
+        flash(str(fault), "warning")
+        return redirect(_back(id))
+    monitor = store.monitors.get(id)
     look = looks.look_of(looks.VERDICT, result.verdict)
     said = _(look.word)
     if result.response_time is not None:
         said = _("%(state)s in %(time)s ms", state=said, time=f"{result.response_time:,}")
     why = f": {result.cause}" if result.cause else ""
     checked = _("Checked now.")
+    if result.location in monitor.locations and result.location != DEFAULT_LOCATION:
+        checked = _("Checked now from %(place)s.", place=place_title(result.location))
     good = result.verdict is Verdict.UP
     flash(f"{checked} {said}{why}", "success" if good else "warning")
     if result.location not in monitor.locations:

@@ -7,8 +7,10 @@ from datetime import timedelta
 import pytest
 from pytest_httpserver import HTTPServer
 
+from app.errors import Conflict
 from app.records import MonitorQuery, MonitorStatus, Pair, ResultQuery
 from app.stores.base import Feature, Store
+from tests.stores.contract.locations import add_place
 from tests.stores.contract.making import HUGE, add_monitor, needs, not_found
 
 
@@ -33,6 +35,15 @@ class ChecksContract:
         later = result.checked_at + timedelta(seconds=1)
         assert not store.results.list(ResultQuery(monitor.id, from_=later)).items
         assert store.results.list(ResultQuery(monitor.id, to=later)).total == 1
+
+    def test_a_place_that_cannot_make_the_check_is_named_and_nothing_is_checked(
+        self, store: Store
+    ) -> None:
+        place = add_place(store, label="Oslo office", carrier="agent")
+        monitor = add_monitor(store, locations=(place.name,))
+        with pytest.raises(Conflict, match="nobody has checked from its place Oslo office yet"):
+            store.checks.run(monitor.id)
+        assert not store.results.list(ResultQuery(monitor.id)).items
 
     def test_fields_are_checked_without_being_stored(
         self, store: Store, httpserver: HTTPServer

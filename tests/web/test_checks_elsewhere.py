@@ -1,0 +1,245 @@
+"""A check on request is made where the monitor is checked (decisions.md 11)."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import select, update
+
+from app.access.agents import give_token
+from app.db import db, journal, places, writing
+from app.db.tables import AssignmentRow, ChangeRow, LocationRow, MonitorStateRow, ResultRow
+from app.engine import elsewhere, recorder
+from app.engine.agent import link as links
+from app.engine.checker import Checker
+from app.records import Verdict
+from app.stores import current_store
+from tests.api.conftest import Api
+from tests.engine.test_agent import agent_settings, page
+from tests.engine.test_agent import running as agent_running
+from tests.factories import make_key, make_monitor, make_outcome, now
+from tests.lab.http import serve
+from tests.lab.net import Listener
+from tests.support.loopback import serving
+from tests.support.service import eventually
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(links, "POST_SECONDS", 0.05)
+    monkeypatch.setattr(links, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(elsewhere, "LOOK_SECONDS", 0.02)
+
+
+@pytest.fixture(autouse=True)
+def no_second_round(monkeypatch):
+    """A monitor's place in its minute may come round during a test: one check more than counted."""
+    monkeypatch.setattr(
+        "app.engine.schedule.next_check",
+        lambda _id, _interval, _slot: datetime.now(UTC) + timedelta(hours=1),
+    )
+
+
+@pytest.fixture
+def api(app):
+    return Api(app.test_client(), make_key(app, "write"))
+
+
+def place(app, name, carrier="agent", seen=None, label=None):
+    """Its row id and, for an agent, its token."""
+    with app.app_context(), writing() as session:
+        row = LocationRow(name=name, label=label, carrier=carrier, created_at=now())
+        session.add(row)
+        token = give_token(row) if carrier == "agent" else None
+        session.flush()
+        if seen is not None:
+            places.seen(name, seen, process=f"agent:{name}", last_check_at=seen)
+        return row.id, token
+
+
+def results(app, id):
+    with app.app_context():
+        rows = db.session.scalars(
+            select(ResultRow).where(ResultRow.monitor_id == id).order_by(ResultRow.at)
+        ).all()
+        return journal.decode(rows)
+
+
+def state(app, id):
+    with app.app_context():
+        return db.session.get(MonitorStateRow, id)
+
+
+def asked(app, id):
+    with app.app_context():
+        return list(
+            db.session.scalars(select(AssignmentRow.asked_at).where(AssignmentRow.monitor_id == id))
+        )
+
+
+def test_an_agent_makes_the_check_and_it_counts(app, api, tmp_path):
+    id, token = place(app, "oslo", label="Oslo office")
+    with closing(Listener(serve)) as site, serving(app) as url:
+        monitor = make_monitor(app, places=[id], url=page(site), interval=3600, confirmations=0)
+        path = f"/monitors/{monitor.id}/check"
+        with agent_running(agent_settings(tmp_path, url, token)):
+            eventually(lambda: results(app, monitor.id), "the first result")
+            told = api.data("POST", path)
+            assert (told["location"], told["verdict"]) == ("oslo", "up")
+            with app.app_context():
+                current_store().monitors.update(monitor.id, {"accepted_statuses": "404"})
+            eventually(lambda: state(app, monitor.id).verdict == "down", "the check of the change")
+            count = len(results(app, monitor.id))
+            told = api.data("POST", path)
+            assert (told["location"], told["verdict"]) == ("oslo", "down")
+    made = results(app, monitor.id)
+    assert len(made) == count + 1, "one check for one request"
+    assert {one.location for one in made} == {"oslo"}
+    assert made[-1].id == told["id"]
+    assert state(app, monitor.id).checked_at == made[-1].checked_at, "it has a vote"
+
+
+@contextmanager
+def checking(app, settings):
+    """A checker at work, as ``wakeful checker`` runs it but in a thread."""
+    checker, stop = Checker(app, settings), threading.Event()
+    thread = threading.Thread(target=checker.run, args=[stop])
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        checker.wake()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_a_checker_elsewhere_makes_one_check_for_two_clicks(app, settings, monkeypatch):
+    """Also of a monitor of which it has done the present slot already."""
+    id, _token = place(app, "hq", carrier="local")
+    with closing(Listener(serve)) as site:
+        monitor = make_monitor(app, places=[id], url=page(site), interval=3600)
+        with checking(app, replace(settings, location="hq")):
+            eventually(lambda: results(app, monitor.id), "the first result")
+
+            def click(_number):
+                with app.app_context():
+                    return current_store().checks.run(monitor.id)
+
+            with ThreadPoolExecutor(2) as pool:
+                first, second = pool.map(click, range(2))
+            assert first == second
+            assert (first.location, first.verdict) == ("hq", Verdict.UP)
+            assert len(results(app, monitor.id)) == 2
+            monkeypatch.setattr("app.engine.recorder.asking.SAME", timedelta(0))
+            assert click(0).id != first.id
+            assert len(results(app, monitor.id)) == 3
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("heard", "said"),
+    [
+        (None, "Nothing was checked: nobody has checked from its place Oslo office yet."),
+        (300, "Nothing was checked: its place Oslo office has been silent for 5 minutes."),
+    ],
+)
+def test_a_silent_place_is_told_at_once_and_nothing_is_asked(app, api, editor, heard, said):
+    seen = None if heard is None else now() - timedelta(seconds=heard)
+    id, _token = place(app, "oslo", seen=seen, label="Oslo office")
+    monitor = make_monitor(app, places=[id])
+    with app.app_context():
+        before = db.session.scalar(select(ChangeRow.id).order_by(ChangeRow.id.desc()))
+    answer = api("POST", f"/monitors/{monitor.id}/check")
+    assert (answer.status_code, answer.json["message"]) == (409, said)
+    assert asked(app, monitor.id) == [None]
+    with app.app_context():
+        after = db.session.scalar(select(ChangeRow.id).order_by(ChangeRow.id.desc()))
+    assert after == before
+    editor.open(f"/monitors/{monitor.id}")
+    editor.press("Check now")
+    assert said in editor.text
+    assert results(app, monitor.id) == []
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("last", [1, 60])
+def test_of_a_queue_the_checker_is_heard_while_results_come_as_they_should(app, last):
+    """Its probers say nothing while there is nothing to check: for up to an hour."""
+    id, _token = place(app, "eu", carrier="queue", seen=now() - timedelta(minutes=last))
+    old = now() - timedelta(hours=2)
+    monitor = make_monitor(app, places=[id], interval=600, created_at=old, updated_at=old)
+    with app.app_context():
+        with writing():
+            places.seen("eu", now(), process="checker:eu:1")
+        (found,) = elsewhere.places_of(monitor.id, "default", now())
+    assert (now() - found.seen_at < SECOND * 30) == (last == 1), "after an hour it is silent"
+
+
+@pytest.mark.sqlite
+def test_a_place_that_brings_no_result_is_named(app, api, editor, monkeypatch):
+    """Such as an agent of an older version, which does not know the request."""
+    monkeypatch.setattr(elsewhere, "WAIT_SECONDS", -1.0)
+    id, _token = place(app, "oslo", seen=now(), label="Oslo office")
+    monitor = make_monitor(app, places=[id], timeout=1)
+    answer = api("POST", f"/monitors/{monitor.id}/check")
+    assert answer.status_code == 503
+    assert answer.json["message"].startswith("Its place Oslo office has brought no result")
+    editor.open(f"/monitors/{monitor.id}")
+    editor.press("Check now")
+    assert "Its place Oslo office has brought no result" in editor.text
+    assert results(app, monitor.id) == [], "nothing is checked from here in its place"
+
+
+@pytest.mark.sqlite
+def test_of_several_places_those_that_are_heard_are_asked_and_the_first_result_is_the_answer(app):
+    far, _token = place(app, "far", seen=now() - timedelta(hours=1))
+    near, _token = place(app, "near", seen=now())
+    monitor = make_monitor(app, places=[far, near])
+    with app.app_context():
+        at = now() + SECOND  # after the request
+        recorder.record([(monitor.id, make_outcome("up", at))], at, location="near")
+        assert current_store().checks.run(monitor.id).location == "near"
+        rows = db.session.execute(select(AssignmentRow.location_id, AssignmentRow.asked_at))
+        assert {row.location_id: row.asked_at is None for row in rows} == {far: True, near: False}
+
+
+@pytest.mark.sqlite
+def test_who_asks_while_another_waits_gets_the_same_check(app):
+    id, _token = place(app, "oslo", seen=now())
+    monitor = make_monitor(app, places=[id])
+    start, patience = now(), 40 * SECOND
+
+    def ask(seconds):
+        with app.app_context(), writing() as session:
+            at = start + seconds * SECOND
+            return (recorder.ask(session, monitor.id, [id], at, patience) - start) / SECOND
+
+    def answered(seconds):
+        with app.app_context(), writing() as session:
+            session.execute(update(AssignmentRow).values(checked_at=start + seconds * SECOND))
+
+    assert ask(0) == pytest.approx(0, abs=0.001)
+    assert ask(39) == ask(0), "nobody has answered yet"
+    assert ask(41) == pytest.approx(41, abs=0.001), "who asked first waits no more"
+    answered(42)
+    assert ask(41.9) == pytest.approx(41, abs=0.001), "a double click"
+    assert ask(42.5) == pytest.approx(42.5, abs=0.001)
+
+
+@pytest.mark.sqlite
+def test_a_paused_monitor_is_checked_here_and_says_so(app, editor):
+    id, _token = place(app, "oslo", seen=now())
+    with closing(Listener(serve)) as site:
+        monitor = make_monitor(app, places=[id], url=page(site), paused=True)
+        editor.open(f"/monitors/{monitor.id}")
+        editor.press("Check now")
+    assert "The check was made from default, which is not one of this monitor's places." in (
+        editor.text
+    )
+    assert asked(app, monitor.id) == [None]
