@@ -73,10 +73,6 @@ class Counters:
         with writing() as session:
             return add(session, name, self.window(window_seconds))
 
-    def count_if_possible(self, name: str, window_seconds: int) -> None:
-        """Like ``count``; nothing if the database cannot be written."""
-        best_effort("A count", lambda: self.count(name, window_seconds))
-
     def is_too_many(self, name: str, window_seconds: int, most: int) -> bool:
         """Count one more attempt of a stranger; whether there are more than ``most``. One that is
         over already costs no write: SQLite has one writer, and the results of checks would wait.
@@ -102,6 +98,10 @@ class Counters:
                 session.execute(delete(CounterRow).where(*here))
             else:
                 session.execute(update(CounterRow).where(*here).values(count=CounterRow.count - by))
+
+    def forget_if_possible(self, name: str, window_seconds: int) -> None:
+        """Delete the count; nothing if the database cannot be written."""
+        best_effort("A count", lambda: self.uncount(name, window_seconds))
 
     def seconds_left(self, window_seconds: int) -> int:
         """Whole seconds until the present window of that length ends; at least 1."""

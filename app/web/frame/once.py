@@ -8,7 +8,6 @@ busy, does its work when it is sent again.
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -23,9 +22,6 @@ LONGEST_TOKEN = 64
 # How long a form that was sent is known again: longer than one can stand open and still be taken.
 # Counts are of windows aligned to the clock, so a long one has fewer ends to slip through at.
 KEPT_SECONDS = 12 * 3600
-
-_running: set[str] = set()  # of this process: somebody clicks twice before the first answer
-_lock = threading.Lock()
 
 
 def token() -> str:
@@ -42,22 +38,16 @@ def do(act: Callable[[], R], of: str | None = None) -> R | None:
     sent = (request.form.get("once", "") if of is None else of)[:LONGEST_TOKEN]
     if not sent:
         return act()
-    with _lock:
-        if sent in _running:
-            return None
-        _running.add(sent)
-    try:
-        return _unless_done(f"once:{sent}", act)
-    finally:
-        with _lock:
-            _running.discard(sent)
+    return _unless_done(f"once:{sent}", act)
 
 
 def _unless_done(name: str, act: Callable[[], R]) -> R | None:
+    """Counted before ``act``, so that of two clicks that come to two processes one does it."""
     access = current_access()
-    if access.counted(name, KEPT_SECONDS):
+    if access.is_too_many(name, KEPT_SECONDS, 1):
         return None
-    done = act()
-    # Not more than a try: the secret that was just made must be shown.
-    access.count_if_possible(name, KEPT_SECONDS)
-    return done
+    try:
+        return act()
+    except BaseException:
+        access.forget_if_possible(name, KEPT_SECONDS)
+        raise
