@@ -58,6 +58,9 @@ class MonitorFilterForm(SchemaForm):
         "Contact", description="Extension: only the monitors that use this contact."
     )
     tag = Text("Tag", most=MAX_TAG, description="Extension: only those with this tag.")
+    location = Text(
+        "Place", most=MAX_LOCATION, description="Extension: only those that this place checks."
+    )
 
 
 class MonitorQueryForm(PageForm, MonitorFilterForm):

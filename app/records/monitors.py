@@ -177,13 +177,13 @@ class MonitorRef:
 class MonitorQuery:
     """The monitor list's parameters, checked.
 
-    ``state`` and ``tag`` are filters of our own. The rest says how much of each monitor is looked
-    at, because figures cost most: which ranges of ``uptime`` (a remote server sends them all), and
-    whether ``hours`` are added, where the store offers them. ``counts``: what ``overview`` has just
-    said for the same filters, so that a list by state need not count again. ``within``: the tag
-    that a key is bound to, besides all filters. ``brief``: leave out ``alerts``, ``locations``,
-    ``next_check_at`` and, unless ``fresh``, what the last minute's checks say of
-    ``last_checked_at`` and ``response_time``.
+    ``state``, ``tag`` and ``location`` (a place's name) are filters of our own. The rest says how
+    much of each monitor is looked at, because figures cost most: which ranges of ``uptime`` (a
+    remote server sends them all), and whether ``hours`` are added, where the store offers them.
+    ``counts``: what ``overview`` has just said for the same filters, so that a list by state need
+    not count again. ``within``: the tag that a key is bound to, besides all filters. ``brief``:
+    leave out ``alerts``, ``locations``, ``next_check_at`` and, unless ``fresh``, what the last
+    minute's checks say of ``last_checked_at`` and ``response_time``.
     """
 
     search: str | None = None
@@ -198,6 +198,7 @@ class MonitorQuery:
     uptime: Collection[str] = UPTIME_RANGES
     hours: bool = False
     contact_id: int | None = None
+    location: str | None = None
     within: str | None = None
     counts: Mapping[str, int] | None = None
     brief: bool = False

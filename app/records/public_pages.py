@@ -45,13 +45,16 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class PublicIncident:
-    """An incident of a shown monitor. ``cause`` is in words for the public, never internal text."""
+    """An incident of a shown monitor. ``cause`` is in words for the public, never internal text.
+    ``unwatched``: nothing was watched for a part of it, so it may have been shorter.
+    """
 
     id: int
     component: int
     started_at: datetime
     ended_at: datetime | None
     cause: str
+    unwatched: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,3 +39,19 @@ def test_a_page_with_all_that_there_is(app: Flask, client: FlaskClient):
     for word in ("Inner", "Mails leave late", "Upgrade"):
         assert word in front.text
     assert "The service does not respond." in history.text
+
+
+@pytest.mark.sqlite
+def test_the_length_of_an_incident_of_which_a_part_was_not_watched_is_a_limit(
+    app: Flask, client: FlaskClient
+):
+    shop = make_shown(app)
+    make_page(app, [shop])
+    start = now().replace(hour=0, minute=0, second=0, microsecond=0)
+    silent = {"from": start.isoformat(), "to": (start + timedelta(minutes=4)).isoformat()}
+    for minutes, gaps in ((5, [silent]), (7, None)):
+        end = start + timedelta(minutes=minutes)
+        make_incident(app, shop, started_at=start, ended_at=end, unwatched=gaps)
+    history = client.get("/status/example/history").text
+    assert ", at most 5 min" in history
+    assert ", 7 min" in history

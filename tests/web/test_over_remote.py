@@ -82,6 +82,8 @@ def test_the_page_says_what_was_found_afterwards(app, remote):
     for visitor in (here, remote):
         for page in pages:
             assert said in visitor.open(page).text
+        visitor.open(pages[0])
+        assert "Outage found afterwards" in visitor.text, "the key of its band in the chart"
     ended = began + timedelta(minutes=7)
     make_incident(app, monitor, started_at=began, ended_at=ended, by_hand=True)
     for visitor in (here, remote):

@@ -77,8 +77,11 @@ def test_no_page_calls_the_end_by_silence_a_recovery_and_all_name_the_place(edit
     editor.open("/")
     assert "The server refused. Seen from Sydney" in editor.text
     steps = editor.open(f"/incidents/{silenced}").text.partition("Timeline")[2]
-    order = ("Incident opened", "The places that saw it were silent", "Wakeful wrote", "Resolved")
+    order = ("Incident opened", "The places that saw it were silent", "Wakeful wrote", "Over")
     assert sorted(order, key=steps.index) == list(order), "in the order of their times"
+    assert "State Over" in editor.text
+    assert "Resolved" not in editor.text
+    assert "Resolved" not in editor.open("/monitors/1").text
 
 
 def test_the_api_says_what_ended_an_incident_in_lists_too(app, silenced):

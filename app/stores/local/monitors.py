@@ -19,8 +19,10 @@ from app.db import DbSession, db, latest, rollups, writing
 from app.db.kept import Kept
 from app.db.stored import reading, stored
 from app.db.tables import (
+    AssignmentRow,
     DomainRow,
     IncidentRow,
+    LocationRow,
     MonitorContactRow,
     MonitorRow,
     MonitorStateRow,
@@ -356,6 +358,7 @@ def _matching(query: MonitorQuery) -> Select[Any]:
         query.search_by,
         query.status_page_id,
         query.contact_id,
+        query.location,
         tuple(tag for tag in (query.tag, query.within) if tag),
     )
 
@@ -366,6 +369,7 @@ def _filtered(
     search_by: str,
     status_page_id: int | None,
     contact_id: int | None,
+    location: str | None,
     tags: tuple[str, ...],
 ) -> Select[Any]:
     statement = select(MonitorRow.id)
@@ -384,6 +388,11 @@ def _filtered(
         known = contact_id if fits(contact_id) else -1
         using = select(MonitorContactRow.monitor_id).where(MonitorContactRow.contact_id == known)
         statement = statement.where(MonitorRow.id.in_(using))
+    if location is not None:
+        checked = select(AssignmentRow.monitor_id).join(
+            LocationRow, LocationRow.id == AssignmentRow.location_id
+        )
+        statement = statement.where(MonitorRow.id.in_(checked.where(LocationRow.name == location)))
     for tag in tags:
         statement = statement.where(tagged([tag]))
     return statement

@@ -454,6 +454,7 @@ def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[Publi
             IncidentRow.ended_at,
             IncidentRow.cause_code,
             IncidentRow.by_hand,
+            IncidentRow.unwatched,
         )
         .where(
             IncidentRow.monitor_id.in_(ids),
@@ -470,6 +471,7 @@ def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[Publi
             row.started_at,
             row.ended_at,
             _(REPORTED) if row.by_hand else public_cause(row.cause_code),
+            unwatched=bool(row.unwatched),
         )
         for row in rows
     ]

@@ -33,10 +33,14 @@ class Locations(Collection[Place, PageQuery], base.Locations):
             return self._same(id, self._whole(answer))
 
     def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
-        """Those among the first thousand monitors: the API cannot filter by place."""
+        """From a server that ignores the filter, because it is older: those among the first
+        thousand monitors.
+        """
         name, found = self.get(id).name, list[MonitorRef]()
         for number in range(1, MOST_PAGES + 1):
-            query = MonitorQuery(sort=Sort.ASC, per_page=PAGE, page=number, uptime=(), brief=True)
+            query = MonitorQuery(
+                location=name, sort=Sort.ASC, per_page=PAGE, page=number, uptime=(), brief=True
+            )
             page = self.store.monitors.list(query)
             its = (one for one in page.items if name in one.locations)
             found += [MonitorRef(one.id, one.name, one.url) for one in its]

@@ -29,7 +29,7 @@ NAMES_PAGE = 100
 NAMES_PAGES = 5
 
 _DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
-_FILTERS = ("search", "search_by", "status_page_id", "contact_id", "tag")
+_FILTERS = ("search", "search_by", "status_page_id", "contact_id", "tag", "location")
 _HOUR_STATES = Hour._fields[:4]  # seconds; beside them an hour has a response time
 
 

@@ -27,6 +27,8 @@ TITLES_AT_MOST = 96
 Bucket = Mapping[str, Any]
 Say = Callable[[datetime], str]
 Point = tuple[float, float]
+# Start, end (None: it goes on), title and link, if there is one.
+Span = tuple[datetime, datetime | None, str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Chart:
     lines: Sequence[tuple[str, str]]
     maintenance: Sequence[Band]
     incidents: Sequence[Band]
+    late: Sequence[Band]
     titles: Sequence[Band]
     x_ticks: Sequence[Tick]
     y_ticks: Sequence[Tick]
@@ -109,14 +112,15 @@ def response_chart(
     stacked: bool = False,
     slow_after: int | None = None,
     marks: Iterable[tuple[datetime, str]] = (),
-    incidents: Iterable[tuple[datetime, datetime | None, str, str]] = (),
+    incidents: Iterable[Span] = (),
+    late: Iterable[Span] = (),
     markers: Iterable[tuple[datetime, str]] = (),
 ) -> Chart:
     """The chart of a ``statistics`` answer.
 
     ``say`` formats the moment of a bucket, ``marks`` are labels of the axis. ``stacked`` shows the
     phases on top of each other instead of average and 95th percentile. ``slow_after``: the
-    threshold in ms, if there is one. ``incidents``: start, end, title and link of each.
+    threshold in ms, if there is one. ``late``: outages that were found afterwards.
     ``markers``: moment and name of each, oldest first.
     """
     buckets = statistics["buckets"]
@@ -136,7 +140,8 @@ def response_chart(
         areas=areas,
         lines=lines,
         maintenance=_maintenance(buckets, scale),
-        incidents=_incidents(buckets, scale, incidents),
+        incidents=_bands(buckets, scale, incidents),
+        late=_bands(buckets, scale, late),
         titles=_titles(buckets, scale, say),
         x_ticks=[_x_tick(_place(buckets, scale, at), text) for at, text in marks],
         y_ticks=[Tick(scale.y(ms), milliseconds(ms)) for ms in _steps(scale.top_ms)],
@@ -390,16 +395,12 @@ def _maintenance(buckets: Sequence[Bucket], scale: Scale) -> list[Band]:
     ]
 
 
-def _incidents(
-    buckets: Sequence[Bucket],
-    scale: Scale,
-    incidents: Iterable[tuple[datetime, datetime | None, str, str]],
-) -> list[Band]:
+def _bands(buckets: Sequence[Bucket], scale: Scale, spans: Iterable[Span]) -> list[Band]:
     if not buckets:
         return []
     first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
     bands = []
-    for start, end, title, href in incidents:
+    for start, end, title, href in spans:
         begin, stop = max(start, first), min(end or last, last)
         if stop < first or begin > last:
             continue

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.i18n import _, _n
 from app.web.shown import places, times
+from app.web.shown.charts import Span
 
 SHOWN = 10
 
@@ -22,6 +23,15 @@ def lines(statistics: Mapping[str, Any]) -> list[str]:
         older,
     )
     return [*map(_line, newest), *([more] if older else [])]
+
+
+def spans(statistics: Mapping[str, Any], most: int) -> list[Span]:
+    """The newest for the chart."""
+    return [
+        (datetime.fromisoformat(one["started_at"]), datetime.fromisoformat(one["ended_at"]),
+         _line(one), None)
+        for one in statistics["late_outages"][-most:]
+    ]  # fmt: skip
 
 
 def _line(outage: Mapping[str, Any]) -> str:

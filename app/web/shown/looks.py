@@ -135,11 +135,13 @@ CLASSIFIED = {
 
 UNKNOWN = Look(N_("Unknown"), "unknown", "unknown")
 
+OVER = Look(N_("Over"), "unknown", "unknown")
+
 # What ended an incident where it was no recovery: nobody saw it up.
 ENDED = {
-    Ending.SILENCE: UNKNOWN,
-    Ending.CHANGED: UNKNOWN,
-    Ending.PAUSE: MONITOR[MonitorStatus.PAUSED],
+    Ending.SILENCE: OVER,
+    Ending.CHANGED: OVER,
+    Ending.PAUSE: Look(OVER.word, "paused", "paused"),
 }
 
 
@@ -161,6 +163,13 @@ def clock_offset(ms: int) -> str:
 def ended(incident: Incident) -> Look:
     """The look of an incident's end."""
     return ENDED.get(incident.ending or "") or INCIDENT[IncidentStatus.RESOLVED]  # type: ignore[call-overload]
+
+
+def incident(one: Incident) -> Look:
+    """The look of an incident as it is now."""
+    if one.status == IncidentStatus.RESOLVED:
+        return ended(one)
+    return look_of(INCIDENT, one.status)
 
 
 def monitor_of(incident: Incident) -> str:

@@ -141,7 +141,7 @@ def drawn(
     """The chart, with real incidents marked (no false alarms, no maintenance), and what the macro
     in components/chart.html needs besides.
     """
-    real = [
+    real: list[charts.Span] = [
         (
             incident.started_at,
             incident.ended_at,
@@ -167,6 +167,7 @@ def drawn(
         slow_after=monitor.slow_after,
         marks=axis.of_statistics(statistics, zone),
         incidents=real,
+        late=late.spans(statistics, INCIDENTS_MARKED),
         markers=_markers(monitor.id, buckets),
     )
     return {

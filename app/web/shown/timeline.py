@@ -115,7 +115,7 @@ def _people(incident: Incident) -> Iterator[Step]:
         yield Step(incident.acknowledged_at, PERSON, title, "seen", "degraded")
     if incident.ended_at is not None:
         look = looks.ended(incident)
-        yield Step(incident.ended_at, ENDED, _("Resolved"), look.shape, look.tone)
+        yield Step(incident.ended_at, ENDED, _(look.word), look.shape, look.tone)
 
 
 def _remarks(incident: Incident) -> Iterator[Step]:

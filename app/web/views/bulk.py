@@ -103,7 +103,8 @@ def _said_changed(num: int) -> str:
 def _planned(form: BulkForm, back: str) -> Answer:
     """The form of a maintenance window for the chosen monitors. All of one tag: for the tag."""
     query = monitors.list_query(links.query_of(back))
-    narrowed = query.search or query.state or query.status_page_id or query.contact_id
+    others = (query.search, query.state, query.status_page_id, query.contact_id, query.location)
+    narrowed = any(others)
     by_tag = query.tag if form.everything.data and not narrowed else None
     if by_tag and servers.offers(Feature.WINDOW_TAGS):
         return windows.plan_for((), [by_tag])

@@ -64,7 +64,7 @@ blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
 Answer = str | Response | tuple[str, int]
 
 # Parameters of the list that are ours, not interface.md's.
-OWN_FILTERS = ("state", "tag")
+OWN_FILTERS = ("state", "tag", "location")
 BULK_TYPED = "bulk"  # in the session: what the bar below the list said when it was refused
 DEFAULT_INTERVAL = 60
 LOCATIONS, LOCATION_RULE, CONTACTS = (

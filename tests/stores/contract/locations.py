@@ -9,6 +9,7 @@ import pytest
 from app.errors import Conflict, Invalid
 from app.records import PageQuery, Place
 from app.stores.base import Feature, Store
+from app.stores.remote import locations as remote_locations
 from tests.stores.contract.making import HUGE, add_monitor, needs, not_found
 
 
@@ -78,13 +79,21 @@ class LocationsContract:
             store.locations.update(id, {"carrier": "agent"})
         assert list(caught.value.errors) == ["carrier"]
 
-    def test_a_place_in_use_is_not_deleted_and_the_monitors_are_named(self, store: Store) -> None:
+    def test_a_place_in_use_is_not_deleted_and_the_monitors_are_named(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         place = add_place(store)
+        for number in range(10):
+            add_monitor(store, name=f"Of default alone, {number}")
         id = add_monitor(store, locations=("default", "oslo")).id
         assert store.locations.get(place.id).monitors == 1
         with pytest.raises(Conflict) as caught:
             store.locations.delete(place.id)
         assert caught.value.details["monitors"] == [id]
+        # Also where it is not among those that the API lists first.
+        monkeypatch.setattr(remote_locations, "MOST_PAGES", 1)
+        monkeypatch.setattr(remote_locations, "PAGE", 10)
+        assert [one.id for one in store.locations.users(place.id, 3)] == [id]
         store.monitors.update(id, {"locations": ("default",)})
         store.locations.delete(place.id)
 

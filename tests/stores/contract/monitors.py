@@ -321,6 +321,8 @@ class MonitorsContract:
         assert counted(search="MAI") == {MonitorStatus.PENDING: 1}
         assert counted(search="one.test", search_by="url") == {MonitorStatus.PENDING: 1}
         assert counted(status_page_id=HUGE) == counted(contact_id=999_999) == {}
+        assert counted(location="oslo") == {}
+        assert counted(location="default") == counted()
 
     def test_tags_are_found_by_name(self, store: Store) -> None:
         needs(store, Feature.OVERVIEW)
