@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import BindParameter, bindparam, or_, select, type_coerce
 from sqlalchemy.types import NullType
 
-from app.db import db, once
+from app.db import db, read_once
 from app.db.connections import number_of
 from app.db.journal import VERDICTS
 from app.db.rollups.planned import planned
@@ -163,7 +163,7 @@ def late_outages_between(ids: Sequence[int], start: int, end: int) -> dict[int, 
 
 def _late_outages(ids: Sequence[int]) -> dict[int, Sequence[LateOutage]]:
     """All of each monitor: they are few, and a page asks for several times."""
-    kept: dict[int, list[LateOutage]] = once.kept().setdefault("late outages", {})
+    kept: dict[int, list[LateOutage]] = read_once.kept().setdefault("late outages", {})
     missing = [id for id in ids if id not in kept]
     if missing:
         kept |= {id: [] for id in missing}
@@ -180,7 +180,7 @@ def late_outage_of(row: Any) -> LateOutage:
 
 def monitor_of(id: int) -> Any:
     """The row of ``MONITORS``; None if there is no such monitor."""
-    kept = once.kept()
+    kept = read_once.kept()
     name = f"monitor {id}"
     if name not in kept:
         kept[name] = db.session.execute(MONITORS, {"ids": [id]}).one_or_none()
