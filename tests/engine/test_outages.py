@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
-from app.db import db, writing
+from app.db import db, journal, writing
 from app.db.tables import (
     ContactRow,
     DeliveryRow,
@@ -30,6 +30,10 @@ KINDS = (
 # What each monitor's checks find, second by second: it fails, recovers, and fails again.
 FOUND = ("up", "down", "down", "up", "up", "down", "down", "down")
 
+# What each place finds, in slots of ten seconds: a blip, an outage that the places see one after
+# another, an end that they see one after another, and an outage that all see at once.
+PLACES = {"oslo": "+-+---++++---", "rome": "++++---+++---", "bern": "++++--++++---"}
+
 
 @pytest.fixture
 def shops(core):
@@ -51,12 +55,12 @@ class Shops:
                 moments = {"time": START, "created_at": START, "updated_at": START}
                 session.add(MarkerRow(name=f"Deploy {tags}", tags=tags, **moments))
 
-    def make(self, count):
+    def make(self, count, **more):
         """Monitors of every kind, in turn."""
-        return [self._one(number) for number in range(count)]
+        return [self._one(number, more) for number in range(count)]
 
-    def _one(self, number):
-        fields = {"confirmations": 1, "interval": 60, **KINDS[number % len(KINDS)]}
+    def _one(self, number, more):
+        fields = {"confirmations": 1, "interval": 60, **KINDS[number % len(KINDS)], **more}
         before = START - timedelta(days=1)
         id = make_monitor(self.core, **fields, created_at=before, updated_at=before).id
         with writing() as session:
@@ -120,6 +124,30 @@ def test_a_batch_leaves_what_its_checks_would_leave_one_by_one(shops):
         assert [ended is None for _began, ended, *_rest in one["incidents"]] == [False, True]
     events = {message[0] for one in story for message in one["messages"]}
     assert events == {"incident.opened", "incident.resolved"}
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize("rule", ["any", "majority", "all"])
+def test_batches_of_three_places_leave_what_their_checks_would_leave_one_by_one(shops, rule):
+    places = [journal.location_id(name) for name in PLACES]
+    fields = {"places": places, "location_rule": rule, "interval": 10}
+    together, apart = shops.make(8, **fields), shops.make(8, **fields)
+    for slot, seen in enumerate(zip(*PLACES.values(), strict=True)):
+        began = START + timedelta(seconds=10 * slot)
+        for name, sign in zip(PLACES, seen, strict=True):
+            verdict = "up" if sign == "+" else "down"
+
+            def found(ids, verdict=verdict, began=began):
+                return [(id, make_outcome(verdict, began, monitor_id=id)) for id in ids]
+
+            recorded = began + timedelta(milliseconds=2)
+            recorder.record(found(together), recorded, location=name)
+            for one in found(apart):
+                recorder.record([one], recorded, location=name)
+    story = shops.story(together)
+    assert story == shops.story(apart)
+    ends = [[ended is not None for _began, ended, *_rest in one["incidents"]] for one in story]
+    assert all(end[-2:] == [True, False] for end in ends)
 
 
 @pytest.mark.parametrize(
