@@ -17,11 +17,14 @@ from click.testing import CliRunner
 
 from app import create_core
 from app.access import Access
+from app.alerts.worker import Worker
 from app.commands import cli as command
 from app.commands.cli import Utc
 from app.config import read
-from app.db import db
+from app.db import db, heartbeats
+from app.engine import silence, silence_watch
 from app.engine.checker import Checker
+from app.engine.silence_watch import SilenceWatch
 from tests.engine.test_checker import Site
 from tests.lab.net import Listener
 from tests.lab.tcp import greeting
@@ -280,6 +283,41 @@ def test_nothing_starts_with_another_secret_key_than_the_database_was_written_wi
     assert code == 2
     assert "WAKEFUL_SECRET_KEY is not the one" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.sqlite
+def test_the_alert_worker_looks_for_silence_once_no_checker_runs(type_, monkeypatch):
+    """And goes on after a fault."""
+    looks, tended = threading.Semaphore(0), threading.Semaphore(0)
+    look, name = SilenceWatch.look, heartbeats.process_name(heartbeats.CHECKER)
+
+    def counted(watch):
+        look(watch)
+        looks.release()
+
+    def tend(_now, _since):
+        tended.release()
+        raise OSError("a fault")
+
+    def run(worker, _stop):
+        with worker.app.app_context():
+            assert looks.acquire(timeout=30)
+            assert looks.acquire(timeout=30)
+            assert not tended.acquire(blocking=False), "the checker looks itself"
+            heartbeats.note_end(name, datetime.now(UTC))
+            assert tended.acquire(timeout=30)
+            assert tended.acquire(timeout=30), "again, after the fault"
+
+    type_("db", "upgrade")
+    with access():
+        now = datetime.now(UTC)
+        heartbeats.write(name, now, now, location="default")
+    monkeypatch.setattr(silence_watch, "EVERY_SECONDS", 0.02)
+    monkeypatch.setattr(SilenceWatch, "look", counted)
+    monkeypatch.setattr(silence, "tend", tend)
+    monkeypatch.setattr(Worker, "run", run)
+    monkeypatch.setattr(signal, "signal", lambda *_arguments: None)
+    assert type_("worker")[0] == 0
 
 
 STOPPED_WHILE_IT_IMPORTS = """

@@ -178,11 +178,11 @@ def agent() -> None:
 @cli.command(help=N_("Send alerts until told to stop."))
 def worker() -> None:
     from app.alerts.worker import Worker
-    from app.engine.lookout import looking_out
+    from app.engine.silence_watch import watching_silence
 
     settings = read()
     part = Worker(_ready(settings), settings)
-    with watchdog.watching("alert worker") as part.on_turn, looking_out(part.app):
+    with watchdog.watching("alert worker") as part.on_turn, watching_silence(part.app):
         _until_stopped(part.run)
 
 

@@ -35,7 +35,7 @@ from app.db.tables import (
 from app.db.types import to_ms
 from app.engine import domains, posts, recorder, report_mails
 from app.engine.canaries import Canaries
-from app.engine.lookout import EVERY_SECONDS, Lookout
+from app.engine.silence_watch import EVERY_SECONDS, SilenceWatch
 from app.records import MARKERS_KEPT_DAYS, Location
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class Housekeeper:
         self.app = app
         self.settings = settings
         self.clock = clock
-        self._lookout = Lookout(clock)
+        self._silence_watch = SilenceWatch(clock)
         self._policies = policies
         self._canaries = canaries or Canaries(settings)
         self._look_up = look_up or self._ask_registry
@@ -163,7 +163,7 @@ class Housekeeper:
 
     def tend_places(self) -> None:
         """Show the monitors as unknown that nobody sees, and tell of silent places."""
-        self._lookout.look()
+        self._silence_watch.look()
 
     def mail_reports(self) -> None:
         """Send the reports of the month that is over."""

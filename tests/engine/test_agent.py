@@ -34,11 +34,12 @@ from app.engine.agent import link as links
 from app.engine.agent.agent import Agent
 from app.engine.agent.buffer import Buffer, Made
 from app.engine.agent.clock import Clock, uptime
+from app.engine.agent.trouble import Later
 from app.engine.schedule import last_slot
 from app.errors import Conflict
 from app.records import Cause, Verdict
 from app.stores.local import agent_budget
-from app.stores.local.agent_budget import Budget, budget_of
+from app.stores.local.agent_budget import MOST_RESULTS, Budget, budget_of
 from tests.factories import make_monitor, make_outcome
 from tests.faults.test_full_disk import seen
 from tests.lab.ca import Certificates
@@ -364,8 +365,8 @@ def clock(app):
 def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
     app, client, place, ask, clock, monkeypatch
 ):
-    """1,000 monitors at 10 s make 1,000 results in 10 s: a day's backlog takes 76 minutes."""
-    assert budget_of(1_000) == Budget(requests=600, results=20_000)
+    """1,000 monitors at 60 s make 167 results in 10 s: a day's backlog takes 76 minutes."""
+    assert budget_of(1_000 / 6) == Budget(requests=266, results=3_333)
     monkeypatch.setattr(agent_budget, "LEAST_RESULTS", 4)
     monitor = make_monitor(app, places=[place[0]], interval=10)
     now = datetime.now(UTC)
@@ -383,6 +384,15 @@ def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
     assert ask("assigned", status=409), "requests have a budget of their own"
     clock.advance(seconds=7)
     assert ask("results", results=made[20:])["taken"] == 5
+
+
+@pytest.mark.sqlite
+def test_the_largest_request_fits_into_the_budget_of_a_place_without_monitors(ask, clock):
+    """Otherwise no window would ever take it."""
+    assert ask("results", results=[{}] * MOST_RESULTS)["refused"] == MOST_RESULTS
+    clock.advance(seconds=10)
+    more = ask("results", status=422, results=[{}] * (MOST_RESULTS + 1))
+    assert more["errors"] == {"results": [f"Send a list of at most {MOST_RESULTS} results."]}
 
 
 @pytest.mark.sqlite
@@ -520,7 +530,6 @@ def test_a_proxy_is_for_the_server_and_never_for_checks(app, place, tmp_path, mo
 
 
 @pytest.mark.sqlite
-@pytest.mark.sqlite
 def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
     app, place, tmp_path, caplog, monkeypatch
 ):
@@ -555,6 +564,25 @@ def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
     assert "The server answers again." in caplog.text
 
 
+@pytest.mark.parametrize(("asked", "waited"), [(59, 59), (60, 60), (61, 60), (86_400, 60)])
+def test_an_agent_waits_a_minute_at_most_because_the_server_says_so(
+    asked, waited, tmp_path, monkeypatch
+):
+    def server(environ, start_response):
+        start_response("429 Too Many", [("Retry-After", str(asked)), ("Content-Length", "0")])
+        return []
+
+    waits, known = [], {"ca_bundle": None, "wake": int, "figures": dict}
+    with serving(server) as url, closing(Buffer(tmp_path)) as buffer:
+        link = links.Link(url, "wa_token", tmp_path, buffer, Clock(), **known)
+        monkeypatch.setattr(link._ended, "wait", waits.append)
+        with pytest.raises(Later) as caught:
+            link._turn()
+        link._rest(caught.value)
+    assert waits == [waited]
+
+
+@pytest.mark.sqlite
 def test_an_agent_with_another_key_is_told_what_to_do(app, place, ask, tmp_path, caplog):
     ask("hello", public_key=public())
     with serving(app) as url, running(agent_settings(tmp_path, url, place[1])):

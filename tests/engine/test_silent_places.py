@@ -20,7 +20,7 @@ from app.db.tables import (
 )
 from app.engine import recorder
 from app.engine.housekeeping import Housekeeper
-from app.engine.lookout import Lookout
+from app.engine.silence_watch import SilenceWatch
 from app.records import IncidentQuery, Notice
 from app.rules.time import iso
 from app.stores.local import LocalStore
@@ -197,7 +197,7 @@ def test_a_place_that_a_monitor_loses_takes_no_result_of_another_one(house):
 def test_without_a_checker_the_alert_worker_looks(house):
     """A monitor would be up for ever, and nobody would be told that nothing is checked."""
     id = house.monitor("default")
-    watched = Lookout(lambda: house.now, alone=True)
+    watched = SilenceWatch(lambda: house.now, alone=True)
 
     def pass_seconds(seconds):
         for _step in range(seconds // 5):
@@ -215,6 +215,20 @@ def test_without_a_checker_the_alert_worker_looks(house):
     pass_seconds(35)
     assert house.state(id).verdict == "unknown"
     assert house.told() == [(SILENT, "ops@example.test")]
+
+
+@pytest.mark.sqlite
+def test_the_alert_worker_does_not_look_while_a_checker_runs(house):
+    """The checker looks itself."""
+    id = house.monitor("default")
+    house.check(id, "default")
+    watched = SilenceWatch(lambda: house.now, alone=True)
+    name = heartbeats.process_name(heartbeats.CHECKER)
+    for _step in range(60):
+        house.now += timedelta(seconds=5)
+        heartbeats.write(name, house.now, house.now, location="default")
+        watched.look()
+    assert house.state(id).verdict == "up"
 
 
 @pytest.mark.sqlite

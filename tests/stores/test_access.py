@@ -327,6 +327,9 @@ def test_a_count_is_shared_by_threads_and_starts_anew_with_each_window(
     clock.advance(seconds=60)
     assert access.count("key:1", 60) == 1
     access.count("agent:1:results", 10)
+    clock.advance(seconds=9)
+    access.forget_old_counts()
+    assert access.counted("agent:1:results", 10) == 1, "its window is not over"
     clock.advance(hours=2)
     access.forget_old_counts()
     assert {row.name for row in db.session.query(CounterRow)} == {"key:1", "key:2"}

@@ -246,6 +246,28 @@ def test_an_older_wakeful_is_not_asked_for_what_it_does_not_know() -> None:
     assert not [line for _, line, _ in server.asked if "hours" in line or "report" in line]
 
 
+def test_the_monitors_of_a_place_are_found_on_a_server_that_refuses_the_filter() -> None:
+    """An older Wakeful has places, and refuses a parameter that it does not know."""
+    errors = {"location": ["This operation does not take this field."]}
+    place = Scripted({"data": {"id": 3, "name": "oslo"}})
+    refusal = Scripted({"message": "The data is not valid.", "status": 422, "errors": errors}, 422)
+    places = {7: "oslo", 8: "default", 9: "oslo", 10: "oslo"}
+    listed = Scripted({"data": [MONITOR | {"id": id, "locations": [places[id]]} for id in places]})
+
+    def server(environ: Any, start_response: Any) -> Any:
+        if environ["PATH_INFO"].endswith("/locations/3"):
+            return place(environ, start_response)
+        filtered = "location=" in environ["QUERY_STRING"]
+        return (refusal if filtered else listed)(environ, start_response)
+
+    with asking(server) as store:
+        assert [one.id for one in store.locations.users(3, 2)] == [7, 9]
+        errors["per_page"] = errors.pop("location")
+        refusal.text = json.dumps({"errors": errors}).encode()
+        with pytest.raises(Invalid):
+            store.locations.users(3, 2)
+
+
 @pytest.mark.parametrize(
     "lie",
     [7, {}, {"monitors": {}}, {"monitors": [], "all": 7}, {"monitors": [], "all": {"checks": 1}}],

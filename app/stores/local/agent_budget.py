@@ -24,7 +24,8 @@ from app.i18n import N_, _
 
 WINDOW_SECONDS = 10
 ROOM = 20
-LEAST_RESULTS = 500  # in a window: a whole request always fits
+MOST_RESULTS = 500  # of one request
+LEAST_RESULTS = MOST_RESULTS  # in a window: a whole request always fits
 LEAST_REQUESTS = 200
 RESULTS_OF_A_REQUEST = 50  # an agent sends up to 200, but fewer with long evidence
 KNOWN_SECONDS = 10.0  # how long what a place's monitors make is remembered

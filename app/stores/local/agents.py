@@ -36,14 +36,13 @@ from app.engine.schedule import Claim, Standing
 from app.errors import Conflict, Invalid, Throttled
 from app.i18n import N_, _
 from app.records import Outcome
-from app.stores.local.agent_budget import Budgets
+from app.stores.local.agent_budget import MOST_RESULTS, Budgets
 
 OTHER_KEY = N_(
     "The agent of this place has another key. If its folder was lost, make a new token for the "
     "place and start the agent with it."
 )
 BUSY = N_("Results of %(place)s are being recorded. Send these again in a second.")
-MOST_RESULTS = 500  # of one request
 MOST_CHANGES = 5_000  # with more, the agent reads everything again
 BEAT_SECONDS = 2.0  # how often a request is written down as a sign of life
 LONGEST_VERSION = 32

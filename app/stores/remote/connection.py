@@ -30,7 +30,7 @@ from app.slots import BUSY_SECONDS, LONG_WAITS, REMOTE_ANSWERS
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 15.0  # for the whole answer
-CHECK_SECONDS = 80.0  # an answer that waits for a check, whose own limit is 60
+CHECK_SECONDS = 80.0  # an answer that waits for a check, whose own limit is 70
 MAX_ANSWER_BYTES = 8 * 1024 * 1024  # decoded
 MAX_REDIRECTS = 3
 READ_ATTEMPTS = 2

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.codec import Odd, reader
 from app.codec.values import object_
-from app.records import MonitorQuery, MonitorRef, PageQuery, Place, PlaceSeen, Sort
+from app.errors import Invalid
+from app.records import Monitor, MonitorQuery, MonitorRef, PageQuery, Place, PlaceSeen, Sort
 from app.stores import base
 from app.stores.base import Feature
 from app.stores.remote.collection import Collection
@@ -33,17 +35,25 @@ class Locations(Collection[Place, PageQuery], base.Locations):
             return self._same(id, self._whole(answer))
 
     def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
-        """From a server that ignores the filter, because it is older: those among the first
-        thousand monitors.
+        """Those among the first thousand monitors, where the server is older and refuses the
+        filter.
         """
-        name, found = self.get(id).name, list[MonitorRef]()
+        name = self.get(id).name
+        query = MonitorQuery(location=name, sort=Sort.ASC, per_page=PAGE, uptime=(), brief=True)
+        try:
+            found = self._first(query, name, limit)
+        except Invalid as refused:
+            if "location" not in refused.errors:
+                raise
+            found = self._first(replace(query, location=None), name, limit)
+        return [MonitorRef(one.id, one.name, one.url) for one in found]
+
+    def _first(self, query: MonitorQuery, name: str, limit: int) -> Sequence[Monitor]:
+        """The first monitors of the query that the place checks."""
+        found = list[Monitor]()
         for number in range(1, MOST_PAGES + 1):
-            query = MonitorQuery(
-                location=name, sort=Sort.ASC, per_page=PAGE, page=number, uptime=(), brief=True
-            )
-            page = self.store.monitors.list(query)
-            its = (one for one in page.items if name in one.locations)
-            found += [MonitorRef(one.id, one.name, one.url) for one in its]
+            page = self.store.monitors.list(replace(query, page=number))
+            found += [one for one in page.items if name in one.locations]
             if len(found) >= limit or number >= page.last_number:
                 break
         return found[:limit]

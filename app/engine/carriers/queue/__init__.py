@@ -8,7 +8,7 @@ reads or writes Redis learns no secret and can forge no result.
     prober    what ``wakeful prober`` runs
     broker    what both sides share
     silence   when a prober's consumer receives nothing though batches wait
-    strangers what a prober does with messages that are none
+    malformed what a prober does with messages that are not batches
 
 Redis may lose messages, and a prober may be killed: what does not come back is sent again. The
 tokens and turns of the database decide which result counts, as for every carrier.

@@ -41,8 +41,8 @@ from app.engine.carriers.queue.broker import (
     needed,
     queue_of,
 )
+from app.engine.carriers.queue.malformed import Taker, refuse_malformed
 from app.engine.carriers.queue.silence import LOOK_SECONDS, SILENT_SECONDS, Consumer
-from app.engine.carriers.queue.strangers import Taker, expect_strangers
 from app.engine.network import Network
 from app.engine.probing import make_prober
 from app.engine.schedule import Claim
@@ -281,7 +281,7 @@ WHERE = "in WAKEFUL_ALLOW_NETWORKS of this prober"
 def run(settings: Settings) -> int:
     """Work until SIGTERM or SIGINT; returns the exit code."""
     broker_url, _key = needed(settings)
-    expect_strangers()
+    refuse_malformed()
     celery = make_celery(broker_url)
     desks: list[Desk] = []  # one, in the process that makes the checks
     stopped = threading.Event()

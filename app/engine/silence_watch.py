@@ -23,7 +23,7 @@ LOOKED_LATELY = timedelta(seconds=60)
 LOOK_SECONDS = 60.0  # time limit of a statement
 
 
-class Lookout:
+class SilenceWatch:
     """Looks again and again, from one process. ``alone``: only while no checker runs."""
 
     def __init__(self, clock: Callable[[], datetime], *, alone: bool = False) -> None:
@@ -45,20 +45,20 @@ class Lookout:
 
 
 @contextmanager
-def looking_out(app: Flask) -> Iterator[None]:
+def watching_silence(app: Flask) -> Iterator[None]:
     """Look in a thread while no checker runs, until the block ends."""
     stop = threading.Event()
-    lookout = Lookout(lambda: datetime.now(UTC), alone=True)
+    watch = SilenceWatch(lambda: datetime.now(UTC), alone=True)
 
     def run() -> None:
         while not stop.wait(EVERY_SECONDS):
             try:
                 with app.app_context(), patience(LOOK_SECONDS):
-                    lookout.look()
+                    watch.look()
             except Exception as fault:
                 faults.tell(log, "Silent places could not be looked for. Trying again.", fault)
 
-    threading.Thread(target=run, name="lookout", daemon=True).start()
+    threading.Thread(target=run, name="silence", daemon=True).start()
     try:
         yield
     finally:

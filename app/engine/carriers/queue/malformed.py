@@ -1,4 +1,4 @@
-"""What a stranger writes into the queue ends no prober.
+"""A malformed message in the queue does not end a prober.
 
 Each class here reads a message at another depth, where it would raise through Celery's loop and end
 the worker. A message that was not acknowledged would be delivered again, and end the next one.
@@ -50,7 +50,7 @@ class Transport(redis.Transport):
     Channel = Channel
 
 
-def expect_strangers() -> None:
+def refuse_malformed() -> None:
     """Use ``Transport`` for all connections of this process. kombu finds a transport by the scheme
     of the broker's address, whatever else it is told.
     """
