@@ -5,6 +5,7 @@ wait, nobody gets a page. All such bounds stand here, because they add up.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,6 +29,34 @@ class Slots:
                 self._free.release()
 
 
+class Shared:
+    """``most`` at once, and ``each`` of them for one thing: who waits for the same thing again and
+    again leaves slots for others.
+    """
+
+    def __init__(self, most: int, each: int) -> None:
+        self.most, self.each = most, each
+        self._held: Counter[int] = Counter()
+        self._lock = threading.Lock()
+
+    @property
+    def held(self) -> int:
+        return self._held.total()
+
+    @contextmanager
+    def taken(self, id: int) -> Iterator[bool]:
+        """Hold a slot for the thing with this id; whether there was one."""
+        with self._lock:
+            free = self._held.total() < self.most and self._held[id] < self.each
+            self._held[id] += free
+        try:
+            yield free
+        finally:
+            with self._lock:
+                self._held[id] -= free
+                self._held += Counter()  # drops what is at zero
+
+
 THREADS = 16  # of the web server
 LEFT = 2  # of them, for all other requests, when everything below is used up at once
 
@@ -35,6 +64,9 @@ LONG_WAITS = Slots(5)  # checks on request, and answers of services to test aler
 REMOTE_ANSWERS = Slots(5, patience=0.5)  # of the servers behind a dashboard
 PASSWORDS = Slots(3)  # being hashed, and waiting for that: app/access/passwords.py
 KNOWN_PASSWORDS = Slots(1)  # one more, for people whom we know: strangers cannot use it up
+# Of the long waits, for checks that other places make. Those may bring nothing for over a minute.
+WAITS_ELSEWHERE = Shared(3, each=2)  # a double click on a monitor is two
+assert WAITS_ELSEWHERE.each < WAITS_ELSEWHERE.most < LONG_WAITS.most  # noqa: S101 - of constants
 _taken = LONG_WAITS.most + REMOTE_ANSWERS.most + PASSWORDS.most + KNOWN_PASSWORDS.most
 assert _taken <= THREADS - LEFT  # noqa: S101 - of constants
 

@@ -33,7 +33,8 @@ if its own place is one of the monitor's, else by all places of the monitor that
 the last 30 s. The answer is the first result; `location` says whose. If none of them was heard of,
 nothing is checked, and the answer is 409. If no result comes within the monitor's timeout and 10 s,
 it is 503; a result that comes later is among the monitor's results. Who asks while a check is
-awaited gets the same result. The server checks a paused monitor itself; that does not count.
+awaited gets the same result; if two wait for this monitor already, it is 429. The server checks a
+paused monitor itself; that does not count.
 """,
     "monitors_check_unsaved": "The server makes the check, in its own place.",
 }

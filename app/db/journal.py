@@ -17,6 +17,7 @@ from flask import current_app
 from sqlalchemy import select
 
 from app.db import bulk, db, writing
+from app.db.latest import last_moment
 from app.db.tables import (
     CauseCodeRow,
     LocationRow,
@@ -173,13 +174,17 @@ def decode(rows: Sequence[ResultRow]) -> list[Result]:
     ]
 
 
-def first_since(monitor_id: int, places: Collection[int], since: datetime) -> Result | None:
-    """The first result of a check that one of these places began at this time or later."""
+def first_since(
+    monitor_id: int, places: Collection[int], since: datetime, now: datetime
+) -> Result | None:
+    """The first result of a check that one of these places began at this time or later. Left out
+    are results that a wrong clock wrote: those further ahead than ``last_moment``.
+    """
     row = db.session.scalar(
         select(ResultRow)
         .where(
             ResultRow.monitor_id == monitor_id,
-            ResultRow.at >= to_ms(since),
+            ResultRow.at.between(to_ms(since), last_moment(now)),
             ResultRow.location_id.in_(places),
         )
         .order_by(ResultRow.at)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
 
@@ -26,8 +26,9 @@ from app.rules.figures import about
 # Besides the check's own time limit: until an agent has asked, and has brought its result.
 WAIT_SECONDS = 10.0
 LOOK_SECONDS = 0.25  # how often it is looked whether a result has come
-# A place of which nothing was heard for so long is not asked. Agents speak every 5 s, or every 15 s
-# after a fault; what probers say is stored every 10 s.
+# A place of which nothing was heard for longer is not asked. Agents speak every 5 s, or every 15 s
+# after a fault; what probers say is stored every 10 s. After a 429, an agent is silent for as long
+# as the server said, up to 60 s: it would not hear of the request in time.
 HEARD = timedelta(seconds=30)
 
 SILENT = N_("Nothing was checked: its place %(place)s has been silent for %(time)s.")
@@ -94,7 +95,7 @@ def check(spec: CheckSpec, asked: Sequence[Place], now: datetime) -> Result:
 
 def _first(monitor_id: int, ids: Sequence[int], since: datetime, seconds: float) -> Result | None:
     until = time.monotonic() + seconds
-    while (found := journal.first_since(monitor_id, ids, since)) is None:
+    while (found := journal.first_since(monitor_id, ids, since, datetime.now(UTC))) is None:
         db.session.rollback()  # waiting must not hold a connection
         if time.monotonic() > until:
             return None

@@ -27,7 +27,7 @@ from app.engine.probing import make_prober
 from app.errors import NotFound, Throttled, Unavailable
 from app.i18n import N_, _
 from app.records import CheckSpec, Notice, Outcome, Result
-from app.slots import BUSY_SECONDS, LONG_WAITS
+from app.slots import BUSY_SECONDS, LONG_WAITS, WAITS_ELSEWHERE
 
 _KEY = "wakeful.prober"
 BUSY = N_("Too many manual checks are running at this moment. Try again in a few seconds.")
@@ -55,7 +55,7 @@ def check_now(monitor_id: int) -> Result:
     settings: Settings = current_app.extensions["wakeful.settings"]
     now = datetime.now(UTC)
     if places := elsewhere.places_of(monitor_id, settings.location, now):
-        with _waiting():
+        with _waiting_for(monitor_id), _waiting():
             return elsewhere.check(found[0], places, now)
     outcome = check_fields(found[0])
     at = datetime.now(UTC)
@@ -87,9 +87,21 @@ def check_fields(spec: CheckSpec) -> Outcome:
 def _waiting() -> Iterator[None]:
     """Hold one of the few slots of requests that wait. Raises Throttled."""
     with LONG_WAITS.taken() as free:
-        if not free:
-            raise Throttled(_(BUSY), BUSY_SECONDS)
+        _require(free)
         yield
+
+
+@contextmanager
+def _waiting_for(monitor_id: int) -> Iterator[None]:
+    """The same, of those that wait for other places. Raises Throttled."""
+    with WAITS_ELSEWHERE.taken(monitor_id) as free:
+        _require(free)
+        yield
+
+
+def _require(free: bool) -> None:
+    if not free:
+        raise Throttled(_(BUSY), BUSY_SECONDS)
 
 
 def _checked(spec: CheckSpec) -> Outcome:

@@ -134,8 +134,9 @@ def due(
     return min(moments)
 
 
-# A request for a check now that is older is not carried out: nobody waits for it any more.
-ASKED_FOR = timedelta(seconds=60)
+# A request for a check now that is older is not carried out: nobody waits for it any more. Who asks
+# waits for up to 70 s (``app/engine/elsewhere.py``), and others may join the request meanwhile.
+ASKED_FOR = timedelta(seconds=120)
 
 
 def is_fresh(asked_at: datetime, now: datetime) -> bool:

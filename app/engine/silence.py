@@ -14,16 +14,17 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import BigInteger, bindparam, cast, func, literal, or_, select, type_coerce, update
 
 from app.alerts import outbox
 from app.alerts.words import count_of
-from app.db import db, places, writing
+from app.db import AnySession, db, places, writing
 from app.db.assignments import AT_ONCE
 from app.db.latest import last_moment
-from app.db.places import Signs
+from app.db.places import LEAST_SILENCE, Signs
 from app.db.settings import keep_setting, setting
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
@@ -32,6 +33,7 @@ from app.i18n import _n
 from app.records import Event, Notice, PlaceState, Verdict
 from app.rules.time import iso
 from app.stats.cover import cover_limit_ms
+from app.stats.tally import LONGEST_COVER_MS
 
 log = logging.getLogger(__name__)
 
@@ -43,35 +45,41 @@ _SHOWN = (
     _STATES.c.verdict.is_not(None),
     _STATES.c.verdict != Verdict.UNKNOWN,
 )
-_NOW, _SINCE = bindparam("now", type_=BigInteger), bindparam("since", type_=BigInteger)
+_NOW: Any = bindparam("now", type_=BigInteger)
 _INTERVAL: Any = cast(_MONITORS.c.interval, BigInteger)
 _TIMEOUT: Any = cast(_MONITORS.c.timeout, BigInteger)
 _LIMIT = cover_limit_ms(_INTERVAL, _TIMEOUT)
-_COVERS = _RESULTS.c.covers_s * literal(1000, BigInteger)
-# A state may not know of its newest results yet (``app/db/latest.py``), so those of the few
-# monitors whose state is that old are asked too.
-_COUNTS = (
-    select(_RESULTS.c.monitor_id)
-    .where(
-        _RESULTS.c.monitor_id == _STATES.c.monitor_id,
-        _RESULTS.c.at.between(_NOW - _LIMIT, bindparam("until", type_=BigInteger)),
-        or_(
-            _RESULTS.c.covers_s.is_(None),
-            _RESULTS.c.at + _COVERS >= _NOW,
-        ),
-    )
-    .exists()
-)
+_UNTIL = _RESULTS.c.at + _RESULTS.c.covers_s * literal(1000, BigInteger)
+
+
+def _has_result(since: Any, until: Any, *counts: Any) -> Any:
+    """Whether a monitor has a result that counts between two times."""
+    mine = _RESULTS.c.monitor_id == _STATES.c.monitor_id
+    found = select(_RESULTS.c.monitor_id).where(mine, _RESULTS.c.at.between(since, until), *counts)
+    return found.exists()
+
+
+# A result counts as long as the monitor's interval was when it was made. A state may not know of
+# its newest results yet (``app/db/latest.py``), so the results of the monitors whose state is old
+# are asked, and of those whose interval may have changed since: first the latest, which nearly
+# always decides.
+_OVER = type_coerce(_STATES.c.checked_at, BigInteger) < _NOW - _LIMIT
+_CHANGED = _STATES.c.judged_since >= _STATES.c.checked_at
+_STILL_COUNTS = or_(_RESULTS.c.covers_s.is_(None), _UNTIL >= _NOW)
 _WITHOUT_RESULT = (
     select(_STATES.c.monitor_id)
     .join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
     .where(
         *_SHOWN,
-        type_coerce(_STATES.c.checked_at, BigInteger) < _NOW - _LIMIT,
-        _SINCE < _NOW - _LIMIT,
-        ~_COUNTS,
+        or_(_OVER, _CHANGED),
+        ~_has_result(_NOW - _LIMIT, bindparam("until", type_=BigInteger), _STILL_COUNTS),
+        ~_has_result(_NOW - LONGEST_COVER_MS, _NOW - _LIMIT, _UNTIL >= _NOW),
     )
 )
+# A checker that starts makes what is overdue at once, and an agent brings what it has kept.
+GRACE = LEAST_SILENCE
+# A place that is silent has made no check for longer than this.
+LATELY_MS = 120_000
 
 
 def tend(now: datetime, watching_since: datetime) -> None:
@@ -88,7 +96,9 @@ def tend(now: datetime, watching_since: datetime) -> None:
         silent &= places.work_of(silent).keys()
     titles = {one.id: one.label or one.name for one in known}
     unheard = silent | {id for id, state in states.items() if state is PlaceState.NEVER_SEEN}
-    unseen = _without_result(now, watching_since)
+    waited = now - watching_since >= GRACE
+    without = _without_result(db.session, now) if waited else []
+    unseen = _places_of(without)
     if silent:
         unseen |= _only_from(unheard)
     db.session.rollback()
@@ -98,7 +108,8 @@ def tend(now: datetime, watching_since: datetime) -> None:
         elif one.id in heard and one.signs.silent_at is not None:
             _tell(one, Event.LOCATION_ONLINE, unheard, now)
     _notice([titles[one.id] for one in known if one.id in silent], now)
-    recorder.unwatched({id: _cause(ids, titles) for id, ids in unseen.items()}, now)
+    causes = {id: _cause(ids, titles) for id, ids in unseen.items()}
+    recorder.unwatched(causes, now, partial(_seen_since, now=now, without=set(without)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +120,37 @@ class _Place:
     signs: Signs
 
 
-def _without_result(now: datetime, since: datetime) -> dict[int, list[int]]:
-    """The places of each monitor of which no result counts any more, of those that do not show it
-    yet. ``since``: from then on results could have come.
+def _without_result(
+    session: AnySession, now: datetime, among: Collection[int] | None = None
+) -> list[int]:
+    """The monitors of which no result counts any more, of those that do not show it yet."""
+    asked = _WITHOUT_RESULT
+    if among is not None:
+        asked = asked.where(_STATES.c.monitor_id.in_(among))
+    return list(session.scalars(asked, {"now": to_ms(now), "until": last_moment(now)}))
+
+
+def _seen_since(
+    session: AnySession, ids: Collection[int], *, now: datetime, without: Collection[int]
+) -> set[int]:
+    """The monitors of which a result came since they were looked at, when ``without`` had none that
+    counts. Their states are locked: a result that is recorded meanwhile would be overwritten, by
+    unknown until the next check.
     """
-    asked = {"now": to_ms(now), "since": to_ms(since), "until": last_moment(now)}
-    ids = db.session.scalars(_WITHOUT_RESULT, asked).all()
+    looked = set(ids) & set(without)
+    back = looked - set(_without_result(session, now, looked))
+    lately = (
+        select(_RESULTS.c.monitor_id)
+        .distinct()
+        .where(
+            _RESULTS.c.monitor_id.in_(set(ids) - looked),
+            _RESULTS.c.at.between(to_ms(now) - LATELY_MS, last_moment(now)),
+        )
+    )
+    return back | set(session.scalars(lately))
+
+
+def _places_of(ids: Sequence[int]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for start in range(0, len(ids), AT_ONCE):
         its = AssignmentRow.monitor_id.in_(ids[start : start + AT_ONCE])

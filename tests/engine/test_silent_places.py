@@ -149,6 +149,7 @@ def test_a_monitor_without_a_place_that_is_heard_is_unknown_until_one_is(house):
 @pytest.mark.parametrize(("interval", "timeout"), [(10, 5), (60, 30), (300, 60)])
 def test_a_monitor_is_up_as_long_as_its_figures_say(house, interval, timeout):
     """Its place is silent later, or sooner if it checks another monitor more often."""
+    house.pass_minutes(3, "default", "oslo")  # who looks waits so long after a start
     id = house.monitor("oslo", interval=interval, timeout=timeout)
     house.check(id, "oslo")
     counts = interval + timeout + 60
@@ -163,6 +164,68 @@ def test_a_monitor_is_up_as_long_as_its_figures_say(house, interval, timeout):
 
 
 @pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("before", "after", "minutes", "counted", "verdict"),
+    [(3600, 60, 10, 605, "up"), (60, 3600, 20, 150, "unknown")],
+    ids=["shorter", "longer"],
+)
+def test_after_another_interval_too_a_monitor_is_up_as_long_as_its_figures_say(
+    house, before, after, minutes, counted, verdict
+):
+    id = house.monitor("default", interval=before, timeout=30)
+    house.monitor("default", interval=60)  # so that the place is heard
+    house.check(id, "default")
+    house.pass_minutes(minutes if after < before else 1, "default")
+    store = LocalStore(house.settings)
+    store.now = lambda: house.now
+    store.monitors.update(id, {"interval": after})
+    house.now += timedelta(seconds=5)
+    if after > before:
+        house.pass_minutes(minutes, "default")
+    house.keeper.tend_places()
+    assert (house.up_seconds(id), house.state(id).verdict) == (counted, verdict)
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["late", "of a silent place"])
+def test_a_result_that_comes_during_the_look_counts(house, monkeypatch, silent):
+    id = house.monitor("oslo", interval=3600, timeout=30)
+    house.monitor("default")
+    house.check(id, "oslo")
+    if silent:  # because it brings nothing of a monitor with a shorter interval
+        house.monitor("oslo", interval=60)
+        house.pass_minutes(1, "default", "oslo")
+        house.pass_minutes(2.75, "default")
+        house.now += timedelta(seconds=30)
+    else:
+        house.pass_minutes(61, "default", "oslo", every=MINUTE)
+        house.now += timedelta(seconds=31)
+    show = recorder.unwatched
+
+    def recorded_first(causes, *more):
+        assert id in causes
+        house.check(id, "oslo")  # as another process does it between the look and the lock
+        show(causes, *more)
+
+    monkeypatch.setattr(recorder, "unwatched", recorded_first)
+    house.keeper.tend_places()
+    assert house.state(id).checked_at == house.now
+    assert house.state(id).verdict == "up"
+
+
+def test_after_a_restart_without_a_checker_a_status_is_as_old_as_its_figures(house):
+    id = house.monitor("default", interval=3600, timeout=30)
+    house.check(id, "default")
+    house.now += 120 * MINUTE  # the machine was off, and its checker does not come back
+    alone = Lookout(lambda: house.now, alone=True)
+    for passed, verdict in ((timedelta(minutes=2), "up"), (timedelta(minutes=2), "unknown")):
+        until = house.now + passed
+        while house.now < until:
+            house.now += timedelta(seconds=15)
+            alone.look()
+        assert house.state(id).verdict == verdict
+    assert house.up_seconds(id) == 3690
+
+
 def test_a_result_that_the_state_does_not_know_of_counts(house):
     """Good checks that change nothing are not written into the state each time."""
     id = house.monitor("oslo")

@@ -2,7 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -10,12 +10,17 @@ import pytest
 from sqlalchemy import select, update
 
 from app.access.agents import give_token
-from app.db import db, journal, places, writing
+from app.db import assignments, db, journal, places, writing
+from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, ChangeRow, LocationRow, MonitorStateRow, ResultRow
 from app.engine import elsewhere, recorder
 from app.engine.agent import link as links
 from app.engine.checker import Checker
+from app.engine.schedule import ASKED_FOR, is_fresh
+from app.errors import Conflict, Throttled, Unavailable
 from app.records import Verdict
+from app.records.monitors import TIMEOUT_SECONDS
+from app.slots import WAITS_ELSEWHERE
 from app.stores import current_store
 from tests.api.conftest import Api
 from tests.engine.test_agent import agent_settings, page
@@ -68,6 +73,23 @@ def results(app, id):
             select(ResultRow).where(ResultRow.monitor_id == id).order_by(ResultRow.at)
         ).all()
         return journal.decode(rows)
+
+
+def record(app, id, location, at, verdict="up"):
+    with app.app_context():
+        recorder.record([(id, make_outcome(verdict, at))], at, location=location)
+
+
+@contextmanager
+def clicked(app, id):
+    """The answer to a check on request that waits for its places."""
+
+    def click():
+        with app.app_context():
+            return current_store().checks.run(id)
+
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(click)
 
 
 def state(app, id):
@@ -201,10 +223,10 @@ def test_of_several_places_those_that_are_heard_are_asked_and_the_first_result_i
     far, _token = place(app, "far", seen=now() - timedelta(hours=1))
     near, _token = place(app, "near", seen=now())
     monitor = make_monitor(app, places=[far, near])
-    with app.app_context():
-        at = now() + SECOND  # after the request
-        recorder.record([(monitor.id, make_outcome("up", at))], at, location="near")
-        assert current_store().checks.run(monitor.id).location == "near"
+    with app.app_context(), clicked(app, monitor.id) as told:
+        eventually(lambda: any(asked(app, monitor.id)), "the request")
+        record(app, monitor.id, "near", now() + SECOND)
+        assert told.result(60).location == "near"
         rows = db.session.execute(select(AssignmentRow.location_id, AssignmentRow.asked_at))
         assert {row.location_id: row.asked_at is None for row in rows} == {far: True, near: False}
 
@@ -230,6 +252,121 @@ def test_who_asks_while_another_waits_gets_the_same_check(app):
     answered(42)
     assert ask(41.9) == pytest.approx(41, abs=0.001), "a double click"
     assert ask(42.5) == pytest.approx(42.5, abs=0.001)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("timeout", [10, TIMEOUT_SECONDS[1]])
+def test_who_joins_a_request_waits_for_one_that_is_carried_out_until_then(app, timeout):
+    id, _token = place(app, "oslo", seen=now())
+    monitor = make_monitor(app, places=[id], timeout=timeout)
+    patience, start = (timeout + elsewhere.WAIT_SECONDS) * SECOND, now()
+
+    def ask(moment):
+        with app.app_context(), writing() as session:
+            return recorder.ask(session, monitor.id, [id], moment, patience)
+
+    first = ask(start)
+    last = start + min(patience, ASKED_FOR - patience)  # to join it
+    assert ask(last - SECOND) == first
+    assert is_fresh(first, last - SECOND + patience), "and as long as the first one waits"
+    assert is_fresh(first, start + patience)
+    again = ask(last + SECOND)
+    assert again > first
+    assert is_fresh(again, last + SECOND + patience)
+
+
+@pytest.mark.sqlite
+def test_a_request_from_a_clock_that_was_ahead_is_not_joined(app):
+    id, _token = place(app, "oslo", seen=now())
+    monitor = make_monitor(app, places=[id])
+    start, patience = now(), 40 * SECOND
+
+    def ask(moment):
+        with app.app_context(), writing() as session:
+            return recorder.ask(session, monitor.id, [id], moment, patience)
+
+    ahead = ask(start + SKEW)
+    assert ask(start + timedelta(milliseconds=1)) == ahead, "clocks of two machines differ so far"
+    assert ask(start - timedelta(milliseconds=5)) < start
+
+
+@pytest.mark.sqlite
+def test_a_result_that_a_clock_ahead_wrote_is_no_answer(app):
+    """The clock was set back since."""
+    id, _token = place(app, "oslo", seen=now())
+    monitor = make_monitor(app, places=[id])
+    record(app, monitor.id, "oslo", now() + timedelta(minutes=30))
+    with clicked(app, monitor.id) as told:
+        eventually(lambda: any(asked(app, monitor.id)), "the request")
+        record(app, monitor.id, "oslo", now() + SECOND, "down")
+        assert told.result(60).verdict is Verdict.DOWN
+
+
+@pytest.mark.sqlite
+def test_a_result_that_was_there_before_the_request_is_no_answer(app):
+    """Its place has a clock that is some seconds ahead. It would make no check for a request that
+    seems to be older than its last one.
+    """
+    id, _token = place(app, "oslo", seen=now())
+    monitor = make_monitor(app, places=[id])
+    before = now() + 5 * SECOND
+    record(app, monitor.id, "oslo", before)
+    with clicked(app, monitor.id) as told:
+        eventually(lambda: any(asked(app, monitor.id)), "the request")
+        (at,) = asked(app, monitor.id)
+        assert before < at <= before + SECOND
+        record(app, monitor.id, "oslo", before + SECOND, "down")
+        assert told.result(60).verdict is Verdict.DOWN
+    with app.app_context(), writing() as session:
+        again = recorder.ask(session, monitor.id, [id], now(), 40 * SECOND)
+    assert again > before + SECOND, "seconds later it is no double click"
+
+
+@pytest.mark.sqlite
+def test_a_place_is_asked_if_it_was_heard_within_half_a_minute(app, monkeypatch):
+    monkeypatch.setattr(elsewhere, "WAIT_SECONDS", -1.0)
+    id, _token = place(app, "oslo")
+    monitor, at = make_monitor(app, places=[id], timeout=1), now()
+    with app.app_context():
+        (spec,) = assignments.specs([monitor.id])
+
+        def check(seconds):
+            elsewhere.check(spec, [elsewhere.Place(id, "Oslo", at - seconds * SECOND)], at)
+
+        with pytest.raises(Conflict, match="Oslo has been silent for"):
+            check(30.001)
+        assert asked(app, monitor.id) == [None]
+        with pytest.raises(Unavailable, match="Oslo has brought no result"):
+            check(30)
+    assert asked(app, monitor.id) != [None]
+
+
+@pytest.mark.sqlite
+def test_who_waits_for_other_places_leaves_slots_to_others(app):
+    """Such as for an agent of an older version, which brings nothing for over a minute."""
+    id, _token = place(app, "oslo", seen=now())
+    monitors = [make_monitor(app, places=[id]) for _ in range(WAITS_ELSEWHERE.most)]
+    first, second, third = (one.id for one in monitors)
+
+    def throttled(id):
+        with app.app_context(), pytest.raises(Throttled, match="Too many manual checks"):
+            current_store().checks.run(id)
+
+    with ExitStack() as stack, closing(Listener(serve)) as site:
+        waiting = [stack.enter_context(clicked(app, first)) for _ in range(WAITS_ELSEWHERE.each)]
+        eventually(lambda: WAITS_ELSEWHERE.held == WAITS_ELSEWHERE.each, "two that wait")
+        throttled(first)
+        waiting.append(stack.enter_context(clicked(app, second)))
+        eventually(lambda: WAITS_ELSEWHERE.held == WAITS_ELSEWHERE.most, "one more that waits")
+        throttled(third)
+        here = make_monitor(app, url=page(site))
+        with app.app_context():
+            assert current_store().checks.run(here.id).verdict is Verdict.UP
+        eventually(lambda: any(asked(app, second)), "the last request")
+        for id in (first, second):
+            record(app, id, "oslo", now() + SECOND)
+        assert [one.result(60).location for one in waiting] == ["oslo"] * len(waiting)
+    assert WAITS_ELSEWHERE.held == 0
 
 
 @pytest.mark.sqlite

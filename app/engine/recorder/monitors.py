@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -137,24 +137,36 @@ def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
     _forget_verdict(row)
 
 
-def unwatched(causes: Mapping[int, str], now: datetime) -> None:
+def unwatched(
+    causes: Mapping[int, str],
+    now: datetime,
+    seen_since: Callable[[AnySession, Collection[int]], Collection[int]],
+) -> None:
     """Show these monitors as unknown, each for its cause: no place checks them now. Not within
-    ``writing()``.
+    ``writing()``. ``seen_since``: which of them have a result by now.
     """
     ids = sorted(causes)
     for start in range(0, len(ids), AT_ONCE):
         with writing() as session:
-            _show_unknown(session, {id: causes[id] for id in ids[start : start + AT_ONCE]}, now)
+            some = ids[start : start + AT_ONCE]
+            rows = _locked(session, some)
+            seen = seen_since(session, some)
+            _show_unknown(session, [row for row in rows if row.monitor_id not in seen], causes, now)
 
 
-def _show_unknown(session: AnySession, causes: Mapping[int, str], now: datetime) -> None:
-    rows = session.scalars(
+def _locked(session: AnySession, ids: Collection[int]) -> Sequence[MonitorStateRow]:
+    return session.scalars(
         select(MonitorStateRow)
-        .where(MonitorStateRow.monitor_id.in_(causes))
+        .where(MonitorStateRow.monitor_id.in_(ids))
         .order_by(MonitorStateRow.monitor_id)
         .with_for_update()
         .execution_options(populate_existing=True)
     ).all()
+
+
+def _show_unknown(
+    session: AnySession, rows: Iterable[MonitorStateRow], causes: Mapping[int, str], now: datetime
+) -> None:
     known = [row for row in rows if row.verdict not in (None, Verdict.UNKNOWN)]
     for row in known:
         row.verdict, row.status_since = Verdict.UNKNOWN, now
