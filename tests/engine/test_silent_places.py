@@ -216,7 +216,7 @@ def test_after_a_restart_without_a_checker_a_status_is_as_old_as_its_figures(hou
     id = house.monitor("default", interval=3600, timeout=30)
     house.check(id, "default")
     house.now += 120 * MINUTE  # the machine was off, and its checker does not come back
-    alone = Lookout(lambda: house.now, alone=True)
+    alone = SilenceWatch(lambda: house.now, alone=True)
     for passed, verdict in ((timedelta(minutes=2), "up"), (timedelta(minutes=2), "unknown")):
         until = house.now + passed
         while house.now < until:
