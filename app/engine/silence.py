@@ -4,8 +4,8 @@ A monitor is unknown as soon as no result of it counts, and then so is its time 
 (``app/stats/cover.py``). It is unknown sooner if all its places are silent. People are told once of
 a silent place, and of its return.
 
-``silence_watch`` says who looks, and when. Several may look at once; the guarded update of ``silent_at``
-lets one of them tell. Needs an application context.
+``silence_watch`` says who looks, and when. Several may look at once; the guarded update of
+``silent_at`` lets one of them tell. Needs an application context.
 """
 
 from __future__ import annotations
