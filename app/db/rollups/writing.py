@@ -201,20 +201,20 @@ def _read_together(spans: Sequence[Span]) -> Iterator[Sequence[Span]]:
 
 
 def _longer_days(session: DbSession, hours: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The days that these hours are part of, which had no rows before: each is what it was, and
-    they. To read all hours of the day again would take three quarters of the time of summing.
+    """The days of these hours, which were not summed before: each day's own row, and its new hours.
+    To read all hours of a day again would take three quarters of the time of summing.
     """
-    if not hours:
+    added: dict[tuple[int, int], Sums] = {}
+    for hour in (SimpleNamespace(**row) for row in hours):
+        day = hour.monitor_id, floor(hour.start, DAY_S)
+        added.setdefault(day, Sums()).add(sums_of(hour))
+    if not added:
         return []
-    parts = [SimpleNamespace(**hour) for hour in hours]
-    ids = {part.monitor_id for part in parts}
-    starts = {floor(part.start, DAY_S) for part in parts}
-    known = session.execute(_DAYS, {"ids": sorted(ids), "starts": sorted(starts)})
-    days = {(row.monitor_id, row.start): sums_of(row) for row in known}
-    for part in parts:
-        days.setdefault((part.monitor_id, floor(part.start, DAY_S)), Sums()).add(sums_of(part))
-    changed = {(part.monitor_id, floor(part.start, DAY_S)) for part in parts}
-    return [columns_of(id, DAY_S, start * 1000, days[id, start]) for id, start in changed]
+    ids, starts = ({day[place] for day in added} for place in (0, 1))
+    for row in session.execute(_DAYS, {"ids": sorted(ids), "starts": sorted(starts)}):
+        if (row.monitor_id, row.start) in added:
+            added[row.monitor_id, row.start].add(sums_of(row))
+    return [columns_of(id, DAY_S, start * 1000, sums) for (id, start), sums in added.items()]
 
 
 def _days(session: DbSession, ids: Sequence[int], begin: int, end: int) -> list[dict[str, Any]]:
