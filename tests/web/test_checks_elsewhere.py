@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from sqlalchemy import select, update
@@ -231,6 +232,12 @@ def test_of_several_places_those_that_are_heard_are_asked_and_the_first_result_i
         assert {row.location_id: row.asked_at is None for row in rows} == {far: True, near: False}
 
 
+def request(app, monitor_id, place_id, patience, moment):
+    """Ask the place for a check; returns when that was asked."""
+    with app.app_context(), writing() as session:
+        return recorder.ask(session, monitor_id, [place_id], moment, patience)
+
+
 @pytest.mark.sqlite
 def test_who_asks_while_another_waits_gets_the_same_check(app):
     id, _token = place(app, "oslo", seen=now())
@@ -238,9 +245,8 @@ def test_who_asks_while_another_waits_gets_the_same_check(app):
     start, patience = now(), 40 * SECOND
 
     def ask(seconds):
-        with app.app_context(), writing() as session:
-            at = start + seconds * SECOND
-            return (recorder.ask(session, monitor.id, [id], at, patience) - start) / SECOND
+        at = start + seconds * SECOND
+        return (request(app, monitor.id, id, patience, at) - start) / SECOND
 
     def answered(seconds):
         with app.app_context(), writing() as session:
@@ -260,10 +266,7 @@ def test_who_joins_a_request_waits_for_one_that_is_carried_out_until_then(app, t
     id, _token = place(app, "oslo", seen=now())
     monitor = make_monitor(app, places=[id], timeout=timeout)
     patience, start = (timeout + elsewhere.WAIT_SECONDS) * SECOND, now()
-
-    def ask(moment):
-        with app.app_context(), writing() as session:
-            return recorder.ask(session, monitor.id, [id], moment, patience)
+    ask = partial(request, app, monitor.id, id, patience)
 
     first = ask(start)
     last = start + min(patience, ASKED_FOR - patience)  # to join it
@@ -280,10 +283,7 @@ def test_a_request_from_a_clock_that_was_ahead_is_not_joined(app):
     id, _token = place(app, "oslo", seen=now())
     monitor = make_monitor(app, places=[id])
     start, patience = now(), 40 * SECOND
-
-    def ask(moment):
-        with app.app_context(), writing() as session:
-            return recorder.ask(session, monitor.id, [id], moment, patience)
+    ask = partial(request, app, monitor.id, id, patience)
 
     ahead = ask(start + SKEW)
     assert ask(start + timedelta(milliseconds=1)) == ahead, "clocks of two machines differ so far"
