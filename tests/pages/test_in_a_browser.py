@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from flask import Flask
+from playwright.sync_api import expect
 
 from app.access.subscriptions import Purpose, make_token
 from tests.factories import make_incident, now
@@ -102,7 +103,7 @@ def test_arrow_keys_lead_through_the_days_and_enter_opens_one(site: str, chromiu
         assert f"{day.day} {day:%b}" in tip.inner_text()
         page.keyboard.press("Enter")
         page.wait_for_url(f"**/status/example/history?month={day:%Y-%m}#day-{day:%Y-%m-%d}")
-        assert page.locator(":target").is_visible()
+        expect(page.locator(":target")).to_be_visible()
 
 
 def test_the_days_of_a_monitor_are_one_stop_of_the_tab_key(site: str, chromium: Browser):
@@ -126,7 +127,7 @@ def test_without_a_script_all_of_it_is_there(site: str, chromium: Browser):
         page.goto(f"{site}/status/example")
         assert "UTC" in page.locator(".post time").first.inner_text()
         page.get_by_role("link", name="Shop, last 90 days").click()
-        assert page.get_by_role("heading", name="Day by day").is_visible()
+        expect(page.get_by_role("heading", name="Day by day")).to_be_visible()
 
 
 def test_nothing_is_asked_of_others(site: str, chromium: Browser):
@@ -190,9 +191,9 @@ def test_in_print_and_in_high_contrast_bars_and_states_are_seen(
             path => getComputedStyle(path).stroke)"""
         strokes = page.evaluate(seen)
         assert len(set(strokes)) >= 3, "good, partly down and nothing are told apart"
-        assert page.get_by_text("Operational").first.is_visible()
+        expect(page.get_by_text("Operational").first).to_be_visible()
         button = page.get_by_role("link", name="Subscribe").first
-        assert button.is_visible() == ("forced_colors" in look)
+        expect(button).to_be_visible(visible="forced_colors" in look)
 
 
 @pytest.mark.parametrize("name", ["example", "example/subscribe", "example/widget", "locked"])
@@ -254,4 +255,4 @@ def test_an_open_page_shows_what_is_new_each_minute_and_says_as_of_when(
         days = page.locator("a.days").first
         days.focus()
         page.keyboard.press("ArrowLeft")
-        assert page.locator(".tip").first.is_visible(), "what came later has its script too"
+        expect(page.locator(".tip").first, "what came later has its script too").to_be_visible()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from playwright.sync_api import expect
 
 from app.db import journal, writing
 from app.records import Incident, Location, Result, Timings, Verdict
@@ -176,7 +177,7 @@ def test_the_bar_stays_under_the_thumb_and_hides_nothing(app, visit):
     assert last["y"] + last["height"] <= box["y"], "the end of the page stays above the bar"
     assert page.evaluate(SMALL) == []
     page.locator(".more summary").click()
-    assert page.get_by_role("link", name="Delete").is_visible()
+    expect(page.get_by_role("link", name="Delete")).to_be_visible()
     assert page.evaluate(SMALL) == []
 
 

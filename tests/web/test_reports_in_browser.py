@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.factories import make_incident, make_monitor
 from tests.web.conftest import DESKTOP
@@ -23,7 +24,7 @@ def test_no_column_is_cut_on_a4(app, visit):
     page = visit("/reports")
     page.emulate_media(media="print")
     page.set_viewport_size({"width": A4_WIDTH, "height": 1000})
-    assert page.locator("table.report tbody td").first.is_visible()
+    expect(page.locator("table.report tbody td").first).to_be_visible()
     assert page.evaluate(CUT) == []
 
 
