@@ -16,7 +16,6 @@ from sqlalchemy import func, select, update
 
 from app.db import AnySession, db, heartbeats, writing
 from app.db.assignments import AT_ONCE
-from app.db.clocks import SKEW
 from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import (
     AssignmentRow,
@@ -27,6 +26,7 @@ from app.db.tables import (
     ResultRow,
 )
 from app.records import Carrier, PlaceState, Verdict
+from app.rules.clocks import SKEW
 
 # A place is silent when no result came from it for two intervals of its monitors, or for this time
 # if that is longer.

@@ -16,10 +16,10 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, faults, heartbeats, patience, places, schema, shards, unreadable
-from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, ShardRow
 from app.i18n import N_, _, _n
 from app.records import Carrier
+from app.rules.clocks import SKEW
 from app.stores.backlog import late_checks
 from app.stores.writable import cannot_write, is_settling
 
