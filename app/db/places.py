@@ -252,7 +252,7 @@ def only_unknown(ids: Collection[int]) -> dict[int, int]:
         .group_by(AssignmentRow.location_id)
         .having(func.min(AssignmentRow.verdict) == VERDICT_NUMBERS[Verdict.UNKNOWN])
     )
-    return {id: count for id, count in counted.all()}
+    return {row[0]: row[1] for row in counted}
 
 
 def commonest_cause(place: int) -> str | None:
