@@ -12,7 +12,8 @@ follows from a check: schedule, check, verdict, rows. Two parts:
     on schedule   a full schedule at its own pace, after one interval of warming up
 
 Beside them, in the same run, stand blackbox_exporter's probe (its process alone; set
-BLACKBOX_EXPORTER if it is not on the path) and the bare library, which keeps nothing of an answer.
+BLACKBOX_EXPORTER if it is not on the path), the bare library, which keeps nothing of an answer, and
+wrk, which is C and verifies nothing: the floor.
 The ratios tell more than milliseconds of a busy machine. ``--json FILE`` writes the figures,
 ``--svg FILE`` draws them.
 """
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import shutil
 import sys
 import tempfile
 import threading
@@ -45,7 +47,7 @@ from app.engine.schedule import last_slot
 from app.records import Verdict
 from bench import figures
 from bench.beside import Blackbox, target
-from bench.checks import BareCurl
+from bench.checks import BareCurl, wrk
 
 INTERVAL = 10
 
@@ -71,13 +73,21 @@ def main() -> int:
         found,
         f"CPU ms of a check, {arguments.monitors:,} monitors",
         [
-            figures.Bars(f"{run['scheme']}, {name}", [figure])
+            figures.Bars(f"{run['scheme']}, {name}", [figure], " ms", _ratios(run, name))
             for run in found["runs"]
             for name, figure in run.items()
             if name != "scheme"
         ],
     )
     return 0
+
+
+def _ratios(run: dict[str, Any], name: str) -> str:
+    """A figure in times of the references that stand beside it."""
+    if name not in ("flat out", "on schedule"):
+        return ""
+    references = [other for other in ("blackbox_exporter", "bare pycurl") if other in run]
+    return "".join(f", {run[name] / run[other]:.2f} x {other}" for other in references)
 
 
 def one_run(folder: Path, url: str, authority: Path, wanted: argparse.Namespace) -> dict[str, Any]:
@@ -115,6 +125,10 @@ def beside(folder: Path, url: str, authority: Path, checks: int) -> dict[str, fl
             blackbox.close()
     else:
         print("  blackbox_exporter is not installed, so it is left out.")
+    if shutil.which("wrk"):
+        found["wrk"] = wrk(url)
+    else:
+        print("  wrk is not installed, so it is left out.")
     return found
 
 

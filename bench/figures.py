@@ -22,11 +22,14 @@ NAME_WIDTH, BAR_WIDTH, BAR_HEIGHT = 190, 330, 14
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A group of bars in a chart: the figures of one thing, in the same order in each group."""
+    """A group of bars in a chart: the figures of one thing, in the same order in each group.
+    ``note`` follows the last figure.
+    """
 
     name: str
     figures: Sequence[float]
     unit: str = ""
+    note: str = ""
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -49,28 +52,38 @@ def machine() -> dict[str, Any]:
 
 
 def keep(
-    options: argparse.Namespace, found: dict[str, Any], title: str, groups: Sequence[Bars]
+    options: argparse.Namespace,
+    found: dict[str, Any],
+    title: str,
+    groups: Sequence[Bars],
+    key: Sequence[str] = (),
 ) -> None:
-    """Write the files that were asked for."""
+    """Write the files that were asked for. ``key``: what the bars of a group are, if several."""
     if options.json:
         options.json.write_text(json.dumps({"machine": machine(), **found}, indent=2) + "\n")
     if options.svg:
-        options.svg.write_text(drawn(title, groups))
+        options.svg.write_text(drawn(title, groups, key))
 
 
-def drawn(title: str, groups: Sequence[Bars]) -> str:
+def drawn(title: str, groups: Sequence[Bars], key: Sequence[str] = ()) -> str:
     """A bar for each figure. The longest is as long as the chart is wide."""
     widest = max((figure for group in groups for figure in group.figures), default=0.0) or 1.0
-    lines, y = [], 40
+    lines, y = [f'<text x="10" y="40" font-size="11" fill="#555">{escape(_where())}</text>'], 56
+    if key:
+        lines += _legend(key, y)
+        y += 24
     for group in groups:
         lines.append(f'<text x="10" y="{y + 12}">{escape(group.name)}</text>')
-        for figure, colour in zip(group.figures, cycle(COLOURS), strict=False):
+        for number, (figure, colour) in enumerate(
+            zip(group.figures, cycle(COLOURS), strict=False), start=1
+        ):
             width = figure / widest * BAR_WIDTH
+            after = group.unit + (group.note if number == len(group.figures) else "")
             lines += [
                 f'<rect x="{NAME_WIDTH}" y="{y}" height="{BAR_HEIGHT}" width="{width:.1f}"'
                 f' fill="{colour}"/>',
                 f'<text x="{NAME_WIDTH + 5 + width:.0f}" y="{y + 12}">{figure:.3g}'
-                f"{escape(group.unit)}</text>",
+                f"{escape(after)}</text>",
             ]
             y += BAR_HEIGHT + 2
         y += 10
@@ -83,3 +96,24 @@ def drawn(title: str, groups: Sequence[Bars]) -> str:
         "\n".join([head, '<rect width="640" height="100%" fill="#fff"/>', named, *lines, "</svg>"])
         + "\n"
     )
+
+
+def _where() -> str:
+    """The machine and its programs, on one line."""
+    here = machine()
+    return (
+        f"{here['date']}, {here['cores']} cores, load {here['load']}, {here['system']}, "
+        f"Python {here['python']}, Wakeful {here['wakeful']}"
+    )
+
+
+def _legend(key: Sequence[str], y: int) -> list[str]:
+    width = (640 - 20) // len(key)
+    lines = []
+    for number, (name, colour) in enumerate(zip(key, cycle(COLOURS), strict=False)):
+        x = 10 + number * width
+        lines += [
+            f'<rect x="{x}" y="{y}" height="12" width="12" fill="{colour}"/>',
+            f'<text x="{x + 18}" y="{y + 11}">{escape(name)}</text>',
+        ]
+    return lines

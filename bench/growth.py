@@ -94,8 +94,9 @@ def main() -> int:
     figures.keep(
         options,
         found,
-        f"Growth of CPU, in times of {sizes[0]:,} monitors: " + ", ".join(f"{n:,}" for n in sizes),
+        f"Growth of CPU, in times of {sizes[0]:,} monitors",
         [figures.Bars(name, growth(ratios)) for name, ratios in rows.items()],
+        [f"{monitors:,}" for monitors in sizes],
     )
     return 0
 
@@ -121,9 +122,11 @@ def checks_of(sizes: Sequence[int], seconds: int) -> list[Check]:
                 _apart(check, Path(name), urls["http"], authority, monitors, seconds, idle)
             )
             one = found[-1]
+            behind = one.checks < 0.9 * monitors * seconds / INTERVAL
             print(
                 f"{monitors:10,}{one.each_ms:9.3f}{one.ratio:10.2f}"
-                f"{one.ratio / found[0].ratio:8.2f}{one.share:11.1%}{one.checks:9,}",
+                f"{one.ratio / found[0].ratio:8.2f}{one.share:11.1%}{one.checks:9,}"
+                + ("  fell behind" if behind else ""),
                 flush=True,
             )
     print(f"{'none':>10}{'':27}{idle:11.1%}")

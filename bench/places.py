@@ -123,13 +123,14 @@ def main() -> int:
             "seconds": options.seconds,
             "ways": [described(one, found[0]) for one in found],
         },
-        "CPU of a check, and time until its result is known, in times of in process",
+        "A check by way, in times of one in process",
         [
             figures.Bars(
                 one.name, [one.total / found[0].total, one.known[0] / (found[0].known[0] or 1.0)]
             )
             for one in found
         ],
+        ["CPU of all processes", "time until known"],
     )
     return 0
 
