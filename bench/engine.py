@@ -87,7 +87,7 @@ def _ratios(run: dict[str, Any], name: str) -> str:
     if name not in ("flat out", "on schedule"):
         return ""
     references = [other for other in ("blackbox_exporter", "bare pycurl") if other in run]
-    return "".join(f", {run[name] / run[other]:.2f} x {other}" for other in references)
+    return ", ".join(f"{run[name] / run[other]:.2f} x {other}" for other in references)
 
 
 def one_run(folder: Path, url: str, authority: Path, wanted: argparse.Namespace) -> dict[str, Any]:

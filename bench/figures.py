@@ -23,7 +23,7 @@ NAME_WIDTH, BAR_WIDTH, BAR_HEIGHT = 190, 330, 14
 @dataclass(frozen=True, slots=True)
 class Bars:
     """A group of bars in a chart: the figures of one thing, in the same order in each group.
-    ``note`` follows the last figure.
+    ``note`` stands below.
     """
 
     name: str
@@ -68,24 +68,24 @@ def keep(
 def drawn(title: str, groups: Sequence[Bars], key: Sequence[str] = ()) -> str:
     """A bar for each figure. The longest is as long as the chart is wide."""
     widest = max((figure for group in groups for figure in group.figures), default=0.0) or 1.0
-    lines, y = [f'<text x="10" y="40" font-size="11" fill="#555">{escape(_where())}</text>'], 56
+    lines, y = [_small(_where(), 10, 40)], 56
     if key:
         lines += _legend(key, y)
         y += 24
     for group in groups:
         lines.append(f'<text x="10" y="{y + 12}">{escape(group.name)}</text>')
-        for number, (figure, colour) in enumerate(
-            zip(group.figures, cycle(COLOURS), strict=False), start=1
-        ):
+        for figure, colour in zip(group.figures, cycle(COLOURS), strict=False):
             width = figure / widest * BAR_WIDTH
-            after = group.unit + (group.note if number == len(group.figures) else "")
             lines += [
                 f'<rect x="{NAME_WIDTH}" y="{y}" height="{BAR_HEIGHT}" width="{width:.1f}"'
                 f' fill="{colour}"/>',
                 f'<text x="{NAME_WIDTH + 5 + width:.0f}" y="{y + 12}">{figure:.3g}'
-                f"{escape(after)}</text>",
+                f"{escape(group.unit)}</text>",
             ]
             y += BAR_HEIGHT + 2
+        if group.note:
+            lines.append(_small(group.note, NAME_WIDTH, y + 10))
+            y += 12
         y += 10
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 {y}" font-family="sans-serif"'
@@ -96,6 +96,10 @@ def drawn(title: str, groups: Sequence[Bars], key: Sequence[str] = ()) -> str:
         "\n".join([head, '<rect width="640" height="100%" fill="#fff"/>', named, *lines, "</svg>"])
         + "\n"
     )
+
+
+def _small(text: str, x: int, y: int) -> str:
+    return f'<text x="{x}" y="{y}" font-size="11" fill="#555">{escape(text)}</text>'
 
 
 def _where() -> str:
