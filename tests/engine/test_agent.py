@@ -29,7 +29,7 @@ from app.db.tables import (
     MonitorStateRow,
     ResultRow,
 )
-from app.db.types import to_ms
+from app.db.types import from_ms, to_ms
 from app.engine.agent import link as links
 from app.engine.agent.agent import Agent
 from app.engine.agent.buffer import Buffer, Made
@@ -39,7 +39,7 @@ from app.engine.agent.trouble import Later
 from app.engine.schedule import last_slot
 from app.errors import Conflict
 from app.records import Cause, Verdict
-from app.stores.local import agent_budget
+from app.stores.local import LocalStore, agent_budget
 from app.stores.local.agent_budget import MOST_RESULTS, Budget, budget_of
 from tests.factories import make_monitor, make_outcome
 from tests.faults.test_full_disk import seen
@@ -332,6 +332,77 @@ def test_a_result_of_an_earlier_version_of_a_monitor_says_nothing_of_the_new_one
     old["made_for"] -= 60_000
     assert ask("results", results=[old])["taken"] == 0
     assert stored(app, monitor.id) == []
+
+
+def update(app, monitor, fields, at):
+    """Edit a monitor while the clock says this."""
+    store = LocalStore(app.extensions["wakeful.settings"])
+    store.now = lambda: at
+    with app.app_context():
+        store.monitors.update(monitor.id, fields)
+
+
+EDITS = {
+    "a name": {"name": "Till"},
+    "tags": {"tags": ["billing"]},
+    "the interval": {"interval": 30},
+    "the rule": {"location_rule": "any"},
+    "confirmations": {"confirmations": 1},
+}
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_an_agent_saw_after_an_edit_that_it_did_not_know_counts(app, place, ask, edit):
+    """A cut-off agent goes on with the check that it knows, and the edit has not changed that."""
+    created = datetime.now(UTC) - timedelta(days=1)
+    monitor = make_monitor(
+        app, places=[place[0]], confirmations=0, created_at=created, updated_at=created
+    )
+    edited = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
+    update(app, monitor, EDITS[edit], at=edited)
+    seen_down = [edited + timedelta(minutes=minute) for minute in (10, 11, 12)]
+    made = [result(monitor, Verdict.DOWN, at) for at in seen_down]
+    made.append(result(monitor, Verdict.UP, edited + timedelta(minutes=13)))
+    assert ask("results", results=made)["taken"] == 4
+    with app.app_context():
+        outage = db.session.scalars(select(LateOutageRow)).one()
+    assert (outage.started_at, outage.ended_at) == (
+        seen_down[0],
+        seen_down[0] + timedelta(minutes=3),
+    )
+    newest = result(monitor, Verdict.DOWN, datetime.now(UTC))
+    assert str(monitor.id) in ask("results", results=[newest])["standings"]
+
+
+@pytest.mark.sqlite
+def test_a_pause_that_an_agent_did_not_know_leaves_its_results_of_before_and_after(app, place, ask):
+    created = datetime.now(UTC) - timedelta(days=1)
+    monitor = make_monitor(app, places=[place[0]], created_at=created, updated_at=created)
+    paused = datetime.now(UTC) - timedelta(minutes=2)
+    resumed = paused + timedelta(minutes=1)
+    update(app, monitor, {"pause": True}, at=paused)
+    update(app, monitor, {"pause": False}, at=resumed)
+    before = result(monitor, Verdict.DOWN, resumed - timedelta(seconds=1))
+    assert ask("results", results=[before])["standings"] == {}, "it has no vote after the pause"
+    after = result(monitor, Verdict.DOWN, resumed + timedelta(seconds=1))
+    assert str(monitor.id) in ask("results", results=[after])["standings"]
+    assert len(stored(app, monitor.id)) == 2
+
+
+@pytest.mark.sqlite
+def test_what_an_agent_saw_of_an_earlier_url_is_left_out_and_logged(app, place, ask, caplog):
+    created = datetime.now(UTC) - timedelta(days=1)
+    monitor = make_monitor(app, places=[place[0]], created_at=created, updated_at=created)
+    changed = datetime.now(UTC) - timedelta(minutes=1)
+    update(app, monitor, {"url": "http://127.0.0.1:9/other"}, at=changed)
+    before = result(monitor, Verdict.DOWN, changed - timedelta(seconds=1))
+    after = result(monitor, Verdict.DOWN, changed + timedelta(seconds=1))
+    assert ask("results", results=[before, after])["taken"] == 1
+    assert [one.checked_at for one in stored(app, monitor.id)] == [
+        from_ms(to_ms(changed - timedelta(seconds=1)))
+    ]
+    assert "1 results of oslo are left out" in caplog.text
 
 
 @pytest.mark.sqlite

@@ -180,6 +180,9 @@ class MonitorStateRow(Model):
     # When its interval, time limit, confirmations, rule, places or URL were last changed: late
     # results of before are not judged by the present ones. Null: since its creation
     judged_since: Mapped[datetime | None] = mapped_column(Moment)
+    # When what is checked was last changed: an agent that checked something else until then has
+    # results that say nothing of it. Null: since its creation
+    spec_since: Mapped[datetime | None] = mapped_column(Moment)
 
 
 class MonitorEvidenceRow(Model):

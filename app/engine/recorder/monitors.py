@@ -104,6 +104,7 @@ def rewatch(
         _forget_verdict(row)
         forget_good(session, monitor.id)
     if CHECKED_FIELDS & set(changed):
+        row.spec_since = now
         # A running check of the old fields must not be judged as one of the new fields.
         _start_over(session, monitor.id, now)
 

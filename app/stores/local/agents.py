@@ -8,6 +8,7 @@ monitor and recent. Needs an application context.
 from __future__ import annotations
 
 import base64
+import logging
 import threading
 import time
 from collections import defaultdict
@@ -27,7 +28,7 @@ from app.codec.values import Odd
 from app.config import Settings
 from app.db import assignments, changes, db, journal, places, shards, writing
 from app.db.assignments import Assigned
-from app.db.tables import AssignmentRow, MonitorRow
+from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.engine import recorder
 from app.engine.agent.buffer import KEPT
@@ -37,6 +38,8 @@ from app.i18n import N_, _
 from app.records import Outcome
 from app.rules.clocks import SKEW
 from app.stores.local.agent_budget import MOST_RESULTS, Budgets
+
+log = logging.getLogger(__name__)
 
 OTHER_KEY = N_(
     "The agent of this place has another key. If its folder was lost, make a new token for the "
@@ -52,8 +55,8 @@ ABOUT_ASSIGNED = "wakeful assigned v1 {}"
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A result as an agent sent it. ``made_for``: when the monitor that it checked was last changed
-    (ms).
+    """A result as an agent sent it. ``made_for``: when the monitor, as the agent knew it, was last
+    changed (ms).
     """
 
     outcome: Outcome
@@ -168,6 +171,13 @@ class LocalAgents:
         known = _known(place.id, {one.monitor_id for one in sent})
         own = [one for one in sent if one.monitor_id in known and _may_be(one, now)]
         judged, late = _sorted(own, known, now)
+        if of_before := len(own) - len(judged) - len(late):
+            log.warning(
+                "%d results of %s are left out: when it made them, it did not know yet that what"
+                " these monitors check was changed.",
+                of_before,
+                place.name,
+            )
         fresh = len(judged) and self._judge(place, judged, known, now)
         recorder.record_late(
             [one.outcome.result for one in late],
@@ -255,9 +265,14 @@ def _known(place: int, ids: Collection[int]) -> dict[int, Any]:
             MonitorRow.interval,
             MonitorRow.timeout,
             MonitorRow.paused,
+            MonitorRow.created_at,
             MonitorRow.updated_at,
+            MonitorStateRow.spec_since,
+            MonitorStateRow.judged_since,
+            MonitorStateRow.resumed_at,
         )
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
+        .join(MonitorStateRow, MonitorStateRow.monitor_id == AssignmentRow.monitor_id)
         .where(AssignmentRow.location_id == place, AssignmentRow.monitor_id.in_(ids))
     ).all()
     db.session.rollback()
@@ -267,8 +282,11 @@ def _known(place: int, ids: Collection[int]) -> dict[int, Any]:
 def _sorted(
     sent: Sequence[_Sent], known: Mapping[int, Any], now: datetime
 ) -> tuple[list[_Sent], list[_Sent]]:
-    """The results that are judged, at most one of each monitor, and those that come too late. One
-    of an earlier version of the monitor that was made after the change is neither.
+    """The results that are judged, at most one of each monitor, and those that come too late.
+
+    An agent that is cut off goes on checking, and does not know of changes. If what is checked
+    was changed, its results of after that are neither: they are of something else. With every other
+    change, such as another name, they say how the monitor is.
     """
     of_monitor: dict[int, list[_Sent]] = defaultdict(list)
     for one in sent:
@@ -277,12 +295,12 @@ def _sorted(
     late: list[_Sent] = []
     for monitor_id in sorted(of_monitor):
         row, own = known[monitor_id], sorted(of_monitor[monitor_id], key=lambda one: one.at)
-        changed = to_ms(row.updated_at)
+        since = row.spec_since or row.created_at
         for one in own:
-            current = one.made_for == changed
+            current = one.made_for >= to_ms(since) or one.made_for == to_ms(row.updated_at)
             if current and one is own[-1] and _is_recent(one, row, now):
                 judged.append(one)
-            elif current or one.at < row.updated_at:
+            elif current or one.at < since:
                 late.append(one)
     return judged, late
 
@@ -296,8 +314,12 @@ def _may_be(one: _Sent, now: datetime) -> bool:
 
 
 def _is_recent(one: _Sent, row: Any, now: datetime) -> bool:
-    """Whether a result still says how its monitor is: as long as its place has a vote."""
+    """Whether a result still says how its monitor is: as long as its place has a vote. What was
+    seen before a pause, or before a change of what the votes make of it, has none.
+    """
     if row.paused or now - one.at > timedelta(seconds=2 * row.interval + row.timeout):
+        return False
+    if any(one.at < since for since in (row.spec_since, row.judged_since, row.resumed_at) if since):
         return False
     before: datetime | None = row.checked_at
     return before is None or one.at > before or before > now + SKEW
