@@ -546,9 +546,12 @@ def test_an_agent_checks_what_it_is_given_and_follows_changes(app, place, tmp_pa
             eventually(lambda: stored(app, first.id), "the first result")
             second = make_monitor(app, places=[id], url=page(site, 503), confirmations=0)
             eventually(lambda: incidents(app), "an incident of the second")
+            made = len(stored(app, first.id))
+            assert made <= 2
+            update(app, first, {"interval": 3600}, at=datetime.now(UTC))
+            eventually(lambda: len(stored(app, first.id)) > made, "a check of the new interval")
     assert stored(app, first.id)[0].location == "oslo"
     assert stored(app, second.id)[0].cause_code == "http_status:503"
-    assert len(stored(app, first.id)) <= 2
     assert agent._figures()["checks_per_minute"] >= 2
 
 

@@ -323,12 +323,12 @@ def test_a_created_changed_or_resumed_monitor_is_checked_at_once(core, settings,
         with core.app_context():
             id = store.monitors.create(fields).id
         until(core, lambda: len(results(id)) == 1)
-        for number, change in enumerate(({"timeout": 7}, {"pause": True}, {"pause": False})):
+        changes = {"timeout": 7}, {"interval": 7200}, {"pause": True}, {"pause": False}
+        for wanted, change in zip((2, 3, 3, 4), changes, strict=True):
             with core.app_context():
                 store.monitors.update(id, change)
-            if change != {"pause": True}:
-                until(core, lambda wanted=2 + number // 2: len(results(id)) == wanted)
-    assert site.asked == 3
+            until(core, lambda wanted=wanted: len(results(id)) == wanted)
+    assert site.asked == 4
 
 
 def test_a_changed_monitor_is_checked_although_an_earlier_check_hangs(core, settings, site):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from sqlalchemy import BigInteger, case, delete, func, literal, select, update
 
@@ -107,6 +108,10 @@ def rewatch(
         row.spec_since = now
         # A running check of the old fields must not be judged as one of the new fields.
         _start_over(session, monitor.id, now)
+    elif "interval" in changed:
+        # The last result counts for the old interval. With a longer one, the monitor would be
+        # unknown until its next slot, and an open incident would not count.
+        _make_due(session, monitor.id, now)
 
 
 def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
@@ -215,22 +220,30 @@ def forget(session: AnySession, monitor_id: int) -> None:
 
 
 def _start_over(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Make the monitor due at once in each of its places, and invalidate its running checks. What
-    the places saw before has no vote: it was of the time before a pause, or of another check.
+    """Make the monitor due at once. What its places saw before has no vote: it was of the time
+    before a pause, or of another check.
+    """
+    _make_due(
+        session,
+        monitor_id,
+        now,
+        checked_at=None,
+        verdict=None,
+        failures=0,
+        asked_at=None,  # what was asked before is no answer to who asks now
+    )
+
+
+def _make_due(session: AnySession, monitor_id: int, now: datetime, **values: Any) -> None:
+    """Make the monitor due at once in each of its places, and invalidate its running checks.
+    ``values``: more columns of the assignments.
     """
     turn, now_ms = AssignmentRow.turn + 1, to_ms(now)
     session.execute(
         update(AssignmentRow)
         .where(AssignmentRow.monitor_id == monitor_id)
-        .values(
-            # As of a new place (``assignments.assign``): its vote is awaited from now on.
-            turn=case((turn > now_ms, turn), else_=now_ms),
-            slot=None,
-            checked_at=None,
-            verdict=None,
-            failures=0,
-            asked_at=None,  # what was asked before is no answer to who asks now
-        )
+        # As of a new place (``assignments.assign``): its vote is awaited from now on.
+        .values(turn=case((turn > now_ms, turn), else_=now_ms), slot=None, **values)
         .execution_options(synchronize_session=False)
     )
     changes.note(session, monitor_id)
