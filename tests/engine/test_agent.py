@@ -312,6 +312,52 @@ def test_an_agent_that_comes_back_to_an_outage_brings_its_time_and_alerts_from_t
 
 
 @pytest.mark.sqlite
+@pytest.mark.parametrize("confirmations", [0, 1])
+def test_an_outage_whose_first_checks_come_together_begins_with_the_first(
+    app, place, ask, confirmations
+):
+    created = datetime.now(UTC) - timedelta(days=1)
+    monitor = make_monitor(
+        app,
+        places=[place[0]],
+        confirmations=confirmations,
+        created_at=created,
+        updated_at=created,
+    )
+    now = datetime.now(UTC).replace(microsecond=0)
+    first = now - timedelta(seconds=90)
+    made = [result(monitor, Verdict.DOWN, at) for at in (now, now - timedelta(seconds=30), first)]
+    told = ask("results", results=made)
+    assert told["taken"] == 3
+    (incident,) = incidents(app)
+    assert incident.started_at == first
+    assert len(stored(app, monitor.id)) == 3
+    with app.app_context():
+        assert not db.session.scalars(select(LateOutageRow)).all()
+        turn = db.session.scalars(select(AssignmentRow.turn)).one()
+    up = [result(monitor, Verdict.UP, now + timedelta(seconds=number)) for number in (1, 2)]
+    ask("results", results=up)
+    (incident,) = incidents(app)
+    assert incident.ended_at == now + timedelta(seconds=1)
+    with app.app_context():
+        assert db.session.scalars(select(AssignmentRow.turn)).one() > turn
+
+
+@pytest.mark.sqlite
+def test_of_many_results_of_one_monitor_ten_are_judged_and_all_are_kept(app, place, ask):
+    created = datetime.now(UTC) - timedelta(days=1)
+    monitor = make_monitor(
+        app, places=[place[0]], confirmations=5, created_at=created, updated_at=created
+    )
+    now = datetime.now(UTC)
+    made = [result(monitor, Verdict.DOWN, now - timedelta(seconds=second)) for second in range(11)]
+    assert ask("results", results=made)["taken"] == 11
+    assert len(stored(app, monitor.id)) == 11
+    (incident,) = incidents(app)
+    assert to_ms(incident.started_at) == to_ms(now - timedelta(seconds=9))
+
+
+@pytest.mark.sqlite
 def test_late_results_do_not_end_an_open_incident(app, place, ask):
     created = datetime.now(UTC) - timedelta(days=1)
     monitor = make_monitor(

@@ -1,8 +1,8 @@
 """The server's side of agents: what each has to check, and the results that it brings.
 
 An agent checks on its own schedule, behind any NAT, and may be cut off for hours. So each of its
-results names monitor and time, is taken once, and is judged only while it is the newest of its
-monitor and recent. Needs an application context.
+results names monitor and time, is taken once, and is judged only while it is recent and newer than
+what was judged before. Needs an application context.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 from typing import Any
 
 from sqlalchemy import select
@@ -46,6 +47,9 @@ OTHER_KEY = N_(
     "place and start the agent with it."
 )
 BUSY = N_("Results of %(place)s are being recorded. Send these again in a second.")
+# Results of one monitor in a request that are judged, each in a transaction of its own. Within two
+# intervals an agent makes fewer.
+MOST_JUDGED = 10
 MOST_CHANGES = 5_000  # with more, the agent reads everything again
 BEAT_SECONDS = 2.0  # how often a request is written down as a sign of life
 LONGEST_VERSION = 32
@@ -194,16 +198,20 @@ class LocalAgents:
     def _judge(
         place: AgentPlace, judged: Sequence[_Sent], known: Mapping[int, Any], now: datetime
     ) -> dict[str, Any]:
+        """Judge results, those of a monitor one after the other. Returns its standing then."""
         tokens = _tokens(place.id)
-        claims = [
-            (_claim(one.monitor_id, known[one.monitor_id].turn, tokens), one.outcome)
-            for one in judged
-        ]
-        stood = recorder.record_claimed(claims, now, location=place.name)
-        return {
-            str(claim.monitor_id): None if standing is None else _standing(standing)
-            for (claim, _outcome), standing in zip(claims, stood, strict=True)
-        }
+        turns = {id: row.turn for id, row in known.items()}
+        told: dict[str, Any] = {}
+        for some in _in_turn(judged):
+            claims = [
+                (_claim(one.monitor_id, turns[one.monitor_id], tokens), one.outcome) for one in some
+            ]
+            stood = recorder.record_claimed(claims, now, location=place.name)
+            for (claim, _outcome), standing in zip(claims, stood, strict=True):
+                told[str(claim.monitor_id)] = None if standing is None else _standing(standing)
+                if standing is not None:
+                    turns[claim.monitor_id] = standing.turn
+        return told
 
     def _beat(
         self, place: AgentPlace, data: Mapping[str, Any], now: datetime, *, recorded: bool
@@ -282,7 +290,8 @@ def _known(place: int, ids: Collection[int]) -> dict[int, Any]:
 def _sorted(
     sent: Sequence[_Sent], known: Mapping[int, Any], now: datetime
 ) -> tuple[list[_Sent], list[_Sent]]:
-    """The results that are judged, at most one of each monitor, and those that come too late.
+    """The results that are judged, each monitor's in the order of time, and those that come too
+    late. Each recent one is judged, not the newest alone: an outage begins with the first of them.
 
     An agent that is cut off goes on checking, and does not know of changes. If what is checked
     was changed, its results of after that are neither: they are of something else. With every other
@@ -296,13 +305,23 @@ def _sorted(
     for monitor_id in sorted(of_monitor):
         row, own = known[monitor_id], sorted(of_monitor[monitor_id], key=lambda one: one.at)
         since = row.spec_since or row.created_at
+        first_judged = own[-MOST_JUDGED:][0].at
         for one in own:
             current = one.made_for >= to_ms(since) or one.made_for == to_ms(row.updated_at)
-            if current and one is own[-1] and _is_recent(one, row, now):
+            if current and one.at >= first_judged and _is_recent(one, row, now):
                 judged.append(one)
             elif current or one.at < since:
                 late.append(one)
     return judged, late
+
+
+def _in_turn(judged: Iterable[_Sent]) -> Iterator[list[_Sent]]:
+    """The first result of each monitor, then the second of each, and so on."""
+    of_monitor: dict[int, list[_Sent]] = defaultdict(list)
+    for one in judged:
+        of_monitor[one.monitor_id].append(one)
+    for some in zip_longest(*of_monitor.values()):
+        yield [one for one in some if one is not None]
 
 
 def _may_be(one: _Sent, now: datetime) -> bool:
