@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.headers import Completed
-from app.middleware import WholeBodies
-from app.paths import STATIC, TEMPLATES
-from app.proxies import Proxies
-
-# Large modules are imported where they are used: app/commands/entry.py handles Ctrl-C first.
+# Whatever is imported of app/ runs this module, an agent's parts too. So what an application needs
+# is imported where one is made.
 if TYPE_CHECKING:
     from flask import Flask
     from werkzeug.wrappers import Response
 
     from app import config
+    from app.headers import Completed
     from app.hosts import Hosts
+    from app.proxies import Proxies
 
 
 def create_app(settings: config.Settings | None = None) -> Flask:
@@ -42,6 +40,7 @@ def create_core(settings: config.Settings, *, small_cache: bool = False) -> Flas
     from flask import Flask
 
     from app.config import SESSION_SECONDS
+    from app.paths import STATIC, TEMPLATES
     from app.records import MAX_FORM_BYTES
 
     app = Flask(
@@ -104,7 +103,10 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
 
 def _add_blueprints(app: Flask, settings: config.Settings) -> None:
     from app import api, pages, web
+    from app.headers import Completed
     from app.hosts import Hosts
+    from app.middleware import WholeBodies
+    from app.proxies import Proxies
 
     web.init_app(app)
     api.init_app(app)

@@ -16,11 +16,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 from urllib.parse import urlsplit
-
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
 from app.codec.sealing import key_of
 from app.i18n import _
@@ -30,6 +27,9 @@ from app.proxies import Network, networks
 from app.rules.channel_values import TELEGRAM_TOKEN
 from app.rules.places import check_not_deleted
 from app.rules.url import DEFAULT_PORTS, host_of, parse_url, take_apart
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
 
 PREFIX = "WAKEFUL_"
 DEFAULT_BIND = "127.0.0.1:8000"
@@ -254,16 +254,20 @@ def _in(instance: Path) -> Callable[[str], str]:
     """A database's URL; that of a file without a folder means the instance folder."""
 
     def parse(raw: str) -> str:
-        url = make_url(_database_url(raw))
+        url = _database_url(raw)
         name = url.database or ":memory:"
-        if url.get_backend_name() != "sqlite" or name.startswith((":memory:", "file:")):
-            return _database_url(raw)
-        return url.set(database=str(instance / name)).render_as_string(hide_password=False)
+        if url.get_backend_name() == "sqlite" and not name.startswith((":memory:", "file:")):
+            url = url.set(database=str(instance / name))
+        return url.render_as_string(hide_password=False)
 
     return parse
 
 
-def _database_url(raw: str) -> str:
+def _database_url(raw: str) -> URL:
+    # Imported here: an agent or a prober has no database, and starts in half the time without.
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
     try:
         url = make_url(raw)
     except ArgumentError:
@@ -274,7 +278,7 @@ def _database_url(raw: str) -> str:
         raise ValueError(_("it must start with sqlite:// or postgresql://."))
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")  # the plain name would ask for psycopg2
-    return url.render_as_string(hide_password=False)
+    return url
 
 
 def split_keys(text: str) -> tuple[str, ...]:

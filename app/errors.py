@@ -24,6 +24,7 @@ _MISSING = {
     "invitation": N_("There is no invitation with the id %(id)s."),
     "key": N_("There is no key with the id %(id)s."),
     "link": N_("There is no link with the id %(id)s."),
+    "location": N_("There is no place with the id %(id)s."),
     "maintenance window": N_("There is no maintenance window with the id %(id)s."),
     "marker": N_("There is no marker with the id %(id)s."),
     "monitor": N_("There is no monitor with the id %(id)s."),

@@ -346,7 +346,7 @@ def test_ctrl_c_during_the_start_prints_no_trace():
 
 RUNS_UNTIL_STOPPED = """
 import threading, time
-from app.commands import cli
+from app.commands.stopping import until_stopped
 
 def wait(stop):
     while not stop.wait(0.0005):
@@ -362,7 +362,7 @@ def run(stop):
     for thread in threads:
         thread.join()
 
-cli._until_stopped(run)
+until_stopped(run)
 """
 
 

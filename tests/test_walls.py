@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from app.commands.cli import COMMANDS
+
 ROOT = Path(__file__).parents[1]
 SOURCES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -119,6 +121,32 @@ ONLY = {
 # 43 MB at first use: only those who use the channel pay for it.
 INSIDE_FUNCTIONS = {"apprise"}
 
+PAGES = {"app.api", "app.forms", "app.pages", "app.web", "wtforms"}
+CHECKS = {"app.checks.http", "dns", "pycurl"}
+SENDING = {"app.alerts.channels", "requests"}
+
+# What each command must not import at its start, also not through other modules: it would start
+# later, and its process stay larger. Those of "" are the start of every command.
+NOT_AT_START = {
+    "": DATABASE | WEB | PAGES | CHECKS | SENDING,
+    "agent": (DATABASE - {"sqlite3"}) | WEB | PAGES | {"app.access", "app.alerts", "app.stores"},
+    "prober": DATABASE | WEB | PAGES | SENDING | {"app.access", "app.alerts", "app.stores"},
+    "checker": PAGES | {"app.api", "app.stores.local"},
+    "worker": PAGES,
+    "serve": PAGES | CHECKS,
+    "web": PAGES,
+    "backup": PAGES | CHECKS | SENDING,
+    "check": SENDING,
+    "db": PAGES | CHECKS | SENDING,
+    "doctor": PAGES,
+    "import": SENDING,
+    "key": PAGES | CHECKS | SENDING,
+    "restore": PAGES | CHECKS | SENDING,
+    "secrets": PAGES | CHECKS | SENDING,
+    "user": PAGES | CHECKS | SENDING,
+    "webhook-secret": PAGES | CHECKS | SENDING,
+}
+
 
 @dataclass(frozen=True)
 class Import:
@@ -136,14 +164,18 @@ def imports(importer: str) -> Iterator[Import]:
     tree = ast.parse(path.read_bytes(), filename=str(path))
     later = {
         node
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
+        for part in ast.walk(tree)
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) or for_types_alone(part)
+        for node in ast.walk(part)
     }
     package = importer if path.stem == "__init__" else importer.rpartition(".")[0]
     for node in ast.walk(tree):
         for module in imported(node, package):
             yield Import(importer, node.lineno, module, node not in later)
+
+
+def for_types_alone(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def imported(node: ast.AST, package: str) -> list[str]:
@@ -166,6 +198,14 @@ def within(module: str, rooms: Iterable[str]) -> bool:
 def every() -> list[Import]:
     """All imports of app/, read by the first test that asks: not in each worker that collects."""
     return [found for importer in SOURCES for found in imports(importer)]
+
+
+@cache
+def by_importer() -> dict[str, list[Import]]:
+    found: dict[str, list[Import]] = {}
+    for one in every():
+        found.setdefault(one.importer, []).append(one)
+    return found
 
 
 # Each kind of check is a folder; what it is made of is its own business.
@@ -273,6 +313,33 @@ def test_few_import_what_few_should(library):
 def test_the_heavy_is_loaded_at_first_use(library):
     offenders = [found for found in every() if within(found.module, [library]) and found.at_start]
     assert not offenders, told(offenders, "everyone would pay for loading it")
+
+
+def at_start(module: str) -> dict[str, list[str]]:
+    """All that is loaded when ``module`` is imported, each with the way to it."""
+    ways: dict[str, list[str]] = {}
+    open_ = [(module, [module])]
+    while open_:
+        name, way = open_.pop(0)
+        if name in ways:
+            continue
+        ways[name] = way
+        package = name.rpartition(".")[0]
+        below = [found.module for found in by_importer().get(name, ()) if found.at_start]
+        open_ += [(one, [*way, one]) for one in (*below, package) if one]
+    return ways
+
+
+@pytest.mark.parametrize("command", NOT_AT_START)
+def test_a_command_does_not_load_at_its_start_what_only_others_need(command):
+    module = f"app.commands.named.{COMMANDS[command][0]}" if command else "app.commands.cli"
+    ways = at_start(module)
+    wrong = [way for name, way in ways.items() if within(name, NOT_AT_START[command])]
+    assert not wrong, "".join(f"\n  {' imports '.join(way)}" for way in wrong)
+
+
+def test_each_command_has_a_line_for_what_it_must_not_load():
+    assert set(NOT_AT_START) == {"", *COMMANDS}
 
 
 def test_the_reader_of_imports_sees_every_spelling():

@@ -23,12 +23,12 @@ from app.access.people import (
 from app.access.second_factor import CODE, WRONG_CODE, locked, thing
 from app.access.security_log import Event
 from app.db import DbSession, db, writing
-from app.db.clocks import SKEW
 from app.db.tables import AuthenticatorAppRow, HalfLoginRow, PersonRow, RecoveryCodeRow
 from app.db.types import Unreadable
 from app.errors import Denied, Invalid, Throttled
 from app.i18n import N_, _
 from app.records import Action, Actor, Client, Person
+from app.rules.clocks import SKEW
 
 Use = Callable[[DbSession, Person], None]  # use a proof up; raises Invalid
 Limits = tuple[tuple[str, int, int], ...]

@@ -21,11 +21,11 @@ from app.access.people import (
 )
 from app.access.security_log import Event
 from app.db import db, writing
-from app.db.clocks import SKEW
 from app.db.tables import PersonRow, RecoveryRow
 from app.errors import Denied, Invalid, NotFound, Throttled
 from app.i18n import N_, _
 from app.records import Action, Actor, ActorKind, ObjectKind, Person, Thing
+from app.rules.clocks import SKEW
 
 BY_MAIL = timedelta(hours=1)
 BY_ADMIN = timedelta(hours=24)  # handed over by people, who are not always there

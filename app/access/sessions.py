@@ -20,10 +20,10 @@ from app.access.people import NOWHERE, end_sessions, person_record
 from app.access.security_log import Event
 from app.config import SESSION_SECONDS
 from app.db import DbSession, best_effort, db, writing
-from app.db.clocks import SKEW
 from app.db.tables import PersonRow, SessionRow
 from app.errors import NotFound
 from app.records import Client, Person, Session
+from app.rules.clocks import SKEW
 from app.rules.user_agents import browser_of, system_of
 
 IDLE = timedelta(hours=12)

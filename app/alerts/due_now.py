@@ -14,9 +14,9 @@ from app.alerts import claims, retries
 from app.alerts.lane_rows import MAX_PENDING
 from app.alerts.outbox import Reason, update_deliveries
 from app.db import AnySession
-from app.db.clocks import SKEW
 from app.db.tables import DeliveryRow
 from app.records import DeliveryStatus
+from app.rules.clocks import SKEW
 
 # Built once: asked in almost every turn of the worker.
 _FAR_OFF = (

@@ -340,7 +340,7 @@ def _parts(subject: _Subject) -> Iterator[Finding]:
             )
         if part == heartbeats.CHECKER and not signs.silent:
             alone = health.left_alone(now)
-            for place in [*alone, *health.silent_places(now, alone)]:
+            for place in [*alone, *health.idle_places(now, alone)]:
                 yield Finding(name, str(place), fault=True)
 
 

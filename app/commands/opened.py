@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from app import create_core
+from app.access import Access, actors
 from app.config import Settings, read
 from app.db import db, schema
 
 if TYPE_CHECKING:
     from flask import Flask
-
-    from app.access import Access
 
 
 @contextmanager
@@ -37,8 +36,6 @@ def opened(
 
 @contextmanager
 def access_opened() -> Iterator[Access]:
-    from app.access import Access, actors
-
     settings = read()
     with opened(settings):
         # A key is often wanted before the first start.
@@ -53,3 +50,13 @@ def typed_line(prompt: str) -> str:
         typed: str = click.prompt(prompt, hide_input=True)
         return typed
     return sys.stdin.readline().rstrip("\r\n")
+
+
+def ready(settings: Settings) -> Flask:
+    """The application of a checker or a worker, after checking that the database is up to date."""
+    app = create_core(settings, small_cache=True)
+    with app.app_context():
+        schema.require()
+        schema.read_secrets()
+        db.engine.dispose()
+    return app

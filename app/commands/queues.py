@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from app.access.networks import Policies
 from app.config import SettingError, Settings
 from app.engine.carriers import Carrier, RemoteNetwork
 from app.i18n import N_, _
+
+if TYPE_CHECKING:  # a prober has no database
+    from app.access.networks import Policies
 
 MISSING = N_(
     "Checks through a queue need Celery. Install it beside Wakeful, from a checkout of its"

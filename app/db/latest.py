@@ -24,9 +24,9 @@ from sqlalchemy import (
 )
 
 from app.db import DbSession, bulk, db
-from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, MonitorStateRow, ResultRow
 from app.db.types import from_ms, to_ms
+from app.rules.clocks import SKEW
 
 AT_ONCE = 5000  # ids in one statement
 _RESULTS: Any = ResultRow.__table__

@@ -16,7 +16,6 @@ from sqlalchemy import func, select, update
 
 from app.db import AnySession, db, heartbeats, writing
 from app.db.assignments import AT_ONCE
-from app.db.clocks import SKEW
 from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import (
     AssignmentRow,
@@ -27,6 +26,7 @@ from app.db.tables import (
     ResultRow,
 )
 from app.records import Carrier, PlaceState, Verdict
+from app.rules.clocks import SKEW
 
 # A place is silent when no result came from it for two intervals of its monitors, or for this time
 # if that is longer.
@@ -206,19 +206,20 @@ def work_of(ids: Collection[int]) -> Mapping[int, Work]:
 
 
 @dataclass(frozen=True, slots=True)
-class Silent:
-    """A place from which monitors wait for their checks. ``ever``: one who makes its checks was
-    heard once.
+class Idle:
+    """A place that brings no results, or none that says how its monitors are. ``ever``: one who
+    makes its checks was heard once. ``silent``: it brings none.
     """
 
     name: str
     monitors: int
     ever: bool
+    silent: bool
 
 
-def silent(now: datetime) -> list[Silent]:
-    """The places of agents and probers that bring no results. Of a checker's places, the shards
-    tell more (``stores/health``).
+def idle(now: datetime) -> list[Idle]:
+    """The places of agents and probers that bring no results, or only unknown ones. Of a checker's
+    places, the shards tell more (``stores/health``).
     """
     rows = db.session.scalars(
         select(LocationRow).where(LocationRow.carrier != Carrier.LOCAL).order_by(LocationRow.id)
@@ -227,17 +228,19 @@ def silent(now: datetime) -> list[Silent]:
     states = states_of(signs, now)
     gone = {id for id, state in states.items() if state is not PlaceState.ONLINE}
     work = work_of(gone) if gone else {}
+    waiting = {id: one.monitors for id, one in work.items()}
+    online = states.keys() - gone
+    unable = only_unknown(online) if online else {}
+    counts = unable | waiting
     return [
-        Silent(row.name, work[row.id].monitors, signs[row.id].seen_at is not None)
+        Idle(row.name, counts[row.id], signs[row.id].seen_at is not None, row.id in waiting)
         for row in rows
-        if row.id in work
+        if row.id in counts
     ]
 
 
-def only_unknown(ids: Collection[int]) -> dict[int, tuple[int, str | None]]:
-    """The places among these whose newest checks are all unknown: of how many monitors, and the
-    cause that most of them have.
-    """
+def only_unknown(ids: Collection[int]) -> dict[int, int]:
+    """The places among these whose newest checks are all unknown, and of how many monitors."""
     counted = db.session.execute(
         select(AssignmentRow.location_id, func.count())
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
@@ -249,10 +252,10 @@ def only_unknown(ids: Collection[int]) -> dict[int, tuple[int, str | None]]:
         .group_by(AssignmentRow.location_id)
         .having(func.min(AssignmentRow.verdict) == VERDICT_NUMBERS[Verdict.UNKNOWN])
     )
-    return {id: (count, _commonest_cause(id)) for id, count in counted.all()}
+    return {row[0]: row[1] for row in counted}
 
 
-def _commonest_cause(place: int) -> str | None:
+def commonest_cause(place: int) -> str | None:
     """Why the newest checks from a place saw what they saw. Asked of ``MOST_ASKED`` monitors."""
     last = (
         select(ResultRow.cause)

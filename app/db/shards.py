@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import select, text, update
 
 from app.db import DbSession, db
-from app.db.clocks import SKEW
 from app.db.journal import insert_new
 from app.db.tables import ShardRow
+from app.rules.clocks import SKEW
 
 LEASE = timedelta(seconds=20)  # without renewal
 OF_POSTGRESQL = 64

@@ -14,12 +14,12 @@ from sqlalchemy import or_, select, update
 from app.alerts.outbox import enqueue
 from app.checks.expiry.domain import DomainExpiry, domain_of
 from app.db import db, writing
-from app.db.clocks import SKEW
 from app.db.journal import insert_new
 from app.db.tables import DomainRow, MonitorRow, MonitorStateRow
 from app.db.types import Unreadable
 from app.engine.recorder.quiet import Quiet
 from app.records import Event
+from app.rules.clocks import SKEW
 from app.rules.time import days_left
 
 ASK_EVERY = timedelta(days=1)

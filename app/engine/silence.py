@@ -188,8 +188,8 @@ def _places_of_each(monitors: Any) -> dict[int, list[int]]:
 def _cause(ids: Sequence[int], titles: Mapping[int, str]) -> str:
     names = ", ".join(titles[id] for id in ids if id in titles)
     return _n(
-        "Not checked: no result comes from its place %(names)s.",
-        "Not checked: no results come from its places: %(names)s.",
+        "Not checked: no results are coming from its place %(names)s.",
+        "Not checked: no results are coming from its places: %(names)s.",
         len(ids),
         names=names,
     )

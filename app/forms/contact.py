@@ -59,7 +59,10 @@ class ContactForm(SchemaForm):
     default = Switch(
         N_("Add to new monitors"),
         default=False,
-        description=N_("Monitors that are created on the dashboard start with this contact."),
+        description=N_(
+            "Monitors that are created on the dashboard start with this contact. It is also told"
+            " when a place that checks run from falls silent."
+        ),
     )
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
 

@@ -16,10 +16,10 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, faults, heartbeats, patience, places, schema, shards, unreadable
-from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, ShardRow
 from app.i18n import N_, _, _n
 from app.records import Carrier
+from app.rules.clocks import SKEW
 from app.stores.backlog import late_checks
 from app.stores.writable import cannot_write, is_settling
 
@@ -44,8 +44,8 @@ class Health:
     ``unreadable``: the number of stored values of monitors, people and settings that cannot be
     read. This is not a fault: the service does all the rest, and another instance would not help.
     ``left_alone``: monitors that have had no checker for a while, counted for each place.
-    ``silent``: sentences about places whose agent or probers bring no results. No fault either:
-    another instance would not help.
+    ``idle``: sentences about places whose agent or probers bring no results, or only unknown ones.
+    No fault either: another instance would not help.
 
     ``readable``: whether the database can be queried.
     """
@@ -57,20 +57,20 @@ class Health:
     readable: bool = True
     unreadable: int = 0
     left_alone: int = 0
-    silent: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
         count = self.unreadable
         if not count:
-            return self.silent
+            return self.idle
         sentence = _n(
             "%(num)s stored value cannot be read. wakeful doctor names each and says what to do.",
             "%(num)s stored values cannot be read. wakeful doctor names each and says what to do.",
             count,
             num=f"{count:,}",
         )
-        return (sentence, *self.silent)
+        return (sentence, *self.idle)
 
 
 def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True) -> Health:
@@ -86,7 +86,7 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
             senders = heartbeats.signs_of(heartbeats.WORKER, now)
             late = _are_late(signs.checked_at, now)
             alone = left_alone(now) if checks and signs.ever and not signs.silent else []
-            silent = silent_places(now, alone) if checks else []
+            idle = idle_places(now, alone) if checks else []
             broken = _unreadable() if checks and count_unreadable else 0
             # Results are written without being read: their table may be damaged unnoticed.
             db.session.execute(select(ResultRow.at).limit(1)).all()
@@ -114,7 +114,7 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         _age(now, signs.at),
         unreadable=broken,
         left_alone=sum(place.monitors for place in alone),
-        silent=tuple(silent),
+        idle=tuple(idle),
     )
 
 
@@ -149,16 +149,25 @@ class LeftAlone:
         )
 
 
-def silent_places(now: datetime, alone: Sequence[LeftAlone]) -> list[str]:
-    """Sentences about the places of agents and probers that bring no results, but not about those
-    that are ``alone``: of these the missing checker is the cause.
+def idle_places(now: datetime, alone: Sequence[LeftAlone]) -> list[str]:
+    """Sentences about the places of agents and probers that bring no results, or only unknown ones,
+    but not about those that are ``alone``: of these the missing checker is the cause.
     """
     told = {place.name for place in alone}
-    return [_silent(one) for one in places.silent(now) if one.name not in told]
+    return [_idle(one) for one in places.idle(now) if one.name not in told]
 
 
-def _silent(place: places.Silent) -> str:
+def _idle(place: places.Idle) -> str:
     count = f"{place.monitors:,}"
+    if not place.silent:  # without the cause: everybody may read /readyz, and it has addresses
+        return _n(
+            "The place %(name)s cannot check its %(num)s monitor. The list of places says why.",
+            "The place %(name)s can check none of its %(num)s monitors. The list of places says"
+            " why.",
+            place.monitors,
+            name=place.name,
+            num=count,
+        )
     if place.ever:
         return _n(
             "The place %(name)s is silent: %(num)s monitor waits for its checks.",

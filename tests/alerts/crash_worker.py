@@ -11,7 +11,6 @@ import itertools
 import os
 import signal
 import tempfile
-import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from unittest import mock
 from app import create_core
 from app.alerts import announcing, claims
 from app.alerts.worker import Worker
+from app.commands.stopping import until_stopped
 from app.config import Settings
 
 SHORT_LEASE = timedelta(seconds=1)
@@ -35,9 +35,7 @@ def main(url: str, key: str, step: str, after: int) -> None:
         subscriber_networks="loopback",
     )
     worker = Crashing(step, after, settings)
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    worker.run(stop)
+    until_stopped(worker.run)
 
 
 class Crashing(Worker):

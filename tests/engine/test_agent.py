@@ -34,6 +34,7 @@ from app.engine.agent import link as links
 from app.engine.agent.agent import Agent
 from app.engine.agent.buffer import Buffer, Made
 from app.engine.agent.clock import Clock, uptime
+from app.engine.agent.closed import Closed
 from app.engine.agent.trouble import Later
 from app.engine.schedule import last_slot
 from app.errors import Conflict
@@ -502,17 +503,38 @@ def test_a_cut_loses_no_result_and_doubles_none(app, place, tmp_path):
 
 
 @pytest.mark.sqlite
-def test_what_a_server_allows_opens_no_network_to_an_agent(app, place, tmp_path):
-    """The server's own setting allows loopback; the agent's allows nothing."""
+def test_what_a_server_allows_opens_no_network_to_an_agent(app, place, tmp_path, caplog):
+    """The server's own setting allows loopback; the agent's allows nothing, and its log says so."""
     id, token = place
     with closing(Listener(serve)) as site, serving(app) as url:
-        monitor = make_monitor(app, places=[id], url=page(site))
+        monitor = make_monitor(app, places=[id], url=page(site), interval=1)
         with running(agent_settings(tmp_path, url, token, allow_networks="")) as agent:
-            eventually(lambda: stored(app, monitor.id), "a result")
-            assert agent._figures() == {"checks_per_minute": 0}, "it was not made"
+            eventually(lambda: len(stored(app, monitor.id)) > 1, "two results")
+            assert agent._figures() == {"checks_per_minute": 0}, "they were not made"
     (found,) = stored(app, monitor.id)[:1]
     assert found.cause_code == Cause.BLOCKED_BY_POLICY
     assert "of this agent" in found.cause
+    (told,) = [one for one in caplog.messages if "ALLOW_NETWORKS of this agent allows no" in one]
+    assert told.endswith(found.cause)
+
+
+@pytest.mark.sqlite
+def test_the_log_names_the_setting_only_if_it_refuses_every_monitor(caplog):
+    def note(**verdicts):
+        results = [
+            (id, make_outcome(verdict, datetime.now(UTC), cause_code=cause).result)
+            for id, (verdict, cause) in enumerate(verdicts.values(), 1)
+        ]
+        closed.note(results, [1, 2])
+        return len(caplog.messages)
+
+    refused, made = (Verdict.UNKNOWN, Cause.BLOCKED_BY_POLICY), (Verdict.UP, None)
+    closed = Closed()
+    assert note(first=refused) == 0, "the second has not been checked yet"
+    assert note(first=refused, second=made) == 0
+    assert note(first=refused, second=refused) == note(first=refused) == 1, "it is said once"
+    assert note(first=made) == 1
+    assert note(first=refused) == 2, "and again after a check was made"
 
 
 @pytest.mark.sqlite

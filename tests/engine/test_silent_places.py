@@ -138,7 +138,7 @@ def test_a_monitor_without_a_place_that_is_heard_is_unknown_until_one_is(house):
     state = house.state(alone)
     assert (state.verdict, state.cause) == (
         "unknown",
-        "Not checked: no result comes from its place Oslo.",
+        "Not checked: no results are coming from its place Oslo.",
     )
     assert state.checked_at == START, "nothing was checked"
     assert not db.session.scalars(select(IncidentRow)).all()

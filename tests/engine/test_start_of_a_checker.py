@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event, select, text
 
-from app.commands import cli
+from app.commands.opened import ready
 from app.db import assignments, changes, db, writing
 from app.db.connections import CACHE_KB, SMALL_CACHE_KB
 from app.db.tables import LocationRow, ResultRow
@@ -183,7 +183,7 @@ def test_a_checker_on_sqlite_does_not_load_the_driver_of_postgresql(tmp_path):
 def test_a_checker_keeps_little_of_an_sqlite_file_in_memory(core, settings):
     """Its memory would grow with the file, by 32 MB for each of its threads."""
     found = []
-    for app in (core, cli._ready(settings)):
+    for app in (core, ready(settings)):
         with app.app_context():
             found.append(-db.session.scalar(text("PRAGMA cache_size")))
             db.engine.dispose()

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from app import create_core
+from app.commands.stopping import until_stopped
 from app.config import Settings
 from app.engine import recorder
 from app.engine.carriers.inprocess import InProcess
@@ -33,8 +33,6 @@ def main(url: str, key: str, folder: str, step: str) -> None:
         canaries="",
         confirm_seconds=0.1,
     )
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
     checker = Checker(create_core(settings), settings, carrier=Carrier)
     Carrier.step = step
     record = recorder.record_claimed
@@ -55,7 +53,7 @@ def main(url: str, key: str, folder: str, step: str) -> None:
         mock.patch.object(recorder, "record_claimed", recorded),
         mock.patch.object(results.places, "write", written),
     ):
-        checker.run(stop)
+        until_stopped(checker.run)
 
 
 class Carrier(InProcess):

@@ -13,8 +13,8 @@ import pytest
 from app.access import passwords
 from app.access.sessions import IDLE, IN_ALL, USED_AFTER
 from app.db import db
-from app.db.clocks import SKEW
 from app.db.tables import SessionRow
+from app.rules.clocks import SKEW
 from tests.factories import PASSWORD, make_person
 from tests.support.clock import clock_of
 from tests.web.visitor import Visitor

@@ -3,12 +3,14 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from app.commands.doctor import examine
 from app.db import journal, places, shards, writing
-from app.db.tables import LocationRow, MonitorRow
+from app.db.journal import VERDICT_NUMBERS
+from app.db.tables import AssignmentRow, LocationRow, MonitorRow
 from app.engine.shards import Shards
+from app.records import Verdict
 from app.stores import health
 from tests.factories import make_monitor
 
@@ -100,6 +102,32 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
     assert (found.faults, found.warnings) == ((), (told,))
     for one in checkers:
         one.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
+    assert told in [one.sentence for one in examine(core, settings) if one.fault]
+
+
+def test_an_agent_that_may_make_no_check_is_a_warning_that_holds_no_address(core, checker):
+    settings = core.extensions["wakeful.settings"]
+    with writing() as session:
+        place = LocationRow(name="oslo", carrier="agent", created_at=NOW)
+        session.add(place)
+        session.flush()
+        id = place.id
+    for _ in range(2):
+        make_monitor(core, places=[1, id])
+    places.seen("oslo", NOW, process="agent:oslo", last_check_at=NOW)
+
+    def last_checks(*verdicts):
+        with writing() as session:
+            of_oslo = select(AssignmentRow).where(AssignmentRow.location_id == id)
+            for row, verdict in zip(session.scalars(of_oslo), verdicts, strict=True):
+                row.verdict = VERDICT_NUMBERS[verdict]
+
+    last_checks(Verdict.UNKNOWN, Verdict.UP)
+    assert health.health(NOW).warnings == ()
+    last_checks(Verdict.UNKNOWN, Verdict.UNKNOWN)
+    told = "The place oslo can check none of its 2 monitors. The list of places says why."
+    assert (health.health(NOW).faults, health.health(NOW).warnings) == ((), (told,))
+    checker.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
     assert told in [one.sentence for one in examine(core, settings) if one.fault]
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from app.commands.cli import COMMANDS
 from app.paths import MIGRATIONS
 
 HOME = MIGRATIONS.parents[2]
@@ -36,14 +37,8 @@ _processes.set_forkserver_preload(
     [
         "alembic.command",
         "alembic.ext",
-        "app.alerts.worker",
         "app.api",
-        "app.commands.cli",
-        "app.commands.doctor",
-        "app.commands.serve",
-        "app.commands.webserver",
-        "app.engine.agent",
-        "app.engine.checker",
+        *(f"app.commands.named.{module}" for module, _help in COMMANDS.values()),
         "app.hosts",
         "app.pages",
         "app.stores.local.public",

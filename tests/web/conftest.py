@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 SCREENS = [(375, "dark"), (1440, "light")]
 if os.environ.get("EVERY_SCREEN"):
     SCREENS = [(width, theme) for width in (375, 768, 1440) for theme in ("light", "dark")]
-# For what a script does, whatever the size of the screen.
+# For what a script or the server does, whatever the size of the screen: on the phone what fingers
+# do there, and what folds. Without either mark, a test looks at what differs between the two.
 DESKTOP = pytest.mark.parametrize("screen", [(1440, "dark")], indirect=True)
+PHONE = pytest.mark.parametrize("screen", [(375, "dark")], indirect=True)
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,7 @@ from app.engine import recorder
 from app.web.views import channel_tests
 from tests.alerts.sinks import HttpSink, Reply
 from tests.factories import make_monitor
+from tests.web.conftest import PHONE
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
@@ -189,6 +190,7 @@ def test_the_notice_of_a_channel_goes_when_a_test_arrives_there(
     assert "An alert channel does not work" not in editor.open("/").text
 
 
+@PHONE
 @pytest.mark.browser
 def test_with_scripts_the_answer_comes_into_its_row(sink: HttpSink, worker: None, visit) -> None:
     page = visit("/monitors/new")

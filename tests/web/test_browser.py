@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from app.engine import recorder
 from app.stores import current_access, current_store
 from tests.factories import PASSWORD, make_incident, make_monitor, make_outcome, now
-from tests.web.conftest import DESKTOP
+from tests.web.conftest import DESKTOP, PHONE
 
 pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
 
@@ -57,6 +57,7 @@ def tab_to(page: Page, name: str) -> None:
     raise AssertionError(f"the keyboard does not reach {name!r}")
 
 
+@DESKTOP
 def test_the_keyboard_alone_leads_from_set_up_to_a_resolved_incident(app, page):
     with app.app_context():
         token = app.extensions["wakeful.access"].setup_token()
@@ -88,12 +89,14 @@ def test_the_keyboard_alone_leads_from_set_up_to_a_resolved_incident(app, page):
     expect(page.get_by_text("Resolved. If checks still fail")).to_be_visible()
 
 
+@DESKTOP
 def test_the_first_tab_skips_to_the_content(visit):
     page = visit("/")
     press(page, "Tab", "Enter")
     assert page.evaluate("document.activeElement.id") == "main"
 
 
+@PHONE
 def test_a_page_refreshes_in_place_and_keeps_scroll_ticks_and_typing(app, visit):
     for number in range(25):
         monitor = make_monitor(app, name=f"Shop {number}", state={"verdict": "up"})
@@ -152,6 +155,7 @@ def test_ticks_that_came_back_with_a_fault_outlive_a_refresh(app, visit):
     expect(page.get_by_label("Interval", exact=True)).to_be_focused()
 
 
+@DESKTOP
 def test_the_focus_stays_where_it_is_while_rows_above_it_go(app, visit):
     incidents = [make_incident(app, make_monitor(app, name=name)) for name in ("Old", "Mid", "New")]
     page = visit("/")
@@ -167,6 +171,7 @@ def test_the_focus_stays_where_it_is_while_rows_above_it_go(app, visit):
     assert page.title() != "It left"
 
 
+@PHONE
 def test_the_focus_goes_to_the_same_row_or_to_the_heading_when_its_place_is_gone(app, visit):
     names = ("Alpha", "Beta")
     ids = {name: make_incident(app, make_monitor(app, name=name)).id for name in names}
@@ -186,6 +191,7 @@ def test_the_focus_goes_to_the_same_row_or_to_the_heading_when_its_place_is_gone
     expect(page.get_by_role("heading", level=1)).to_be_focused()
 
 
+@PHONE
 def test_no_button_turns_into_another_under_the_finger(app, visit):
     incident = make_incident(app, make_monitor(app))
     page = visit(f"/incidents/{incident.id}")
@@ -200,6 +206,7 @@ def test_no_button_turns_into_another_under_the_finger(app, visit):
     expect(resolve_button).to_be_focused()
 
 
+@DESKTOP
 def test_rows_in_a_new_order_are_woven_in_that_order(app, visit):
     names = ["Ash", "Beech", "Cedar", "Elm", "Fir"]
     ids = {name: make_monitor(app, name=name, state={"verdict": "up"}).id for name in names}
@@ -338,6 +345,7 @@ def test_the_wall_says_when_what_it_shows_is_old(app, visit):
     expect(note).to_be_hidden()
 
 
+@DESKTOP
 def test_ctrl_k_jumps_to_a_monitor_and_slash_goes_to_the_search(app, visit):
     make_monitor(app, name="Shop")
     make_monitor(app, name="Warehouse")
@@ -357,6 +365,7 @@ def test_ctrl_k_jumps_to_a_monitor_and_slash_goes_to_the_search(app, visit):
     expect(dialog).to_be_hidden()
 
 
+@DESKTOP
 def test_ctrl_k_marks_what_enter_takes_and_takes_it(app, visit):
     make_monitor(app, name="Shop")
     page = visit("/monitors")

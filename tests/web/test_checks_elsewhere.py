@@ -12,7 +12,6 @@ from sqlalchemy import select, update
 
 from app.access.agents import give_token
 from app.db import db, journal, places, writing
-from app.db.clocks import SKEW
 from app.db.tables import (
     AssignmentRow,
     ChangeRow,
@@ -28,6 +27,7 @@ from app.engine.schedule import ASKED_FOR, is_fresh
 from app.errors import Conflict, Throttled, Unavailable
 from app.records import Verdict
 from app.records.monitors import TIMEOUT_SECONDS
+from app.rules.clocks import SKEW
 from app.slots import WAITS_ELSEWHERE
 from app.stores import current_store
 from tests.api.conftest import Api

@@ -12,12 +12,12 @@ from app.records import Location, Notice, Result, Verdict
 from app.stores import current_access, current_store
 from tests.factories import make_incident, make_monitor, now
 from tests.support.browser import opened
+from tests.web.conftest import PHONE
 from tests.web.gallery import unfold
 from tests.web.test_browser import press
 
 pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
 
-PHONE = pytest.mark.parametrize("screen", [(375, "dark")], indirect=True)
 LONG = "W" * 200
 # What sticks out of the page, or of a card, which would hide it.
 TOO_WIDE = """Math.max(...[document.documentElement, ...document.querySelectorAll(".card")].map(

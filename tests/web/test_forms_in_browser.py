@@ -14,12 +14,13 @@ from app.stores import current_store
 from app.web.frame import progress
 from tests.factories import make_incident, make_monitor
 from tests.support.browser import opened
-from tests.web.conftest import let_in
+from tests.web.conftest import DESKTOP, PHONE, let_in
 from tests.web.gallery import BACKUP
 
 pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
 
 
+@PHONE
 def test_rows_come_and_go_in_place(visit):
     page = visit("/monitors/new")
     page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/")
@@ -43,6 +44,7 @@ def test_rows_come_and_go_in_place(visit):
     expect(page.get_by_text("Email: on-call@example.com")).to_be_visible()
 
 
+@PHONE
 def test_the_outcome_of_a_test_stands_in_place_and_nothing_typed_is_lost(visit, httpserver):
     httpserver.expect_request("/").respond_with_data("All is well here")
     page = visit("/monitors/new")
@@ -62,6 +64,7 @@ def test_the_outcome_of_a_test_stands_in_place_and_nothing_typed_is_lost(visit, 
     expect(page.get_by_text("Please correct these fields, then check again:")).to_be_visible()
 
 
+@DESKTOP
 def test_a_tcp_url_shows_the_fields_of_its_kind_alone(visit):
     page = visit("/monitors/new")
     request = page.locator("summary", has_text="Request")
@@ -92,6 +95,7 @@ def test_a_tcp_url_shows_the_fields_of_its_kind_alone(visit):
     expect(page.get_by_text("over TCP, every 1 min")).to_be_visible()
 
 
+@DESKTOP
 def test_a_test_whose_answer_is_lost_goes_the_plain_way(visit, httpserver):
     httpserver.expect_request("/").respond_with_data("All is well here")
     page = visit("/monitors/new")
@@ -122,6 +126,7 @@ def test_the_outcome_of_a_test_is_wholly_in_sight(visit, httpserver):
     assert box["y"] + box["height"] <= bar["y"]
 
 
+@PHONE
 def test_the_fold_of_the_channels_says_how_many_there_are_as_they_come_and_go(visit):
     page = visit("/monitors/new")
     summary = page.locator("summary", has_text="Who to alert")
@@ -141,6 +146,7 @@ def test_the_fold_of_the_channels_says_how_many_there_are_as_they_come_and_go(vi
     expect(all_of_them).to_be_hidden()
 
 
+@DESKTOP
 def test_the_summary_of_faults_takes_focus_and_leads_to_the_folded_field(visit):
     page = visit("/monitors/new")
     page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/")
@@ -153,6 +159,7 @@ def test_the_summary_of_faults_takes_focus_and_leads_to_the_folded_field(visit):
     expect(page.get_by_label("Time limit in seconds")).to_be_focused()
 
 
+@DESKTOP
 def test_the_window_form_shows_what_belongs_to_the_choice(app, visit):
     shop = make_monitor(app, name="Shop")
     page = visit("/maintenance/new")
@@ -183,6 +190,7 @@ def tick(page: Page, names: str) -> None:
         page.get_by_label(f"Select {name}", exact=True).check()
 
 
+@PHONE
 def test_the_ticked_monitors_are_acted_on(app, visit):
     for name in ("Alpha", "Beta", "Gamma"):
         make_incident(app, make_monitor(app, name=name, state={"verdict": "up"}))
@@ -224,6 +232,7 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
     assert [(one.name, one.interval) for one in left] == [("Beta", 600)]
 
 
+@DESKTOP
 def test_lines_are_previewed_and_become_monitors(app, visit):
     page = visit("/monitors/import")
     page.get_by_role("button", name="Preview").click()
@@ -255,6 +264,7 @@ def test_lines_are_previewed_and_become_monitors(app, visit):
     expect(page.get_by_role("link", name="Shop")).to_be_visible()
 
 
+@DESKTOP
 def test_a_file_is_chosen_and_its_monitors_are_created(visit):
     page = visit("/monitors/import")
     page.get_by_label("File (optional)").set_input_files(BACKUP)
@@ -263,6 +273,7 @@ def test_a_file_is_chosen_and_its_monitors_are_created(visit):
     expect(page.get_by_role("heading", name="4 monitors created")).to_be_visible()
 
 
+@DESKTOP
 def test_long_work_shows_how_far_it_is_and_goes_on_by_itself(visit, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 0)  # one in each step
     page = visit("/monitors/import")
@@ -284,7 +295,7 @@ def plain(app: Flask, site: str, chromium: Browser, screen: dict[str, Any]) -> I
         yield page
 
 
-@pytest.mark.parametrize("screen", [(375, "light"), (375, "dark")], indirect=True)
+@PHONE
 def test_without_scripts_the_menu_of_a_phone_opens(plain):
     expect(plain.get_by_role("link", name="Incidents")).to_be_hidden()
     plain.get_by_role("button", name="Menu").click()
@@ -292,6 +303,7 @@ def test_without_scripts_the_menu_of_a_phone_opens(plain):
     expect(plain.get_by_role("heading", name="Incidents", exact=True)).to_be_visible()
 
 
+@PHONE
 def test_without_scripts_long_work_goes_on_at_a_button(plain, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 0)
     plain.goto("/monitors/import")
@@ -304,6 +316,7 @@ def test_without_scripts_long_work_goes_on_at_a_button(plain, monkeypatch):
     expect(plain.get_by_role("heading", name="2 monitors created")).to_be_visible()
 
 
+@DESKTOP
 def test_without_scripts_rows_come_and_go_and_a_test_shows_its_outcome(plain, httpserver):
     httpserver.expect_request("/").respond_with_data("All is well here")
     plain.goto("/monitors/new")
@@ -345,6 +358,7 @@ def test_without_scripts_a_row_or_a_test_comes_back_where_its_button_was(plain, 
     expect(plain.get_by_text("Please correct these fields, then check again:")).to_be_in_viewport()
 
 
+@PHONE
 def test_without_scripts_filters_bulk_actions_and_previews_work(app, plain):
     for name in ("Alpha", "Beta"):
         make_monitor(app, name=name, state={"verdict": "up"})

@@ -11,7 +11,7 @@ from app.access.agents import agent_of
 from app.db import places
 from app.db.settings import keep_setting
 from app.errors import Unavailable
-from app.records import Monitor, Notice, PageQuery, Place
+from app.records import Monitor, Notice, PageQuery, Pair, Place
 from app.stores import current_store
 from tests.factories import now
 
@@ -44,6 +44,7 @@ def test_an_agent_is_added_and_its_start_command_is_shown_once(app, editor):
     (token,) = TOKEN.findall(editor.text)
     command = rf"WAKEFUL_SERVER=http://\S+ WAKEFUL_AGENT_TOKEN={token} wakeful agent"
     assert re.search(command, editor.text)
+    assert ".venv/bin/wakeful for wakeful" in editor.text
     with app.app_context():
         assert agent_of(token).name == "sydney"
     editor.open(PAGE)
@@ -190,6 +191,26 @@ def test_a_silent_place_is_shown_in_the_list_and_on_every_page(app, editor):
     assert "Silent" in editor.open(PAGE).text
     assert "they have no vote: Oslo, Sydney." in editor.open("/").text
     assert f'href="{PAGE}">Show the places' in editor.page.text
+
+
+def test_the_list_names_who_learns_of_silence_and_leads_to_the_monitors_of_a_place(app, editor):
+    assert "nobody is told" not in editor.open(PAGE).text, "there is no other place"
+    make_place(app)
+    make_monitor(app, name="Seen from Oslo", locations=["oslo"])
+    make_monitor(app, name="Seen from here")
+    assert "If a place falls silent, nobody is told." in editor.open(PAGE).text
+    with app.app_context():
+        channels = [{"key": "webhook", "value": "https://ops.test/"}]
+        fields = {"name": "Ops", "channels": [Pair(**one) for one in channels], "default": True}
+        current_store().contacts.create(fields)
+    editor.open(PAGE)
+    assert "nobody is told" not in editor.text
+    assert "these contacts are told: Ops" in editor.text
+    monitors = "/monitors?location=oslo"
+    assert f'{monitors}">1</a>' in editor.page.text
+    assert f'{monitors}">1</a>' in editor.open(f"{PAGE}/2/edit").page.text
+    assert "Seen from Oslo" in editor.open(monitors).text
+    assert "Seen from here" not in editor.text
 
 
 def test_viewers_see_places_and_change_none(app, viewer):

@@ -14,7 +14,7 @@ from playwright.sync_api import FrameLocator, Page, expect
 from app.records import PageQuery, StatusPage
 from app.stores import current_store
 from tests.factories import make_monitor
-from tests.web.conftest import DESKTOP
+from tests.web.conftest import DESKTOP, PHONE
 
 pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
 
@@ -51,6 +51,7 @@ def names(page: Page) -> Any:
     return preview(page).locator("li .row :is(h3, h4)")
 
 
+@PHONE
 def test_monitors_are_added_put_in_order_by_keyboard_and_previewed(app, visit, three):
     page = begin(visit)
     page.get_by_label("Name", exact=True).fill("Our shop")

@@ -26,6 +26,7 @@ from app.config import PREFIX, SettingError, Settings
 from app.engine import schedule
 from app.engine.agent.buffer import Buffer, InUse, Made
 from app.engine.agent.clock import Clock
+from app.engine.agent.closed import Closed
 from app.engine.agent.link import Assigned, Greeted, Link, News, Stood
 from app.engine.network import Finished, Network
 from app.engine.plan import Job, Plan
@@ -91,6 +92,7 @@ class Agent:
         self._base, self._offset = self._clock.base, self._clock.offset
         self._recent: deque[float] = deque()  # when checks came back, in the last minute
         self._clean_at = 0.0
+        self._closed = Closed()
         self.on_turn: Callable[[], object] = lambda: None
         self._link = Link(
             settings.server or "",
@@ -194,6 +196,8 @@ class Agent:
             kept.append(Made(claim.monitor_id, claim.turn, at, body))
             self._plan.back(claim, self._stood(job, placed), now)
         if kept:
+            back = [(claim.monitor_id, outcome.result) for claim, outcome in finished]
+            self._closed.note(back, self._jobs.keys())
             self._buffer.add(kept)
             self._done |= {one.monitor_id: (one.version, one.at) for one in kept}
             self._link.hurry()

@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import bindparam, update
 
 from app.db import AnySession, assignments, latest
-from app.db.clocks import SKEW
 from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import AssignmentRow
 from app.db.types import to_ms
@@ -19,6 +18,7 @@ from app.engine.recorder.rows import stale_after
 from app.engine.schedule import Standing, last_slot
 from app.engine.state import OVERTAKEN_AT_MOST, State
 from app.records import Cause, Result, Verdict
+from app.rules.clocks import SKEW
 
 _ASSIGNMENTS = AssignmentRow.__table__
 _WRITTEN = ("turn", "slot", "checked_at", "verdict", "blind", "failures")

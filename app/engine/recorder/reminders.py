@@ -9,13 +9,13 @@ from sqlalchemy import func, or_, select, update
 from app.alerts.outbox import enqueue
 from app.alerts.targets import hours_of, quiet_until
 from app.db import db, writing
-from app.db.clocks import SKEW
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Moment
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import lock
 from app.errors import NotFound
 from app.records import Event
+from app.rules.clocks import SKEW
 
 # When people were last alerted: by the opening, a reminder, or a digest of quiet hours.
 _TOLD = func.coalesce(IncidentRow.reminded_at, IncidentRow.created_at, type_=Moment)

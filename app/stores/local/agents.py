@@ -27,7 +27,6 @@ from app.codec.values import Odd
 from app.config import Settings
 from app.db import assignments, changes, db, journal, places, shards, writing
 from app.db.assignments import Assigned
-from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, MonitorRow
 from app.db.types import from_ms, to_ms
 from app.engine import recorder
@@ -36,6 +35,7 @@ from app.engine.schedule import Claim, Standing
 from app.errors import Conflict, Invalid, Throttled
 from app.i18n import N_, _
 from app.records import Outcome
+from app.rules.clocks import SKEW
 from app.stores.local.agent_budget import MOST_RESULTS, Budgets
 
 OTHER_KEY = N_(

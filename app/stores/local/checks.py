@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from app.checks.kinds import is_elsewhere
+from app.checks.spec import spec_of
 from app.db import db
 from app.db.assignments import not_checked
 from app.db.types import Unreadable, readable
-from app.records import CheckedNow, CheckSpec, Outcome
+from app.records import CheckedNow, Outcome
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.part import Part, found_monitor, require_monitor
@@ -35,17 +34,3 @@ class Checks(Part, base.Checks):
         if spec.auth is not None and isinstance(password, Unreadable):
             spec = replace(spec, fault=not_checked({"request_auth_password": password.why}))
         return now.check_fields(spec)
-
-
-def spec_of(fields: Mapping[str, Any], password: str | None) -> CheckSpec:
-    """The spec of a check of these monitor fields; missing ones have their defaults."""
-    known = {
-        name: fields[name]
-        for name in CheckSpec.__dataclass_fields__
-        if fields.get(name) is not None and name != "monitor_id"
-    }
-    user = fields.get("request_auth_username")
-    if user is not None:
-        known["auth"] = (user, password or "")
-    known["cache_buster"] = bool(fields.get("cache_buster"))
-    return CheckSpec(**known)

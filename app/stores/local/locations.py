@@ -157,7 +157,10 @@ class Locations(Part, base.Locations):
         signs = places.signs_of(rows, now)
         states = places.states_of(signs, now)
         counts = _counts(ids)
-        trouble = {id: _trouble(*found) for id, found in places.only_unknown(ids).items()}
+        trouble = {
+            id: _trouble(count, places.commonest_cause(id))
+            for id, count in places.only_unknown(ids).items()
+        }
         return [
             _record(
                 row,

@@ -41,7 +41,16 @@ NAMED = 20  # of the monitors that keep a place from being deleted
 def index() -> str:
     _offered()
     found = current_store().locations.list(binding.page_query(links.pairs()))
-    return render_template("locations/index.html", page=found, link=links.page_link)
+    return render_template(
+        "locations/index.html", page=found, link=links.page_link, told=_told(found.total)
+    )
+
+
+def _told(places: int) -> Sequence[str] | None:
+    """The contacts that learn of a silent place; None where nobody asks or a store cannot tell."""
+    if places < 2 or not servers.offers(Feature.CONTACTS):
+        return None
+    return current_store().contacts.defaults()
 
 
 def _offered() -> None:

@@ -25,7 +25,7 @@ FACTOR_RESET = N_(
 DIFFERENT = N_("The two passwords are different. Nothing was changed.")
 
 
-@click.group(help=N_("Manage people."))
+@click.group()
 def user() -> None:
     pass
 
