@@ -23,8 +23,10 @@ def said(checked: CheckedNow, monitor: Monitor) -> tuple[str, str]:
     if len(told) > 1:
         return "\n".join([_counted(told), *_lines(told)]), category
     if tuple(monitor.locations) == DEFAULT_LOCATIONS == (checked.location,):
-        return f"{_('Checked now.')} {_seen(checked)}", category
-    return f"{_('Checked now from %(place)s.', place=_title(told[0]))} {_seen(checked)}", category
+        made = _("Checked now.")
+    else:
+        made = _("Checked now from %(place)s.", place=_title(told[0]))
+    return f"{made} {_seen(checked)}", category
 
 
 def left_out(result: Result, names: Iterable[str]) -> str | None:
