@@ -31,6 +31,7 @@ from app.forms.schema import SchemaField, SchemaForm
 from app.records import (
     CACHE_BUSTER,
     MAX_LOCATIONS,
+    PHASES,
     ApiKey,
     CertificateChain,
     Change,
@@ -156,7 +157,6 @@ def parameters(form_class: type[SchemaForm]) -> list[Schema]:
     return found
 
 
-PHASES = ("dns", "connect", "tls", "ttfb", "download")  # in ms
 STATES = ("up", "down", "unknown", "maintenance")  # in seconds
 SECONDS = ("downtime", "watched", "unknown", "maintenance")
 BUCKET = record(

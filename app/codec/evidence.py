@@ -9,12 +9,11 @@ Wakeful's own: what is odd is left out, so that neither page nor recorder needs 
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Mapping
-from dataclasses import fields
 from typing import Any
 
 from app.codec.record import reader
 from app.codec.values import Json, text, texts, whole
-from app.records import Certificate, Timings
+from app.records import PHASES, Certificate
 
 MOST_ENTRIES = 100  # of a list whose entries are objects
 
@@ -50,9 +49,6 @@ def phases(value: Any) -> dict[str, int | None]:
     """The milliseconds of each phase."""
     found = value if isinstance(value, Mapping) else {}
     return {name: whole(found.get(name)) for name in PHASES}
-
-
-PHASES = tuple(field.name for field in fields(Timings))
 
 
 def _hop(data: Json) -> dict[str, Any]:

@@ -16,11 +16,11 @@ from ipaddress import ip_address
 from operator import attrgetter
 from typing import Any
 
-from app.codec.evidence import PHASES, seen
+from app.codec.evidence import seen
 from app.codec.record import reader
 from app.codec.values import Odd, object_
 from app.codec.writing import plain
-from app.records import AUTO, Cause, CheckSpec, Outcome, Pair, Result
+from app.records import AUTO, PHASES, Cause, CheckSpec, Outcome, Pair, Result
 
 LONGEST_TEXT = 1_000  # of a cause, an address in a list, a warning
 MOST_TEXTS = 50

@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from app.codec import json_of
-from app.records import Classification, LateOutage
+from app.records import PHASES, Classification, LateOutage
 from app.rules import time
 from app.stats import RANGES
 from app.stats.histogram import exact_percentile, percentile
-from app.stats.tally import DAY_MS, HOUR_MS, PHASES, Sums, outside
+from app.stats.tally import DAY_MS, HOUR_MS, Sums, outside
 
 MINUTE_MS = 60_000
 # The width of a bucket of each range: a range has from 60 to some 370 of them.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from app.records import INTERVALS, TIMEOUT_SECONDS, Classification, Verdict
+from app.records import INTERVALS, PHASES, TIMEOUT_SECONDS, Classification, Verdict
 from app.stats.cover import (
     DEGRADED,
     MAINTENANCE,
@@ -26,7 +26,6 @@ from app.stats.histogram import Histogram, bucket
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
-PHASES = ("dns", "connect", "tls", "ttfb", "download")
 GOOD = (Verdict.UP, Verdict.DEGRADED)  # a tuple: tested for each check, and faster than a set
 
 

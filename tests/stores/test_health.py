@@ -127,7 +127,9 @@ def test_an_agent_that_may_make_no_check_is_a_warning_that_holds_no_address(core
     last_checks(Verdict.UNKNOWN, Verdict.UNKNOWN)
     told = "The place oslo can check none of its 2 monitors. The list of places says why."
     assert (health.health(NOW).faults, health.health(NOW).warnings) == ((), (told,))
-    checker.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
+    now = datetime.now(UTC)  # the doctor has a clock of its own
+    checker.look(now, 0)
+    places.seen("oslo", now, process="agent:oslo", last_check_at=now)
     assert told in [one.sentence for one in examine(core, settings) if one.fault]
 
 

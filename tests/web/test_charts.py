@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.stats.tally import PHASES
+from app.records import PHASES
 from app.web.shown import charts, monitor_rows, readings
 
 START = datetime(2026, 11, 1, tzinfo=UTC)

@@ -22,13 +22,12 @@ from app.db.tables import (
     RollupRow,
 )
 from app.db.types import from_ms, to_ms
-from app.records import CONFIRMATIONS, LateOutage
+from app.records import CONFIRMATIONS, PHASES, LateOutage
 from app.stats.cover import Check, Span, cover_limit_ms, of_several_places
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
     LONGEST_COVER_MS,
-    PHASES,
     Sums,
     Trouble,
     trouble,

@@ -28,7 +28,7 @@ class Closed:
                 self._refused.discard(id)
             else:
                 self._refused.add(id)
-        self._refused &= set(monitors)
+        self._refused = {id for id in self._refused if id in monitors}
         closed = bool(self._refused) and len(self._refused) == len(monitors)
         if closed and not self._told and results:
             log.warning(

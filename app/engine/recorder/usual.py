@@ -14,9 +14,8 @@ from app.db import AnySession, journal
 from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import ResultRow
 from app.db.types import from_ms, to_ms
-from app.records import Verdict
+from app.records import PHASES, Verdict
 from app.rules.time import iso
-from app.stats.tally import PHASES
 
 LOOKED_AT = timedelta(days=1)
 MOST_CHECKS = 50

@@ -15,8 +15,8 @@ from typing import Any
 from markupsafe import Markup
 
 from app.i18n import _
+from app.records import PHASES
 from app.stats.series import day_state
-from app.stats.tally import PHASES
 from app.web.shown.marker_lines import MarkerLine, marker_lines
 
 WIDTH, HEIGHT = 900, 230
