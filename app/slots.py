@@ -43,6 +43,10 @@ class Shared:
     def held(self) -> int:
         return self._held.total()
 
+    def is_free_for(self, id: int) -> bool:
+        """Whether the thing with this id holds less than it may."""
+        return self._held[id] < self.each
+
     @contextmanager
     def taken(self, id: int) -> Iterator[bool]:
         """Hold a slot for the thing with this id; whether there was one."""

@@ -71,7 +71,7 @@ def delete(call: Call) -> Response:
     return deleted("monitor", call.id)
 
 
-@operation("POST", MONITOR + "/check", "Check a monitor now", "Result", refusals=(409, 503))
+@operation("POST", MONITOR + "/check", "Check a monitor now", "CheckedNow", refusals=(409, 503))
 def check(call: Call) -> Response:
     call.store.monitors.get(call.id)
     call.without_input()

@@ -28,13 +28,14 @@ with the tag and what belongs to them; all else is 403, and so is a key outside 
 # What the document says of operations besides their summaries, by name.
 DETAILS = {
     "monitors_check": """\
-The check is made where the monitor is checked, and counts like one of the schedule: by the server
-if its own place is one of the monitor's, else by all places of the monitor that were heard of in
-the last 30 s. The answer is the first result; `location` says whose. If none of them was heard of,
-nothing is checked, and the answer is 409. If no result comes within the monitor's timeout and 10 s,
-it is 503; a result that comes later is among the monitor's results. Who asks while a check is
-awaited gets the same result; if two wait for this monitor already, it is 429. The server checks a
-paused monitor itself; that does not count.
+The check is made in all places of the monitor, and counts like those of the schedule: by the
+server for its own place, and by each other place that was heard of in the last 30 s. The answer
+waits for all of them, and `places` has the result of each, or a message that says why there is
+none. The other fields are those of the worst result; `location` says whose. If all places are
+silent, nothing is checked, and the answer is 409. If no result comes within the monitor's timeout
+and 10 s, it is 503; a result that comes later is among the monitor's results. Who asks while the
+same check is being made gets the same answer; if two wait for other places of this monitor
+already, it is 429. The server checks a paused monitor itself; that does not count.
 """,
     "monitors_check_unsaved": "The server makes the check, in its own place.",
 }

@@ -35,6 +35,7 @@ from app.records import (
     ApiKey,
     CertificateChain,
     Change,
+    CheckedNow,
     ComponentName,
     Contact,
     Delivery,
@@ -264,6 +265,7 @@ RECORDS: dict[str, Schema] = {
     "Monitor": record({**MONITOR["properties"], "kind": KIND}, where_asked_for=["hours"]),
     "Incident": schema_of(Incident, unreadable=UNREADABLE, evidence=EVIDENCE, changes=CHANGES),
     "Result": schema_of(Result),
+    "CheckedNow": schema_of(CheckedNow),
     "Statistics": record(
         {
             "range": nullable(words(StatisticsRange)),  # null between two times

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import select
+from sqlalchemy import and_, func, select
 
 from app.db import bulk, db, writing
 from app.db.latest import last_moment
@@ -176,21 +176,29 @@ def decode(rows: Sequence[ResultRow]) -> list[Result]:
 
 def first_since(
     monitor_id: int, places: Collection[int], since: datetime, now: datetime
-) -> Result | None:
-    """The first result of a check that one of these places began at this time or later. Left out
-    are results that a wrong clock wrote: those further ahead than ``last_moment``.
+) -> dict[int, Result]:
+    """The first result of a check that each of these places began at this time or later, by place.
+    Left out are results that a wrong clock wrote: those further ahead than ``last_moment``.
     """
-    row = db.session.scalar(
-        select(ResultRow)
+    firsts = (
+        select(ResultRow.location_id, func.min(ResultRow.at).label("at"))
         .where(
             ResultRow.monitor_id == monitor_id,
             ResultRow.at.between(to_ms(since), last_moment(now)),
             ResultRow.location_id.in_(places),
         )
-        .order_by(ResultRow.at)
-        .limit(1)
+        .group_by(ResultRow.location_id)
+        .subquery()
     )
-    return None if row is None else decode([row])[0]
+    rows = db.session.scalars(
+        select(ResultRow)
+        .join(
+            firsts,
+            and_(ResultRow.location_id == firsts.c.location_id, ResultRow.at == firsts.c.at),
+        )
+        .where(ResultRow.monitor_id == monitor_id)
+    ).all()
+    return {row.location_id: result for row, result in zip(rows, decode(rows), strict=True)}
 
 
 def contexts(ids: set[Any]) -> dict[Any, dict[str, Any]]:

@@ -1,5 +1,5 @@
-"""Checks on request: made in the process that gets the request, unless the monitor is checked from
-other places alone (``elsewhere``).
+"""Checks on request: made in the process that gets the request, and by the monitor's other places
+(``elsewhere``).
 
 Each process has one prober, started at its first use: a thread does not survive a fork.
 """
@@ -9,8 +9,9 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import fields
 from datetime import UTC, datetime
 
 from flask import Flask, current_app
@@ -22,15 +23,21 @@ from app.db import assignments
 from app.db.settings import noticed
 from app.engine import elsewhere, recorder
 from app.engine.canaries import Canaries
+from app.engine.elsewhere import Place
 from app.engine.network import may_be_ours, unknown
 from app.engine.probing import make_prober
+from app.engine.together import Together
 from app.errors import NotFound, Throttled, Unavailable
 from app.i18n import N_, _
-from app.records import CheckSpec, Notice, Outcome, Result
+from app.records import CheckedNow, CheckSpec, Notice, Outcome, PlaceChecked, Result, Verdict
 from app.slots import BUSY_SECONDS, LONG_WAITS, WAITS_ELSEWHERE
 
 _KEY = "wakeful.prober"
+_TOGETHER = "wakeful.checks_on_request"
 BUSY = N_("Too many manual checks are running at this moment. Try again in a few seconds.")
+ALREADY = N_("This monitor is being checked at this moment. The results will be among its checks.")
+# ``unknown`` says nothing of the target.
+_WORST_FIRST = (Verdict.DOWN, Verdict.DEGRADED, Verdict.UP, Verdict.UNKNOWN)
 _lock = threading.Lock()
 
 
@@ -43,26 +50,75 @@ class _Own:
         self.prober: Prober = make_prober(settings, self.policies.current)
 
 
-def check_now(monitor_id: int) -> Result:
-    """Check a stored monitor where it is checked, wait, and record the result. One that nobody
-    checks, because it is paused, is checked here.
+def check_now(monitor_id: int) -> CheckedNow:
+    """Check a stored monitor in all of its places, wait, and record the results. One that nobody
+    checks, because it is paused, is checked here. Who asks for the same check while it is being
+    made gets the same answer.
 
-    Raises NotFound, and what ``check_fields`` and ``elsewhere.check`` raise.
+    Raises NotFound, Throttled if too many wait, Conflict if all its places are silent, and
+    Unavailable if no check comes back.
     """
     found = assignments.specs([monitor_id])
     if not found:
         raise NotFound("monitor", monitor_id)
-    settings: Settings = current_app.extensions["wakeful.settings"]
-    now = datetime.now(UTC)
-    if places := elsewhere.places_of(monitor_id, settings.location, now):
-        with _waiting_for(monitor_id), _waiting():
-            return elsewhere.check(found[0], places, now)
-    outcome = check_fields(found[0])
+    spec, now = found[0], datetime.now(UTC)
+    own = _settings().location
+    places = elsewhere.places_of(monitor_id, now)
+    others = [one for one in places if one.name != own]
+    is_here = len(others) == len(places) - 1 or not places
+    heard = [one for one in others if one.is_heard(now)]
+    if not is_here:
+        elsewhere.require_heard(others, now)
+    with _waiting_for(monitor_id) if heard else nullcontext(), _waiting():
+        running: Together[Mapping[str, Result]]
+        running = current_app.extensions.setdefault(_TOGETHER, Together())
+        key = (spec, tuple(one.id for one in places), tuple(one.id for one in heard))
+        results = running.get(key, lambda: _made(spec, heard, now, is_here=is_here))
+    elsewhere.require_some(results, heard, elsewhere.seconds_of(spec))
+    return _answer(places, results, now, elsewhere.seconds_of(spec))
+
+
+def _made(
+    spec: CheckSpec, heard: Sequence[Place], now: datetime, *, is_here: bool
+) -> Mapping[str, Result]:
+    """The results by place, of those that have brought one."""
+    request = elsewhere.ask(spec, heard, now) if heard else None
+    found = {}
+    if is_here:
+        try:
+            result = _recorded(spec)
+            found[str(result.location)] = result
+        except Unavailable:
+            if request is None:
+                raise
+    by_id = elsewhere.wait(request) if request else {}
+    return found | {one.name: by_id[one.id] for one in heard if one.id in by_id}
+
+
+def _recorded(spec: CheckSpec) -> Result:
+    """The result of a check that is made here. Raises NotFound and Unavailable."""
+    monitor_id, outcome = spec.monitor_id or 0, _checked(spec)
     at = datetime.now(UTC)
-    result = recorder.record([(monitor_id, outcome)], at, location=settings.location)[0]
+    result = recorder.record([(monitor_id, outcome)], at, location=_settings().location)[0]
     if result is None:
         raise NotFound("monitor", monitor_id)
     return result
+
+
+def _answer(
+    places: Sequence[Place], results: Mapping[str, Result], now: datetime, seconds: float
+) -> CheckedNow:
+    """``places``: of the monitor. There are none of one that is paused."""
+    told = [
+        PlaceChecked(one.name, one.label, result)
+        if (result := results.get(one.name))
+        else PlaceChecked(one.name, one.label, message=elsewhere.why_none(one, now, seconds))
+        for one in places
+    ] or [PlaceChecked(name, result=result) for name, result in results.items()]
+    made = [one.result for one in told if one.result is not None]
+    worst = min(made, key=lambda result: _WORST_FIRST.index(result.verdict))
+    values = {field.name: getattr(worst, field.name) for field in fields(Result)}
+    return CheckedNow(**values, places=told)
 
 
 def _network_works(settings: Settings) -> bool:
@@ -95,13 +151,13 @@ def _waiting() -> Iterator[None]:
 def _waiting_for(monitor_id: int) -> Iterator[None]:
     """The same, of those that wait for other places. Raises Throttled."""
     with WAITS_ELSEWHERE.taken(monitor_id) as free:
-        _require(free)
+        _require(free, BUSY if WAITS_ELSEWHERE.is_free_for(monitor_id) else ALREADY)
         yield
 
 
-def _require(free: bool) -> None:
+def _require(free: bool, why: str = BUSY) -> None:
     if not free:
-        raise Throttled(_(BUSY), BUSY_SECONDS)
+        raise Throttled(_(why), BUSY_SECONDS)
 
 
 def _checked(spec: CheckSpec) -> Outcome:
@@ -111,10 +167,14 @@ def _checked(spec: CheckSpec) -> Outcome:
         outcome = own.prober.check(spec)
     except TimeoutError:
         raise Unavailable(_("The check did not finish in time. Try again.")) from None
-    settings: Settings = current_app.extensions["wakeful.settings"]
-    if may_be_ours(outcome) and not _network_works(settings):
+    if may_be_ours(outcome) and not _network_works(_settings()):
         return unknown(outcome)
     return outcome
+
+
+def _settings() -> Settings:
+    settings: Settings = current_app.extensions["wakeful.settings"]
+    return settings
 
 
 def close(app: Flask) -> None:

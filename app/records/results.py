@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
@@ -178,6 +178,27 @@ class Result:
     def was_made(self) -> bool:
         """Whether the check was made at all, and not kept from its target by policy."""
         return self.cause_code != Cause.BLOCKED_BY_POLICY
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceChecked:
+    """What a check on request has brought from one place: its result, or why there is none."""
+
+    name: str
+    label: str | None = None
+    result: Result | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedNow(Result):
+    """The answer to a check on request: the worst result, and what each place has brought.
+
+    The worst is a failing one, else a degraded one; one that is ``unknown`` only if no place can
+    tell. Of equals it is the first. ``places`` is empty if another server does not say it.
+    """
+
+    places: Sequence[PlaceChecked] = ()
 
 
 @dataclass(frozen=True, slots=True)

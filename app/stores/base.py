@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar
 from app.i18n import N_
 from app.records import (
     CertificateChain,
+    CheckedNow,
     Contact,
     Delivery,
     DeliveryQuery,
@@ -238,8 +239,8 @@ class Checks(ABC):
     """Checks on demand."""
 
     @abstractmethod
-    def run(self, monitor_id: int) -> Result:
-        """Check a stored monitor at once and wait for the recorded result."""
+    def run(self, monitor_id: int) -> CheckedNow:
+        """Check a stored monitor at once in all of its places and wait for the recorded results."""
 
     @abstractmethod
     def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:

@@ -504,7 +504,7 @@ def test_a_check_by_hand_is_recorded_and_counts(core, site):
         result = now.check_now(id)
         assert result.cause_code == "http_status:500"
         assert result.id
-        assert results(id) == [result]
+        assert results(id) == [one.result for one in result.places]
         assert db.session.scalar(select(IncidentRow.monitor_id)) == id
         with pytest.raises(NotFound):
             now.check_now(404)

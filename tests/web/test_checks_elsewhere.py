@@ -1,7 +1,7 @@
 """A check on request is made where the monitor is checked (decisions.md 11)."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,8 +11,15 @@ import pytest
 from sqlalchemy import select, update
 
 from app.access.agents import give_token
-from app.db import assignments, db, journal, places, writing
-from app.db.tables import AssignmentRow, ChangeRow, LocationRow, MonitorStateRow, ResultRow
+from app.db import db, journal, places, writing
+from app.db.tables import (
+    AssignmentRow,
+    ChangeRow,
+    IncidentRow,
+    LocationRow,
+    MonitorStateRow,
+    ResultRow,
+)
 from app.engine import elsewhere, recorder
 from app.engine.agent import link as links
 from app.engine.checker import Checker
@@ -96,6 +103,12 @@ def clicked(app, id):
 def state(app, id):
     with app.app_context():
         return db.session.get(MonitorStateRow, id)
+
+
+def incident(app, id):
+    """The only one of a monitor."""
+    with app.app_context():
+        return db.session.scalars(select(IncidentRow).where(IncidentRow.monitor_id == id)).one()
 
 
 def asked(app, id):
@@ -200,7 +213,7 @@ def test_of_a_queue_the_checker_is_heard_while_results_come_as_they_should(app, 
     with app.app_context():
         with writing():
             places.seen("eu", now(), process="checker:eu:1")
-        (found,) = elsewhere.places_of(monitor.id, "default", now())
+        (found,) = elsewhere.places_of(monitor.id, now())
     assert (now() - found.seen_at < SECOND * 30) == (last == 1), "after an hour it is silent"
 
 
@@ -220,16 +233,131 @@ def test_a_place_that_brings_no_result_is_named(app, api, editor, monkeypatch):
 
 
 @pytest.mark.sqlite
-def test_of_several_places_those_that_are_heard_are_asked_and_the_first_result_is_the_answer(app):
-    far, _token = place(app, "far", seen=now() - timedelta(hours=1))
-    near, _token = place(app, "near", seen=now())
-    monitor = make_monitor(app, places=[far, near])
-    with app.app_context(), clicked(app, monitor.id) as told:
-        eventually(lambda: any(asked(app, monitor.id)), "the request")
-        record(app, monitor.id, "near", now() + SECOND)
-        assert told.result(60).location == "near"
+def test_all_places_that_are_heard_are_asked_and_the_worst_result_is_the_answer(app, api, editor):
+    far, _token = place(app, "far", seen=now() - timedelta(minutes=5))
+    near, _token = place(app, "near", seen=now(), label="Near by")
+    new, _token = place(app, "new")
+    with closing(Listener(serve)) as site, app.app_context():
+        here = journal.location_id("default")
+        monitor = make_monitor(app, places=[here, far, near, new], url=page(site))
+        path = f"/monitors/{monitor.id}"
+        with ThreadPoolExecutor(1) as pool:
+            told = pool.submit(api.data, "POST", f"{path}/check")
+            eventually(lambda: any(asked(app, monitor.id)), "the request")
+            record(app, monitor.id, "near", now() + SECOND, "down")
+            told = told.result(60)
         rows = db.session.execute(select(AssignmentRow.location_id, AssignmentRow.asked_at))
-        assert {row.location_id: row.asked_at is None for row in rows} == {far: True, near: False}
+        assert {row.location_id for row in rows if row.asked_at} == {near}
+    assert (told["location"], told["verdict"]) == ("near", "down")
+    assert [
+        (one["name"], one["result"] and one["result"]["verdict"], one["message"])
+        for one in told["places"]
+    ] == [
+        ("default", "up", None),
+        ("far", None, "far has been silent for 5 minutes and was not asked."),
+        ("near", "down", None),
+        ("new", None, "Nobody has checked from new yet, so it was not asked."),
+    ]
+    assert told["places"][2]["result"]["id"] == told["id"]
+    assert {one.location for one in results(app, monitor.id)} == {"default", "near"}
+    with app.app_context(), writing() as session:
+        session.execute(update(AssignmentRow).values(asked_at=None))
+    with ThreadPoolExecutor(1) as pool:
+        editor.open(path)
+        pressed = pool.submit(editor.press, "Check now")
+        eventually(lambda: any(asked(app, monitor.id)), "the request of the page")
+        record(app, monitor.id, "near", now() + 2 * SECOND)
+        pressed.result(60)
+    assert "Checked now from 2 of 4 places." in editor.text
+    assert "far has been silent for 5 minutes and was not asked." in editor.text
+    assert "Near by: Up in" in editor.text
+
+
+@pytest.mark.sqlite
+def test_a_place_that_is_late_is_named_if_another_has_answered(app, api, monkeypatch):
+    monkeypatch.setattr(elsewhere, "WAIT_SECONDS", -1.0)
+    oslo, _token = place(app, "oslo", seen=now(), label="Oslo office")
+    with closing(Listener(serve)) as site, app.app_context():
+        here = journal.location_id("default")
+        monitor = make_monitor(app, places=[here, oslo], url=page(site), timeout=1)
+        told = api.data("POST", f"/monitors/{monitor.id}/check")
+    assert (told["location"], told["verdict"]) == ("default", "up")
+    assert told["places"][1]["message"] == "No result from Oslo office within 0 s."
+
+
+@pytest.mark.sqlite
+def test_the_worst_result_is_unknown_only_if_no_place_can_tell(app, api):
+    names = ("oslo", "rome", "york")
+    ids = [place(app, name, seen=now())[0] for name in names]
+    monitor = make_monitor(app, places=ids)
+
+    def worst(*verdicts):
+        with app.app_context(), writing() as session:
+            session.execute(update(AssignmentRow).values(asked_at=None))
+        with clicked(app, monitor.id) as told:
+            eventually(lambda: any(asked(app, monitor.id)), "the request")
+            at = max(asked(app, monitor.id))
+            for name, verdict in zip(names, verdicts, strict=True):
+                record(app, monitor.id, name, at, verdict)
+            return told.result(60).location
+
+    assert worst("unknown", "up", "up") == "rome", "of equals the first"
+    assert worst("up", "degraded", "unknown") == "rome"
+    assert worst("up", "degraded", "down") == "york"
+    assert worst("unknown", "unknown", "unknown") == "oslo"
+
+
+@pytest.mark.sqlite
+def test_two_at_once_share_the_check_that_is_made_here(app, monkeypatch):
+    """Such as a double click. A later one is another check."""
+    begun, joined = threading.Event(), threading.Event()
+
+    class Watched(Future):
+        def result(self, timeout=None):
+            joined.set()
+            return super().result(timeout)
+
+    def slow(connection):
+        begun.set()
+        assert joined.wait(60)
+        serve(connection)
+
+    monkeypatch.setattr("app.engine.together.Future", Watched)
+    with closing(Listener(slow)) as site:
+        monitor = make_monitor(app, url=page(site))
+        with clicked(app, monitor.id) as first:
+            assert begun.wait(60)
+            with clicked(app, monitor.id) as second:
+                assert first.result(60).id == second.result(60).id
+        assert len(results(app, monitor.id)) == 1
+        with clicked(app, monitor.id) as third:
+            assert third.result(60).id != first.result(60).id
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("set_by", [-60, 180])
+def test_places_are_asked_again_if_the_clock_is_set_while_they_are_waited_for(
+    app, monkeypatch, set_by
+):
+    """They would take the request for one of the future, or for an old one."""
+    id, _token = place(app, "oslo", seen=now())
+    monitor = make_monitor(app, places=[id])
+
+    class Set(datetime):
+        @classmethod
+        def now(cls, zone):
+            return datetime.now(zone) + set_by * SECOND
+
+    with clicked(app, monitor.id) as told:
+        eventually(lambda: any(asked(app, monitor.id)), "the request")
+        (before,) = asked(app, monitor.id)
+        monkeypatch.setattr(elsewhere, "datetime", Set)
+        eventually(lambda: asked(app, monitor.id) != [before], "the second request")
+        (again,) = asked(app, monitor.id)
+        assert is_fresh(again, Set.now(UTC))
+        assert not is_fresh(before, Set.now(UTC))
+        record(app, monitor.id, "oslo", again + SECOND)
+        assert told.result(60).location == "oslo"
 
 
 def request(app, monitor_id, place_id, patience, moment):
@@ -328,17 +456,22 @@ def test_a_place_is_asked_if_it_was_heard_within_half_a_minute(app, monkeypatch)
     id, _token = place(app, "oslo")
     monitor, at = make_monitor(app, places=[id], timeout=1), now()
     with app.app_context():
-        (spec,) = assignments.specs([monitor.id])
 
         def check(seconds):
-            elsewhere.check(spec, [elsewhere.Place(id, "Oslo", at - seconds * SECOND)], at)
+            seen = at - seconds * SECOND
+            found = [elsewhere.Place(id, "oslo", "Oslo", seen)]
+            monkeypatch.setattr(elsewhere, "places_of", lambda _id, _now: found)
+            current_store().checks.run(monitor.id)
 
         with pytest.raises(Conflict, match="Oslo has been silent for"):
-            check(30.001)
+            check(31)
         assert asked(app, monitor.id) == [None]
         with pytest.raises(Unavailable, match="Oslo has brought no result"):
-            check(30)
+            check(25)
     assert asked(app, monitor.id) != [None]
+    heard = elsewhere.Place(id, "oslo", "Oslo", at - elsewhere.HEARD)
+    assert heard.is_heard(at)
+    assert not heard.is_heard(at + timedelta(milliseconds=1))
 
 
 @pytest.mark.sqlite
@@ -348,14 +481,14 @@ def test_who_waits_for_other_places_leaves_slots_to_others(app):
     monitors = [make_monitor(app, places=[id]) for _ in range(WAITS_ELSEWHERE.most)]
     first, second, third = (one.id for one in monitors)
 
-    def throttled(id):
-        with app.app_context(), pytest.raises(Throttled, match="Too many manual checks"):
+    def throttled(id, why="Too many manual checks"):
+        with app.app_context(), pytest.raises(Throttled, match=why):
             current_store().checks.run(id)
 
     with ExitStack() as stack, closing(Listener(serve)) as site:
         waiting = [stack.enter_context(clicked(app, first)) for _ in range(WAITS_ELSEWHERE.each)]
         eventually(lambda: WAITS_ELSEWHERE.held == WAITS_ELSEWHERE.each, "two that wait")
-        throttled(first)
+        throttled(first, "This monitor is being checked at this moment")
         waiting.append(stack.enter_context(clicked(app, second)))
         eventually(lambda: WAITS_ELSEWHERE.held == WAITS_ELSEWHERE.most, "one more that waits")
         throttled(third)
@@ -370,13 +503,74 @@ def test_who_waits_for_other_places_leaves_slots_to_others(app):
 
 
 @pytest.mark.sqlite
+@pytest.mark.parametrize("here", [True, False])
+def test_the_check_of_a_paused_monitor_is_in_no_figure(app, api, here):
+    id, _token = place(app, "oslo", seen=now())
+    with closing(Listener(serve)) as site, app.app_context():
+        places = [journal.location_id("default"), id] if here else [id]
+        monitor = make_monitor(app, places=places, url=page(site), paused=True)
+        before = api.data("GET", f"/monitors/{monitor.id}")
+        told = api.data("POST", f"/monitors/{monitor.id}/check")
+    assert (told["location"], told["verdict"]) == ("default", "up")
+    assert [one["name"] for one in told["places"]] == ["default"]
+    assert api.data("GET", f"/monitors/{monitor.id}") == before
+    figures = api.data("GET", f"/monitors/{monitor.id}/statistics?range=24h")
+    assert (figures["uptime"], figures["checks"]) == (None, 0)
+    assert set(figures["response_time"].values()) == {None}
+    assert not any(bucket["checks"] for bucket in figures["buckets"])
+    with app.app_context(), writing() as session:
+        recorder.resume(session, monitor.id, now())
+    again = api.data("GET", f"/monitors/{monitor.id}/statistics?range=24h")
+    assert (again["uptime"], again["checks"]) == (None, 0)
+
+
+@pytest.mark.sqlite
 def test_a_paused_monitor_is_checked_here_and_says_so(app, editor):
     id, _token = place(app, "oslo", seen=now())
     with closing(Listener(serve)) as site:
         monitor = make_monitor(app, places=[id], url=page(site), paused=True)
         editor.open(f"/monitors/{monitor.id}")
         editor.press("Check now")
+    assert "Checked now from default. Up" in editor.text
     assert "The check was made from default, which is not one of this monitor's places." in (
         editor.text
     )
     assert asked(app, monitor.id) == [None]
+
+
+@pytest.mark.sqlite
+@pytest.mark.settings(confirm_seconds=0.2)
+@pytest.mark.parametrize("rule", ["any", "majority", "all"])
+def test_an_outage_of_all_places_ends_with_a_check_on_request(app, settings, rule):
+    """Of an hourly monitor: nobody waits for the next hour."""
+    ids = [place(app, name, carrier="local")[0] for name in ("hq", "oslo")]
+    broken = threading.Event()
+    broken.set()
+
+    def answer(connection):
+        if not broken.is_set():
+            serve(connection)
+
+    with ExitStack() as stack:
+        site = stack.enter_context(closing(Listener(answer)))
+        with app.app_context():
+            here = journal.location_id("default")
+            monitor = make_monitor(
+                app,
+                places=[here, *ids],
+                url=page(site),
+                interval=3600,
+                confirmations=0,
+                location_rule=rule,
+            )
+        for name in ("default", "hq", "oslo"):
+            stack.enter_context(checking(app, replace(settings, location=name)))
+        eventually(lambda: len(results(app, monitor.id)) >= 3, "a check of each place")
+        eventually(lambda: state(app, monitor.id).verdict == "down", "the outage")
+        broken.clear()
+        with clicked(app, monitor.id) as told:
+            seen = {one.name: one.result.verdict for one in told.result(60).places}
+        assert seen == dict.fromkeys(("default", "hq", "oslo"), "up")
+        eventually(lambda: incident(app, monitor.id).ended_at, "its end")
+        assert incident(app, monitor.id).ending == "recovered"
+        assert state(app, monitor.id).verdict == "up"

@@ -67,13 +67,15 @@ def _newest_ahead(
 
 
 def _asked_before(rows: Sequence[Any], now: datetime, patience: timedelta) -> datetime | None:
-    """When the request was made that this one joins. The places must carry it out for as long as
-    the one who joins it waits.
+    """When the request was made that this one joins. All the places were asked by it, and must
+    carry it out for as long as the one who joins it waits.
     """
     asked_at: datetime | None = max((row.asked_at for row in rows if row.asked_at), default=None)
     if asked_at is None or asked_at > now + SKEW:
         return None
-    answered = any(row.checked_at is not None and row.checked_at >= asked_at for row in rows)
+    if any(row.asked_at != asked_at for row in rows):
+        return None
+    answered = all(row.checked_at is not None and row.checked_at >= asked_at for row in rows)
     if answered:
         return asked_at if abs(now - asked_at) <= SAME else None
     return asked_at if now - asked_at <= min(patience, ASKED_FOR - patience) else None

@@ -256,12 +256,12 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
 
 
 def _covers(known: _Known) -> int:
-    """For how many seconds the result counts at most; 0 while the monitor is paused.
+    """For how many seconds the result counts at most; 0 while the monitor is paused, and for one of
+    a place that is not the monitor's (a check on request, before its places changed).
 
-    One of a place that does not watch the monitor (a check on request) counts for its moment alone:
-    no check there follows and ends its time, so it would count beside what the places see later.
+    One of a monitor without places counts for its moment alone: no check follows and ends its time.
     """
-    if known.monitor.paused:
+    if known.monitor.paused or not known.assigned.has_vote:
         return 0
     return MOMENT_S if known.assigned.here is None else covers_s(known.monitor)
 

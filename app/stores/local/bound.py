@@ -23,6 +23,7 @@ from app.errors import Denied, Invalid, NotFound
 from app.i18n import N_, _
 from app.records import (
     CertificateChain,
+    CheckedNow,
     Delivery,
     DeliveryQuery,
     Incident,
@@ -222,7 +223,7 @@ class _Results(_Part):
 
 
 class _Checks(_Part):
-    def run(self, monitor_id: int) -> Result:
+    def run(self, monitor_id: int) -> CheckedNow:
         self._tag.check(monitor_id)
         return self._inner.checks.run(monitor_id)
 

@@ -9,14 +9,14 @@ from app.checks.spec import spec_of
 from app.db import db
 from app.db.assignments import not_checked
 from app.db.types import Unreadable, readable
-from app.records import Outcome, Result
+from app.records import CheckedNow, Outcome
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.part import Part, found_monitor, require_monitor
 
 
 class Checks(Part, base.Checks):
-    def run(self, monitor_id: int) -> Result:
+    def run(self, monitor_id: int) -> CheckedNow:
         from app.engine import now
 
         require_monitor(monitor_id)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.records import Outcome, Result
+from app.codec import reader
+from app.records import CheckedNow, Outcome
 from app.stores import base
 from app.stores.base import Feature, Fields
 from app.stores.remote.connection import CHECK_SECONDS
@@ -10,12 +11,14 @@ from app.stores.remote.monitors import refuse_hidden_password
 from app.stores.remote.part import Part
 from app.stores.remote.results import read
 
+read_answer = reader(CheckedNow, "the result")
+
 
 class Checks(Part, base.Checks):
-    def run(self, monitor_id: int) -> Result:
+    def run(self, monitor_id: int) -> CheckedNow:
         path = f"/monitors/{monitor_id}/check"
         of = (Feature.CHECK, monitor_id)
-        return self._record(self._write("POST", path, of=of, seconds=CHECK_SECONDS), read)
+        return self._record(self._write("POST", path, of=of, seconds=CHECK_SECONDS), read_answer)
 
     def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
         refuse_hidden_password(self.store.monitors, fields, secrets_from)

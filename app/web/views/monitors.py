@@ -19,7 +19,7 @@ from flask import (
 from werkzeug.wrappers import Response
 
 from app.checks.kinds import kind_of
-from app.errors import Conflict, Invalid, Unavailable, WakefulError
+from app.errors import Conflict, Invalid, Throttled, Unavailable, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
@@ -28,7 +28,6 @@ from app.i18n import N_, _
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
-    DEFAULT_LOCATION,
     DEFAULT_SSL_ALERT_DAYS,
     DEFAULT_TIMEOUT,
     INTERVALS,
@@ -39,7 +38,6 @@ from app.records import (
     Outcome,
     Pair,
     Sort,
-    Verdict,
 )
 from app.stores import Feature, current_store, same_url
 from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, saved, show_errors
@@ -48,9 +46,9 @@ from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import (
     channel_setup,
+    checked,
     expiries,
     form_sums,
-    looks,
     monitor_rows,
     planned,
     statistics,
@@ -381,6 +379,8 @@ def _tested(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
         _show_faults(form, check)
     kind = kind_of(check.url.data or "")
     shown = {"outcome": outcome, "failure": failure, "tested": True, "kind": kind, "twins": twins}
+    if outcome is not None and LOCATIONS in form:
+        shown["left_out"] = checked.left_out(outcome.result, form.locations.data or ())
     if request.headers.get("X-Fragment") == "test":
         faults = check.error_summary()
         return render_template("monitors/_test.html", form=form, faults=faults, **shown)
@@ -428,22 +428,13 @@ def check(id: int) -> Response:
     store = current_store()
     try:
         result = store.checks.run(id)
-    except (Conflict, Unavailable) as fault:  # a place is silent, or brings no result
+    except (Conflict, Throttled, Unavailable) as fault:  # a place is silent, or brings no result
         flash(str(fault), "warning")
         return redirect(_back(id))
     monitor = store.monitors.get(id)
-    look = looks.look_of(looks.VERDICT, result.verdict)
-    said = _(look.word)
-    if result.response_time is not None:
-        said = _("%(state)s in %(time)s ms", state=said, time=f"{result.response_time:,}")
-    why = f": {result.cause}" if result.cause else ""
-    checked = _("Checked now.")
-    if result.location in monitor.locations and result.location != DEFAULT_LOCATION:
-        checked = _("Checked now from %(place)s.", place=place_title(result.location))
-    good = result.verdict is Verdict.UP
-    flash(f"{checked} {said}{why}", "success" if good else "warning")
+    flash(*checked.said(result, monitor))
     if result.location not in monitor.locations:
-        flash(_(CHECKED_ELSEWHERE, place=result.location), "info")
+        flash(_(CHECKED_ELSEWHERE, place=place_title(result.location)), "info")
     return redirect(_back(id))
 
 

@@ -23,6 +23,10 @@ class ChecksContract:
         monitor = add_monitor(store, url=httpserver.url_for("/shop"))
         result = store.checks.run(monitor.id)
         assert (result.verdict, result.status_code, result.monitor_id) == ("up", 200, monitor.id)
+        (place,) = result.places
+        assert (place.name, place.message) == ("default", None)
+        assert place.result is not None
+        assert (place.result.id, place.result.verdict) == (result.id, "up")
         page = store.results.list(ResultQuery(monitor.id))
         assert [(one.id, one.verdict) for one in page.items] == [(result.id, "up")]
         shown = store.monitors.get(monitor.id)
