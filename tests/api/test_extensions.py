@@ -28,7 +28,9 @@ def target(httpserver):
 def test_a_check_now_is_recorded_and_counts(api, target):
     path = f"/monitors/{api.monitor(url=target)['id']}"
     result = api.data("POST", path + "/check")
+    (place,) = result.pop("places")
     assert list(result) == RESULT
+    assert place == {"name": "default", "label": None, "result": result, "message": None}
     assert (result["verdict"], result["status_code"], result["ip"]) == ("up", 200, "127.0.0.1")
     assert list(result["timings"]) == ["dns", "connect", "tls", "ttfb", "download"]
     assert api.get(path + "/results")["data"] == [result]
