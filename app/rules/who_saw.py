@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.i18n import N_, _, _n
-from app.records import Ending
+from app.records import DEFAULT_LOCATION, Ending
 
 NAMED = 3  # places that do not see it
 ENDED: Mapping[str, str] = {
@@ -30,15 +30,26 @@ def places_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]
     return found if len(found) > 1 else ()
 
 
+def told_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+    """The places that are named with a failure: several, or the only one if it is not the server's
+    own, which people take it for.
+    """
+    found = (evidence or {}).get("places") or ()
+    return () if [place.get("name") for place in found] == [DEFAULT_LOCATION] else found
+
+
 def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | None:
     """Such as "3 of 4 places; Sydney still gets 200", or "1 of 3 places (Oslo); ..." where fewer
-    see it than not. None where there is one place. ``still``: the incident is open.
+    see it than not, or "Oslo" where that is the only place. None where it is the server's own.
+    ``still``: the incident is open.
     """
-    places = places_of(evidence)
+    places = told_of(evidence)
     voters = [place for place in places if place.get("verdict") != "unknown"]
     down = [place for place in voters if place.get("verdict") == "down"]
     if not down:
         return None
+    if len(places) == 1:
+        return title_of(down[0])
     good = [place for place in voters if place not in down]
     blind = [place for place in places if place not in voters]
     counted = _n(
@@ -55,7 +66,7 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
 
 def seen_by(evidence: Mapping[str, Any] | None) -> set[str]:
     """The names of the places that saw the failure."""
-    return {place["name"] for place in places_of(evidence) if place.get("verdict") == "down"}
+    return {place["name"] for place in told_of(evidence) if place.get("verdict") == "down"}
 
 
 def title_of(place: Mapping[str, Any]) -> str:
@@ -71,7 +82,7 @@ def fell_silent(titles: Sequence[str]) -> str:
 
 
 def seen_from(titles: Sequence[str]) -> str | None:
-    """The same in a few words for a list; None where the monitor has one place."""
+    """The same in a few words for a list; None where no place is named."""
     if not titles:
         return None
     if len(titles) > NAMED:

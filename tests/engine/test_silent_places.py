@@ -324,7 +324,7 @@ def test_what_came_late_from_a_silent_place_is_watched_time(house):
     recorder.record_late(late, location="oslo")
     db.session.expire_all()
     assert incident.unwatched == [{"from": iso(START + 2 * MINUTE), "to": iso(house.now)}]
-    assert incident.seen_by is None, "a monitor with one place says nothing of places"
+    assert incident.seen_by == ["Oslo"]
 
 
 @pytest.mark.sqlite

@@ -30,7 +30,9 @@ def evidence(*places):
             [DOWN, UP | {"earlier": True}],
             "1 of 2 places (place-0); place-1 had not checked it since",
         ),
-        ([DOWN], None),
+        ([DOWN | {"label": "Sydney"}], "Sydney"),
+        ([DOWN | {"name": "default"}], None),
+        ([UP], None),
         ([UP, UP], None),
     ],
 )

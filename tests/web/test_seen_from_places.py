@@ -51,6 +51,26 @@ def test_an_incident_says_who_saw_it_and_who_did_not(editor, incident):
     assert failed[1] == "oslo", "whose check made it a majority"
 
 
+@pytest.mark.parametrize(("place", "told"), [("sydney", ["Sydney"]), ("default", [])])
+def test_an_incident_of_one_place_names_it_unless_it_is_the_servers_own(app, editor, place, told):
+    """Otherwise people look for the failure from the server, which never saw it."""
+    with app.app_context():
+        id = journal.location_id(place)
+        with writing() as session:
+            session.get(LocationRow, id).label = place.title()
+        alerts = [["email", "ops@example.test"]]
+        monitor = make_monitor(app, places=[id], confirmations=0, alerts=alerts).id
+        outcome = make_outcome("down", now(), location=place)
+        recorder.record([(monitor, outcome)], now(), location=place)
+        incident = current_store().monitors.get(monitor).open_incident_id
+        assert list(current_store().incidents.get(incident).seen_by) == told
+        facts = db.session.scalars(select(DeliveryRow.facts)).one()["incident"]
+    assert (facts["seen_by"], facts["seen_from"]) == (told, told[0] if told else None)
+    for path in ("/incidents", f"/incidents/{incident}"):
+        editor.open(path)
+        assert ("Seen from Sydney" in editor.text) is bool(told)
+
+
 @pytest.fixture
 def silenced(app) -> int:
     """The id of an incident that ended because the one place that saw it fell silent."""
