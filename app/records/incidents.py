@@ -42,7 +42,7 @@ class Ending(StrEnum):
     """What ended an incident (extension)."""
 
     RECOVERED = "recovered"  # checks were good again
-    SILENCE = "silence"  # the places that saw it fell silent: nobody saw whether it recovered
+    SILENCE = "silence"  # places that saw it fell silent: nobody saw whether it recovered there
     CHANGED = "changed"  # the monitor was: as it is judged since, it is not down
     PERSON = "person"
     PAUSE = "pause"

@@ -11,7 +11,7 @@ from app.records import DEFAULT_LOCATION, Ending
 NAMED = 3  # places that do not see it
 ENDED: Mapping[str, str] = {
     Ending.RECOVERED: N_("Recovered after %(length)s"),
-    Ending.SILENCE: N_("Ended after %(length)s: the place that saw it fell silent"),
+    Ending.SILENCE: N_("Ended after %(length)s: a place that saw it fell silent"),
     Ending.CHANGED: N_("Over after %(length)s: the monitor was changed"),
     Ending.PERSON: N_("Resolved manually after %(length)s"),
     Ending.PAUSE: N_("Paused after %(length)s"),
@@ -92,7 +92,8 @@ def seen_from(titles: Sequence[str]) -> str | None:
 
 def how_it_ended(ending: str | None, titles: Sequence[str], length: str) -> str:
     """How an incident ended after ``length``, in a few words for a list. ``titles``: of the places
-    that saw it. What ended an old incident may not be known.
+    whose silence ended it; empty if they are not known. What ended an old incident may not be
+    known.
     """
     if ending == Ending.SILENCE and titles:
         sentence = N_("Ended after %(length)s: %(places)s fell silent")

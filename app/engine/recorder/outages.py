@@ -48,8 +48,9 @@ class Opening:
 class Closing:
     """The open incident of a monitor ended at ``at``, the first good check of the recovery.
     ``good``: places that are good now. ``silent``: places that saw the failure to the last and have
-    no vote any more. If no other place saw it, nobody saw it end, and the incident and its message
-    say so. ``changed``: the monitor's rule or places were, and nothing else ends it.
+    no vote any more. If that is why the incident ends (``held``), or if no other place saw it,
+    nobody saw it end, and the incident and its message say so. ``changed``: the monitor's rule or
+    places were, and nothing else ends it.
     """
 
     monitor_id: int
@@ -57,6 +58,7 @@ class Closing:
     summed_until: datetime | None
     good: Collection[int]
     silent: Sequence[Seen] = ()
+    held: bool = False
     changed: bool = False
 
 
@@ -81,12 +83,20 @@ def carry_out(
                 Event.INCIDENT_OPENED if isinstance(one, Opening) else Event.INCIDENT_RESOLVED,
                 monitors[one.monitor_id],
                 incidents[one.monitor_id],
+                _silent_in(incidents[one.monitor_id], one),
             )
             for one in found
             if one.monitor_id in incidents
         ],
         now,
     )
+
+
+def _silent_in(incident: IncidentRow, change: Change) -> Mapping[str, Any] | None:
+    """What a message says besides: the places whose silence ended the incident."""
+    if isinstance(change, Opening) or incident.ending != Ending.SILENCE:
+        return None
+    return {"silent": [one.title for one in change.silent]}
 
 
 def _by_id(monitors: Iterable[Any]) -> dict[int, Any]:
@@ -160,9 +170,9 @@ def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, changed: b
     """``changed``: the incident ends because the monitor was, not because anybody saw it end."""
     silent = closing.silent
     names = {one.name for one in silent}
-    if silent and not seen_by(readable(incident.evidence)) - names:
+    if closing.held or (silent and not seen_by(readable(incident.evidence)) - names):
         ended = end(incident, closing.at, now, Ending.SILENCE)
-        remark_at(incident, fell_silent(incident.seen_by or [one.title for one in silent]), ended)
+        remark_at(incident, fell_silent([one.title for one in silent]), ended)
         gaps.add(incident, max(one.last_at or ended for one in silent), ended)
         return ended
     if changed:

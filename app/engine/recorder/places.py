@@ -157,6 +157,18 @@ class MonitorAssignments:
             and row.checked_at < now - stale_after(monitor)
         }
 
+    def is_held(self, result: Result, monitor: Any, silent: Collection[int], now: datetime) -> bool:
+        """Whether the monitor would still be down if the last failures of these ``silent`` places
+        counted: that they do not is why it is down no more, and nobody saw it recover there.
+        """
+        failing = [
+            vote for vote in self._newest_elsewhere(monitor) if vote.location in silent
+        ]
+        votes = [*self.votes(result, monitor, now), *failing]
+        awaited = self.awaited(monitor, now, maintenance=result.maintenance)
+        verdict = quorum.decide(votes, monitor.location_rule, awaited, incident=True)
+        return bool(failing) and verdict is Verdict.DOWN
+
     def good(self, since: datetime | None) -> Collection[int]:
         """The places whose newest result, from ``since`` on, is good."""
         found = [(row.location_id, row.checked_at, row.verdict) for row in self.others]

@@ -498,8 +498,10 @@ def _incident(
         known.state = replace(known.state, started_at=whole(moment))
     elif after.step is Step.END:
         silent = _fallen_silent(batch, known, before)
+        ids = {one.place for one in silent}
+        held = known.assigned.is_held(outcome.result, known.monitor, ids, batch.now)
         good = known.assigned.good(before.started_at)
-        batch.found[id] = outages.Closing(id, moment, known.summed_until, good, silent)
+        batch.found[id] = outages.Closing(id, moment, known.summed_until, good, silent, held)
 
 
 def _carry_out(batch: _Batch) -> None:
