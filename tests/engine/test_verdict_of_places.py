@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
+from app.alerts.messages.facts import silent_places
 from app.db import db, journal, writing
 from app.db.tables import DeliveryRow, LocationRow, MonitorEvidenceRow, MonitorRow, ResultRow
 from app.db.types import to_ms
@@ -308,6 +309,36 @@ def test_an_end_that_another_place_saw_is_a_recovery_though_one_fell_silent(plac
     (incident,) = places.opened
     assert (incident.ending, incident.comment, incident.unwatched) == ("recovered", None, None)
     assert incident.seen_by == ["berlin", "oslo", "sydney"]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("rule", "silent", "ending"),
+    [
+        ("any", ["sydney"], "silence"),
+        ("majority", ["oslo", "sydney"], "silence"),
+        ("majority", ["sydney"], "recovered"),
+        ("all", ["oslo", "sydney"], "recovered"),
+    ],
+)
+def test_an_end_is_no_recovery_if_the_silent_places_would_still_hold_it(
+    places, rule, silent, ending
+):
+    """All three saw it. The others are good again, and that alone would not have ended it."""
+    places.start(confirmations=1, location_rule=rule)
+    for seconds in (0, 60, 70):
+        places.round(seconds, berlin="down", oslo="down", sydney="down")
+    for seconds in (120, 180, 240, 300, 310):
+        for name in {"berlin", "oslo", "sydney"} - set(silent):
+            places.see(name, "up", seconds)
+    (incident,) = places.opened
+    assert (incident.ending, incident.ended_at is None) == (ending, False)
+    resolved = DeliveryRow.event == "incident.resolved"
+    facts = db.session.scalars(select(DeliveryRow.facts).where(resolved)).first()
+    assert list(silent_places(facts) if ending == "silence" else silent) == silent
+    said = [remark.text for remark in comments.remarks(incident.comment)]
+    saw = f"{', '.join(silent)} saw the failure, then fell silent."
+    assert [one.startswith(saw) for one in said] == ([True] if ending == "silence" else [])
 
 
 @pytest.mark.sqlite

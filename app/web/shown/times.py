@@ -229,8 +229,11 @@ def lasted(incident: Incident) -> Markup:
 
 
 def ended(incident: Incident) -> str:
-    """How an incident ended, and after how long."""
-    return how_it_ended(incident.ending, incident.seen_by, lasted(incident))
+    """How an incident ended, and after how long. If several places saw it, its comment says which
+    of them fell silent.
+    """
+    silent = incident.seen_by if len(incident.seen_by) == 1 else ()
+    return how_it_ended(incident.ending, silent, lasted(incident))
 
 
 def _tag(moment: datetime, text: str, title: str, extra: str = "") -> Markup:
