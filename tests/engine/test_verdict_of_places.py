@@ -783,3 +783,22 @@ def test_a_failure_that_an_agent_brings_after_later_checks_elsewhere_is_repeated
         places.see(name, "up", 93)
     places.see("sydney", "down", 93)
     assert len(places.opened) == 1
+
+
+@pytest.mark.sqlite
+def test_a_place_that_failed_alone_for_long_keeps_its_evidence_when_others_join(places):
+    """A failure of another place that was not confirmed drops no evidence of this one."""
+    places.start(confirmations=1)
+    for seconds in (0, 60, 70, 120, 180, 240):
+        places.round(seconds, sydney="down")
+    places.round(300, sydney="down", oslo="down")
+    for seconds in (310, 360):
+        places.round(seconds, sydney="down")
+    for name in ("sydney", "berlin", "oslo"):
+        places.see(name, "down", 420)
+    for name in ("berlin", "oslo", "sydney"):
+        places.see(name, "down", 430)
+    (incident,) = places.opened
+    seen = {place["name"]: place for place in incident.evidence["places"]}
+    assert seen["sydney"]["verdict"] == "down"
+    assert seen["sydney"]["check"] is not None

@@ -139,6 +139,10 @@ class Failing:
     def aside(self, monitor_id: int) -> list[Any]:
         return [check for check in self._of(monitor_id) if ASIDE in check]
 
+    def has_aside(self, monitor_id: int, location: str | None) -> bool:
+        """Whether a failing check of this place is kept aside."""
+        return any(check.get("location") == location for check in self.aside(monitor_id))
+
     def take(self, monitor_id: int) -> list[Any]:
         """Those that were not kept aside, for the incident that opens: nothing is kept from now."""
         checks = [check for check in self._of(monitor_id) if ASIDE not in check]

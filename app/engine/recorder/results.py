@@ -469,7 +469,12 @@ def _keep_aside(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     if stands in (Stands.OPEN, Stands.RECOVERING):
         if assigned.failures == 1 or assigned.first_since(known.opened_at):
             evidence.add_place(batch.session, known.monitor.id, outcome)
-    elif assigned.failures <= known.monitor.confirmations + 1 or stands is Stands.CONFIRMING:
+    elif (
+        assigned.failures <= known.monitor.confirmations + 1
+        or stands is Stands.CONFIRMING
+        # A failure of another place that was not confirmed has dropped it.
+        or not batch.failing.has_aside(known.monitor.id, result.location)
+    ):
         batch.failing.keep_aside(outcome)
 
 
