@@ -161,11 +161,12 @@ class MonitorAssignments:
         """Whether the monitor would still be down if the last failures of these ``silent`` places
         counted: that they do not is why it is down no more, and nobody saw it recover there.
         """
+        if not silent:
+            return False
         failing = [vote for vote in self._newest_elsewhere(monitor) if vote.location in silent]
         votes = [*self.votes(result, monitor, now), *failing]
         awaited = self.awaited(monitor, now, maintenance=result.maintenance)
-        verdict = quorum.decide(votes, monitor.location_rule, awaited, incident=True)
-        return bool(failing) and verdict is Verdict.DOWN
+        return quorum.decide(votes, monitor.location_rule, awaited, incident=True) is Verdict.DOWN
 
     def good(self, since: datetime | None) -> Collection[int]:
         """The places whose newest result, from ``since`` on, is good."""
