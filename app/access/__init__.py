@@ -15,6 +15,7 @@ from app.access.half_logins import HalfLogins
 from app.access.invitations import Invitations
 from app.access.keys import Keys
 from app.access.recovery import Recovery
+from app.access.sent_forms import SentForms
 from app.access.sessions import Sessions
 from app.access.setup import Setup
 from app.access.shares import Shares
@@ -24,7 +25,9 @@ from app.config import Settings
 __all__ = ["Access"]
 
 
-class Access(Keys, Sessions, HalfLogins, Setup, Invitations, Recovery, WallLinks, AuditLog):
+class Access(
+    Keys, Sessions, HalfLogins, Setup, Invitations, Recovery, WallLinks, AuditLog, SentForms
+):
     """All parts. ``clock`` returns the present moment in UTC; tests pass their own."""
 
     def __init__(

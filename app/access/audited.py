@@ -265,6 +265,7 @@ NOT_RECORDED: Mapping[str, str] = {
     "report_mails_sent": _ENGINE,
     "cancelled_events": "what calendars of status pages are told, after a change that has a line",
     "counters": "counts of requests",
+    "sent_forms": "bookkeeping of requests",
     "left_out_failures": "they become lines",
     "used_hosts": "where people log in",
     "ended_agent_tokens": "the change of the place has a line",

@@ -201,6 +201,7 @@ class Housekeeper:
             session.execute(delete(LateOutageRow).where(LateOutageRow.ended_at < now - kept))
         access = Access(self.settings)
         access.forget_old_counts()
+        access.forget_sent_forms()
         access.forget_old_sessions()
         access.forget_old_devices()
         access.forget_old_invitations()

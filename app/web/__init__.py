@@ -29,6 +29,7 @@ from app.web.frame import (
     links,
     notices,
     recent,
+    repeated,
     security,
     servers,
     session,
@@ -50,6 +51,7 @@ def init_app(app: Flask) -> None:
     session.init_app(app)
     servers.init_app(app)
     errors.init_app(app)
+    repeated.init_app(app)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.globals.update(
         asset=assets.asset,

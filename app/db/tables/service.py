@@ -23,6 +23,20 @@ class CounterRow(Model):
     count: Mapped[int]
 
 
+class SentFormRow(Model):
+    """A form that somebody sent, so that the same one is not carried out twice at once."""
+
+    __tablename__ = "sent_forms"
+
+    # A keyed hash of person, address and fields
+    digest: Mapped[str] = mapped_column(String(64), primary_key=True)
+    sent_at: Mapped[datetime] = mapped_column(Moment)
+    # None while it is being carried out
+    ended_at: Mapped[datetime | None] = mapped_column(Moment)
+    # Where the answer led
+    location: Mapped[str | None] = mapped_column(Text)
+
+
 class LeftOutRow(Model):
     """Failures to log in that are no lines of the audit log yet, counted together."""
 

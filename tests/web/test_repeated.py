@@ -1,0 +1,183 @@
+"""The same form sent twice at once, as by a double click without a script."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Event
+
+import pytest
+
+from app.access import sent_forms
+from app.access.sent_forms import SentForms
+from app.errors import Unavailable
+from app.stores import current_store
+from app.stores.local.incidents import Incidents
+from app.stores.local.monitors import Monitors
+from app.stores.local.posts import Posts
+from app.web.frame import repeated
+from tests.factories import make_incident, make_monitor
+
+pytestmark = pytest.mark.sqlite
+
+MONITOR = ("/monitors/new", "Save", {"url": "https://example.com/"}, Monitors, "create")
+REPORT = ("/incidents/new", "Report incident", {"monitor_id": "1"}, Incidents, "create")
+RESOLVE = ("/incidents/1", "Resolve", {}, Incidents, "update")
+POST = ("/status-pages/1/posts/new", "Publish", {"title": "Slow", "body": "Soon."}, Posts, "create")
+
+
+@pytest.fixture
+def scene(app):
+    monitor = make_monitor(app)
+    with app.app_context():
+        page = {"name": "Shop", "slug": "shop", "monitors": [monitor.id]}
+        current_store().status_pages.create(page)
+    return monitor
+
+
+def sent_by(admin, form):
+    path, button, typed, _owner, _act = form
+    found, _ = admin.open(path).form_with(button)
+    return found.action or path, dict(found.values) | typed
+
+
+def same_browser(app, admin):
+    other = app.test_client()
+    other._cookies = dict(admin.client._cookies)
+    return other
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Make an act of a store wait until it may go on; count the calls."""
+
+    class Slow:
+        def __init__(self):
+            self.begun, self.go_on, self.waiting, self.calls = Event(), Event(), Event(), 0
+
+        def patch(self, owner, act):
+            real, look = getattr(owner, act), SentForms.sent_form
+
+            def wrapped(*args, **fields):
+                self.calls += 1
+                self.begun.set()
+                assert self.go_on.wait(30)
+                return real(*args, **fields)
+
+            def looked(access, digest):
+                self.waiting.set()
+                return look(access, digest)
+
+            monkeypatch.setattr(owner, act, wrapped)
+            monkeypatch.setattr(SentForms, "sent_form", looked)
+
+    return Slow()
+
+
+@pytest.mark.parametrize("form", [MONITOR, REPORT, RESOLVE, POST], ids=lambda form: form[1])
+def test_a_form_sent_twice_at_once_is_carried_out_once(app, admin, scene, slow, form):
+    if form is RESOLVE:
+        make_incident(app, scene)
+    path, sent = sent_by(admin, form)
+    slow.patch(*form[3:])
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(admin.client.post, path, data=sent)
+        assert slow.begun.wait(30)
+        other = same_browser(app, admin)
+        second = pool.submit(other.post, path, data=sent)
+        assert slow.waiting.wait(30)
+        slow.go_on.set()
+        assert first.result(30).status_code == second.result(30).status_code == 302
+    assert slow.calls == 1
+    assert second.result().location == first.result().location
+    shown = other.get(second.result().location).text
+    assert repeated.SENT_TWICE in shown
+
+
+def test_a_form_that_takes_long_is_not_waited_for_without_end(app, admin, scene, slow, monkeypatch):
+    monkeypatch.setattr(repeated, "WAIT_SECONDS", 0)
+    path, sent = sent_by(admin, MONITOR)
+    slow.patch(*MONITOR[3:])
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(admin.client.post, path, data=sent)
+        assert slow.begun.wait(30)
+        other = same_browser(app, admin)
+        ours = {"Referer": "http://localhost/monitors/new?name=a"}
+        assert other.post(path, data=sent, headers=ours).location == ours["Referer"]
+        assert "The first one is still being carried out." in other.get("/").text
+        foreign = {"Referer": "http://elsewhere.example/"}
+        assert other.post(path, data=sent, headers=foreign).location == "/"
+        slow.go_on.set()
+        assert first.result(30).status_code == 302
+    assert slow.calls == 1
+
+
+def test_a_form_that_was_refused_may_be_sent_again(admin, scene, monkeypatch):
+    path, sent = sent_by(admin, MONITOR)
+    faulty = sent | {"url": ""}
+    assert [admin.client.post(path, data=faulty).status_code for _ in range(2)] == [422, 422]
+    with monkeypatch.context() as patch:
+
+        def busy(*_args, **_fields):
+            raise Unavailable("The database is busy.")
+
+        patch.setattr(Monitors, "create", busy)
+        assert admin.client.post(path, data=sent).status_code == 503
+    assert admin.client.post(path, data=sent).status_code == 302
+
+
+def test_the_same_form_counts_again_after_a_while(app, admin, scene, monkeypatch):
+    """As after the browser's Back button."""
+    made = []
+    create = Posts.create
+    monkeypatch.setattr(
+        Posts, "create", lambda *args, **fields: made.append(1) or create(*args, **fields)
+    )
+    access = app.extensions["wakeful.access"]
+    clock = access.clock
+    path, sent = sent_by(admin, POST)
+    for step, expected in ((0, 1), (9, 1), (11, 2)):
+        monkeypatch.setattr(access, "clock", lambda: clock() + timedelta(seconds=step))  # noqa: B023
+        assert admin.client.post(path, data=sent).status_code == 302
+        assert len(made) == expected, f"after {step} s"
+
+
+def test_a_form_of_a_clock_that_was_ahead_keeps_none_away(app):
+    access = app.extensions["wakeful.access"]
+    clock = access.clock
+    with app.app_context():
+        assert access.begin_form("a" * 64)
+        access.clock = lambda: clock() - timedelta(minutes=1)
+        try:
+            assert access.begin_form("a" * 64)
+        finally:
+            access.clock = clock
+
+
+def test_a_form_whose_process_was_killed_is_carried_out_again(app):
+    access = app.extensions["wakeful.access"]
+    clock = access.clock
+    with app.app_context():
+        assert access.begin_form("a" * 64)
+        assert not access.begin_form("a" * 64)
+        later = sent_forms.LONGEST + timedelta(seconds=1)
+        access.clock = lambda: clock() + later
+        try:
+            assert access.begin_form("a" * 64)
+        finally:
+            access.clock = clock
+
+
+def test_housekeeping_deletes_what_is_over(app):
+    access = app.extensions["wakeful.access"]
+    with app.app_context():
+        access.begin_form("a" * 64)
+        access.forget_sent_forms()
+        assert access.sent_form("a" * 64)
+        clock = access.clock
+        access.clock = lambda: clock() + timedelta(minutes=3)
+        try:
+            access.forget_sent_forms()
+        finally:
+            access.clock = clock
+        assert access.sent_form("a" * 64) is None
