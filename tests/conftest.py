@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -38,7 +39,7 @@ from sqlalchemy.util import LRUCache
 from werkzeug.routing import Map, Rule, RuleFactory
 
 from app import create_app, create_core
-from app.access import passwords
+from app.access import passwords, sent_forms
 from app.config import PREFIX, Settings
 from app.db import db, schema
 from app.engine import now
@@ -350,3 +351,11 @@ def _open(app: Flask) -> Iterator[Flask]:
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
     return app.test_client()
+
+
+@pytest.fixture(autouse=True)
+def each_form_is_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests load a page again within the second in which they sent its form. Both pages then have
+    the same CSRF token, which a person's never have, so the second form would count as a repeat.
+    """
+    monkeypatch.setattr(sent_forms, "SAME_FOR", timedelta(0))

@@ -26,6 +26,14 @@ RESOLVE = ("/incidents/1", "Resolve", {}, Incidents, "update")
 POST = ("/status-pages/1/posts/new", "Publish", {"title": "Slow", "body": "Soon."}, Posts, "create")
 
 
+SAME_FOR = sent_forms.SAME_FOR
+
+
+@pytest.fixture(autouse=True)
+def same_for(each_form_is_a_new_one, monkeypatch):
+    monkeypatch.setattr(sent_forms, "SAME_FOR", SAME_FOR)
+
+
 @pytest.fixture
 def scene(app):
     monitor = make_monitor(app)
