@@ -43,7 +43,7 @@ class SentForms:
         values = {"digest": digest, "sent_at": now, "ended_at": None, "location": None}
         statement = inserting(SentFormRow).values(values)
         over = or_(
-            SentFormRow.ended_at < now - SAME_FOR,
+            SentFormRow.ended_at <= now - SAME_FOR,
             SentFormRow.ended_at.is_(None) & (SentFormRow.sent_at < now - LONGEST),
             SentFormRow.sent_at > now,  # the clock was ahead
         )

@@ -55,7 +55,8 @@ HASHES = {
     "sessions.former_digest",
     "devices.digest", "half_logins.digest", "passkey_challenges.digest",
     # of results, of addresses that are planted in "value", and fences: not secrets
-    "result_contexts.digest", "sent_forms.digest", "subscribers.digest", "shards.token", "deliveries.lease_token",
+    "result_contexts.digest", "sent_forms.digest", "subscribers.digest", "shards.token",
+    "deliveries.lease_token",
 }  # fmt: skip
 
 
