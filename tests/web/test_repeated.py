@@ -24,14 +24,20 @@ MONITOR = ("/monitors/new", "Save", {"url": "https://example.com/"}, Monitors, "
 REPORT = ("/incidents/new", "Report incident", {"monitor_id": "1"}, Incidents, "create")
 RESOLVE = ("/incidents/1", "Resolve", {}, Incidents, "update")
 POST = ("/status-pages/1/posts/new", "Publish", {"title": "Slow", "body": "Soon."}, Posts, "create")
-
-
 SAME_FOR = sent_forms.SAME_FOR
 
 
 @pytest.fixture(autouse=True)
 def same_for(each_form_is_a_new_one, monkeypatch):
     monkeypatch.setattr(sent_forms, "SAME_FOR", SAME_FOR)
+
+
+@pytest.fixture
+def set_clock(app, monkeypatch):
+    """Set the clock by so many seconds."""
+    access = app.extensions["wakeful.access"]
+    clock = access.clock
+    return lambda by: monkeypatch.setattr(access, "clock", lambda: clock() + timedelta(seconds=by))
 
 
 @pytest.fixture
@@ -134,58 +140,60 @@ def test_a_form_that_was_refused_may_be_sent_again(admin, scene, monkeypatch):
     assert admin.client.post(path, data=sent).status_code == 302
 
 
-def test_the_same_form_counts_again_after_a_while(app, admin, scene, monkeypatch):
+def test_the_same_form_counts_again_after_a_while(admin, scene, set_clock, monkeypatch):
     """As after the browser's Back button."""
     made = []
     create = Posts.create
     monkeypatch.setattr(
         Posts, "create", lambda *args, **fields: made.append(1) or create(*args, **fields)
     )
-    access = app.extensions["wakeful.access"]
-    clock = access.clock
     path, sent = sent_by(admin, POST)
     for step, expected in ((0, 1), (9, 1), (11, 2)):
-        monkeypatch.setattr(access, "clock", lambda: clock() + timedelta(seconds=step))  # noqa: B023
+        set_clock(step)
         assert admin.client.post(path, data=sent).status_code == 302
         assert len(made) == expected, f"after {step} s"
 
 
-def test_a_form_of_a_clock_that_was_ahead_keeps_none_away(app):
+@pytest.mark.parametrize(("step", "begins"), [(0, False), (119, False), (121, True), (-60, True)])
+def test_a_form_of_a_killed_process_or_a_clock_that_was_ahead_keeps_none_away(
+    app, set_clock, step, begins
+):
     access = app.extensions["wakeful.access"]
-    clock = access.clock
     with app.app_context():
         assert access.begin_form("a" * 64)
-        access.clock = lambda: clock() - timedelta(minutes=1)
-        try:
-            assert access.begin_form("a" * 64)
-        finally:
-            access.clock = clock
+        set_clock(step)
+        assert access.begin_form("a" * 64) is begins
 
 
-def test_a_form_whose_process_was_killed_is_carried_out_again(app):
-    access = app.extensions["wakeful.access"]
-    clock = access.clock
-    with app.app_context():
-        assert access.begin_form("a" * 64)
-        assert not access.begin_form("a" * 64)
-        later = sent_forms.LONGEST + timedelta(seconds=1)
-        access.clock = lambda: clock() + later
-        try:
-            assert access.begin_form("a" * 64)
-        finally:
-            access.clock = clock
-
-
-def test_housekeeping_deletes_what_is_over(app):
+@pytest.mark.parametrize(("step", "kept"), [(0, True), (129, True), (131, False), (-60, False)])
+def test_housekeeping_deletes_what_is_over(app, set_clock, step, kept):
     access = app.extensions["wakeful.access"]
     with app.app_context():
         access.begin_form("a" * 64)
+        set_clock(step)
         access.forget_sent_forms()
-        assert access.sent_form("a" * 64)
-        clock = access.clock
-        access.clock = lambda: clock() + timedelta(minutes=3)
-        try:
-            access.forget_sent_forms()
-        finally:
-            access.clock = clock
-        assert access.sent_form("a" * 64) is None
+        assert (access.sent_form("a" * 64) is not None) is kept
+
+
+def test_the_second_form_is_carried_out_if_the_first_is_refused(
+    app, admin, scene, slow, monkeypatch
+):
+    path, sent = sent_by(admin, POST)
+    create, refused = Posts.create, []
+
+    def refuse_first(*args, **fields):
+        if not refused:
+            refused.append(1)
+            raise Unavailable("The database is busy.")
+        return create(*args, **fields)
+
+    monkeypatch.setattr(Posts, "create", refuse_first)
+    slow.patch(Posts, "create")
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(admin.client.post, path, data=sent)
+        assert slow.begun.wait(30)
+        second = pool.submit(same_browser(app, admin).post, path, data=sent)
+        assert slow.waiting.wait(30)
+        slow.go_on.set()
+        assert first.result(30).status_code == 503
+        assert second.result(30).status_code == 302

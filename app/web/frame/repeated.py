@@ -25,7 +25,7 @@ WAIT_SECONDS = 15.0
 POLL_SECONDS = 0.1
 _DIGEST = "sent_form"  # where ``g`` has the digest of the form that this request carries out
 
-SENT_TWICE = N_("This form was sent twice. It was carried out once.")
+SENT_TWICE = N_("This form was sent twice. The second one was ignored.")
 STILL_BUSY = N_(
     "This form was sent twice. The first one is still being carried out. Reload the page to see"
     " what came of it."
@@ -43,10 +43,24 @@ def _once() -> Answer | None:
     if not current_user.is_authenticated:
         return None  # a login changes the cookie, which the second request does not have
     digest = _digest()
+    if not current_access().begin_form(digest):
+        answer = _answer_of_first(digest)
+        if answer is not None:
+            return answer
+    setattr(g, _DIGEST, digest)
+    return None
+
+
+def _answer_of_first(digest: str) -> Answer | None:
+    """Where the same form that came before leads; None if that was refused, so that this one is to
+    be carried out. Waiting only reads: SQLite has one writer, and the results of checks would wait.
+    """
     access = current_access()
     until = time.monotonic() + WAIT_SECONDS
-    while not access.begin_form(digest):
+    while True:
         sent = access.sent_form(digest)
+        if sent is None and access.begin_form(digest):
+            return None
         if sent is not None and sent.location is not None:
             flash(_(SENT_TWICE), "info")
             return redirect(sent.location)
@@ -54,8 +68,6 @@ def _once() -> Answer | None:
             flash(_(STILL_BUSY), "info")
             return redirect(_back())
         time.sleep(POLL_SECONDS)
-    setattr(g, _DIGEST, digest)
-    return None
 
 
 def _digest() -> str:
