@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import ColumnElement, delete, or_, select, update
 
 from app.db import best_effort, db, writing
 from app.db.tables import SentFormRow
@@ -19,6 +19,9 @@ LONGEST = timedelta(minutes=2)
 # The second click of two reaches the server before the browser has the answer to the first, and
 # may wait there for a free thread. Later, the same form is sent on purpose, as after Back.
 SAME_FOR = timedelta(seconds=10)
+# The clock was ahead where the form is of later than that: two machines may differ by less, and of
+# two forms at once, the one that waited for the other's write read its clock before.
+AHEAD = timedelta(seconds=10)
 WHAT = "A form that was sent"
 
 
@@ -45,7 +48,7 @@ class SentForms:
         over = or_(
             SentFormRow.ended_at <= now - SAME_FOR,
             SentFormRow.ended_at.is_(None) & (SentFormRow.sent_at < now - LONGEST),
-            SentFormRow.sent_at > now,  # the clock was ahead
+            _is_ahead(now),
         )
         statement = statement.on_conflict_do_update(
             index_elements=[SentFormRow.digest], set_=values, where=over
@@ -79,6 +82,10 @@ class SentForms:
     def forget_sent_forms(self) -> None:
         """Delete those that are over. The engine's housekeeping calls it."""
         now = self.clock()
-        over = or_(SentFormRow.sent_at < now - LONGEST - SAME_FOR, SentFormRow.sent_at > now)
+        over = or_(SentFormRow.sent_at < now - LONGEST - SAME_FOR, _is_ahead(now))
         with writing() as session:
             session.execute(delete(SentFormRow).where(over))
+
+
+def _is_ahead(now: datetime) -> ColumnElement[bool]:
+    return SentFormRow.sent_at > now + AHEAD

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Event
@@ -11,12 +12,14 @@ import pytest
 from app.access import sent_forms
 from app.access.sent_forms import SentForms
 from app.errors import Unavailable
+from app.records import PostQuery
 from app.stores import current_store
 from app.stores.local.incidents import Incidents
 from app.stores.local.monitors import Monitors
 from app.stores.local.posts import Posts
 from app.web.frame import repeated
-from tests.factories import make_incident, make_monitor
+from tests.factories import PASSWORD, make_incident, make_monitor, make_person
+from tests.support.web_process import installation, web_process
 
 pytestmark = pytest.mark.sqlite
 
@@ -154,7 +157,9 @@ def test_the_same_form_counts_again_after_a_while(admin, scene, set_clock, monke
         assert len(made) == expected, f"after {step} s"
 
 
-@pytest.mark.parametrize(("step", "begins"), [(0, False), (119, False), (121, True), (-60, True)])
+@pytest.mark.parametrize(
+    ("step", "begins"), [(0, False), (119, False), (121, True), (-9, False), (-11, True)]
+)
 def test_a_form_of_a_killed_process_or_a_clock_that_was_ahead_keeps_none_away(
     app, set_clock, step, begins
 ):
@@ -165,7 +170,9 @@ def test_a_form_of_a_killed_process_or_a_clock_that_was_ahead_keeps_none_away(
         assert access.begin_form("a" * 64) is begins
 
 
-@pytest.mark.parametrize(("step", "kept"), [(0, True), (129, True), (131, False), (-60, False)])
+@pytest.mark.parametrize(
+    ("step", "kept"), [(0, True), (129, True), (131, False), (-9, True), (-11, False)]
+)
 def test_housekeeping_deletes_what_is_over(app, set_clock, step, kept):
     access = app.extensions["wakeful.access"]
     with app.app_context():
@@ -197,3 +204,27 @@ def test_the_second_form_is_carried_out_if_the_first_is_refused(
         slow.go_on.set()
         assert first.result(30).status_code == 503
         assert second.result(30).status_code == 302
+
+
+def test_two_processes_carry_a_form_out_once(tmp_path, sqlite_template):
+    own = installation(tmp_path, sqlite_template)
+    with own.app() as app:
+        person = make_person(app, "editor")
+        with app.app_context():
+            page = current_store().status_pages.create({"name": "Shop"})
+    with web_process(own) as one, web_process(own) as two, ThreadPoolExecutor(2) as pool:
+        session = one.log_in(person.email, PASSWORD)
+        path = f"/status-pages/{page.id}/posts/new"
+        for number in range(3):
+            form = session.get(one.base + path, timeout=60).text
+            token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', form)[1]
+            sent = {"csrf_token": token, "title": f"Slow {number}", "body": "Soon."}
+            sent |= {"state": "investigating"}
+            cookies = session.cookies.get_dict()
+            both = [pool.submit(web.post, path, sent, cookies=cookies) for web in (one, two)]
+            answers = [one.result(60) for one in both]
+            assert [answer.status_code for answer in answers] == [302, 302]
+            assert len({answer.headers["Location"] for answer in answers}) == 1
+    with own.app() as app, app.app_context():
+        posts = current_store().posts.list(PostQuery(page.id)).items
+        assert sorted(post.title for post in posts) == ["Slow 0", "Slow 1", "Slow 2"]
