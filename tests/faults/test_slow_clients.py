@@ -537,6 +537,23 @@ def test_slow_tests_on_the_dashboard_say_that_too_many_run(patient, key):
         assert "Too many manual checks are running" in answer.text
 
 
+def test_a_form_sent_many_times_leaves_threads_for_others(patient, key):
+    """Each waits for the first, which waits for a silent server."""
+    person = patient.log_in("admin@wakeful.test", PASSWORD)
+    page = person.get(f"{patient.base}/monitors/new", timeout=60).text
+    token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)[1]
+    with silent() as (url, release), ThreadPoolExecutor(20) as pool:
+        typed = {"csrf_token": token, "name": "Slow", "url": url, "timeout": "60", "test": "1"}
+        cookies = person.cookies.get_dict()
+        asked = [
+            pool.submit(patient.post, "/monitors/new", typed, cookies=cookies) for _ in range(20)
+        ]
+        refused = first_done(asked, 20 - LONG_WAITS.most)
+        answers_everybody(patient, key)
+        release()
+    assert {one.result().status_code for one in refused} == {302}
+
+
 def test_a_silent_server_behind_the_dashboard_leaves_threads_for_others(installed, key):
     with silent() as (url, release):
         remote = {"STORE": "remote", "REMOTE_URL": url, "REMOTE_KEY": "key"}

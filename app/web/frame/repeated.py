@@ -16,8 +16,9 @@ from werkzeug.wrappers import Response as Answer
 
 from app.access.keyed_hash import keyed_hash
 from app.i18n import N_, _
+from app.slots import LONG_WAITS
 from app.stores import current_access
-from app.web.frame import links
+from app.web.frame import fragments, links
 from app.web.frame.session import SAFE_METHODS
 
 # What a form waits for the same one that came before it. It pins a thread meanwhile.
@@ -40,6 +41,8 @@ def init_app(app: Flask) -> None:
 def _once() -> Answer | None:
     if request.method in SAFE_METHODS or "csrf_token" not in request.form:
         return None
+    if fragments.HEADER in request.headers:
+        return None  # a script sends a form once, and shows the answer to it itself
     if not current_user.is_authenticated:
         return None  # a login changes the cookie, which the second request does not have
     digest = _digest()
@@ -53,10 +56,16 @@ def _once() -> Answer | None:
 
 def _answer_of_first(digest: str) -> Answer | None:
     """Where the same form that came before leads; None if that was refused, so that this one is to
-    be carried out. Waiting only reads: SQLite has one writer, and the results of checks would wait.
+    be carried out. Not waited for if too many requests wait already.
     """
+    with LONG_WAITS.taken() as free:
+        return _await_first(digest, WAIT_SECONDS if free else 0.0)
+
+
+def _await_first(digest: str, seconds: float) -> Answer | None:
+    """This only reads: SQLite has one writer, and the results of checks would wait."""
     access = current_access()
-    until = time.monotonic() + WAIT_SECONDS
+    until = time.monotonic() + seconds
     while True:
         sent = access.sent_form(digest)
         if sent is None and access.begin_form(digest):
@@ -64,7 +73,7 @@ def _answer_of_first(digest: str) -> Answer | None:
         if sent is not None and sent.location is not None:
             flash(_(SENT_TWICE), "info")
             return redirect(sent.location)
-        if time.monotonic() > until:
+        if time.monotonic() >= until:
             flash(_(STILL_BUSY), "info")
             return redirect(_back())
         time.sleep(POLL_SECONDS)
