@@ -70,6 +70,9 @@ PASSWORDS = Slots(3)  # being hashed, and waiting for that: app/access/passwords
 KNOWN_PASSWORDS = Slots(1)  # one more, for people whom we know: strangers cannot use it up
 # Of the long waits, for checks that other places make. Those may bring nothing for over a minute.
 WAITS_ELSEWHERE = Shared(3, each=2)  # a double click on a monitor is two
+# Of the long waits, for the same form sent before. The rest is left to what that form waits for.
+REPEATED_FORMS = Slots(2)
+assert REPEATED_FORMS.most < LONG_WAITS.most  # noqa: S101 - of constants
 assert WAITS_ELSEWHERE.each < WAITS_ELSEWHERE.most < LONG_WAITS.most  # noqa: S101 - of constants
 _taken = LONG_WAITS.most + REMOTE_ANSWERS.most + PASSWORDS.most + KNOWN_PASSWORDS.most
 assert _taken <= THREADS - LEFT  # noqa: S101 - of constants

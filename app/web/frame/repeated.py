@@ -16,7 +16,7 @@ from werkzeug.wrappers import Response as Answer
 
 from app.access.keyed_hash import keyed_hash
 from app.i18n import N_, _
-from app.slots import LONG_WAITS
+from app.slots import LONG_WAITS, REPEATED_FORMS
 from app.stores import current_access
 from app.web.frame import fragments, links
 from app.web.frame.session import SAFE_METHODS
@@ -58,8 +58,11 @@ def _answer_of_first(digest: str) -> Answer | None:
     """Where the same form that came before leads; None if that was refused, so that this one is to
     be carried out. Not waited for if too many requests wait already.
     """
-    with LONG_WAITS.taken() as free:
-        return _await_first(digest, WAIT_SECONDS if free else 0.0)
+    with REPEATED_FORMS.taken() as free:
+        if not free:
+            return _await_first(digest, 0.0)
+        with LONG_WAITS.taken() as free:
+            return _await_first(digest, WAIT_SECONDS if free else 0.0)
 
 
 def _await_first(digest: str, seconds: float) -> Answer | None:
