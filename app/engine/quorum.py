@@ -90,6 +90,15 @@ def decide(
     return Verdict.DEGRADED if slow or any(vote.lasting for vote in down) else Verdict.UP
 
 
+def down_since(votes: Iterable[Vote], rule: str, awaited: int = 0) -> datetime:
+    """Since when enough of these votes are ``down``, by the newest check of each. They are ``down``
+    together (``decide``).
+    """
+    votes = list(votes)
+    down = sorted(vote.at for vote in votes if vote.verdict is Verdict.DOWN)
+    return down[_needed(rule, len(votes) + awaited) - 1]
+
+
 def _needed(rule: str, voters: int) -> int:
     needed = {LocationRule.ANY: 1, LocationRule.MAJORITY: voters // 2 + 1, LocationRule.ALL: voters}
     return needed[LocationRule(rule)]

@@ -97,11 +97,20 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A verdict (of all locations together) and when the check that led to it began."""
+    """A verdict (of all locations together) and when the check that led to it began.
+
+    ``since``: when a failure began that was seen before ``at``, but is known only now: an agent
+    brought it after a newer check of another place. None: at ``at``.
+    """
 
     at: datetime
     verdict: Verdict
     maintenance: bool = False
+    since: datetime | None = None
+
+    @property
+    def began(self) -> datetime:
+        return self.since or self.at
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +135,7 @@ def advance(state: State, seen: Observation, confirmations: int) -> Transition:
         state,
         checked_at=seen.at,
         verdict=seen.verdict,
-        status_since=seen.at if changed else state.status_since,
+        status_since=seen.began if changed else state.status_since,
     )
     if seen.verdict is Verdict.UNKNOWN:
         return _in_maintenance(state) if seen.maintenance else Transition(state)
@@ -190,7 +199,7 @@ def _failing(state: State, seen: Observation, confirmations: int) -> Transition:
         return Transition(state)
     if seen.maintenance:
         return _in_maintenance(state)
-    since = state.failing_since or seen.at
+    since = state.failing_since or seen.began
     failures = state.failures + 1
     if failures > confirmations:
         # It may have failed in a maintenance before, which does not count.

@@ -12,6 +12,7 @@ from app.db import db, journal, writing
 from app.db.tables import DeliveryRow, LocationRow, MonitorEvidenceRow, MonitorRow, ResultRow
 from app.db.types import to_ms
 from app.engine import recorder
+from app.engine.recorder.rows import whole
 from app.engine.recorder.usual import FEWEST_CHECKS
 from app.engine.schedule import due
 from app.records import LocationRule
@@ -783,6 +784,38 @@ def test_a_failure_that_an_agent_brings_after_later_checks_elsewhere_is_repeated
         places.see(name, "up", 93)
     places.see("sydney", "down", 93)
     assert len(places.opened) == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "began"),
+    # A second place sees it at 71, and all three from 95 on.
+    [("any", 61), ("majority", 71), ("all", 95)],
+)
+def test_an_outage_begins_when_enough_places_fail_though_a_later_check_was_good(
+    places, rule, began
+):
+    """Agents bring their checks after a newer one of the server was judged."""
+    places.start(confirmations=1, location_rule=rule)
+    places.round(0)
+    places.see("berlin", "up", 90)
+    places.see("sydney", "down", 61, recorded=30)
+    places.see("oslo", "down", 71, recorded=21)
+    for seconds in (95, 106, 117):
+        places.round(seconds, sydney="down", oslo="down", berlin="down")
+    (incident,) = places.opened
+    assert incident.started_at == whole(at(began))
+    assert places.shown.status_since == at(began)
+
+
+def test_an_outage_does_not_begin_before_the_end_of_the_last_incident(places):
+    """One agent brings nothing while an incident begins and ends."""
+    places.start(confirmations=0, location_rule="any")
+    places.round(0, berlin="down")
+    for seconds in (60, 71, 90):
+        places.see("berlin", "up", seconds)
+    places.see("sydney", "down", 55, recorded=40)
+    first, second = places.opened
+    assert first.ended_at == second.started_at == whole(at(60))
 
 
 @pytest.mark.sqlite

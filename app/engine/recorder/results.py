@@ -21,7 +21,7 @@ from app.engine import quorum
 from app.engine.quorum import Vote
 from app.engine.recorder import alerting, by_place, evidence, gaps, outages, places
 from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import columns_of, covers_s, state_of, whole
+from app.engine.recorder.rows import columns_of, covers_s, last_end, state_of, whole
 from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing, is_repeat
 from app.engine.state import Observation, Stands, State, Step, Transition, advance
@@ -298,7 +298,9 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
         return
     doubted = not result.maintenance and places.doubted(votes, vote)
     at = known.assigned.moment(result, before)
-    seen = Observation(at, vote, result.maintenance)
+    late = _begins_late(before, vote, at, result)
+    since = _down_since(batch, known, result, votes) if late else None
+    seen = Observation(at, vote, result.maintenance, since)
     after = advance(before, seen, known.monitor.confirmations)
     waits = before.stands is Stands.OPEN and _waits_for_others(after.state, result, votes, vote)
     if waits:
@@ -346,6 +348,22 @@ def _decided(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result
     awaited = known.assigned.awaited(monitor, batch.now, maintenance=result.maintenance)
     incident = known.state.stands in (Stands.OPEN, Stands.RECOVERING)
     return quorum.decide(votes, monitor.location_rule, awaited, incident=incident)
+
+
+def _begins_late(before: State, vote: Verdict, at: datetime, result: Result) -> bool:
+    """Whether a failure begins with a check from before the one that was judged last."""
+    begins = vote is Verdict.DOWN and before.stands is Stands.CLEAR
+    return begins and not result.maintenance and result.checked_at < at
+
+
+def _down_since(batch: _Batch, known: _Known, result: Result, votes: Sequence[Vote]) -> datetime:
+    """Since when enough places see the failure that this result shows: not before it, and not
+    before the end of the last incident, which has its own time.
+    """
+    awaited = known.assigned.awaited(known.monitor, batch.now, maintenance=False)
+    since = quorum.down_since(votes, known.monitor.location_rule, awaited)
+    ended = last_end(batch.session, known.monitor.id)
+    return max(since, result.checked_at, ended or since)
 
 
 def _restate(

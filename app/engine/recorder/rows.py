@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from app.alerts.outbox import Alert, enqueue_all
 from app.alerts.targets import alerting_nobody
@@ -48,6 +48,14 @@ def open_incident(session: AnySession, monitor_id: int) -> IncidentRow | None:
             IncidentRow.monitor_id == monitor_id, IncidentRow.ended_at.is_(None)
         )
     )
+
+
+def last_end(session: AnySession, monitor_id: int) -> datetime | None:
+    """When the incident of the monitor ended that ended last; None if none has."""
+    ended: datetime | None = session.scalar(
+        select(func.max(IncidentRow.ended_at)).where(IncidentRow.monitor_id == monitor_id)
+    )
+    return ended
 
 
 def state_of(row: Any, started_at: datetime | None, by_hand: bool) -> State:
