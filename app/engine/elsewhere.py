@@ -32,9 +32,9 @@ LOOK_SECONDS = 0.25  # how often it is looked whether a result has come
 # as the server said, up to 60 s: it would not hear of the request in time.
 HEARD = timedelta(seconds=30)
 
-SILENT = N_("Nothing was checked: its place %(place)s has been silent for %(time)s.")
+SILENT = N_("Nothing was checked: its place %(place)s was last heard %(time)s ago.")
 NEVER_HEARD = N_("Nothing was checked: nobody has checked from its place %(place)s yet.")
-LEFT_OUT = N_("%(place)s has been silent for %(time)s and was not asked.")
+LEFT_OUT = N_("%(place)s was last heard %(time)s ago and was not asked.")
 LEFT_OUT_NEW = N_("Nobody has checked from %(place)s yet, so it was not asked.")
 LATE = N_("No result from %(place)s within %(seconds)d s.")
 
@@ -139,7 +139,7 @@ def require_heard(asked: Sequence[Place], now: datetime) -> None:
     last = max(asked, key=lambda one: (one.seen_at is not None, one.seen_at or now))
     if last.seen_at is None:
         raise Conflict(_(NEVER_HEARD, place=last.title))
-    raise Conflict(_(SILENT, place=last.title, time=_silent_for(last.seen_at, now)))
+    raise Conflict(_(SILENT, place=last.title, time=_since(last.seen_at, now)))
 
 
 def require_some(found: Mapping[str, object], asked: Sequence[Place], seconds: float) -> None:
@@ -167,8 +167,8 @@ def why_none(place: Place, now: datetime, seconds: float) -> str:
         return _(LATE, place=place.title, seconds=seconds)
     if place.seen_at is None:
         return _(LEFT_OUT_NEW, place=place.title)
-    return _(LEFT_OUT, place=place.title, time=_silent_for(place.seen_at, now))
+    return _(LEFT_OUT, place=place.title, time=_since(place.seen_at, now))
 
 
-def _silent_for(seen_at: datetime, now: datetime) -> str:
+def _since(seen_at: datetime, now: datetime) -> str:
     return about((now - seen_at).total_seconds())

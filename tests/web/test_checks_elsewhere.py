@@ -182,7 +182,7 @@ def test_a_checker_elsewhere_makes_one_check_for_two_clicks(app, settings, monke
     ("heard", "said"),
     [
         (None, "Nothing was checked: nobody has checked from its place Oslo office yet."),
-        (300, "Nothing was checked: its place Oslo office has been silent for 5 minutes."),
+        (300, "Nothing was checked: its place Oslo office was last heard 5 minutes ago."),
     ],
 )
 def test_a_silent_place_is_told_at_once_and_nothing_is_asked(app, api, editor, heard, said):
@@ -254,7 +254,7 @@ def test_all_places_that_are_heard_are_asked_and_the_worst_result_is_the_answer(
         for one in told["places"]
     ] == [
         ("default", "up", None),
-        ("far", None, "far has been silent for 5 minutes and was not asked."),
+        ("far", None, "far was last heard 5 minutes ago and was not asked."),
         ("near", "down", None),
         ("new", None, "Nobody has checked from new yet, so it was not asked."),
     ]
@@ -269,7 +269,7 @@ def test_all_places_that_are_heard_are_asked_and_the_worst_result_is_the_answer(
         record(app, monitor.id, "near", now() + 2 * SECOND)
         pressed.result(60)
     assert "Checked now from 2 of 4 places." in editor.text
-    assert "far has been silent for 5 minutes and was not asked." in editor.text
+    assert "far was last heard 5 minutes ago and was not asked." in editor.text
     assert "Near by: Up in" in editor.text
 
 
@@ -463,7 +463,7 @@ def test_a_place_is_asked_if_it_was_heard_within_half_a_minute(app, monkeypatch)
             monkeypatch.setattr(elsewhere, "places_of", lambda _id, _now: found)
             current_store().checks.run(monitor.id)
 
-        with pytest.raises(Conflict, match="Oslo has been silent for"):
+        with pytest.raises(Conflict, match="Oslo was last heard"):
             check(31)
         assert asked(app, monitor.id) == [None]
         with pytest.raises(Unavailable, match="Oslo has brought no result"):

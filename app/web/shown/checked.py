@@ -10,7 +10,7 @@ from app.web.shown import looks, places
 
 # A message to the next page is in a cookie, and browsers keep 4 KB.
 MOST_NAMED = 8
-LONGEST_LINE = 160
+LONGEST_LINE = 160  # bytes
 
 
 def said(checked: CheckedNow, monitor: Monitor) -> tuple[str, str]:
@@ -70,7 +70,10 @@ def _line(one: PlaceChecked) -> str:
 
 
 def _cut(line: str) -> str:
-    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
+    text = line.encode()
+    if len(text) <= LONGEST_LINE:
+        return line
+    return text[: LONGEST_LINE - len("…".encode())].decode(errors="ignore") + "…"
 
 
 def _title(one: PlaceChecked) -> str:

@@ -1,0 +1,90 @@
+"""What pages say of a check on request."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+from dataclasses import fields
+
+import pytest
+
+from app.codec import reader
+from app.records import MAX_CAUSE, MAX_LOCATION_LABEL, CheckedNow, PlaceChecked, Result
+from app.stores.local import LocalStore
+from app.stores.local.checks import Checks
+from app.web.shown import checked
+from tests.engine.test_agent import page
+from tests.factories import make_monitor, make_outcome
+from tests.lab.http import serve
+from tests.lab.net import Listener
+
+pytestmark = pytest.mark.sqlite
+COOKIE = 4093  # bytes: the least that browsers keep of a cookie, with its name
+ALPHABETS = {
+    "latin": range(0x41, 0x5B),
+    "greek": range(0x391, 0x3CA),
+    "han": range(0x4E00, 0x9FFF),
+    "emoji": range(0x1F300, 0x1F5FF),
+}
+
+
+def answered(result, places=()):
+    values = {field.name: getattr(result, field.name) for field in fields(Result)}
+    return CheckedNow(**values, places=list(places))
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+def test_the_longest_message_fits_into_a_cookie(app, admin, monkeypatch, alphabet):
+    """Browsers drop a longer one, and with it the session."""
+    letters, chance = [chr(one) for one in ALPHABETS[alphabet]], random.Random(1)
+
+    def text(length):
+        return "".join(chance.choices(letters, k=length))
+
+    def failed():
+        return make_outcome("down", cause=text(MAX_CAUSE)).result
+
+    places = [
+        PlaceChecked(f"place-{one}", text(MAX_LOCATION_LABEL), failed()) for one in range(100)
+    ]
+    monkeypatch.setattr(Checks, "run", lambda _checks, _id: answered(failed(), places))
+    path = f"/monitors/{make_monitor(app, name=text(100)).id}"
+    admin.open(path).press("Check now", _follow=False)
+    kept = admin.client._cookies.values()
+    longest = max(len(f"{one.key}={one.value}".encode()) for one in kept)
+    assert 200 < longest <= COOKIE
+    admin.open(path)
+    assert f"And {100 - checked.MOST_NAMED} more." in admin.text
+
+
+def test_an_answer_of_an_older_server_tells_no_places(app, settings):
+    result = make_outcome("up", response_time=42, location="oslo").result
+    old = {"checked_at": result.checked_at.isoformat(), "verdict": "up", "response_time": 42}
+    read = reader(CheckedNow, "the result")(old | {"location": "oslo"})
+    id = make_monitor(app).id
+    with app.test_request_context():
+        said = checked.said(read, LocalStore(settings).monitors.get(id))
+    assert said == ("Checked now from oslo. Up in 42 ms", "success")
+
+
+def make_place(app, name, label=None):
+    with app.app_context():
+        LocalStore(app.extensions["wakeful.settings"]).locations.create(
+            {"name": name, "label": label}
+        )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        (["default"], None),
+        (["default", "oslo"], "Checked from default. Oslo office has not checked it."),
+        (["oslo", "rome"], "Checked from default. Oslo office, rome have not checked it."),
+    ],
+)
+def test_the_form_names_the_places_that_have_not_checked(app, admin, chosen, said):
+    make_place(app, "oslo", label="Oslo office")
+    make_place(app, "rome")
+    with closing(Listener(serve)) as site:
+        admin.open("/monitors/new").press("Check now", url=page(site), locations=chosen)
+    assert said in admin.text if said else "checked it" not in admin.text
