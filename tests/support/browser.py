@@ -37,8 +37,9 @@ QUIET = (
     "--no-sandbox",  # tests run as root in containers, where Chromium's sandbox cannot
 )
 PATIENCE_MS = 60_000  # an event that does not come on a busy machine in this time does not come
-# What Chromium itself says of a page that is meant to say that something is wrong.
+# What Chromium says of a page in which somebody types before the page sets the focus.
 TYPED_FIRST = "Autofocus processing was blocked because a document already has a focused element."
+# What Chromium itself says of a page that is meant to say that something is wrong.
 OF_STATUS = "Failed to load resource: the server responded with a status of"
 
 

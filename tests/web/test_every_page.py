@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 PICTURES = os.environ.get("PICTURES")  # where to put them
 WIDTHS = (1440, 768, 375)
-HEIGHT = 900
+HEIGHT = 900 if PICTURES else 240  # what nobody looks at need not be painted
 Theme = Literal["light", "dark"]
 # A card hides what sticks out of it: then the page fits, and the last column cannot be read.
 TOO_WIDE = """Math.max(...[document.documentElement, ...document.querySelectorAll(".card")].map(
