@@ -139,7 +139,7 @@ def require_heard(asked: Sequence[Place], now: datetime) -> None:
     last = max(asked, key=lambda one: (one.seen_at is not None, one.seen_at or now))
     if last.seen_at is None:
         raise Conflict(_(NEVER_HEARD, place=last.title))
-    raise Conflict(_(SILENT, place=last.title, time=_since(last.seen_at, now)))
+    raise Conflict(_(SILENT, place=last.title, time=_ago(last.seen_at, now)))
 
 
 def require_some(found: Mapping[str, object], asked: Sequence[Place], seconds: float) -> None:
@@ -167,8 +167,9 @@ def why_none(place: Place, now: datetime, seconds: float) -> str:
         return _(LATE, place=place.title, seconds=seconds)
     if place.seen_at is None:
         return _(LEFT_OUT_NEW, place=place.title)
-    return _(LEFT_OUT, place=place.title, time=_since(place.seen_at, now))
+    return _(LEFT_OUT, place=place.title, time=_ago(place.seen_at, now))
 
 
-def _since(seen_at: datetime, now: datetime) -> str:
+def _ago(seen_at: datetime, now: datetime) -> str:
+    """How long ago, such as "45 seconds"."""
     return about((now - seen_at).total_seconds())

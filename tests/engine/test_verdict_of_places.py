@@ -818,6 +818,18 @@ def test_an_outage_does_not_begin_before_the_end_of_the_last_incident(places):
     assert first.ended_at == second.started_at == whole(at(60))
 
 
+def test_an_outage_after_the_clock_was_set_back_does_not_begin_in_the_future(places):
+    places.start(confirmations=0, location_rule="any")
+    places.round(900, berlin="down")
+    for seconds in (960, 971):
+        places.round(seconds)
+    places.see("berlin", "up", 300)
+    places.see("sydney", "down", 280, recorded=25)
+    first, second = places.opened
+    assert first.ended_at == whole(at(960))
+    assert second.started_at == whole(at(300))
+
+
 @pytest.mark.sqlite
 def test_a_place_that_failed_alone_for_long_keeps_its_evidence_when_others_join(places):
     """A failure of another place that was not confirmed drops no evidence of this one."""

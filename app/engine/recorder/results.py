@@ -299,7 +299,7 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     doubted = not result.maintenance and places.doubted(votes, vote)
     at = known.assigned.moment(result, before)
     late = _begins_late(before, vote, at, result)
-    since = _down_since(batch, known, result, votes) if late else None
+    since = min(at, _down_since(batch, known, result, votes)) if late else None
     seen = Observation(at, vote, result.maintenance, since)
     after = advance(before, seen, known.monitor.confirmations)
     waits = before.stands is Stands.OPEN and _waits_for_others(after.state, result, votes, vote)
@@ -358,7 +358,8 @@ def _begins_late(before: State, vote: Verdict, at: datetime, result: Result) -> 
 
 def _down_since(batch: _Batch, known: _Known, result: Result, votes: Sequence[Vote]) -> datetime:
     """Since when enough places see the failure that this result shows: not before it, and not
-    before the end of the last incident, which has its own time.
+    before the end of the last incident, which has its own time. That end may be in the future if
+    the clock was set back.
     """
     awaited = known.assigned.awaited(known.monitor, batch.now, maintenance=False)
     since = quorum.down_since(votes, known.monitor.location_rule, awaited)
