@@ -17,12 +17,12 @@ from sqlalchemy import func, select, update
 from app.db import AnySession, db, heartbeats, writing
 from app.db.assignments import AT_ONCE
 from app.db.journal import VERDICT_NUMBERS
+from app.db.states import lock_states
 from app.db.tables import (
     AssignmentRow,
     HeartbeatRow,
     LocationRow,
     MonitorRow,
-    MonitorStateRow,
     ResultRow,
 )
 from app.records import Carrier, PlaceState, Verdict
@@ -90,15 +90,8 @@ def forget_trouble(session: AnySession, place: int) -> None:
         AssignmentRow.location_id == place,
         AssignmentRow.verdict == VERDICT_NUMBERS[Verdict.UNKNOWN],
     )
-    # The lock on a monitor's state protects its assignments. Always in the same order: otherwise
-    # this and a recorder could deadlock.
-    ids = session.scalars(
-        select(MonitorStateRow.monitor_id)
-        .join(AssignmentRow, AssignmentRow.monitor_id == MonitorStateRow.monitor_id)
-        .where(*troubled)
-        .order_by(MonitorStateRow.monitor_id)
-        .with_for_update(of=MonitorStateRow)
-    ).all()
+    ids = sorted(session.scalars(select(AssignmentRow.monitor_id).where(*troubled)))
+    lock_states(session, ids)  # which protects the assignments of a monitor too
     for start in range(0, len(ids), AT_ONCE):
         session.execute(
             update(AssignmentRow)

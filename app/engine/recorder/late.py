@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import select, tuple_
 
 from app.db import AnySession, assignments, db, journal, rollups, writing
+from app.db.states import lock_states
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
 from app.engine.recorder import gaps, late_outages
@@ -44,7 +45,6 @@ _MONITORS = (
         MonitorStateRow.rolled_until,
     )
     .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
-    # Always in the same order: otherwise two recorders could deadlock.
     .order_by(MonitorRow.id)
 )
 
@@ -60,7 +60,7 @@ def record_late(results: Sequence[Result], *, location: str, judged: Sequence[Re
         return 0
     journal.known_numbers(results)
     place = journal.location_id(location)
-    ids = sorted({one.monitor_id or 0 for one in [*results, *judged]})
+    ids = sorted(_ids([*results, *judged]))
     return sum(
         _record_some(
             [one for one in results if one.monitor_id in part],
@@ -76,7 +76,9 @@ def _record_some(
     results: Sequence[Result], judged: Sequence[Result], location: str, place: int
 ) -> int:
     with writing() as session:
-        monitors = _monitors(session, [*results, *judged], lock=True)
+        # Two places may bring results of the same time: each must see those of the other.
+        lock_states(session, _ids([*results, *judged]))
+        monitors = _monitors(session, [*results, *judged])
         fresh = _store(session, results, monitors, place)
         _fill_gaps(session, fresh, monitors)
         places = assignments.of_each(session, monitors)
@@ -98,14 +100,13 @@ def _go_on(judged: Sequence[Result], location: str) -> bool:
     return found
 
 
-def _monitors(
-    session: AnySession, results: Iterable[Result], *, lock: bool = False
-) -> dict[int, Any]:
-    ids = {result.monitor_id or 0 for result in results}
-    asked = _MONITORS.where(MonitorRow.id.in_(ids))
-    # Two places may bring results of the same time: each must see those of the other.
-    rows = session.execute(asked.with_for_update(of=MonitorStateRow) if lock else asked)
+def _monitors(session: AnySession, results: Iterable[Result]) -> dict[int, Any]:
+    rows = session.execute(_MONITORS.where(MonitorRow.id.in_(_ids(results))))
     return {row.id: row for row in rows}
+
+
+def _ids(results: Iterable[Result]) -> set[int]:
+    return {result.monitor_id or 0 for result in results}
 
 
 def _store(

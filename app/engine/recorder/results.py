@@ -15,6 +15,7 @@ from app.alerts import recipients
 from app.config import Settings
 from app.db import AnySession, changes, journal, latest, shards, writing
 from app.db.by_place import Seen
+from app.db.states import lock_states
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.engine import quorum
@@ -55,9 +56,6 @@ _LOADED = (
     )
     .join(MonitorRow, MonitorRow.id == _STATES.c.monitor_id)
     .where(_STATES.c.monitor_id.in_(_IDS))
-    # Always in the same order: otherwise two recorders could deadlock.
-    .order_by(_STATES.c.monitor_id)
-    .with_for_update(of=_STATES)
 )
 _OPEN = select(
     IncidentRow.id, IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.by_hand,
@@ -194,6 +192,7 @@ def _may(batch: _Batch, claim: Claim) -> bool:
 
 
 def _load(session: AnySession, ids: set[int], place: int, now: datetime) -> dict[int, _Known]:
+    lock_states(session, ids)
     asked = {"ids": sorted(ids), "until": latest.last_moment(now)}
     rows = session.execute(_LOADED, asked).all()
     open_now = {row.monitor_id: row for row in session.execute(_OPEN, asked)}
