@@ -830,6 +830,18 @@ def test_an_outage_after_the_clock_was_set_back_does_not_begin_in_the_future(pla
     assert second.started_at == whole(at(300))
 
 
+def test_results_of_several_places_keep_their_time_where_it_is_the_same(places):
+    places.start(confirmations=0, location_rule="all")
+    for seconds in (0, 60):
+        for name in NAMES:
+            places.see(name, "down" if seconds else "up", seconds)
+    stored = db.session.execute(select(ResultRow.location_id, ResultRow.at)).all()
+    assert sorted(stored) == [
+        (place, to_ms(at(seconds))) for place in places.places.values() for seconds in (0, 60)
+    ]
+    assert len(places.opened) == 1
+
+
 @pytest.mark.sqlite
 def test_a_place_that_failed_alone_for_long_keeps_its_evidence_when_others_join(places):
     """A failure of another place that was not confirmed drops no evidence of this one."""

@@ -35,12 +35,13 @@ NEVER_MS = 2**62
 
 @dataclass(slots=True)
 class Look:
-    """Where to look for outages of a monitor: around the time of some results, of which those of
-    ``down`` are late and failing. ``monitor`` has ``id``, ``interval``, ``timeout``,
+    """Where to look for outages of a monitor: around the time of some results of ``place``, those
+    of ``down`` being late and failing. ``monitor`` has ``id``, ``interval``, ``timeout``,
     ``confirmations``, ``location_rule``, and what ``rows.last_pause`` needs; ``places`` check it.
     """
 
     monitor: Any
+    place: int
     first: datetime
     last: datetime
     places: Collection[int]
@@ -204,7 +205,7 @@ def _replay(look: Look, incidents: Sequence[Incident]) -> Replay:
 
 def _others(look: Look, checks: Iterable[Check]) -> Iterator[Check]:
     """Those that were known before the results of ``look`` came."""
-    return (one for one in checks if one.at not in look.times)
+    return (one for one in checks if one.place != look.place or one.at not in look.times)
 
 
 def _found(

@@ -71,6 +71,11 @@ class MonitorAssignments:
         if self.here is not None and not self.others and self.here["checked_at"] is not None:
             self.here["checked_at"] = latest.later(self.here["checked_at"], newest)
 
+    def is_newer(self, result: Result) -> bool:
+        """Whether the result is newer than the last check of this place that is known."""
+        before = None if self.here is None else self.here["checked_at"]
+        return before is not None and to_ms(result.checked_at) > to_ms(before)
+
     def seen(self, result: Result) -> None:
         """Store the newest verdict of this place."""
         if self.here is None:

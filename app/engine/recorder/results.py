@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -61,6 +61,8 @@ _OPEN = select(
     IncidentRow.id, IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.by_hand,
     IncidentRow.created_at,
 ).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.ended_at.is_(None))  # fmt: skip
+# Checks of one monitor in one place that begin in the same millisecond.
+_MOST_AT_ONCE = 50
 
 
 @dataclass(slots=True)
@@ -92,6 +94,7 @@ class _Batch:
     known: dict[int, _Known]
     tokens: dict[int, int]
     failing: evidence.Failing
+    taken: set[tuple[int, int]]  # the times (ms) of results that the place has, by monitor
     good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks
     # Incidents that open or end, by monitor: they are read for and written together
     found: dict[int, outages.Change] = field(default_factory=dict)
@@ -149,7 +152,8 @@ def _record(
         tokens = shards.locked(session, place, numbers)
         known = _load(session, {claim.monitor_id for claim, _outcome in outcomes}, place, now)
         quiet, failing = Quiet(session, now), evidence.Failing(session, known)
-        batch = _Batch(session, now, location, place, quiet, known, tokens, failing)
+        taken = _taken(known, outcomes, place)
+        batch = _Batch(session, now, location, place, quiet, known, tokens, failing, taken)
         recorded = []
         for claim, outcome in outcomes:
             may = not fenced or _may(batch, claim)
@@ -170,6 +174,21 @@ def _record(
             found = known.get(claim.monitor_id)
             steady.hold(claim.monitor_id, None if found is None else _held(found, claim))
     return recorded
+
+
+def _taken(
+    known: Mapping[int, _Known], outcomes: Iterable[tuple[Claim, Outcome]], place: int
+) -> set[tuple[int, int]]:
+    """The times (ms) of these outcomes at which the place has a result of the monitor already. Not
+    asked for where the outcome is newer than the last check there, as nearly always.
+    """
+    times = {
+        (claim.monitor_id, to_ms(outcome.result.checked_at))
+        for claim, outcome in outcomes
+        if claim.monitor_id in known
+        and not known[claim.monitor_id].assigned.is_newer(outcome.result)
+    }
+    return journal.stored(times, place)
 
 
 def _held(known: _Known, claim: Claim) -> Held | None:
@@ -267,11 +286,9 @@ def _covers(known: _Known) -> int:
 
 def _placed(batch: _Batch, known: _Known, outcome: Outcome) -> Outcome:
     """The outcome with its monitor and place, which agents and probers do not know by themselves,
-    and a time that no other result of the monitor has.
+    and a time that no other result of the monitor has in this place.
     """
-    at = from_ms(to_ms(outcome.result.checked_at))
-    if at == known.state.checked_at:
-        at += timedelta(milliseconds=1)
+    at = from_ms(_free(batch, known.monitor.id, to_ms(outcome.result.checked_at)))
     result = replace(
         outcome.result,
         monitor_id=known.monitor.id,
@@ -280,6 +297,18 @@ def _placed(batch: _Batch, known: _Known, outcome: Outcome) -> Outcome:
         maintenance=batch.quiet.covers(known.monitor, at),
     )
     return replace(outcome, result=result)
+
+
+def _free(batch: _Batch, monitor_id: int, at: int) -> int:
+    """The first time (ms) from ``at`` on at which the place has no result of this monitor: of two
+    with the same monitor, place and time, only one is stored.
+    """
+    if (monitor_id, at) in batch.taken:
+        times = [(monitor_id, at + more) for more in range(_MOST_AT_ONCE)]
+        batch.taken |= journal.stored(times, batch.location)
+        at = next((time for id, time in times if (id, time) not in batch.taken), at)
+    batch.taken.add((monitor_id, at))
+    return at
 
 
 def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
