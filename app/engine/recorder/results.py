@@ -20,12 +20,12 @@ from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.engine import quorum
 from app.engine.quorum import Vote
-from app.engine.recorder import alerting, by_place, evidence, gaps, outages, places
+from app.engine.recorder import alerting, beginnings, by_place, evidence, gaps, outages, places
 from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import columns_of, covers_s, last_end, state_of, whole
+from app.engine.recorder.rows import columns_of, covers_s, state_of, whole
 from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing, is_repeat
-from app.engine.state import Observation, Stands, State, Step, Transition, advance
+from app.engine.state import Observation, Stands, State, Step, Transition, advance, backdated
 from app.engine.telling import TOGETHER, confirms
 from app.records import Outcome, Result, Verdict
 from app.stats.cover import MOMENT_S
@@ -320,15 +320,16 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
         before = gaps.note(batch.session, known.monitor.id, before, gap)
     votes = known.assigned.votes(result, known.monitor, batch.now)
     vote = _vote(batch, known, votes, result)
+    at = known.assigned.moment(result, before)
+    seen = Observation(at, vote, result.maintenance)
+    if beginnings.is_earlier(known.assigned, result, vote, before, at):
+        seen = replace(seen, since=_since(batch, known, result, votes, before, at))
+        before = _backdated(known, before, seen)
     if not _tells(batch, known, result, votes, vote, before):
         _restate(batch, known, result, votes, vote)
         _keep_aside(batch, known, outcome)
         return
     doubted = not result.maintenance and places.doubted(votes, vote)
-    at = known.assigned.moment(result, before)
-    late = _begins_late(before, vote, at, result)
-    since = min(at, _down_since(batch, known, result, votes)) if late else None
-    seen = Observation(at, vote, result.maintenance, since)
     after = advance(before, seen, known.monitor.confirmations)
     waits = before.stands is Stands.OPEN and _waits_for_others(after.state, result, votes, vote)
     if waits:
@@ -378,21 +379,27 @@ def _decided(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result
     return quorum.decide(votes, monitor.location_rule, awaited, incident=incident)
 
 
-def _begins_late(before: State, vote: Verdict, at: datetime, result: Result) -> bool:
-    """Whether a failure begins with a check from before the one that was judged last."""
-    begins = vote is Verdict.DOWN and before.stands is Stands.CLEAR
-    return begins and not result.maintenance and result.checked_at < at
+def _since(
+    batch: _Batch,
+    known: _Known,
+    result: Result,
+    votes: Sequence[Vote],
+    before: State,
+    at: datetime,
+) -> datetime | None:
+    _write_rows(batch)
+    monitor, session = known.monitor, batch.session
+    return beginnings.since(session, known.assigned, monitor, result, votes, before, at, batch.now)
 
 
-def _down_since(batch: _Batch, known: _Known, result: Result, votes: Sequence[Vote]) -> datetime:
-    """Since when enough places see the failure that this result shows: not before it, and not
-    before the end of the last incident, which has its own time. That end may be in the future if
-    the clock was set back.
-    """
-    awaited = known.assigned.awaited(known.monitor, batch.now, maintenance=False)
-    since = quorum.down_since(votes, known.monitor.location_rule, awaited)
-    ended = last_end(batch.session, known.monitor.id)
-    return max(since, result.checked_at, ended or since)
+def _backdated(known: _Known, before: State, seen: Observation) -> State:
+    """The state before a check, if what is being confirmed in it began as early as that shows."""
+    state = backdated(before, seen)
+    if state is not before:
+        known.state, known.changed = state, True
+        times = ("failing_since", "recovering_since", "status_since")
+        known.columns |= {name: getattr(state, name) for name in times}
+    return state
 
 
 def _restate(
