@@ -32,10 +32,21 @@ def engine(core):
 
 class Waiting(Engine):
     def changed_before(self, id, changes, call):
-        """Set the fields ``changes`` of a monitor while ``call``, which this returns the result of,
-        waits for the lock on its state.
+        """Set the fields ``changes`` of a monitor while ``call``, whose result this returns, waits
+        for the lock on its state.
         """
 
+        def change(session, row):
+            if changes.get("paused"):
+                recorder.pause(session, id, at(60))
+            else:
+                for name, value in changes.items():
+                    setattr(row, name, value)
+                recorder.rewatch(session, row, set(changes), at(60))
+
+        return self.before(id, change, call)
+
+    def before(self, id, change, call):
         def wait():
             with self.core.app_context():
                 return call()
@@ -46,11 +57,7 @@ class Waiting(Engine):
                 lock(session, id)
                 waiting = pool.submit(wait)
                 until_somebody_waits()
-                if changes.pop("paused", False):
-                    recorder.pause(session, id, at(60))
-                for name, value in changes.items():
-                    setattr(row, name, value)
-                recorder.rewatch(session, row, set(changes), at(60))
+                change(session, row)
             return waiting.result(60)
 
     def read(self, what):
@@ -134,3 +141,20 @@ def test_an_incident_by_hand_is_told_to_whom_the_monitor_was_just_set_to_alert(e
 
     engine.changed_before(id, {"alerts": [["email", OTHER]]}, report)
     assert engine.told == [OTHER]
+
+
+def test_a_state_that_a_check_has_just_changed_is_not_set_back_to_an_older_one(engine):
+    """Good checks that change nothing write their states within a minute."""
+    id, steady = engine.monitor(confirmations=1), recorder.Steady("default")
+    recorder.record_claimed([(engine.claim(id), make_outcome("up", at(0)))], at(0), steady=steady)
+    again = make_outcome("up", at(60), response_time=30)
+    again = replace(again, result=replace(again.result, monitor_id=id))
+    assert steady.take(engine.claim(id), again)
+    assert steady.write(at(60)) == []
+
+    def check(_session, _row):
+        recorder.record([(id, make_outcome("down", at(61), response_time=40))], at(61))
+
+    engine.before(id, check, lambda: steady.save(all=True))
+    state = engine.state(id)
+    assert (state.checked_at, state.response_time) == (at(61), 40)
