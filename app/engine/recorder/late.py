@@ -1,8 +1,8 @@
 """Record results that come too late to be judged: they correct the figures, and nothing else.
 
-An agent that was cut off brings the results of an hour. What they say is over: they neither open
-nor close an incident, and change no monitor's state. The outages that they show are stored for the
-figures (``late_outages``).
+An agent that was cut off brings the results of an hour. They are about the past, so they neither
+open nor close an incident, and change no monitor's state. The outages that they show are stored for
+the figures (``late_outages``).
 """
 
 from __future__ import annotations
@@ -27,26 +27,22 @@ from app.stats.cover import MOMENT_S
 
 # Monitors of one transaction: summing their hours again keeps SQLite's only writer for so long.
 CHUNK = 50
-_MONITORS = (
-    select(
-        MonitorRow.id,
-        MonitorRow.interval,
-        MonitorRow.timeout,
-        MonitorRow.confirmations,
-        MonitorRow.location_rule,
-        MonitorRow.created_at,
-        MonitorStateRow.paused_at,
-        MonitorStateRow.resumed_at,
-        MonitorStateRow.judged_since,
-        MonitorRow.paused,
-        MonitorRow.maintenance_start_at,
-        MonitorRow.maintenance_end_at,
-        MonitorRow.tags,
-        MonitorStateRow.rolled_until,
-    )
-    .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
-    .order_by(MonitorRow.id)
-)
+_MONITORS = select(
+    MonitorRow.id,
+    MonitorRow.interval,
+    MonitorRow.timeout,
+    MonitorRow.confirmations,
+    MonitorRow.location_rule,
+    MonitorRow.created_at,
+    MonitorStateRow.paused_at,
+    MonitorStateRow.resumed_at,
+    MonitorStateRow.judged_since,
+    MonitorRow.paused,
+    MonitorRow.maintenance_start_at,
+    MonitorRow.maintenance_end_at,
+    MonitorRow.tags,
+    MonitorStateRow.rolled_until,
+).join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
 
 
 def record_late(results: Sequence[Result], *, location: str, judged: Sequence[Result] = ()) -> int:
@@ -135,7 +131,7 @@ def _row(result: Result, monitors: Mapping[int, Any], quiet: Quiet, place: int) 
 
 
 def _covers_s(monitor: Any, at: datetime) -> int:
-    """For how many seconds a result counts at most: nothing in the last pause, and until it."""
+    """For how many seconds a result counts at most: none in the last pause, and not into it."""
     covers, pause = covers_s(monitor), last_pause(monitor)
     if pause is None or at >= pause[1]:
         return covers

@@ -71,8 +71,8 @@ class Look:
 
     @property
     def margin(self) -> timedelta:
-        """So long before and after a result, what the monitor was may depend on it: votes count on,
-        and failures are being confirmed.
+        """For how long before and after a result the monitor's verdict may depend on it: its vote
+        counts for some time, and it takes several checks to confirm a failure.
         """
         rules = self.rules
         return rules.stale_after + (rules.confirmations + 1) * rules.covers
@@ -83,7 +83,7 @@ class Look:
 
     @property
     def begin(self) -> datetime:
-        """The time from which results may still vote, or cover time, in ``since``."""
+        """From when on a result may still have a vote at ``since``, or count for its time."""
         begin = self.since - max(self.rules.stale_after, self.rules.covers)
         return max(begin, judged_since(self.monitor))
 
@@ -99,8 +99,8 @@ class Look:
 
 
 def find(session: AnySession, looks: Sequence[Look], place: str) -> dict[int, Span]:
-    """Store the outages that the stored results show, those of ``place`` having come late; the time
-    in which something has changed, by monitor. Call it with the monitors' states locked.
+    """Judge the stored results again, and store the outages that the late ones of ``place`` show.
+    Returns the time in which outages have changed, by monitor. Call it with the states locked.
     """
     looks = needed(session, looks)
     incidents = _incidents(session, looks)

@@ -67,7 +67,7 @@ _MOST_AT_ONCE = 50
 
 @dataclass(slots=True)
 class _Known:
-    """A monitor's state within the batch: a second result of it builds on the first."""
+    """A monitor and its state, as the results of the batch have made it so far."""
 
     monitor: Any
     state: State
@@ -84,7 +84,9 @@ class _Known:
 
 @dataclass(slots=True)
 class _Batch:
-    """``name``: of the place ``location``. ``tokens``: of the shards whose checks are recorded."""
+    """What the results of a batch share. They are of one place, ``location``, which is called
+    ``name``. ``tokens`` are those of the shards whose checks are recorded.
+    """
 
     session: AnySession
     now: datetime
@@ -260,7 +262,7 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
     if known is None:
         return None
     if monitor_id in batch.found:
-        _carry_out(batch)  # what follows builds on it
+        _carry_out(batch)  # this result follows the incident that opened or ended
     outcome = _placed(batch, known, outcome)
     result, monitor = outcome.result, known.monitor
     batch.rows.append(journal.row_of(result, batch.location, _covers(known)))
@@ -358,6 +360,9 @@ def _tells(
     vote: Verdict,
     before: State,
 ) -> bool:
+    """Whether the state machine counts this check. Of several places that repeat a check at once,
+    one does it for all.
+    """
     assigned, unconfirmed_at = known.assigned, known.columns["unconfirmed_at"]
     judged_at = known.columns["checked_at"]
     if not assigned.tells(result, vote, before, unconfirmed_at, judged_at, batch.now):
@@ -449,7 +454,7 @@ def _waits_for_others(state: State, result: Result, votes: Sequence[Vote], vote:
 def _cause(
     batch: _Batch, known: _Known, result: Result, votes: Sequence[Vote], vote: Verdict
 ) -> None:
-    """Store why the monitor is what it is. What only some places see names them."""
+    """Store the cause of the monitor's status. It names the places if only some see it."""
     failing = vote in (Verdict.DOWN, Verdict.DEGRADED)
     some = failing and any(one.verdict is not vote for one in votes)
     code, cause = None, None
