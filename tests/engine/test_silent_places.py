@@ -212,6 +212,32 @@ def test_a_result_that_comes_during_the_look_counts(house, monkeypatch, silent):
     assert house.state(id).verdict == "up"
 
 
+@pytest.mark.sqlite
+@pytest.mark.parametrize("change", ["paused", "moved"])
+def test_a_change_that_is_made_during_the_look_counts(house, monkeypatch, change):
+    id = house.monitor("oslo", interval=3600, timeout=30)
+    house.monitor("default")
+    house.monitor("oslo", interval=60)
+    house.check(id, "oslo")
+    house.pass_minutes(1, "default", "oslo")
+    house.pass_minutes(2.75, "default")
+    house.now += timedelta(seconds=30)
+    show = recorder.unwatched
+
+    def changed_first(causes, *more):
+        assert id in causes
+        with writing() as session:
+            if change == "paused":
+                recorder.pause(session, id, house.now)
+            else:
+                recorder.watch_from(session, id, [journal.location_id("default")], house.now)
+        show(causes, *more)
+
+    monkeypatch.setattr(recorder, "unwatched", changed_first)
+    house.keeper.tend_places()
+    assert house.state(id).verdict == "up"
+
+
 def test_after_a_restart_without_a_checker_a_status_is_as_old_as_its_figures(house):
     id = house.monitor("default", interval=3600, timeout=30)
     house.check(id, "default")
