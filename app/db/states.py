@@ -29,7 +29,7 @@ _LOCK = (
 
 def lock_states(session: AnySession, ids: Collection[int]) -> None:
     """Keep all others from changing these monitors and their states until the transaction ends.
-    SQLite has one writer at a time, so nobody does.
+    SQLite has one writer at a time, so there it does nothing.
     """
     if session.get_bind().dialect.name != "postgresql":
         return

@@ -47,6 +47,8 @@ class Waiting(Engine):
         return self.before(id, change, call)
 
     def before(self, id, change, call):
+        """``change`` the monitor, whose row and state are locked, while ``call`` waits for that."""
+
         def wait():
             with self.core.app_context():
                 return call()
