@@ -167,7 +167,24 @@ def test_a_form_of_a_killed_process_or_a_clock_that_was_ahead_keeps_none_away(
     with app.app_context():
         assert access.begin_form("a" * 64)
         set_clock(step)
-        assert access.begin_form("a" * 64) is begins
+        assert (access.begin_form("a" * 64) is not None) is begins
+
+
+@pytest.mark.parametrize("location", ["/monitors/1", None])
+def test_who_was_taken_for_killed_does_not_end_the_form_of_who_took_it_over(
+    app, set_clock, location
+):
+    """Otherwise a third one is carried out, or sent to where the wrong one led."""
+    access = app.extensions["wakeful.access"]
+    with app.app_context():
+        late = access.begin_form("a" * 64)
+        set_clock(121)
+        owner = access.begin_form("a" * 64)
+        access.end_form(late, location)
+        assert access.begin_form("a" * 64) is None, "it is still being carried out"
+        assert access.sent_form("a" * 64).location is None
+        access.end_form(owner, "/monitors/2")
+        assert access.sent_form("a" * 64).location == "/monitors/2"
 
 
 @pytest.mark.parametrize(
