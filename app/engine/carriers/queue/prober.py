@@ -112,7 +112,7 @@ class Desk:
         self._some = threading.Event()
         self._network = Network(works, self._some.set)
         self._closing = self._ended = False
-        self._trouble = Trouble("Sending outcomes")
+        self._trouble = Trouble("sending outcomes")
         self.taken = 0  # batches that came, refused ones too
         self._thread = threading.Thread(target=self._run, name="outcomes", daemon=True)
         self._thread.start()
@@ -327,7 +327,7 @@ def run(settings: Settings) -> int:
     celery = make_celery(broker_url)
     desks: list[Desk] = []  # one, in the process that makes the checks
     stopped = threading.Event()
-    trouble = Trouble("Taking a batch")
+    trouble = Trouble("taking a batch")
 
     @celery.task(name=TASK)  # type: ignore[untyped-decorator]  # Celery ships no types
     def checks(sealed: str) -> None:

@@ -103,7 +103,7 @@ class QueueCarrier:
         self._closing = self._ended = False
         self._looked = time.monotonic()
         self._away_at = float("-inf")  # when the broker could not be used
-        self._sending, self._taking = Trouble("Sending batches"), Trouble("Taking outcomes")
+        self._sending, self._taking = Trouble("sending batches"), Trouble("taking outcomes")
         self._threads = [
             threading.Thread(target=self._run, args=(turn, trouble), name=name, daemon=True)
             for turn, trouble, name in (

@@ -19,10 +19,10 @@ Place = tuple[str, int]  # a file, and a line of it
 
 
 class Trouble:
-    """Of one thread, which goes on. ``what``: what it does, such as "Sending batches"."""
+    """Of one thread, which goes on. ``doing``: what it does, such as "sending batches"."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
         self._away = False
         self._told: dict[tuple[type[Exception], Place], float] = {}
 
@@ -34,7 +34,7 @@ class Trouble:
         kind, now = (type(fault), _place(fault)), time.monotonic()
         if now - self._told.get(kind, float("-inf")) >= AGAIN_SECONDS:
             self._told[kind] = now
-            log.error("%s failed by a fault of ours.", self._what, exc_info=fault)
+            log.error("A fault of ours while %s:", self._doing, exc_info=fault)
 
     def _tell_away(self, fault: Exception) -> None:
         if not self._away:
