@@ -155,7 +155,7 @@ class Returns:
                 raise
             log.exception("A batch of good checks could not be recorded. Recording them singly.")
             late = self._steady.give_back()
-        if waited:
+        if len(late) < waited:  # those that are late are not written yet
             self.last_check_at = datetime.now(UTC)
         self._unrecorded = late + self._unrecorded
         self._steady.save(all=all)
