@@ -82,7 +82,6 @@ class LocalAgents:
         # By place
         self._locks: dict[int, threading.Lock] = defaultdict(threading.Lock)
         self._beats: dict[int, float] = {}  # when its last sign of life was written (monotonic)
-        self._recorded: dict[int, datetime] = {}
 
     def place_of(self, token: str) -> AgentPlace | None:
         place = agents.agent_of(token)
@@ -220,8 +219,6 @@ class LocalAgents:
         if not recorded and clock - self._beats.get(place.id, float("-inf")) < BEAT_SECONDS:
             return
         self._beats[place.id] = clock
-        if recorded:
-            self._recorded[place.id] = now
         with writing():
             places.seen(
                 place.name,
@@ -230,7 +227,7 @@ class LocalAgents:
                 version=str(data.get("version") or "")[:LONGEST_VERSION] or None,
                 clock_offset_ms=_number(data.get("clock_offset_ms"), 10**12),
                 checks_per_minute=_number(data.get("checks_per_minute"), 10**8),
-                last_check_at=self._recorded.get(place.id),
+                last_check_at=now if recorded else None,
             )
 
 
