@@ -344,20 +344,6 @@ def test_an_outage_whose_first_checks_come_together_begins_with_the_first(
 
 
 @pytest.mark.sqlite
-def test_of_many_results_of_one_monitor_ten_are_judged_and_all_are_kept(app, place, ask):
-    created = datetime.now(UTC) - timedelta(days=1)
-    monitor = make_monitor(
-        app, places=[place[0]], confirmations=5, created_at=created, updated_at=created
-    )
-    now = datetime.now(UTC).replace(microsecond=0)
-    made = [result(monitor, Verdict.DOWN, now - timedelta(seconds=second)) for second in range(11)]
-    assert ask("results", results=made)["taken"] == 11
-    assert len(stored(app, monitor.id)) == 11
-    (incident,) = incidents(app)
-    assert incident.started_at == now - timedelta(seconds=9)
-
-
-@pytest.mark.sqlite
 def test_late_results_do_not_end_an_open_incident(app, place, ask):
     created = datetime.now(UTC) - timedelta(days=1)
     monitor = make_monitor(

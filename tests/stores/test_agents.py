@@ -1,16 +1,22 @@
 """What the server makes of the results of an agent, which several web processes may take."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select
 
 from app import create_app
-from app.db import db
-from app.db.tables import HeartbeatRow
+from app.db import db, places
+from app.db.tables import AssignmentRow, HeartbeatRow, IncidentRow, LateOutageRow, ResultRow
+from app.db.types import from_ms, to_ms
 from app.engine import now as on_demand
+from app.engine import recorder
+from app.errors import Throttled
 from app.records import Verdict
-from tests.engine.test_agent import place, result
+from app.stores.local import LocalStore
+from tests.engine.test_agent import place, result, update
 from tests.factories import make_monitor
 
 __all__ = ["place"]  # a fixture
@@ -77,3 +83,225 @@ def test_a_web_process_that_starts_again_does_not_forget_when_results_came(
     assert came is not None
     other.take()
     assert last_result_at(app) == came, "the place would be told as silent"
+
+
+def moments(app, monitor):
+    """When the stored results of a monitor were made."""
+    with app.app_context():
+        rows = select(ResultRow.at).where(ResultRow.monitor_id == monitor.id)
+        return [from_ms(at) for at in db.session.scalars(rows.order_by(ResultRow.at))]
+
+
+def incidents(app):
+    with app.app_context():
+        rows = db.session.scalars(select(IncidentRow).order_by(IncidentRow.started_at)).all()
+        return [(row.started_at, row.ended_at) for row in rows]
+
+
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Does something just before results are judged: at the first time, or each time."""
+
+    def plan(act, *, each=False):
+        record, acts = recorder.record_claimed, [act]
+
+        def record_claimed(*arguments, **options):
+            if acts:
+                now = acts[0] if each else acts.pop()
+                with monkeypatch.context() as patch:
+                    patch.setattr(recorder, "record_claimed", record)
+                    now()
+            return record(*arguments, **options)
+
+        monkeypatch.setattr(recorder, "record_claimed", record_claimed)
+
+    return plan
+
+
+@pytest.mark.parametrize("edit", [{"interval": 300}, {"timeout": 9}, {"pause": True}])
+def test_a_result_whose_monitor_is_changed_while_it_is_taken_is_kept(
+    app, one, watched, at, meanwhile, edit
+):
+    """It says nothing of the monitor as it is now, but belongs to the figures."""
+    monitor = watched(confirmations=0)
+    meanwhile(lambda: update(app, monitor, edit, at=datetime.now(UTC)))
+    told = one.take(result(monitor, Verdict.DOWN, at))
+    assert (told["taken"], told["refused"]) == (1, 0)
+    assert moments(app, monitor) == [at]
+    assert incidents(app) == []
+
+
+def test_a_result_after_which_the_monitor_is_deleted_is_refused(app, one, watched, at, meanwhile):
+    monitor, stays = watched(), watched()
+    meanwhile(lambda: delete(app, monitor))
+    told = one.take(*(result(each, Verdict.UP, at) for each in (monitor, stays)))
+    assert (told["taken"], told["refused"]) == (1, 1)
+    assert list(told["standings"]) == [str(stays.id)]
+
+
+def delete(app, monitor):
+    with app.app_context():
+        LocalStore(app.extensions["wakeful.settings"]).monitors.delete(monitor.id)
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_two_web_processes_that_take_the_same_results_judge_each_once(
+    app, one, other, watched, at, meanwhile, first
+):
+    """The other process has recorded so many of them when the first one begins to judge."""
+    failing, good = watched(confirmations=2), watched()
+    sent = [result(failing, Verdict.DOWN, at - number * 10 * SECOND) for number in range(3)]
+    sent += [result(good, Verdict.UP, at - number * 10 * SECOND) for number in range(3)]
+    meanwhile(lambda: other.take(*sorted(sent, key=made)[: 2 * first]))
+    told = one.take(*sent)
+    assert (told["taken"], told["refused"]) == (6, 0)
+    assert set(told["standings"]) == {str(failing.id), str(good.id)}
+    made_at = [at - number * 10 * SECOND for number in (2, 1, 0)]
+    assert moments(app, failing) == moments(app, good) == made_at
+    assert incidents(app) == [(made_at[0], None)]
+    assert last_judged(app, failing) == last_judged(app, good) == at
+
+
+def made(sent):
+    return sent["outcome"]["result"]["checked_at"]
+
+
+def last_judged(app, monitor):
+    with app.app_context():
+        its = AssignmentRow.monitor_id == monitor.id
+        return db.session.scalar(select(AssignmentRow.checked_at).where(its))
+
+
+def test_older_results_that_another_process_has_overtaken_are_kept_as_late_ones(
+    app, one, other, watched, at, meanwhile
+):
+    monitor = watched(confirmations=0)
+    meanwhile(lambda: other.take(result(monitor, Verdict.UP, at - 10 * SECOND)))
+    older, newer = at - 20 * SECOND, at
+    told = one.take(result(monitor, Verdict.DOWN, older), result(monitor, Verdict.DOWN, newer))
+    assert told["taken"] == 2
+    assert moments(app, monitor) == [older, at - 10 * SECOND, newer]
+    assert incidents(app) == [(newer, None)]
+
+
+def test_an_agent_keeps_results_whose_monitor_changes_each_time_they_are_judged(
+    app, one, other, watched, at, monkeypatch
+):
+    monitor, late = watched(confirmations=0), watched()
+    sent = [result(monitor, Verdict.DOWN, at), result(late, Verdict.UP, at - HOUR)]
+    with monkeypatch.context() as patch:
+        patch.setattr(recorder, "record_claimed", lambda claims, *_more, **_else: [None])
+        with pytest.raises(Throttled) as caught:
+            one.take(*sent)
+    assert caught.value.retry_after == 1
+    assert moments(app, monitor) == [], "it is neither late nor judged"
+    assert other.take(*sent)["taken"] == 2
+    assert moments(app, monitor) == [at]
+    assert moments(app, late) == [at - HOUR]
+    assert incidents(app) == [(at, None)]
+
+
+def test_web_processes_that_take_results_at_the_same_time_lose_and_double_none(
+    app, one, other, watched, at
+):
+    monitors = [watched(confirmations=1) for _number in range(3)]
+    made_at = [at - number * 10 * SECOND for number in range(5)] + [at - HOUR]
+    sent = [result(monitor, Verdict.DOWN, when) for monitor in monitors for when in made_at]
+
+    def bring(process):
+        while True:
+            with suppress(Throttled):
+                return process.take(*sent)
+
+    with ThreadPoolExecutor(2) as pool:
+        told = list(pool.map(bring, (one, other)))
+    assert [each["taken"] for each in told] == [len(sent)] * 2
+    for monitor in monitors:
+        assert moments(app, monitor) == sorted(made_at)
+    assert incidents(app) == [(min(made_at[:5]), None)] * 3
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("step", range(1, 6))
+def test_after_a_kill_at_any_step_the_agent_sends_again_and_nothing_is_lost_or_doubled(
+    app, one, other, watched, at, monkeypatch, step
+):
+    """Steps: three results of the monitor are judged, late ones are recorded, the heartbeat."""
+    monitor = watched(confirmations=2)
+    made_at = [at - number * 10 * SECOND for number in range(3)] + [at - HOUR]
+    sent = [result(monitor, Verdict.DOWN, when) for when in made_at]
+    steps = []
+
+    def ends(call):
+        def until_killed(*arguments, **options):
+            found = call(*arguments, **options)
+            steps.append(call)
+            if len(steps) == step:
+                raise Killed
+            return found
+
+        return until_killed
+
+    with monkeypatch.context() as patch:
+        for module, name in (
+            (recorder, "record_claimed"), (recorder, "record_late"), (places, "seen"),
+        ):  # fmt: skip
+            patch.setattr(module, name, ends(getattr(module, name)))
+        with pytest.raises(Killed):
+            one.take(*sent)
+    told = other.take(*sent)
+    assert (told["taken"], told["refused"]) == (4, 0)
+    assert told["standings"].keys() == {str(monitor.id)}
+    assert moments(app, monitor) == sorted(made_at)
+    assert incidents(app) == [(made_at[2], None)]
+    assert last_result_at(app) is not None
+
+
+def test_a_late_outage_ends_though_the_server_was_killed_before_it_looked(
+    app, one, other, watched, at, monkeypatch
+):
+    monitor = watched(confirmations=1)
+    back = at - 40 * SECOND
+    one.take(result(monitor, Verdict.UP, at - 50 * MINUTE))
+    # Together they come too late, and the second one's outage goes on while it counts.
+    down = [
+        result(monitor, Verdict.DOWN, at - 10 * MINUTE + number * MINUTE) for number in range(9)
+    ]
+    one.take(*down)
+    ends = late_outages(app)
+    assert len(ends) == 1
+    assert ends[0] > back
+    good = result(monitor, Verdict.UP, back)
+    with monkeypatch.context() as patch:
+        patch.setattr(recorder, "record_late", lambda *_arguments, **_options: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            one.take(good)
+    other.take(good)
+    assert late_outages(app) == [back]
+
+
+def late_outages(app):
+    with app.app_context():
+        return db.session.scalars(select(LateOutageRow.ended_at)).all()
+
+
+def test_an_agent_that_got_no_answer_is_told_at_its_next_try_to_repeat_the_check(
+    one, other, watched, at
+):
+    monitor = watched(confirmations=2, interval=3600)
+    failing = result(monitor, Verdict.DOWN, at)
+    first, again = (process.take(failing)["standings"][str(monitor.id)] for process in (one, other))
+    since, since_again = (
+        to_ms(datetime.fromisoformat(told.pop("unconfirmed_at"))) for told in (first, again)
+    )
+    assert (again, since_again) == (first, since)
+
+
+def test_a_result_that_is_sent_twice_in_one_request_is_taken_once(app, one, watched, at):
+    monitor = watched(confirmations=1)
+    assert one.take(*[result(monitor, Verdict.DOWN, at)] * 2)["taken"] == 2
+    assert moments(app, monitor) == [at]
+    assert incidents(app) == [], "the failure is not confirmed"
