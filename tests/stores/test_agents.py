@@ -305,3 +305,35 @@ def test_a_result_that_is_sent_twice_in_one_request_is_taken_once(app, one, watc
     assert one.take(*[result(monitor, Verdict.DOWN, at)] * 2)["taken"] == 2
     assert moments(app, monitor) == [at]
     assert incidents(app) == [], "the failure is not confirmed"
+
+
+REFUSED = {
+    "of another place": lambda at, own, other: result(other, Verdict.UP, at),
+    "from the future": lambda at, own, other: result(own, Verdict.UP, at + HOUR),
+    "unreadable": lambda at, own, other: "nonsense",
+    "hours old": lambda at, own, other: result(own, Verdict.UP, at - 3 * HOUR),
+    "before the monitor's change": lambda at, own, other: (
+        result(own, Verdict.UP, at) | {"made_for": to_ms(at - 2 * DAY)}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_place_whose_results_do_not_count_brings_none(app, one, watched, at, kind):
+    """Otherwise nobody is told that it says nothing of its monitors any more."""
+    one.take(REFUSED[kind](at, watched(), make_monitor(app)))
+    assert last_result_at(app) is None
+    one.take(result(watched(), Verdict.UP, at))
+    assert last_result_at(app) is not None
+
+
+def test_a_place_brings_results_though_the_answer_to_them_was_lost(
+    app, one, other, watched, at, monkeypatch
+):
+    monitor = watched()
+    with monkeypatch.context() as patch:
+        patch.setattr(places, "seen", lambda *_arguments, **_options: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            one.take(result(monitor, Verdict.UP, at))
+    other.take(result(monitor, Verdict.UP, at))
+    assert last_result_at(app) is not None

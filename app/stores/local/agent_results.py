@@ -111,6 +111,11 @@ class Taking:
     def taken(self) -> int:
         return len(self._judged) + len(self._late)
 
+    @property
+    def counts(self) -> bool:
+        """Whether one of the results that were taken still counts."""
+        return bool(self._judged or self._counting)
+
     def take(self, sent: Sequence[Sent]) -> None:
         """Record each result, or refuse it for good. Raises Throttled if there are others: their
         monitors were changed each time when they were to be judged. The agent sends all again then,

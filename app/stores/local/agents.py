@@ -118,7 +118,7 @@ class LocalAgents:
         with self._alone(place):
             self.budgets.results(place, len(sent) + wrong)
             taking.take(sent)
-        self._beat(place, data, recorded=bool(sent))
+        self._beat(place, data, recorded=taking.counts)
         return {
             "taken": taking.taken,
             "refused": taking.refused + wrong,
