@@ -16,6 +16,7 @@ from app.engine import recorder
 from app.errors import Throttled
 from app.records import Verdict
 from app.stores.local import LocalStore
+from app.stores.local.agent_results import MOST_JUDGED
 from tests.engine.test_agent import place, result, update
 from tests.factories import make_monitor
 
@@ -337,3 +338,36 @@ def test_a_place_brings_results_though_the_answer_to_them_was_lost(
             one.take(result(monitor, Verdict.UP, at))
     other.take(result(monitor, Verdict.UP, at))
     assert last_result_at(app) is not None
+
+
+@pytest.mark.sqlite
+def test_an_outage_begins_with_the_first_of_all_checks_that_an_agent_makes_in_two_intervals(
+    app, one, watched, at
+):
+    """Its failure is confirmed, its recovery too, and then it fails again."""
+    monitor = watched(interval=3600, confirmations=5)
+    start = at - 2 * HOUR + MINUTE
+    confirmed = [start + number * 10 * SECOND for number in range(6)]
+    recovering = [start + 59 * MINUTE, start + 59 * MINUTE + 10 * SECOND]
+    again = [at - number * 10 * SECOND for number in range(6)]
+    sent = [result(monitor, Verdict.DOWN, when) for when in (*confirmed, *again)]
+    one.take(*sent, *(result(monitor, Verdict.UP, when) for when in recovering))
+    assert incidents(app) == [(start, recovering[0]), (min(again), None)]
+
+
+@pytest.mark.sqlite
+def test_of_the_results_of_one_monitor_so_many_are_judged_and_all_are_kept(
+    app, one, watched, at, monkeypatch
+):
+    """Each is a transaction. Whoever has a token keeps the server busy for no longer."""
+    monitor, judged, record = watched(interval=3600, confirmations=5), [], recorder.record_claimed
+
+    def record_claimed(outcomes, *arguments, **options):
+        judged.extend(outcomes)
+        return record(outcomes, *arguments, **options)
+
+    monkeypatch.setattr(recorder, "record_claimed", record_claimed)
+    made_at = [at - number * SECOND for number in range(MOST_JUDGED + 2)]
+    assert one.take(*(result(monitor, Verdict.UP, when) for when in made_at))["taken"] == 50
+    assert len(judged) == MOST_JUDGED == 48
+    assert moments(app, monitor) == made_at[::-1]

@@ -33,16 +33,18 @@ from app.engine.agent.buffer import KEPT
 from app.engine.schedule import Claim, Standing
 from app.errors import Invalid, Throttled
 from app.i18n import N_, _
-from app.records import Outcome, Result
+from app.records import CONFIRMATIONS, Outcome, Result
 from app.rules.clocks import SKEW
 from app.stores.local.agent_budget import MOST_RESULTS
 
 log = logging.getLogger(__name__)
 
 BUSY = N_("Results of %(place)s are being recorded. Send these again in a second.")
-# Results of one monitor in a request that are judged, each in a transaction of its own. Within two
-# intervals an agent makes fewer.
-MOST_JUDGED = 10
+# Results of one monitor in a request that are judged, each in a transaction of its own. While a
+# result counts (two intervals and the time limit, which is no longer than a third one), an agent
+# makes four checks by its schedule, and repeats each of them until a failure is confirmed. Twice as
+# many, because it also repeats checks that found no network, and makes those that people ask for.
+MOST_JUDGED = 2 * 4 * (1 + CONFIRMATIONS[1])
 # How often results are judged whose monitors change just then, before the agent is told to wait.
 TRIES = 3
 OLDEST = KEPT + timedelta(hours=1)  # an agent looks for old results every ten minutes
