@@ -16,6 +16,7 @@ SECOND = timedelta(seconds=1)
 EARLIER, LATER = NOW - 5 * SECOND, NOW + SKEW + SECOND
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("stored", "written", "kept"),
     [
@@ -67,6 +68,7 @@ def test_two_web_processes_write_the_first_heartbeat_of_an_agent_at_once(core):
         assert db.session.scalars(select(HeartbeatRow.last_check_at)).all() == [NOW]
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("stored", "kept"), [(NOW, NOW), (None, EARLIER), (EARLIER - SECOND, EARLIER), (LATER, EARLIER)]
 )

@@ -119,6 +119,7 @@ def meanwhile(monkeypatch):
     return plan
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("edit", [{"interval": 300}, {"timeout": 9}, {"pause": True}])
 def test_a_result_whose_monitor_is_changed_while_it_is_taken_is_kept(
     app, one, watched, at, meanwhile, edit
@@ -145,6 +146,7 @@ def delete(app, monitor):
         LocalStore(app.extensions["wakeful.settings"]).monitors.delete(monitor.id)
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("first", range(4))
 def test_two_web_processes_that_take_the_same_results_judge_each_once(
     app, one, other, watched, at, meanwhile, first
@@ -226,6 +228,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("step", range(1, 6))
 def test_after_a_kill_at_any_step_the_agent_sends_again_and_nothing_is_lost_or_doubled(
     app, one, other, watched, at, monkeypatch, step
@@ -319,6 +322,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("kind", REFUSED)
 def test_a_place_whose_results_do_not_count_brings_none(app, one, watched, at, kind):
     """Otherwise nobody is told that it says nothing of its monitors any more."""
