@@ -19,7 +19,7 @@ import requests
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from app.codec import Odd
-from app.codec.sealing import key_of, new_private_key, public_key_of, unseal
+from app.codec.sealing import ABOUT_ASSIGNED, key_of, new_private_key, public_key_of, unseal
 from app.codec.values import Json, moment, must, object_, own_id, text, whole
 from app.config import SettingError
 from app.engine.agent import trouble
@@ -45,7 +45,6 @@ CHUNK = 64 * 1024
 LONGEST_SENTENCE = 500  # of the server, in the log
 LONGEST_CONFIRM = 3_600  # seconds
 LARGEST = 600_000  # characters of results in one request: the server reads a MiB
-ABOUT_ASSIGNED = "wakeful assigned v1 {}"
 MOST_KEPT = 50  # answers on disk, before everything is asked for again
 
 

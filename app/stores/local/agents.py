@@ -24,7 +24,7 @@ from sqlalchemy import select
 from app.access import Access, agents
 from app.access.agents import AgentPlace
 from app.codec.packing import outcome_of, pack
-from app.codec.sealing import public_key, seal_to
+from app.codec.sealing import ABOUT_ASSIGNED, public_key, seal_to
 from app.codec.values import Odd
 from app.config import Settings
 from app.db import assignments, changes, db, journal, places, shards, writing
@@ -54,7 +54,6 @@ MOST_CHANGES = 5_000  # with more, the agent reads everything again
 BEAT_SECONDS = 2.0  # how often a request is written down as a sign of life
 LONGEST_VERSION = 32
 OLDEST = KEPT + timedelta(hours=1)  # an agent looks for old results every ten minutes
-ABOUT_ASSIGNED = "wakeful assigned v1 {}"
 
 
 @dataclass(frozen=True, slots=True)
