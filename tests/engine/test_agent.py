@@ -42,7 +42,6 @@ from app.records import Cause, Verdict
 from app.stores.local import LocalStore, agent_budget
 from app.stores.local.agent_budget import MOST_RESULTS, Budget, budget_of
 from tests.factories import make_monitor, make_outcome
-from tests.faults.test_full_disk import seen
 from tests.lab.ca import Certificates
 from tests.lab.http import serve
 from tests.lab.net import BlackHole, ClosedPort, Listener
@@ -580,6 +579,11 @@ def running(settings):
         assert not thread.is_alive()
 
 
+def waiting(agent):
+    """How many results the server has not taken."""
+    return len(agent._buffer.newest(1_000_000, 10**9).bodies)
+
+
 def page(site, status=200):
     return f"http://127.0.0.1:{site.port}/status/{status}"
 
@@ -609,13 +613,13 @@ def test_a_cut_loses_no_result_and_doubles_none(app, place, tmp_path):
         with running(agent_settings(tmp_path, url, token)) as agent:
             eventually(lambda: stored(app, monitor.id), "the first result")
             gate.cut = True
-            eventually(lambda: len(agent._buffer) >= 3, "results wait on disk")
+            eventually(lambda: waiting(agent) >= 3, "results wait on disk")
         # The agent starts again while the server is away: it knows what to check.
         with running(agent_settings(tmp_path, url, token)) as agent:
-            before = len(agent._buffer)
-            eventually(lambda: len(agent._buffer) > before, "it goes on")
+            before = waiting(agent)
+            eventually(lambda: waiting(agent) > before, "it goes on")
             gate.cut = False
-            eventually(lambda: not len(agent._buffer), "all are sent")
+            eventually(lambda: not waiting(agent), "all are sent")
     slots = [last_slot(monitor.id, 1, one.checked_at) for one in stored(app, monitor.id)]
     assert len(slots) == len(set(slots))
     assert len(slots) >= 4
@@ -866,52 +870,6 @@ def test_a_clock_follows_the_quickest_answer():
         clock.measure(sent, took, *moments)
     assert clock.offset.total_seconds() == pytest.approx(60, abs=0.05)
     assert (clock.corrected(at) - at).total_seconds() == pytest.approx(60, abs=0.05)
-
-
-def test_a_buffer_gives_the_newest_first_and_forgets_after_a_day(tmp_path):
-    now = datetime.now(UTC)
-    with closing(Buffer(tmp_path)) as buffer:
-        hours = [now - timedelta(hours=25 - number) for number in range(25)]
-        buffer.add([Made(7, 1, at, number) for number, at in enumerate(hours)])
-    with closing(Buffer(tmp_path)) as buffer:
-        assert buffer.forget_old(now) == 1
-        assert buffer.done() == {7: (1, hours[-1])}
-        assert [body for _id, body in buffer.newest(3, 1000)] == ["24", "23", "22"]
-        assert len(buffer.newest(3, 1)) == 1
-        buffer.remove([id for id, _body in buffer.newest(100, 1000)])
-        assert len(buffer) == 0
-
-
-def test_a_buffer_on_a_full_disk_keeps_what_is_new_in_memory_and_writes_it_later(tmp_path):
-    asked, kept, written = seen(tmp_path, "buffer")
-    assert asked == ["newest", "5", "4", "3"]
-    assert kept == ["waiting", 6, "left", 3]
-    assert written == ["on disk", "2", "1", "0"]
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda path: path.write_bytes(b"garbage " * 1000),
-        lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xff" * 40_000),
-        lambda path: path.write_bytes(path.read_bytes()[:5000]),
-        lambda path: path.write_bytes(b""),
-    ],
-    ids=["garbage", "garbage behind its head", "cut", "empty"],
-)
-def test_a_damaged_buffer_is_set_aside(damage, tmp_path):
-    now = datetime.now(UTC)
-    with closing(Buffer(tmp_path)) as buffer:
-        buffer.add([Made(number, 1, now, "x" * 100) for number in range(300)])
-    damage(tmp_path / "agent.db")
-    with closing(Buffer(tmp_path)) as buffer:
-        buffer.done()
-        buffer.newest(1000, 10**6)
-        buffer.remove([id for id, _body in buffer.newest(1000, 10**6)])
-        buffer.add([Made(7, 1, now, "new")])
-        assert buffer.newest(10, 1000) == [(1, '"new"')]
-    with closing(Buffer(tmp_path)) as buffer:
-        assert len(buffer) == 1
 
 
 def test_two_agents_do_not_share_a_folder(tmp_path):

@@ -172,7 +172,7 @@ class Link:
 
     def _wait(self) -> None:
         """Until there are results to send, or it is time to ask for changes."""
-        if not len(self._buffer) and not self._wanted.wait(IDLE_SECONDS):
+        if not self._wanted.wait(IDLE_SECONDS):
             return
         self._wanted.clear()
         self._ended.wait(POST_SECONDS)  # others come with them
@@ -208,20 +208,20 @@ class Link:
     def _post(self) -> int:
         """Send results, the newest first; returns the number of the newest change."""
         while True:
-            found = self._buffer.newest(AT_ONCE, LARGEST)
+            batch = self._buffer.newest(AT_ONCE, LARGEST)
             offset = -self._clock.offset / timedelta(milliseconds=1)
             said = {"version": __version__, "clock_offset_ms": round(offset), **self._figures()}
             head = json.dumps(said)[:-1]
-            body = f'{head},"results":[{",".join(body for _id, body in found)}]}}'
+            body = f'{head},"results":[{",".join(batch.bodies)}]}}'
             told = self._send("results", body)
             refused, change = must(whole(told.get("refused")), "refused"), _change(told)
             stood = _standings(told.get("standings"))
-            self._buffer.remove([id for id, _body in found])  # only what was understood is answered
+            self._buffer.remove(batch)  # only what was understood is answered
             if refused:
                 log.warning("The server refused %s results.", refused)
             if stood:
                 self._tell(Stood(stood))
-            if len(found) < AT_ONCE:
+            if not batch.more:
                 return change
 
     def _ask(self) -> None:
