@@ -3,7 +3,6 @@
 import base64
 import errno
 import json
-import sqlite3
 import threading
 import time
 from contextlib import closing, contextmanager
@@ -688,6 +687,9 @@ def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
     times = [now - timedelta(minutes=minute) for minute in range(10, 0, -1)]
     tries = []
 
+    def found():
+        return [to_ms(one.checked_at) for one in stored(app, monitor.id)]
+
     def server(environ, start_response):
         tries.append(environ["PATH_INFO"])
         return app(environ, start_response)
@@ -700,14 +702,14 @@ def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
                 [Made(monitor.id, version, at, result(monitor, Verdict.UP, at)) for at in times]
             )
         with running(settings):
-            eventually(lambda: len(stored(app, monitor.id)) >= 10, "all are taken")
-    found = [to_ms(one.checked_at) for one in stored(app, monitor.id)]
-    assert {to_ms(at) for at in times} <= set(found)
-    assert len(found) == len(set(found))
+            eventually(lambda: {to_ms(at) for at in times} <= set(found()), "all are taken")
+            eventually(lambda: "works again" in caplog.text, "the log says it")
+    assert len(found()) == len(set(found()))
     # Four for ten results, and hardly more that were refused: it does not try in between.
     assert 4 <= sum(path.endswith("results") for path in tries) <= 14
-    assert caplog.text.count("takes results more slowly than they wait here") == 1
-    assert "The server answers again." in caplog.text
+    said = "takes no more requests now (429: The agent of oslo sends too much: at most "
+    assert caplog.text.count(said) == caplog.text.count("(429") == 1
+    assert caplog.text.count("The exchange with the server works again.") == 1
 
 
 @pytest.mark.parametrize(("asked", "waited"), [(59, 59), (60, 60), (61, 60), (86_400, 60)])
@@ -826,14 +828,48 @@ def test_the_log_says_that_a_proxy_is_not_reached(tmp_path, caplog, monkeypatch)
     assert said == "the proxy of HTTPS_PROXY: connection refused."
 
 
+@pytest.mark.sqlite
+def test_the_log_says_that_a_proxy_refuses(tmp_path, caplog, monkeypatch):
+    def refuse(connection):
+        connection.read_until(b"\r\n\r\n")
+        connection.send(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+        connection.finish()
+
+    with closing(Listener(refuse)) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        said = said_of("https://wakeful.invalid", tmp_path, caplog)
+    assert said == "the proxy of HTTPS_PROXY: it answers 407."
+
+
+API, PAGE = b'{"status": 429, "message": "Send the rest in 7 s."}', b"<h1>Slow down</h1>"
+LATER = (
+    "The server {url}, or a proxy before it, takes no more requests now ({why}). Results are kept"
+    " here for a day, and are sent later."
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected", "why"),
+    [
+        (429, API, LATER, "429: Send the rest in 7 s."),
+        (429, PAGE, LATER, "429"),
+        (503, API, "The server {url} has a fault: {why}", "503: Send the rest in 7 s."),
+        (403, API, "The server {url} refuses the agent: {why}", "403: Send the rest in 7 s."),
+    ],
+)
+def test_the_log_says_of_an_answer_what_is_known(status, body, expected, why, tmp_path, caplog):
+    def server(environ, start_response):
+        start_response(f"{status} X", [("Content-Length", str(len(body)))])
+        return [body]
+
+    with serving(server) as url:
+        assert said_of(url, tmp_path, caplog) == expected.format(url=url, why=why)
+
+
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
         (OSError(errno.ENOSPC, "No space left on device"), "no space left on device."),
-        (
-            sqlite3.OperationalError("database or disk is full"),
-            "the file of its results fails (database or disk is full).",
-        ),
         (KeyError("standings"), "KeyError."),
     ],
 )
@@ -852,7 +888,7 @@ def test_the_log_does_not_blame_the_server_for_the_agents_own_faults(
         link.start()
         eventually(lambda: len(caplog.messages) > 1, "the log says it, and has the traceback")
         link.close(10)
-    told = "The agent could not exchange results with http://127.0.0.1:9: "
+    told = "The agent's exchange with the server http://127.0.0.1:9 failed: "
     assert caplog.messages[:2] == [told + why, "The fault was:"]
 
 
@@ -992,7 +1028,7 @@ def test_an_agent_survives_a_server_that_lies(app, place, tmp_path, caplog):
             liar.odd, before = {}, len(stored(app, monitor.id))
             eventually(lambda: len(stored(app, monitor.id)) > before, "results come again")
     assert "monitors that the server sent cannot be read" in caplog.text
-    assert "Run the same version of Wakeful on both." in caplog.text
+    assert "If their versions of Wakeful differ, run the same on both." in caplog.text
 
 
 def test_a_slow_answer_that_fits_the_known_difference_changes_nothing():

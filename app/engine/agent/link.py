@@ -19,13 +19,20 @@ import requests
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from app.codec import Odd
-from app.codec.sealing import ABOUT_ASSIGNED, key_of, new_private_key, public_key_of, unseal
+from app.codec.sealing import (
+    ABOUT_ASSIGNED,
+    Forged,
+    key_of,
+    new_private_key,
+    public_key_of,
+    unseal,
+)
 from app.codec.values import Json, moment, must, object_, own_id, text, whole
 from app.config import SettingError
 from app.engine.agent import trouble
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
-from app.engine.agent.trouble import Foreign, Later, Refused
+from app.engine.agent.trouble import Failing, Foreign, Later, Refused
 from app.i18n import _
 from app.net.trust import Bundle
 from app.rules.retry_after import pause_of
@@ -42,6 +49,7 @@ AT_ONCE = 200  # results in one request
 WHOLE_SECONDS = 300.0  # for all of an answer, of which parts keep coming
 LARGEST_ANSWER = 256 * 1024 * 1024  # bytes; 1,000 monitors take 1 MB, or 90 with long bodies
 CHUNK = 64 * 1024
+LATER = "later"
 LONGEST_SENTENCE = 500  # of the server, in the log
 LONGEST_CONFIRM = 3_600  # seconds
 LARGEST = 600_000  # characters of results in one request: the server reads a MiB
@@ -155,7 +163,7 @@ class Link:
                 self._rest(fault)
             else:
                 if self._told:
-                    log.warning("The server answers again.")
+                    log.warning("The exchange with the server works again.")
                 self._told, self._pause = "", FIRST_PAUSE
                 if last:
                     return
@@ -187,14 +195,16 @@ class Link:
 
     def _trouble(self, fault: Exception) -> None:
         """Log a fault once: a cut may last for hours."""
-        if isinstance(fault, Refused):
-            self._location = ""
+        if isinstance(fault, Refused | Forged):
+            self._location = ""  # the answer to the next hello says what to do
         said = trouble.said(self._named, fault)
-        if said != self._told:
+        # Each answer 429 has another number of seconds.
+        told = LATER if isinstance(fault, Later) else said
+        if told != self._told:
             log.error("%s", said)
-            if not isinstance(fault, Refused | Later | Foreign | Odd | requests.RequestException):
+            if not isinstance(fault, trouble.KNOWN):
                 log.error("The fault was:", exc_info=fault)
-        self._told = said
+        self._told = told
 
     def _hello(self) -> None:
         key = base64.b64encode(public_key_of(self._private)).decode()
@@ -227,7 +237,7 @@ class Link:
     def _ask(self) -> None:
         told = self._send("assigned", {} if self._change is None else {"since": self._change})
         sealed = must(text(told.get("sealed")), "sealed")
-        news = self._opened(self._location, base64.b64decode(sealed))
+        news = self._opened(self._location, sealed)
         self._change = _change(told)
         self._tell(news)  # first: it holds also if the disk is full
         if news.whole or news.assigned or news.gone:
@@ -243,20 +253,23 @@ class Link:
             allow_redirects=False,
             stream=True,
         ) as answer:
-            if answer.status_code == 429:
-                raise Later(_pause(answer))
-            told = _read(answer.status_code, _body(answer))
+            status, found = answer.status_code, _body(answer)
+            if status == 429:
+                raise Later(_pause(answer), _message(found))
         took = uptime() - sent
-        if answer.status_code != 200:
-            raise Refused(f"{answer.status_code}: {str(told['message'])[:LONGEST_SENTENCE]}")
+        told = _read(status, found)
+        if status != 200:
+            raise (Failing if status >= 500 else Refused)(f"{status}: {_sentence(told)}")
         said = object_(told["data"], "data")
         received, answered = moment(said.get("received")), moment(said.get("now"))
         if received is not None and answered is not None:
             self._clock.measure(sent, took, received, answered)
         return said
 
-    def _opened(self, location: str, sealed: bytes) -> Assigned:
-        told = object_(unseal(self._private, sealed, ABOUT_ASSIGNED.format(location)), "sealed")
+    def _opened(self, location: str, sealed: str) -> Assigned:
+        """Raises Odd and Forged."""
+        about = ABOUT_ASSIGNED.format(location)
+        told = object_(unseal(self._private, _from_base64(sealed), about), "sealed")
         assigned = [object_(one, "assigned") for one in _list(told, "assigned")]
         gone = [must(own_id(one), "gone") for one in _list(told, "gone")]
         return Assigned(told.get("whole") is True, assigned, gone)
@@ -278,8 +291,8 @@ class Link:
         try:
             location, *kept = self._stored.read_text().splitlines()
             for sealed in kept:
-                self._tell(self._opened(location, base64.b64decode(sealed)))
-        except (OSError, ValueError, KeyError):
+                self._tell(self._opened(location, sealed))
+        except (OSError, ValueError):
             return  # the server says it again
 
 
@@ -316,6 +329,25 @@ def _read(status: int, body: bytes) -> dict[str, Any]:
     if not isinstance(told, dict) or wanted not in told:
         raise Foreign(trouble.no_api(status))
     return told
+
+
+def _sentence(told: Mapping[str, Any]) -> str:
+    return str(told["message"])[:LONGEST_SENTENCE]
+
+
+def _message(body: bytes) -> str:
+    """The sentence of an answer 429; empty if it is not Wakeful's."""
+    try:
+        return _sentence(_read(429, body))
+    except Foreign:
+        return ""
+
+
+def _from_base64(sealed: str) -> bytes:
+    try:
+        return base64.b64decode(sealed)
+    except ValueError:
+        raise Odd("sealed") from None
 
 
 def _change(told: Json) -> int:
