@@ -35,9 +35,10 @@ from app.engine.agent.buffer import Buffer, Made
 from app.engine.agent.clock import Clock, uptime
 from app.engine.agent.closed import Closed
 from app.engine.agent.trouble import Later
-from app.engine.schedule import last_slot
+from app.engine.plan import Job
+from app.engine.schedule import Standing, last_slot
 from app.errors import Conflict
-from app.records import Cause, Verdict
+from app.records import Cause, CheckSpec, Verdict
 from app.stores.local import LocalStore, agent_budget
 from app.stores.local.agent_budget import MOST_RESULTS, Budget, budget_of
 from tests.factories import make_monitor, make_outcome
@@ -708,8 +709,8 @@ def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
     # Four for ten results, and hardly more that were refused: it does not try in between.
     assert 4 <= sum(path.endswith("results") for path in tries) <= 14
     said = "takes no more requests now (429: The agent of oslo sends too much: at most "
-    assert caplog.text.count(said) == caplog.text.count("(429") == 1
-    assert caplog.text.count("The exchange with the server works again.") == 1
+    # Once for the backlog, not for each of its pauses; again at most for a result that comes later.
+    assert 1 <= caplog.text.count(said) == caplog.text.count("(429") <= 2
 
 
 @pytest.mark.parametrize(("asked", "waited"), [(59, 59), (60, 60), (61, 60), (86_400, 60)])
@@ -915,6 +916,28 @@ def test_two_agents_do_not_share_a_folder(tmp_path):
         Agent(settings)
     first._buffer.close()
     Agent(settings)._buffer.close()
+
+
+@pytest.mark.parametrize("name", ["agent.lock", "agent_key"])
+def test_a_folder_that_cannot_be_used_is_named(name, tmp_path):
+    settings = agent_settings(tmp_path, "http://127.0.0.1:9", "wa_token")
+    (settings.instance / name).mkdir(parents=True)
+    with pytest.raises(SettingError, match=r"agent\S* cannot be .*\(Is a directory\)"):
+        Agent(settings)
+
+
+def test_all_outcomes_of_the_last_checks_are_kept_when_an_agent_stops(tmp_path):
+    """Those above 200 were dropped."""
+    agent = Agent(agent_settings(tmp_path, "http://127.0.0.1:9", "wa_token"))
+    job = Job(1, CheckSpec(url="http://127.0.0.1:9/", monitor_id=1), 60, 0, 0, Standing(5))
+    agent._jobs[1] = job
+    for _ in range(450):
+        agent._came_back(job.claim(), make_outcome(Verdict.UP, datetime.now(UTC)))
+    stop = threading.Event()
+    stop.set()
+    agent.run(stop)
+    with closing(Buffer(tmp_path / "agent")) as buffer:
+        assert len(buffer.newest(1000, 10**9).bodies) == 450
 
 
 def test_a_damaged_key_is_named_with_the_way_out(tmp_path):
