@@ -5,9 +5,11 @@ import random
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import pytest
 
+from app.engine.agent import buffer as buffers
 from app.engine.agent.buffer import Buffer, Made
 from tests.faults.test_full_disk import seen
 
@@ -127,6 +129,30 @@ def test_a_damaged_buffer_that_cannot_be_set_aside_is_replaced_as_soon_as_it_can
         assert newest(buffer) == [301, 300]
 
 
+def test_a_disk_that_damages_each_new_file_leaves_the_first_one_aside(
+    tmp_path, caplog, monkeypatch
+):
+    """Each second, an empty file replaced the one that had results, and the log had a line."""
+    path, opened = tmp_path / "agent.db", buffers._open
+
+    def damaged(path):
+        if not path.exists():
+            path.write_bytes(b"garbage " * 1000)
+        return opened(path)
+
+    path.write_bytes(b"results " * 1000)
+    with closing(Buffer(tmp_path)) as buffer:
+        with monkeypatch.context() as patched:
+            patched.setattr(buffers, "_open", damaged)
+            for number in range(3):
+                buffer.add(made(number))
+        assert len(caplog.messages) == 1
+        buffer.add(made(3))
+        assert newest(buffer) == [3, 2, 1, 0]
+    assert (tmp_path / "agent.db.damaged").read_bytes().startswith(b"results")
+    assert ["set aside" in one for one in caplog.messages] == [False, True, False]
+
+
 def test_a_result_that_comes_while_the_file_is_replaced_is_not_removed_for_another(tmp_path):
     """The new file gave it the id of a result that was being sent."""
     with closing(Buffer(tmp_path)) as buffer:
@@ -224,6 +250,95 @@ def test_each_result_is_sent_once_whatever_the_disk_does(seed, tmp_path):
         buffer.close()
         with closing(Buffer(tmp_path)) as buffer:
             assert newest(buffer, 1000) == waiting
+
+
+class Disk:
+    """Fails once: at call number ``at`` of the file, before it or after it was carried out."""
+
+    def __init__(self, at, after):
+        self.at, self.after, self.calls = at, after, 0
+
+    def connect(self, *arguments, **options):
+        return Connection(self, self.call(sqlite3.connect, *arguments, **options))
+
+    def call(self, work, *arguments, **options):
+        self.calls += 1
+        if self.calls == self.at and not self.after:
+            raise sqlite3.OperationalError("disk I/O error")
+        found = work(*arguments, **options)
+        if self.calls == self.at:
+            raise sqlite3.OperationalError("disk I/O error")
+        return found
+
+
+class Sqlite:
+    """The module, with files on such a disk."""
+
+    def __init__(self, disk):
+        self.connect = disk.connect
+
+    def __getattr__(self, name):
+        return getattr(sqlite3, name)
+
+
+class Connection:
+    def __init__(self, disk, file):
+        self.disk, self.file = disk, file
+
+    def execute(self, *arguments):
+        return self.disk.call(self.file.execute, *arguments)
+
+    def executemany(self, *arguments):
+        return self.disk.call(self.file.executemany, *arguments)
+
+    def close(self):
+        self.file.close()
+
+
+def life(folder):
+    """What an agent sends that starts with 0, 1 and 2 in its file."""
+    sent = []
+
+    def send(count):
+        batch = buffer.newest(count, 100)
+        sent.extend(read(batch))
+        buffer.remove(batch)
+
+    with closing(Buffer(folder)) as buffer:
+        buffer.done()
+        buffer.add(made(3))
+        send(2)
+        buffer.add(made(4, 5))
+        buffer.forget_old(NOW)
+        on_way = buffer.newest(1, 100)
+        sent += read(on_way)
+        buffer.add(made(6))
+        buffer.remove(on_way)
+        send(2)
+        buffer.add(made(7))
+    return sent
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_no_single_fault_of_a_disk_loses_a_result_or_sends_it_twice(after, tmp_path, monkeypatch):
+    for at in count(1):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        with closing(Buffer(folder)) as buffer:
+            buffer.add(made(0, 1, 2))
+        disk = Disk(at, after)
+        with monkeypatch.context() as patched:
+            patched.setattr("app.engine.agent.buffer.sqlite3", Sqlite(disk))
+            sent = life(folder)
+        with closing(Buffer(folder)) as buffer:
+            kept = newest(buffer)
+        assert len(sent) == len(set(sent)), (at, sent)
+        assert {*sent, *kept} == set(range(8)), (at, sent, kept)
+        # What a transaction wrote that seemed to fail may come again after a restart.
+        assert after or not {*sent} & {*kept}, (at, sent, kept)
+        if disk.calls < at:
+            break
+    assert at > 30
 
 
 ODD = [

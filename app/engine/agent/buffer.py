@@ -92,6 +92,7 @@ class Buffer:
         self._file: sqlite3.Connection | None = None  # opened when it is used
         self._before: int | None = None  # the file's last id before this process
         self._failing: set[str] = set()  # READ, WRITE
+        self._aside: Path | None = None  # what was set aside and is not in the log yet
         self._closed = False
         self._alone = os.open(folder / "agent.lock", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
@@ -242,12 +243,19 @@ class Buffer:
         FAULTS.
         """
         try:
-            return _transaction(self._opened(), work)
+            found = _transaction(self._opened(), work)
         except sqlite3.DatabaseError as fault:
             if not _is_damaged(fault):
                 raise
-        self._set_aside()
-        return _transaction(self._opened(), work)
+            self._set_aside()
+            found = _transaction(self._opened(), work)
+        if self._aside is not None:
+            log.error(
+                "The file of results, %s, is damaged. It was set aside as %s, with the results that"
+                " were not sent yet.", self._path, self._aside.name,
+            )  # fmt: skip
+        self._aside = None
+        return found
 
     def _opened(self) -> sqlite3.Connection:
         if self._closed:  # the folder may be another agent's now
@@ -264,19 +272,21 @@ class Buffer:
         self._file = None
 
     def _set_aside(self) -> None:
+        """Also a new one, if the disk damages it too; but it does not replace the one that was set
+        aside, which has results.
+        """
         self._shut()
         aside = self._path.with_name("agent.db.damaged")
         # The file itself last: if the others stayed, they would be read into a new one.
         for more in ("-shm", "-wal", ""):
-            part = Path(f"{self._path}{more}")
-            Path(f"{aside}{more}").unlink(missing_ok=True)
-            with suppress(FileNotFoundError):
-                part.replace(f"{aside}{more}")
-        self._before = 0
-        log.error(
-            "The file of results, %s, is damaged. It was set aside as %s, with the results that "
-            "were not sent yet.", self._path, aside.name,
-        )  # fmt: skip
+            part, kept = Path(f"{self._path}{more}"), Path(f"{aside}{more}")
+            if self._aside is None:
+                kept.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    part.replace(kept)
+            else:
+                part.unlink(missing_ok=True)
+        self._aside, self._before = aside, 0
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, int]:
