@@ -31,10 +31,15 @@ class Player:
     def __init__(self):
         self.asked, self.sent, self.on = [], [], {}
         self.change, self.standings, self.key = 1, {}, KEY
+        self.limit = 10**9  # bytes of a request
 
     def __call__(self, environ, start_response):
         path = environ["PATH_INFO"].rpartition("/")[2]
-        said = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+        if len(body) > self.limit:
+            start_response("413 Content Too Large", [("Content-Length", "0")])
+            return []
+        said = json.loads(body)
         self.asked.append(path)
         if path == "results":
             self.sent.append(said["results"])
@@ -142,6 +147,21 @@ def test_a_server_that_cannot_say_what_has_changed_gets_all_results_without_a_pa
     assert player.asked.count("assigned") == 1, "the pause is between these"
     said = [one.message for one in caplog.records if one.name.startswith("app.")]
     assert ["is not Wakeful's API (status 500)" in one for one in said] == [True], said
+
+
+def test_a_proxy_that_takes_no_large_request_gets_smaller_ones(
+    player, tmp_path, caplog, monkeypatch
+):
+    """The agent sent the same large request until its results were a day old."""
+    monkeypatch.setattr(links, "FIRST_PAUSE", 0.01)
+    player.limit = 21_000
+    with linked(player, tmp_path) as (link, buffer):
+        buffer.add([Made(number, 1, datetime.now(UTC), "x" * 5_000) for number in range(9)])
+        link.start()
+        eventually(lambda: len(player.taken) >= 9, "all results")
+        link.close(10)
+    assert [len(batch) for batch in player.sent[:3]] == [4, 4, 1]
+    assert ["status 413" in one for one in caplog.messages] == [True, False]
 
 
 def test_what_is_asked_for_anew_while_an_answer_is_on_its_way_is_not_forgotten(player, tmp_path):

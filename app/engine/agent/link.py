@@ -51,10 +51,12 @@ AT_ONCE = 200  # results in one request
 WHOLE_SECONDS = 300.0  # for all of an answer, of which parts keep coming
 LARGEST_ANSWER = 256 * 1024 * 1024  # bytes; 1,000 monitors take 1 MB, or 90 with long bodies
 CHUNK = 64 * 1024
+TOO_LARGE = 413
 LATER = "later"
 LONGEST_SENTENCE = 500  # of the server, in the log
 LONGEST_CONFIRM = 3_600  # seconds
 LARGEST = 600_000  # characters of results in one request: the server reads a MiB
+LEAST = 20_000  # the same, if a proxy takes no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ class Link:
         self._wanted = threading.Event()  # there are results to send at once
         self._ended = threading.Event()
         self._until = 0.0  # after the end: no request begins later (monotonic)
+        self._largest = LARGEST
         self._pause = FIRST_PAUSE
         self._ask_at = 0.0  # not before (monotonic)
         self._told = ""
@@ -268,7 +271,7 @@ class Link:
         """Send the newest results. Returns the number of the newest change, and whether more
         results wait.
         """
-        batch = self._buffer.newest(AT_ONCE, LARGEST)
+        batch = self._buffer.newest(AT_ONCE, self._largest)
         offset = -self._clock.offset / timedelta(milliseconds=1)
         said = {"version": __version__, "clock_offset_ms": round(offset), **self._figures()}
         told = self._send(
@@ -310,6 +313,8 @@ class Link:
             if status == 429:
                 raise Later(_pause(answer), _message(found))
         took = uptime() - sent
+        if status == TOO_LARGE:  # for a proxy before the server
+            self._largest = max(LEAST, min(self._largest, len(body) // 2))
         told = _read(status, found)
         if status != 200:
             raise (Failing if status >= 500 else Refused)(f"{status}: {_sentence(told)}")
