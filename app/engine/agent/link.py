@@ -19,14 +19,7 @@ import requests
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from app.codec import Odd
-from app.codec.sealing import (
-    ABOUT_ASSIGNED,
-    Forged,
-    key_of,
-    new_private_key,
-    public_key_of,
-    unseal,
-)
+from app.codec.sealing import ABOUT_ASSIGNED, key_of, new_private_key, public_key_of, unseal
 from app.codec.values import Json, moment, must, object_, own_id, text, whole
 from app.config import SettingError
 from app.engine.agent import trouble
@@ -238,8 +231,8 @@ class Link:
 
     def _trouble(self, fault: Exception) -> None:
         """Log a fault once: a cut may last for hours."""
-        if isinstance(fault, Refused | Forged):
-            self._location = ""  # the answer to the next hello says what to do
+        if isinstance(fault, Refused):
+            self._location = ""
         said = trouble.said(self._named, fault)
         # Each answer 429 has another number of seconds.
         told = LATER if isinstance(fault, Later) else said

@@ -66,7 +66,10 @@ def said(server: str, fault: Exception) -> str:
             " of Wakeful differ, run the same on both."
         )
     if isinstance(fault, Forged):
-        return f"What the server {server} answers is not encrypted for the key of this agent."
+        return (
+            f"The server {server} has the key of another agent for this place, so this one hears of"
+            " no change. Make a new token for the place on its page, and start the agent with it."
+        )
     if isinstance(fault, requests.RequestException):
         return f"The server {server} cannot be reached: {_why(fault)}."
     return f"The agent's exchange with the server {server} failed: {_own(fault)}."
