@@ -19,7 +19,7 @@ from sqlalchemy import select
 from app.access import Access, agents
 from app.access.agents import AgentPlace
 from app.codec.packing import pack
-from app.codec.sealing import public_key, seal_to
+from app.codec.sealing import ABOUT_ASSIGNED, public_key, seal_to
 from app.config import Settings
 from app.db import assignments, changes, db, places, shards, writing
 from app.db.assignments import Assigned
@@ -39,7 +39,6 @@ OTHER_KEY = N_(
 MOST_CHANGES = 5_000  # with more, the agent reads everything again
 BEAT_SECONDS = 2.0  # how often a request is written down as a sign of life
 LONGEST_VERSION = 32
-ABOUT_ASSIGNED = "wakeful assigned v1 {}"
 
 
 class LocalAgents:
