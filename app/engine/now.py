@@ -21,9 +21,9 @@ from app.checks.prober import Prober
 from app.config import Settings
 from app.db import assignments
 from app.db.settings import noticed
-from app.engine import elsewhere, recorder
+from app.engine import elsewhere, no_result, recorder
 from app.engine.canaries import Canaries
-from app.engine.elsewhere import Place
+from app.engine.elsewhere import Brought, Place
 from app.engine.network import may_be_ours, unknown
 from app.engine.probing import make_prober
 from app.engine.together import Together
@@ -52,8 +52,8 @@ class _Own:
 
 def check_now(monitor_id: int) -> CheckedNow:
     """Check a stored monitor in all of its places, wait, and record the results. One that nobody
-    checks, because it is paused, is checked here. Who asks for the same check while it is being
-    made gets the same answer.
+    checks, because it is paused, is checked here. Who asks while a check is being made gets its
+    result too.
 
     Raises NotFound, Throttled if too many wait, Conflict if all its places are silent, and
     Unavailable if no check comes back.
@@ -68,31 +68,35 @@ def check_now(monitor_id: int) -> CheckedNow:
     is_here = len(others) == len(places) - 1 or not places
     heard = [one for one in others if one.is_heard(now)]
     if not is_here:
-        elsewhere.require_heard(others, now)
+        no_result.require_heard(others, now)
     with _waiting_for(monitor_id) if heard else nullcontext(), _waiting():
-        running: Together[Mapping[str, Result]]
-        running = current_app.extensions.setdefault(_TOGETHER, Together())
-        key = (spec, tuple(one.id for one in places), tuple(one.id for one in heard))
-        results = running.get(key, lambda: _made(spec, heard, now, is_here=is_here))
-    elsewhere.require_some(results, heard, elsewhere.seconds_of(spec))
-    return _answer(places, results, now, elsewhere.seconds_of(spec))
+        results, brought = _made(spec, heard, now, is_here=is_here)
+    no_result.require_some(results, heard, brought.seconds)
+    return _answer(places, results, brought, now)
 
 
 def _made(
     spec: CheckSpec, heard: Sequence[Place], now: datetime, *, is_here: bool
-) -> Mapping[str, Result]:
-    """The results by place, of those that have brought one."""
+) -> tuple[Mapping[str, Result], Brought]:
+    """The results by place, of those that have brought one, and what the other places have."""
     request = elsewhere.ask(spec, heard, now) if heard else None
     found = {}
     if is_here:
         try:
-            result = _recorded(spec)
+            result = _shared(spec)
             found[str(result.location)] = result
         except Unavailable:
             if request is None:
                 raise
-    by_id = elsewhere.wait(request) if request else {}
-    return found | {one.name: by_id[one.id] for one in heard if one.id in by_id}
+    brought = elsewhere.wait(request) if request else Brought()
+    by_id = brought.results
+    return found | {one.name: by_id[one.id] for one in heard if one.id in by_id}, brought
+
+
+def _shared(spec: CheckSpec) -> Result:
+    """The result of a check that is made here, for all who ask while it is being made."""
+    running: Together[Result] = current_app.extensions.setdefault(_TOGETHER, Together())
+    return running.get(spec, lambda: _recorded(spec))
 
 
 def _recorded(spec: CheckSpec) -> Result:
@@ -106,13 +110,14 @@ def _recorded(spec: CheckSpec) -> Result:
 
 
 def _answer(
-    places: Sequence[Place], results: Mapping[str, Result], now: datetime, seconds: float
+    places: Sequence[Place], results: Mapping[str, Result], brought: Brought, asked_at: datetime
 ) -> CheckedNow:
     """``places``: of the monitor. There are none of one that is paused."""
+    now = datetime.now(UTC)
     told = [
         PlaceChecked(one.name, one.label, result)
         if (result := results.get(one.name))
-        else PlaceChecked(one.name, one.label, message=elsewhere.why_none(one, now, seconds))
+        else PlaceChecked(one.name, one.label, message=no_result.why(one, asked_at, brought, now))
         for one in places
     ] or [PlaceChecked(name, result=result) for name, result in results.items()]
     made = [one.result for one in told if one.result is not None]
