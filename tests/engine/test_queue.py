@@ -140,6 +140,28 @@ def test_a_check_goes_to_a_prober_and_its_outcome_comes_back(redis_server, setti
     assert not was_made(blocked), "policy kept it from its target"
 
 
+def test_an_outcome_that_nobody_waits_for_is_no_result_of_its_place(
+    redis_server, settings, carrier
+):
+    """As of a batch that was sent again. Otherwise a place that brings nothing else seems alive."""
+    done, checks, made_at_all = [], [], []
+
+    def heard():
+        for one in carrier.reports():
+            checks.append(one.checks)
+            made_at_all.append(one.made)
+        return sum(made_at_all) == 2
+
+    with closing(Listener(serve)) as site, desk(settings) as made:
+        carrier.submit(secret_spec(page(site)), done.append)
+        made.take(sent_batch(redis_server))
+        assert made.came.wait(30)
+        hand_over(redis_server, made)
+        hand_over(redis_server, made)
+        eventually(heard, "both are read")
+    assert (len(done), sum(checks)) == (1, 1)
+
+
 def test_nothing_on_the_broker_can_be_read(redis_server, settings, carrier):
     with closing(Listener(serve)) as site, desk(settings) as made:
         carrier.submit(

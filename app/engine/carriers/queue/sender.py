@@ -306,12 +306,12 @@ class QueueCarrier:
         said_at = moment(told["now"]) or now
         offset = said_at - now
         with self._lock:
-            self._heard(told, offset)
             taken = [
                 (check, outcome)
                 for ticket, outcome in told["outcomes"]
                 if (check := self._state.checks.pop(ticket, None)) is not None
             ]
+            self._heard(told, offset, len(taken))
             if not self._state.checks:
                 self._idle.notify_all()
         for check, outcome in taken:
@@ -320,12 +320,12 @@ class QueueCarrier:
             except Exception as fault:
                 self._taking.tell(fault)  # the other outcomes are taken
 
-    def _heard(self, told: dict[str, Any], offset: timedelta) -> None:
+    def _heard(self, told: dict[str, Any], offset: timedelta, taken: int) -> None:
         now = time.monotonic()
         name = told["prober"]
         before = self._state.probers.get(name)
         checks, made = (before.report.checks, before.report.made) if before else (0, 0)
-        checks += len(told["outcomes"])
+        checks += taken
         made += sum(was_made(packed) for _ticket, packed in told["outcomes"])
         report = Report(name, told["version"], offset, checks, made)
         self._state.probers[name] = _Prober(report, told["network_down"], now)
