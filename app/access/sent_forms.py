@@ -32,17 +32,30 @@ class SentForm:
     location: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class BegunForm:
+    """A form that the caller carries out. ``sent_at`` tells it from the same one of somebody else,
+    who takes it over after ``LONGEST``; None if the database could not be written.
+    """
+
+    digest: str
+    sent_at: datetime | None
+
+
 class SentForms:
     clock: Callable[[], datetime]
 
-    def begin_form(self, digest: str) -> bool:
-        """Whether to carry out the form with this digest: it is not the same one sent again. A
+    def begin_form(self, digest: str) -> BegunForm | None:
+        """The form with this digest, to be carried out; None if it is the same one sent again. A
         database that cannot be written refuses no form; what the form asks for says so itself.
         """
-        return best_effort(WHAT, lambda: self._begin(digest)) is not False
-
-    def _begin(self, digest: str) -> bool:
         now = self.clock()
+        begun = best_effort(WHAT, lambda: self._begin(digest, now))
+        if begun is None:
+            return BegunForm(digest, None)
+        return BegunForm(digest, now) if begun else None
+
+    def _begin(self, digest: str, now: datetime) -> bool:
         values = {"digest": digest, "sent_at": now, "ended_at": None, "location": None}
         statement = inserting(SentFormRow).values(values)
         over = or_(
@@ -56,20 +69,21 @@ class SentForms:
         with writing() as session:
             return session.execute(statement).scalar_one_or_none() is not None
 
-    def end_form(self, digest: str, location: str | None) -> None:
+    def end_form(self, form: BegunForm, location: str | None) -> None:
         """``location``: where the answer leads; None if the form was not carried out, so that it
         may be sent again.
         """
-        best_effort(WHAT, lambda: self._end(digest, location))
+        if form.sent_at is not None:
+            best_effort(WHAT, lambda: self._end(form, location))
 
-    def _end(self, digest: str, location: str | None) -> None:
-        here = SentFormRow.digest == digest
+    def _end(self, form: BegunForm, location: str | None) -> None:
+        ours = (SentFormRow.digest == form.digest, SentFormRow.sent_at == form.sent_at)
         with writing() as session:
             if location is None:
-                session.execute(delete(SentFormRow).where(here))
+                session.execute(delete(SentFormRow).where(*ours))
             else:
                 values = {"ended_at": self.clock(), "location": location}
-                session.execute(update(SentFormRow).where(here).values(values))
+                session.execute(update(SentFormRow).where(*ours).values(values))
 
     def sent_form(self, digest: str) -> SentForm | None:
         """None if it was not carried out."""

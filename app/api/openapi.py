@@ -30,12 +30,14 @@ DETAILS = {
     "monitors_check": """\
 The check is made in all places of the monitor, and counts like those of the schedule: by the
 server for its own place, and by each other place that was heard of in the last 30 s. The answer
-waits for all of them, and `places` has the result of each, or a message that says why there is
-none. The other fields are those of the worst result; `location` says whose. If all places are
-silent, nothing is checked, and the answer is 409. If no result comes within the monitor's timeout
-and 10 s, it is 503; a result that comes later is among the monitor's results. Who asks while the
-same check is being made gets the same answer; if two wait for other places of this monitor
-already, it is 429. The server checks a paused monitor itself; that does not count.
+waits for all of them, at most for the monitor's timeout and 10 s, and not for one of which nothing
+is heard for 7 s; `places` has the result of each, or a message that says why there is none. The
+other fields are those of the worst result; `location` says whose. If all places are silent, nothing
+is checked, and the answer is 409. If no result comes, it is 503; one that comes later is among the
+monitor's results. Who asks while a place still has to bring its result gets that one too, and a new
+one of each place that has brought it already, unless that was asked within the last second. If two
+wait for other places of this monitor already, it is 429. The server checks a paused monitor itself;
+that does not count.
 """,
     "monitors_check_unsaved": "The server makes the check, in its own place.",
 }

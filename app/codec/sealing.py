@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
+# What ``assigned`` of the API for agents is sealed about; with the name of the place.
+ABOUT_ASSIGNED = "wakeful assigned v1 {}"
 WRONG_KEY = "it must be 32 random bytes in base64, as `openssl rand -base64 32` says."
 # For a key that is used once.
 _NO_NONCE = bytes(NONCE_BYTES)

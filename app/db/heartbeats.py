@@ -12,7 +12,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
 
 from app.db import db, writing
+from app.db.newer import newer
 from app.db.tables import HeartbeatRow
+from app.db.upserts import inserting
 from app.rules.clocks import SKEW
 from app.secret_keys import keys_of, mark_of
 
@@ -44,20 +46,27 @@ def write(
 ) -> None:
     """Store that a process is alive, the time of its last check and, at its end, that it ended.
     ``location``: the place that it checks from. Joins the caller's transaction, if there is one.
+
+    Several web processes write the heartbeat of one agent, and each knows the checks alone that it
+    has recorded itself. So an older time, or none, does not replace a newer one.
     """
-    row = HeartbeatRow(
-        name=name,
-        location=location,
-        at=now,
-        last_check_at=last_check_at,
-        ended_at=ended_at,
-        version=version,
-        clock_offset_ms=clock_offset_ms,
-        checks_per_minute=checks_per_minute,
-        keys=",".join(map(mark_of, keys_of())),
-    )
+    fields = {
+        "location": location,
+        "at": now,
+        "last_check_at": last_check_at,
+        "ended_at": ended_at,
+        "version": version,
+        "clock_offset_ms": clock_offset_ms,
+        "checks_per_minute": checks_per_minute,
+        "keys": ",".join(map(mark_of, keys_of())),
+    }
+    times = {
+        "at": newer(HeartbeatRow.at, now, now),
+        "last_check_at": newer(HeartbeatRow.last_check_at, last_check_at, now),
+    }
+    insert = inserting(HeartbeatRow).values(name=name, **fields)
     with writing() as session:
-        session.merge(row)
+        session.execute(insert.on_conflict_do_update(index_elements=["name"], set_=fields | times))
 
 
 def names_alive(location: str, now: datetime, within: timedelta) -> set[str]:

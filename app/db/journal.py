@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import and_, func, select, tuple_
+from sqlalchemy import select, tuple_
 
 from app.db import bulk, db, writing
 from app.db.latest import last_moment
@@ -189,31 +189,27 @@ def decode(rows: Sequence[ResultRow]) -> list[Result]:
     ]
 
 
-def first_since(
-    monitor_id: int, places: Collection[int], since: datetime, now: datetime
-) -> dict[int, Result]:
-    """The first result of a check that each of these places began at this time or later, by place.
+def first_since(monitor_id: int, since: Mapping[int, datetime], now: datetime) -> dict[int, Result]:
+    """The first result of a check that each of these places began at its time or later, by place.
     Left out are results that a wrong clock wrote: those further ahead than ``last_moment``.
     """
-    firsts = (
-        select(ResultRow.location_id, func.min(ResultRow.at).label("at"))
-        .where(
-            ResultRow.monitor_id == monitor_id,
-            ResultRow.at.between(to_ms(since), last_moment(now)),
-            ResultRow.location_id.in_(places),
-        )
-        .group_by(ResultRow.location_id)
-        .subquery()
-    )
+    if not since:
+        return {}
+    asked = {place: to_ms(at) for place, at in since.items()}
     rows = db.session.scalars(
         select(ResultRow)
-        .join(
-            firsts,
-            and_(ResultRow.location_id == firsts.c.location_id, ResultRow.at == firsts.c.at),
+        .where(
+            ResultRow.monitor_id == monitor_id,
+            ResultRow.at.between(min(asked.values()), last_moment(now)),
+            ResultRow.location_id.in_(asked),
         )
-        .where(ResultRow.monitor_id == monitor_id)
+        .order_by(ResultRow.at)
     ).all()
-    return {row.location_id: result for row, result in zip(rows, decode(rows), strict=True)}
+    firsts: dict[int, ResultRow] = {}
+    for row in rows:
+        if row.at >= asked[row.location_id]:
+            firsts.setdefault(row.location_id, row)
+    return dict(zip(firsts, decode(list(firsts.values())), strict=True))
 
 
 def contexts(ids: set[Any]) -> dict[Any, dict[str, Any]]:

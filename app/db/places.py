@@ -17,6 +17,7 @@ from sqlalchemy import func, select, update
 from app.db import AnySession, db, heartbeats, writing
 from app.db.assignments import AT_ONCE
 from app.db.journal import VERDICT_NUMBERS
+from app.db.newer import newer
 from app.db.states import lock_states
 from app.db.tables import (
     AssignmentRow,
@@ -50,9 +51,9 @@ def seen(
     """Store that ``process`` checks for the place of this name, and what it reported.
 
     ``process`` is its name among all processes, such as ``agent:oslo`` or ``prober:HOST:PID`` (see
-    ``heartbeats.process_name``). ``last_check_at``: when a result of it was last recorded; the
-    place is silent without. ``clock_offset_ms``: how far its clock is ahead of ours. Joins the
-    caller's transaction, if there is one.
+    ``heartbeats.process_name``). ``last_check_at``: when a result of it was recorded, None if none
+    was since the last report; the place is silent without. ``clock_offset_ms``: how far its clock
+    is ahead of ours. Joins the caller's transaction, if there is one.
     """
     heartbeats.write(
         process,
@@ -325,7 +326,7 @@ def _is_fresh(at: datetime | None, now: datetime, within: timedelta) -> bool:
 
 def remember(now: datetime) -> None:
     """Keep the last signs of each place beyond the heartbeats of its processes, which are deleted
-    some time after their end.
+    some time after their end. Several checkers do it, each with what it has read before.
     """
     with writing() as session:
         rows = session.scalars(select(LocationRow)).all()
@@ -333,6 +334,9 @@ def remember(now: datetime) -> None:
             session.execute(
                 update(LocationRow)
                 .where(LocationRow.id == id)
-                .values(seen_at=signs.seen_at, result_at=signs.result_at)
+                .values(
+                    seen_at=newer(LocationRow.seen_at, signs.seen_at, now),
+                    result_at=newer(LocationRow.result_at, signs.result_at, now),
+                )
                 .execution_options(synchronize_session=False)
             )

@@ -8,8 +8,8 @@ Needs an application context.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
@@ -19,10 +19,7 @@ from app.db.places import Signs
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow
 from app.engine import recorder
 from app.engine.schedule import is_fresh
-from app.errors import Conflict, Unavailable
-from app.i18n import N_, _, _n
 from app.records import Carrier, CheckSpec, PlaceState, Result
-from app.rules.figures import about
 
 # Besides the check's own time limit: until an agent has asked, and has brought its result.
 WAIT_SECONDS = 10.0
@@ -31,12 +28,10 @@ LOOK_SECONDS = 0.25  # how often it is looked whether a result has come
 # after a fault; what probers say is stored every 10 s. After a 429, an agent is silent for as long
 # as the server said, up to 60 s: it would not hear of the request in time.
 HEARD = timedelta(seconds=30)
-
-SILENT = N_("Nothing was checked: its place %(place)s was last heard %(time)s ago.")
-NEVER_HEARD = N_("Nothing was checked: nobody has checked from its place %(place)s yet.")
-LEFT_OUT = N_("%(place)s was last heard %(time)s ago and was not asked.")
-LEFT_OUT_NEW = N_("Nobody has checked from %(place)s yet, so it was not asked.")
-LATE = N_("No result from %(place)s within %(seconds)d s.")
+# One that was asked, and of which nothing new is heard for so long, is not waited for any more: it
+# has probably ended. Agents that work, and make a check that lasts, are heard meanwhile.
+SIGN_SECONDS = 7.0
+SIGNS_SECONDS = 1.0  # how often it is then looked whether they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,92 +79,95 @@ def _heard_at(carrier: str, signs: Signs, state: PlaceState) -> datetime | None:
 
 
 def seconds_of(spec: CheckSpec) -> float:
-    """How long the places are waited for."""
+    """How long the places are waited for at most."""
     return spec.timeout + WAIT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Places were asked at ``since`` for a check. ``until``: when to wait no more (monotonic)."""
+    """Places were asked for a check. ``since``: when each was, by its id. ``began``: when the wait
+    began, and ``until``: when it ends (monotonic).
+    """
 
     monitor_id: int
-    places: frozenset[int]
+    places: Sequence[Place]
+    since: Mapping[int, datetime]
     patience: timedelta
-    since: datetime
+    began: float
     until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What places that were asked have brought: ``results`` by their ids. ``silent``: those that
+    were not waited for to the end, because nothing was heard of them. ``seconds``: how long the
+    others were.
+    """
+
+    results: Mapping[int, Result] = field(default_factory=dict)
+    silent: Mapping[int, Place] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 def ask(spec: CheckSpec, heard: Sequence[Place], now: datetime) -> Request:
     """Ask these places. Raises NotFound."""
-    places, patience = frozenset(one.id for one in heard), timedelta(seconds=seconds_of(spec))
-    since = _asked(spec.monitor_id or 0, places, now, patience)
-    until = time.monotonic() + seconds_of(spec)
-    return Request(spec.monitor_id or 0, places, patience, since, until)
+    monitor_id, patience = spec.monitor_id or 0, timedelta(seconds=seconds_of(spec))
+    since = _asked(monitor_id, [one.id for one in heard], now, patience)
+    began = time.monotonic()
+    return Request(monitor_id, heard, since, patience, began, began + seconds_of(spec))
 
 
-def _asked(monitor_id: int, ids: frozenset[int], now: datetime, patience: timedelta) -> datetime:
+def _asked(
+    monitor_id: int, ids: Collection[int], now: datetime, patience: timedelta
+) -> dict[int, datetime]:
     with writing() as session:
         return recorder.ask(session, monitor_id, ids, now, patience)
 
 
-def wait(request: Request) -> dict[int, Result]:
-    """The result of each place, by its id, without those that brought none in time.
+def wait(request: Request) -> Brought:
+    """What the places bring, until all have, or are silent, or the time is over.
 
     If the clock is set while this waits, the places take the request for an old one, or for one
     of the future. So they are asked again.
     """
     found: dict[int, Result] = {}
-    since, missing = request.since, request.places
+    since, missing = dict(request.since), set(request.since)
+    signs = _Signs(request)
     while True:
         now = datetime.now(UTC)
-        if not is_fresh(since, now):
-            since = _asked(request.monitor_id, missing, now, request.patience)
-        found |= journal.first_since(request.monitor_id, missing, since, now)
+        if not all(is_fresh(since[id], now) for id in missing):
+            since |= _asked(request.monitor_id, missing, now, request.patience)
+        found |= journal.first_since(request.monitor_id, {id: since[id] for id in missing}, now)
         db.session.rollback()  # waiting must not hold a connection
-        missing = request.places - found.keys()
-        if not missing or time.monotonic() > request.until:
-            return found
+        missing -= found.keys()
+        clock = time.monotonic()
+        silent = signs.silent(clock) if missing else {}
+        if missing <= silent.keys() or clock > request.until:
+            return Brought(found, silent, clock - request.began)
         time.sleep(LOOK_SECONDS)
 
 
-def require_heard(asked: Sequence[Place], now: datetime) -> None:
-    """Raise Conflict if all of these places are silent."""
-    if any(one.is_heard(now) for one in asked):
-        return
-    last = max(asked, key=lambda one: (one.seen_at is not None, one.seen_at or now))
-    if last.seen_at is None:
-        raise Conflict(_(NEVER_HEARD, place=last.title))
-    raise Conflict(_(SILENT, place=last.title, time=_ago(last.seen_at, now)))
+class _Signs:
+    """Which places are heard while they are waited for. Measured by the monotonic clock: the other
+    one may be set meanwhile.
+    """
 
+    def __init__(self, request: Request) -> None:
+        self._monitor_id = request.monitor_id
+        self._seen = {one.id: one for one in request.places}
+        self._since = dict.fromkeys(self._seen, request.began)
+        self._look_at = request.began + SIGN_SECONDS
 
-def require_some(found: Mapping[str, object], asked: Sequence[Place], seconds: float) -> None:
-    """Raise Unavailable if none of these places, which were asked, has brought a result."""
-    if found:
-        return
-    raise Unavailable(
-        _n(
-            "Its place %(names)s has brought no result within %(seconds)d s. If one comes later, it"
-            " is among the monitor's checks. An agent older than this server ignores such"
-            " requests.",
-            "Its places %(names)s have brought no result within %(seconds)d s. If one comes later,"
-            " it is among the monitor's checks. An agent older than this server ignores such"
-            " requests.",
-            len(asked),
-            names=", ".join(one.title for one in asked),
-            seconds=seconds,
-        )
-    )
+    def silent(self, clock: float) -> Mapping[int, Place]:
+        """Those of which nothing new was heard for ``SIGN_SECONDS``, as they were last seen."""
+        if clock >= self._look_at:
+            self._look(clock)
+            self._look_at = clock + SIGNS_SECONDS
+        return {
+            id: self._seen[id] for id, since in self._since.items() if clock - since >= SIGN_SECONDS
+        }
 
-
-def why_none(place: Place, now: datetime, seconds: float) -> str:
-    """Why there is no result of a place, if others have brought some."""
-    if place.is_heard(now):
-        return _(LATE, place=place.title, seconds=seconds)
-    if place.seen_at is None:
-        return _(LEFT_OUT_NEW, place=place.title)
-    return _(LEFT_OUT, place=place.title, time=_ago(place.seen_at, now))
-
-
-def _ago(seen_at: datetime, now: datetime) -> str:
-    """How long ago, such as "45 seconds"."""
-    return about((now - seen_at).total_seconds())
+    def _look(self, clock: float) -> None:
+        for one in places_of(self._monitor_id, datetime.now(UTC)):
+            if one.id in self._seen and one.seen_at != self._seen[one.id].seen_at:
+                self._seen[one.id], self._since[one.id] = one, clock

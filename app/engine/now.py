@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -21,9 +21,9 @@ from app.checks.prober import Prober
 from app.config import Settings
 from app.db import assignments
 from app.db.settings import noticed
-from app.engine import elsewhere, recorder
+from app.engine import elsewhere, no_result, recorder
 from app.engine.canaries import Canaries
-from app.engine.elsewhere import Place
+from app.engine.elsewhere import Brought, Place
 from app.engine.network import may_be_ours, unknown
 from app.engine.probing import make_prober
 from app.engine.together import Together
@@ -52,8 +52,8 @@ class _Own:
 
 def check_now(monitor_id: int) -> CheckedNow:
     """Check a stored monitor in all of its places, wait, and record the results. One that nobody
-    checks, because it is paused, is checked here. Who asks for the same check while it is being
-    made gets the same answer.
+    checks, because it is paused, is checked here. Who asks while a check is being made gets its
+    result too.
 
     Raises NotFound, Throttled if too many wait, Conflict if all its places are silent, and
     Unavailable if no check comes back.
@@ -68,31 +68,35 @@ def check_now(monitor_id: int) -> CheckedNow:
     is_here = len(others) == len(places) - 1 or not places
     heard = [one for one in others if one.is_heard(now)]
     if not is_here:
-        elsewhere.require_heard(others, now)
+        no_result.require_heard(others, now)
     with _waiting_for(monitor_id) if heard else nullcontext(), _waiting():
-        running: Together[Mapping[str, Result]]
-        running = current_app.extensions.setdefault(_TOGETHER, Together())
-        key = (spec, tuple(one.id for one in places), tuple(one.id for one in heard))
-        results = running.get(key, lambda: _made(spec, heard, now, is_here=is_here))
-    elsewhere.require_some(results, heard, elsewhere.seconds_of(spec))
-    return _answer(places, results, now, elsewhere.seconds_of(spec))
+        results, brought = _made(spec, heard, now, is_here=is_here)
+    no_result.require_some(results, heard, brought, datetime.now(UTC))
+    return _answer(places, results, brought, {own, *(one.name for one in heard)})
 
 
 def _made(
     spec: CheckSpec, heard: Sequence[Place], now: datetime, *, is_here: bool
-) -> Mapping[str, Result]:
-    """The results by place, of those that have brought one."""
+) -> tuple[Mapping[str, Result], Brought]:
+    """The results by place, of those that have brought one, and what the other places have."""
     request = elsewhere.ask(spec, heard, now) if heard else None
     found = {}
     if is_here:
         try:
-            result = _recorded(spec)
+            result = _shared(spec)
             found[str(result.location)] = result
         except Unavailable:
             if request is None:
                 raise
-    by_id = elsewhere.wait(request) if request else {}
-    return found | {one.name: by_id[one.id] for one in heard if one.id in by_id}
+    brought = elsewhere.wait(request) if request else Brought()
+    by_id = brought.results
+    return found | {one.name: by_id[one.id] for one in heard if one.id in by_id}, brought
+
+
+def _shared(spec: CheckSpec) -> Result:
+    """The result of a check that is made here, for all who ask while it is being made."""
+    running: Together[Result] = current_app.extensions.setdefault(_TOGETHER, Together())
+    return running.get(spec, lambda: _recorded(spec))
 
 
 def _recorded(spec: CheckSpec) -> Result:
@@ -106,15 +110,21 @@ def _recorded(spec: CheckSpec) -> Result:
 
 
 def _answer(
-    places: Sequence[Place], results: Mapping[str, Result], now: datetime, seconds: float
+    places: Sequence[Place], results: Mapping[str, Result], brought: Brought, asked: Collection[str]
 ) -> CheckedNow:
-    """``places``: of the monitor. There are none of one that is paused."""
-    told = [
-        PlaceChecked(one.name, one.label, result)
-        if (result := results.get(one.name))
-        else PlaceChecked(one.name, one.label, message=elsewhere.why_none(one, now, seconds))
-        for one in places
-    ] or [PlaceChecked(name, result=result) for name, result in results.items()]
+    """``places``: of the monitor. There are none of one that is paused. ``asked``: the names of
+    those that were to make the check.
+    """
+    now = datetime.now(UTC)
+
+    def told_of(one: Place) -> PlaceChecked:
+        if (result := results.get(one.name)) is not None:
+            return PlaceChecked(one.name, one.label, result)
+        why = no_result.why(one, brought, now, asked=one.name in asked)
+        return PlaceChecked(one.name, one.label, message=why)
+
+    told = [told_of(one) for one in places]
+    told = told or [PlaceChecked(name, result=result) for name, result in results.items()]
     made = [one.result for one in told if one.result is not None]
     worst = min(made, key=lambda result: _WORST_FIRST.index(result.verdict))
     values = {field.name: getattr(worst, field.name) for field in fields(Result)}

@@ -155,7 +155,7 @@ class Returns:
                 raise
             log.exception("A batch of good checks could not be recorded. Recording them singly.")
             late = self._steady.give_back()
-        if waited:
+        if waited > len(late):
             self.last_check_at = datetime.now(UTC)
         self._unrecorded = late + self._unrecorded
         self._steady.save(all=all)
@@ -176,7 +176,8 @@ class Returns:
             log.exception("A batch could not be recorded. Recording its results one by one.")
             stood = self._singly(batch)
         del self._unrecorded[: len(batch)]
-        if stood:  # /readyz must not count a batch that was dropped as a check
+        # A batch that was dropped is no check for /readyz, and no sign of life of the place.
+        if any(standing is not None for _claim, standing in stood):
             self.last_check_at = datetime.now(UTC)
         for claim, standing in stood:
             self._told(claim, standing)

@@ -3,7 +3,6 @@
 import base64
 import errno
 import json
-import sqlite3
 import threading
 import time
 from contextlib import closing, contextmanager
@@ -36,13 +35,13 @@ from app.engine.agent.buffer import Buffer, Made
 from app.engine.agent.clock import Clock, uptime
 from app.engine.agent.closed import Closed
 from app.engine.agent.trouble import Later
-from app.engine.schedule import last_slot
+from app.engine.plan import Job
+from app.engine.schedule import Standing, last_slot
 from app.errors import Conflict
-from app.records import Cause, Verdict
+from app.records import Cause, CheckSpec, Verdict
 from app.stores.local import LocalStore, agent_budget
 from app.stores.local.agent_budget import MOST_RESULTS, Budget, budget_of
 from tests.factories import make_monitor, make_outcome
-from tests.faults.test_full_disk import seen
 from tests.lab.ca import Certificates
 from tests.lab.http import serve
 from tests.lab.net import BlackHole, ClosedPort, Listener
@@ -344,20 +343,6 @@ def test_an_outage_whose_first_checks_come_together_begins_with_the_first(
 
 
 @pytest.mark.sqlite
-def test_of_many_results_of_one_monitor_ten_are_judged_and_all_are_kept(app, place, ask):
-    created = datetime.now(UTC) - timedelta(days=1)
-    monitor = make_monitor(
-        app, places=[place[0]], confirmations=5, created_at=created, updated_at=created
-    )
-    now = datetime.now(UTC).replace(microsecond=0)
-    made = [result(monitor, Verdict.DOWN, now - timedelta(seconds=second)) for second in range(11)]
-    assert ask("results", results=made)["taken"] == 11
-    assert len(stored(app, monitor.id)) == 11
-    (incident,) = incidents(app)
-    assert incident.started_at == now - timedelta(seconds=9)
-
-
-@pytest.mark.sqlite
 def test_late_results_do_not_end_an_open_incident(app, place, ask):
     created = datetime.now(UTC) - timedelta(days=1)
     monitor = make_monitor(
@@ -580,6 +565,11 @@ def running(settings):
         assert not thread.is_alive()
 
 
+def waiting(agent):
+    """How many results the server has not taken."""
+    return len(agent._buffer.newest(1_000_000, 10**9).bodies)
+
+
 def page(site, status=200):
     return f"http://127.0.0.1:{site.port}/status/{status}"
 
@@ -609,13 +599,13 @@ def test_a_cut_loses_no_result_and_doubles_none(app, place, tmp_path):
         with running(agent_settings(tmp_path, url, token)) as agent:
             eventually(lambda: stored(app, monitor.id), "the first result")
             gate.cut = True
-            eventually(lambda: len(agent._buffer) >= 3, "results wait on disk")
+            eventually(lambda: waiting(agent) >= 3, "results wait on disk")
         # The agent starts again while the server is away: it knows what to check.
         with running(agent_settings(tmp_path, url, token)) as agent:
-            before = len(agent._buffer)
-            eventually(lambda: len(agent._buffer) > before, "it goes on")
+            before = waiting(agent)
+            eventually(lambda: waiting(agent) > before, "it goes on")
             gate.cut = False
-            eventually(lambda: not len(agent._buffer), "all are sent")
+            eventually(lambda: not waiting(agent), "all are sent")
     slots = [last_slot(monitor.id, 1, one.checked_at) for one in stored(app, monitor.id)]
     assert len(slots) == len(set(slots))
     assert len(slots) >= 4
@@ -684,6 +674,9 @@ def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
     times = [now - timedelta(minutes=minute) for minute in range(10, 0, -1)]
     tries = []
 
+    def found():
+        return [to_ms(one.checked_at) for one in stored(app, monitor.id)]
+
     def server(environ, start_response):
         tries.append(environ["PATH_INFO"])
         return app(environ, start_response)
@@ -696,14 +689,14 @@ def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
                 [Made(monitor.id, version, at, result(monitor, Verdict.UP, at)) for at in times]
             )
         with running(settings):
-            eventually(lambda: len(stored(app, monitor.id)) >= 10, "all are taken")
-    found = [to_ms(one.checked_at) for one in stored(app, monitor.id)]
-    assert {to_ms(at) for at in times} <= set(found)
-    assert len(found) == len(set(found))
+            eventually(lambda: {to_ms(at) for at in times} <= set(found()), "all are taken")
+            eventually(lambda: "works again" in caplog.text, "the log says it")
+    assert len(found()) == len(set(found()))
     # Four for ten results, and hardly more that were refused: it does not try in between.
     assert 4 <= sum(path.endswith("results") for path in tries) <= 14
-    assert caplog.text.count("takes results more slowly than they wait here") == 1
-    assert "The server answers again." in caplog.text
+    said = "takes no more requests now (429: The agent of oslo sends too much: at most "
+    # Once for the backlog, not for each of its pauses; again at most for a result that comes later.
+    assert 1 <= caplog.text.count(said) == caplog.text.count("(429") <= 2
 
 
 @pytest.mark.parametrize(("asked", "waited"), [(59, 59), (60, 60), (61, 60), (86_400, 60)])
@@ -822,14 +815,48 @@ def test_the_log_says_that_a_proxy_is_not_reached(tmp_path, caplog, monkeypatch)
     assert said == "the proxy of HTTPS_PROXY: connection refused."
 
 
+@pytest.mark.sqlite
+def test_the_log_says_that_a_proxy_refuses(tmp_path, caplog, monkeypatch):
+    def refuse(connection):
+        connection.read_until(b"\r\n\r\n")
+        connection.send(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+        connection.finish()
+
+    with closing(Listener(refuse)) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        said = said_of("https://wakeful.invalid", tmp_path, caplog)
+    assert said == "the proxy of HTTPS_PROXY: it answers 407."
+
+
+API, PAGE = b'{"status": 429, "message": "Send the rest in 7 s."}', b"<h1>Slow down</h1>"
+LATER = (
+    "The server {url}, or a proxy before it, takes no more requests now ({why}). Results are kept"
+    " here for a day, and are sent later."
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected", "why"),
+    [
+        (429, API, LATER, "429: Send the rest in 7 s."),
+        (429, PAGE, LATER, "429"),
+        (503, API, "The server {url} has a fault: {why}", "503: Send the rest in 7 s."),
+        (403, API, "The server {url} refuses the agent: {why}", "403: Send the rest in 7 s."),
+    ],
+)
+def test_the_log_says_of_an_answer_what_is_known(status, body, expected, why, tmp_path, caplog):
+    def server(environ, start_response):
+        start_response(f"{status} X", [("Content-Length", str(len(body)))])
+        return [body]
+
+    with serving(server) as url:
+        assert said_of(url, tmp_path, caplog) == expected.format(url=url, why=why)
+
+
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
         (OSError(errno.ENOSPC, "No space left on device"), "no space left on device."),
-        (
-            sqlite3.OperationalError("database or disk is full"),
-            "the file of its results fails (database or disk is full).",
-        ),
         (KeyError("standings"), "KeyError."),
     ],
 )
@@ -848,7 +875,7 @@ def test_the_log_does_not_blame_the_server_for_the_agents_own_faults(
         link.start()
         eventually(lambda: len(caplog.messages) > 1, "the log says it, and has the traceback")
         link.close(10)
-    told = "The agent could not exchange results with http://127.0.0.1:9: "
+    told = "The agent's exchange with the server http://127.0.0.1:9 failed: "
     assert caplog.messages[:2] == [told + why, "The fault was:"]
 
 
@@ -868,52 +895,6 @@ def test_a_clock_follows_the_quickest_answer():
     assert (clock.corrected(at) - at).total_seconds() == pytest.approx(60, abs=0.05)
 
 
-def test_a_buffer_gives_the_newest_first_and_forgets_after_a_day(tmp_path):
-    now = datetime.now(UTC)
-    with closing(Buffer(tmp_path)) as buffer:
-        hours = [now - timedelta(hours=25 - number) for number in range(25)]
-        buffer.add([Made(7, 1, at, number) for number, at in enumerate(hours)])
-    with closing(Buffer(tmp_path)) as buffer:
-        assert buffer.forget_old(now) == 1
-        assert buffer.done() == {7: (1, hours[-1])}
-        assert [body for _id, body in buffer.newest(3, 1000)] == ["24", "23", "22"]
-        assert len(buffer.newest(3, 1)) == 1
-        buffer.remove([id for id, _body in buffer.newest(100, 1000)])
-        assert len(buffer) == 0
-
-
-def test_a_buffer_on_a_full_disk_keeps_what_is_new_in_memory_and_writes_it_later(tmp_path):
-    asked, kept, written = seen(tmp_path, "buffer")
-    assert asked == ["newest", "5", "4", "3"]
-    assert kept == ["waiting", 6, "left", 3]
-    assert written == ["on disk", "2", "1", "0"]
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda path: path.write_bytes(b"garbage " * 1000),
-        lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xff" * 40_000),
-        lambda path: path.write_bytes(path.read_bytes()[:5000]),
-        lambda path: path.write_bytes(b""),
-    ],
-    ids=["garbage", "garbage behind its head", "cut", "empty"],
-)
-def test_a_damaged_buffer_is_set_aside(damage, tmp_path):
-    now = datetime.now(UTC)
-    with closing(Buffer(tmp_path)) as buffer:
-        buffer.add([Made(number, 1, now, "x" * 100) for number in range(300)])
-    damage(tmp_path / "agent.db")
-    with closing(Buffer(tmp_path)) as buffer:
-        buffer.done()
-        buffer.newest(1000, 10**6)
-        buffer.remove([id for id, _body in buffer.newest(1000, 10**6)])
-        buffer.add([Made(7, 1, now, "new")])
-        assert buffer.newest(10, 1000) == [(1, '"new"')]
-    with closing(Buffer(tmp_path)) as buffer:
-        assert len(buffer) == 1
-
-
 def test_two_agents_do_not_share_a_folder(tmp_path):
     settings = agent_settings(tmp_path, "http://127.0.0.1:9", "wa_token")
     first = Agent(settings)
@@ -921,6 +902,31 @@ def test_two_agents_do_not_share_a_folder(tmp_path):
         Agent(settings)
     first._buffer.close()
     Agent(settings)._buffer.close()
+
+
+@pytest.mark.parametrize("name", ["agent.lock", "agent_key"])
+def test_a_folder_that_cannot_be_used_is_named(name, tmp_path):
+    settings = agent_settings(tmp_path, "http://127.0.0.1:9", "wa_token")
+    (settings.instance / name).mkdir(parents=True)
+    with pytest.raises(SettingError, match=r"agent\S* cannot be .*\(Is a directory\)"):
+        Agent(settings)
+
+
+def test_all_outcomes_of_the_last_checks_are_kept_when_an_agent_stops(tmp_path):
+    """Those above 200 were dropped. The first 200 wait for an answer, which comes after them."""
+    settings = agent_settings(tmp_path, "http://127.0.0.1:9", "wa_token", canaries="127.0.0.1:9")
+    agent = Agent(settings)
+    job = Job(1, CheckSpec(url="http://127.0.0.1:9/", monitor_id=1), 60, 0, 0, Standing(5))
+    agent._jobs[1] = job
+    for number in range(450):
+        verdict = Verdict.DOWN if number < 200 else Verdict.UP
+        fields = {"answered": verdict is Verdict.UP, "ip": "127.0.0.1"}
+        agent._came_back(job.claim(), make_outcome(verdict, datetime.now(UTC), **fields))
+    stop = threading.Event()
+    stop.set()
+    agent.run(stop)
+    with closing(Buffer(tmp_path / "agent")) as buffer:
+        assert len(buffer.newest(1000, 10**9).bodies) == 450
 
 
 def test_a_damaged_key_is_named_with_the_way_out(tmp_path):
@@ -1034,7 +1040,7 @@ def test_an_agent_survives_a_server_that_lies(app, place, tmp_path, caplog):
             liar.odd, before = {}, len(stored(app, monitor.id))
             eventually(lambda: len(stored(app, monitor.id)) > before, "results come again")
     assert "monitors that the server sent cannot be read" in caplog.text
-    assert "Run the same version of Wakeful on both." in caplog.text
+    assert "If their versions of Wakeful differ, run the same on both." in caplog.text
 
 
 def test_a_slow_answer_that_fits_the_known_difference_changes_nothing():

@@ -5,10 +5,16 @@ import json
 import os
 import signal
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
+from kombu.exceptions import OperationalError
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 from app.codec.packing import pack, was_made
@@ -20,6 +26,7 @@ from app.engine.carriers.queue.broker import (
     TASK,
     about_checks,
     about_outcomes,
+    claim,
     make_redis,
     queue_of,
 )
@@ -61,21 +68,27 @@ def carrier(settings):
 
 
 @contextmanager
-def desk(settings, works=None):
-    """The far end in this process. Yields it and the messages that it sends, by list."""
+def desk(settings, works=None, *, sending=False):
+    """The far end in this process. Yields it and the messages that it makes, by list; ``sending``:
+    the checker gets them at once.
+    """
     sent, came = [], threading.Event()
+    policy, client = Policy.parse("loopback"), make_redis(settings.broker_url)
 
     def reply(to, sealed):
+        if sending:
+            client.rpush(to, sealed)
         sent.append((to, sealed))
         came.set()
 
-    policy = Policy.parse("loopback")
-    made = Desk(settings, make_prober(settings, lambda: policy), reply, works)
+    prober = make_prober(settings, lambda: policy)
+    made = Desk(settings, prober, reply, partial(claim, client), works)
     made.sent, made.came = sent, came
     try:
         yield made
     finally:
         made.close(5)
+        client.close()
 
 
 def waiting(redis_server, location="eu"):
@@ -125,6 +138,28 @@ def test_a_check_goes_to_a_prober_and_its_outcome_comes_back(redis_server, setti
     assert [(one.checks, one.made) for one in carrier.reports()] == [(0, 0)], "since the last"
     blocked = pack(make_outcome("unknown", cause_code="blocked_by_policy"))
     assert not was_made(blocked), "policy kept it from its target"
+
+
+def test_an_outcome_that_nobody_waits_for_is_no_result_of_its_place(
+    redis_server, settings, carrier
+):
+    """As of a batch that was sent again. Otherwise a place that brings nothing else seems alive."""
+    done, checks, made_at_all = [], [], []
+
+    def heard():
+        for one in carrier.reports():
+            checks.append(one.checks)
+            made_at_all.append(one.made)
+        return sum(made_at_all) == 2
+
+    with closing(Listener(serve)) as site, desk(settings) as made:
+        carrier.submit(secret_spec(page(site)), done.append)
+        made.take(sent_batch(redis_server))
+        assert made.came.wait(30)
+        hand_over(redis_server, made)
+        hand_over(redis_server, made)
+        eventually(heard, "both are read")
+    assert (len(done), sum(checks)) == (1, 1)
 
 
 def test_nothing_on_the_broker_can_be_read(redis_server, settings, carrier):
@@ -264,8 +299,6 @@ def test_a_prober_judges_its_own_network_by_its_own_canaries(redis_server, setti
 
 @pytest.mark.parametrize("missing", ["broker_url", "batch_key"])
 def test_a_missing_setting_is_named(settings, missing):
-    from dataclasses import replace
-
     with pytest.raises(SettingError, match=missing.upper()):
         QueueCarrier(replace(settings, **{missing: None}))
 
@@ -373,3 +406,235 @@ def test_a_consumer_is_silent_when_batches_wait_and_none_comes(waiting, taken, r
     waiting, taken = [1, *waiting], [4, *taken]
     consumer = Consumer(lambda: next_of(waiting), lambda: next_of(taken), lambda: room, 45)
     assert [consumer.is_silent(now) for now in (0, 10, 30, 55)][-1] is silent
+
+
+class Gate:
+    """A handler of a target; ``asked``: the paths of its requests. Answers once it is ``open``."""
+
+    def __init__(self):
+        self.asked, self.open = [], threading.Event()
+
+    def __call__(self, connection):
+        self.asked.append(connection.read_until(b"\r\n\r\n").split()[1].decode())
+        self.open.wait(60)
+        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """A checker that takes a batch for lost soon, and a prober that says often what it has."""
+    monkeypatch.setattr(sender, "LOST_SECONDS", 2.0)
+    monkeypatch.setattr(sender, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(sender, "TROUBLE_SECONDS", 0.05)
+    monkeypatch.setattr(far, "ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(far, "SEND_SECONDS", 0.02)
+
+
+def next_batch(redis_server):
+    """The next sealed batch, which leaves the queue."""
+    sealed = sent_batch(redis_server)
+    redis_server.client.delete(queue_of("eu"))
+    return sealed
+
+
+@contextmanager
+def full_desk(redis_server, settings, carrier, monkeypatch):
+    """A desk whose room is taken by a check that lasts, and the next batch. Yields the desk, that
+    batch, the target and the outcomes.
+    """
+    monkeypatch.setattr(far, "MOST_AT_ONCE", 0)
+    gate, done = Gate(), []
+    with closing(Listener(gate)) as site, desk(settings, sending=True) as made:
+        for number in (1, 2):
+            url = f"http://127.0.0.1:{site.port}/{number}"
+            carrier.submit(CheckSpec(url, number, timeout=50), done.append)
+            sealed = next_batch(redis_server)
+            if number == 1:
+                made.take(sealed)
+        eventually(lambda: gate.asked == ["/1"], "the check that lasts")
+        try:
+            yield made, sealed, gate, done
+        finally:
+            gate.open.set()
+
+
+def test_a_batch_that_waits_for_room_is_known_to_be_there_and_runs_once(
+    redis_server, settings, carrier, monkeypatch
+):
+    """Otherwise its checks are sent again after 5 s, and run twice."""
+    with (
+        full_desk(redis_server, settings, carrier, monkeypatch) as (made, sealed, gate, done),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        taken = pool.submit(made.take, sealed)
+        batch = BatchKey(KEY).open(sealed, about_checks("eu"))["id"]
+
+        def told():
+            _to, last = made.sent[-1]
+            return BatchKey(KEY).open(last, about_outcomes("eu", carrier.name))["running"]
+
+        eventually(lambda: made.sent and batch in told(), "the checker hears that it is there")
+        eventually(lambda: carrier._state.batches[batch].heard, "the checker knows it")
+        assert not taken.done()
+        gate.open.set()
+        taken.result(60)
+        eventually(lambda: len(done) == 2, "both outcomes")
+        assert gate.asked == ["/1", "/2"]
+
+
+def test_a_batch_without_room_in_time_is_dropped_and_its_checks_are_sent_again(
+    redis_server, settings, carrier, impatient, monkeypatch
+):
+    with full_desk(redis_server, settings, carrier, monkeypatch) as (made, sealed, gate, done):
+        with monkeypatch.context() as patch:
+            patch.setattr(far, "FRESH_SECONDS", 1.0)
+            with pytest.raises(Refused, match="A batch is dropped: there was no room"):
+                made.take(sealed)
+        again = next_batch(redis_server)
+        gate.open.set()
+        made.take(again)
+        eventually(lambda: len(done) == 2, "both outcomes")
+        assert gate.asked == ["/1", "/2"]
+
+
+def test_a_batch_that_has_arrived_though_sending_failed_is_sent_once(
+    redis_server, settings, carrier, impatient, monkeypatch, caplog
+):
+    """Such as when the answer of Redis is lost."""
+    failures, send = [OperationalError("Timeout reading from socket")], carrier._celery.send_task
+
+    def sent(*args, **more):
+        send(*args, **more)
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(carrier._celery, "send_task", sent)
+    carrier.submit(CheckSpec("http://127.0.0.1:9/", 7), lambda _outcome: None)
+    eventually(lambda: "The broker works again." in caplog.messages, "the end of the trouble")
+    until = time.monotonic() + 1.2 * sender.LOST_SECONDS
+    eventually(lambda: time.monotonic() > until, "the time of a batch that is lost")
+    assert len(waiting(redis_server)) == 1
+
+
+def test_a_batch_is_run_by_one_prober_or_sent_again(redis_server, settings, carrier, impatient):
+    """Redis delivers it twice, or late, if a consumer loses its connection."""
+    with closing(Listener(serve)) as site, desk(settings) as one, desk(settings) as other:
+        carrier.submit(CheckSpec(page(site), 7), lambda _outcome: None)
+        lost = next_batch(redis_server)
+        again = next_batch(redis_server)
+        with pytest.raises(Refused, match="A batch came too late"):
+            one.take(lost)
+        one.take(again)
+        with pytest.raises(Refused, match="A batch came too late"):
+            other.take(again)
+
+
+def faults(caplog, *, away=False):
+    """The faults of ours in the log, each with its trace."""
+    start = "A fault of ours while "
+    told = [one for one in caplog.records if one.getMessage().startswith(start)]
+    assert all(one.exc_info for one in told)
+    assert ("The broker cannot be used" in caplog.text) is away
+    return [one.getMessage().removeprefix(start) for one in told]
+
+
+def test_a_broker_that_is_away_is_told_once_and_no_check_is_lost(
+    redis_server, settings, carrier, impatient, caplog
+):
+    with closing(Listener(serve)) as site:
+        redis_server.kill()
+        for number in (7, 8):
+            carrier.submit(CheckSpec(page(site), number), lambda _outcome: None)
+            eventually(lambda: not carrier._state.pending, "a try to send it")
+        redis_server.start()
+        eventually(lambda: waiting(redis_server), "the checks")
+        eventually(lambda: "The broker works again." in caplog.messages, "the end of the trouble")
+    away = [one for one in caplog.messages if one.startswith("The broker cannot be used (")]
+    assert 1 <= len(away) <= 2, "each of the two threads says it once"
+    assert faults(caplog, away=True) == []
+    assert "No prober of eu was heard" not in caplog.text, "nobody could be heard"
+
+
+def test_a_fault_of_ours_is_logged_once_with_its_trace_and_sending_goes_on(
+    redis_server, settings, carrier, impatient, monkeypatch, caplog
+):
+    tries, send = [], carrier._celery.send_task
+
+    def fail(*_args, **_more):
+        tries.append(1)
+        raise ZeroDivisionError("of ours")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(carrier._celery, "send_task", fail)
+        carrier.submit(CheckSpec("http://127.0.0.1:9/", 7), lambda _outcome: None)
+        eventually(lambda: len(tries) == 2, "a second try")
+    sent_batch(redis_server)
+    assert carrier._celery.send_task == send
+    assert faults(caplog) == ["sending batches:"]
+    assert "ZeroDivisionError: of ours" in caplog.text
+
+
+def test_a_check_that_cannot_be_packed_keeps_no_other_from_being_sent(
+    redis_server, settings, carrier, caplog
+):
+    good = CheckSpec("http://127.0.0.1:9/", 8)
+    for spec in (replace(good, monitor_id=7, request_headers=object()), good):
+        carrier.submit(spec, lambda _outcome: None)
+    batch = BatchKey(KEY).open(sent_batch(redis_server), about_checks("eu"))
+    assert [packed["monitor_id"] for _ticket, packed in batch["checks"]] == [8]
+    assert faults(caplog) == ["sending batches:"]
+
+
+def test_outcomes_that_we_cannot_read_keep_no_others_from_being_taken(
+    redis_server, settings, carrier, impatient, caplog
+):
+    """Such as those of a prober of another version."""
+    done, about = [], about_outcomes("eu", carrier.name)
+    with closing(Listener(serve)) as site, desk(settings, sending=True) as made:
+        carrier.submit(CheckSpec(page(site), 7, timeout=5), done.append)
+        made.take(next_batch(redis_server))
+        for odd in ({}, {}, ["a list"]):
+            redis_server.client.rpush(carrier.name, BatchKey(KEY).seal(odd, about))
+        eventually(lambda: done, "the outcome")
+    assert faults(caplog) == ["taking outcomes:"] * 2, "two kinds"
+
+
+def test_an_outcome_that_cannot_be_packed_keeps_no_other_from_being_sent(
+    redis_server, settings, carrier, impatient, monkeypatch, caplog
+):
+    def packed(record):
+        if getattr(getattr(record, "result", None), "monitor_id", 0) == 7:
+            raise ZeroDivisionError("of ours")
+        return pack(record)
+
+    monkeypatch.setattr(far, "pack", packed)
+    done = []
+    with closing(Listener(serve)) as site, desk(settings, sending=True) as made:
+        for number in (7, 8):
+            carrier.submit(CheckSpec(page(site), number, timeout=5), done.append)
+        made.take(next_batch(redis_server))
+        eventually(lambda: not carrier._state.checks, "both")
+    assert [one.result.monitor_id for one in done] == [8]
+    assert faults(caplog) == ["sending outcomes:"]
+    assert any(one.startswith("An outcome of monitor 7 is wrong") for one in caplog.messages)
+
+
+def test_a_prober_that_cannot_reach_the_broker_keeps_its_outcomes(
+    redis_server, settings, carrier, impatient, caplog
+):
+    done, away = [], [RedisConnectionError()] * 2
+    with closing(Listener(serve)) as site, desk(settings, sending=True) as made:
+        reply = made._reply
+
+        def sent(to, sealed):
+            if away:
+                raise away.pop()
+            reply(to, sealed)
+
+        made._reply = sent
+        carrier.submit(CheckSpec(page(site), 7, timeout=5), done.append)
+        made.take(next_batch(redis_server))
+        eventually(lambda: done, "the outcome")
+    assert caplog.messages == [
+        "The broker cannot be used (ConnectionError). Trying again.", "The broker works again.",
+    ]  # fmt: skip

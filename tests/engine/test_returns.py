@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from app.db import shards, writing
+from app.engine import recorder
 from app.engine.returns import LEAST_AT_ONCE, MOST_AT_ONCE, Returns, _size_of_next
 from app.engine.schedule import Claim
-from tests.factories import make_outcome
+from tests.factories import make_monitor, make_outcome
 
 
 @pytest.mark.parametrize(
@@ -25,15 +28,64 @@ def test_a_transaction_that_took_long_is_followed_by_a_smaller_one(size, seconds
     assert _size_of_next(size, seconds) == following
 
 
+class Network:
+    """One that always works."""
+
+    def sort(self, finished, _now):
+        return finished
+
+    def collect(self, _now):
+        return []
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("verdict", ["up", "down"])
+def test_a_check_that_is_dropped_is_no_result_of_its_place(core, settings, verdict):
+    """Otherwise a place whose checks are all dropped seems to be checked."""
+    with core.app_context():
+        monitor = make_monitor(core)
+        with writing():
+            shards.make(1)
+        told = []
+        returns = Returns(Network(), settings.location, lambda *given: told.append(given))
+
+        def came_back(turn):
+            returns.came_back(Claim(monitor.id, turn=turn), make_outcome(verdict))
+            returns.collect(0.0)
+            returns.flush()
+            return told.pop()[1]
+
+        assert came_back(turn=5) is None, "it is dropped"
+        assert returns.last_check_at is None
+        assert came_back(turn=0) is not None
+        assert returns.last_check_at is not None
+
+
+@pytest.mark.sqlite
+def test_a_good_check_whose_monitor_was_changed_before_it_was_written_is_no_result(core, settings):
+    with core.app_context():
+        monitor = make_monitor(core)
+        with writing():
+            shards.make(1)
+        told = []
+        returns = Returns(Network(), settings.location, lambda *given: told.append(given))
+        returns.came_back(Claim(monitor.id), make_outcome())
+        returns.collect(0.0)
+        returns.flush()
+        came = returns.last_check_at
+        assert came is not None
+        claim = Claim(monitor.id, turn=told.pop()[1].turn)
+        returns.came_back(claim, make_outcome(at=datetime.now(UTC) + timedelta(seconds=60)))
+        returns.collect(0.0)
+        assert told, "it is taken without being written"
+        with writing() as session:
+            recorder.pause(session, monitor.id, datetime.now(UTC))
+        returns.flush()
+        assert returns.last_check_at == came
+
+
 @pytest.mark.sqlite
 def test_nothing_is_waited_for_while_results_are_not_recorded(settings):
-    class Network:
-        def sort(self, finished, _now):
-            return finished
-
-        def collect(self, _now):
-            return []
-
     returns = Returns(Network(), settings.location, lambda *_told: None)
     returns.came_back(Claim(1), make_outcome("down"))
     returns.collect(0.0)

@@ -135,22 +135,39 @@ def buffer_of(_app, folder: Path) -> None:
     def made(number: int) -> Made:
         return Made(number, 1, datetime.now(UTC), number)
 
-    def newest() -> list[str]:
-        return [body for _id, body in buffer.newest(3, 1000)]
+    def send(count: int) -> list[str]:
+        batch = buffer.newest(count, 1000)
+        buffer.remove(batch)
+        return list(batch.bodies)
 
     buffer = Buffer(folder)
     buffer.add([made(0), made(1)])
     with full(folder):
         for number in range(2, 6):
             buffer.add([made(number)])
-        say("newest", *newest())
-        waiting = len(buffer)
-        buffer.remove([id for id, _body in buffer.newest(3, 1000)])
-        say("waiting", waiting, "left", len(buffer))
+        say("newest", *buffer.newest(3, 1000).bodies)
+        sent = send(3)
+        buffer.add([made(6)])
+        say("sent", *sent, *send(3), *send(3))
+        buffer.add([made(7)])
     buffer.add([])
     buffer.close()
     buffer = Buffer(folder)
-    say("on disk", *newest())
+    say("on disk", *buffer.newest(3, 1000).bodies)
+
+
+def start_of(_app, folder: Path) -> None:
+    """An agent that ended with results in its file."""
+    buffer = Buffer(folder)
+    buffer.add([Made(1, 1, datetime.now(UTC), number) for number in range(2)])
+    buffer.close()
+    with full(folder):
+        buffer = Buffer(folder)
+        buffer.done()
+        buffer.add([Made(1, 1, datetime.now(UTC), 2)])
+        say("newest", *buffer.newest(3, 1000).bodies, "opened", buffer._file is not None)
+    say("newest", *buffer.newest(3, 1000).bodies)
+    buffer.close()
 
 
 def main() -> None:
@@ -161,9 +178,8 @@ def main() -> None:
     app = create_app(settings)
     with app.app_context():
         schema.upgrade()
-    {"requests": requests_of, "checks": checks_of, "upgrade": upgrade_of, "buffer": buffer_of}[
-        part
-    ](app, folder)
+    parts = (requests_of, checks_of, upgrade_of, buffer_of, start_of)
+    {function.__name__.removesuffix("_of"): function for function in parts}[part](app, folder)
     os._exit(0)  # connections to a database that goes with its disk
 
 

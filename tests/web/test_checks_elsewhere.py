@@ -1,5 +1,6 @@
 """A check on request is made where the monitor is checked (decisions.md 11)."""
 
+import re
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -11,6 +12,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.access.agents import give_token
+from app.checks.prober import Prober
 from app.db import db, journal, places, writing
 from app.db.tables import (
     AssignmentRow,
@@ -335,6 +337,125 @@ def test_two_at_once_share_the_check_that_is_made_here(app, monkeypatch):
 
 
 @pytest.mark.sqlite
+def test_who_asks_again_while_a_place_is_awaited_gets_new_checks_of_the_others(app, monkeypatch):
+    """The places that have answered the first request are asked again, and so is this server."""
+    monkeypatch.setattr("app.engine.recorder.asking.SAME", timedelta(0))
+    near, _token = place(app, "near", seen=now())
+    dead, _token = place(app, "dead", seen=now())
+    with closing(Listener(serve)) as site:
+        with app.app_context():
+            here = journal.location_id("default")
+        monitor = make_monitor(app, places=[here, near, dead], url=page(site))
+
+        def asked_of(id):
+            with app.app_context():
+                return db.session.scalar(
+                    select(AssignmentRow.asked_at).where(AssignmentRow.location_id == id)
+                )
+
+        def brings(name, verdict):
+            """The place makes the check that it was asked for last."""
+            record(app, monitor.id, name, max(asked_of(near), now()), verdict)
+
+        with clicked(app, monitor.id) as first:
+            eventually(lambda: asked_of(near), "the first request")
+            eventually(lambda: len(results(app, monitor.id)) == 1, "the check that is made here")
+            brings("near", "up")
+            before = asked_of(near)
+            with clicked(app, monitor.id) as second:
+                eventually(lambda: asked_of(near) > before, "the second request")
+                assert asked_of(dead) == before, "it has the first request to carry out"
+                brings("near", "down")
+                brings("dead", "up")
+                seen = [
+                    {one.name: one.result for one in told.result(60).places}
+                    for told in (first, second)
+                ]
+    assert [one["near"].verdict for one in seen] == ["up", "down"]
+    assert seen[0]["default"].checked_at < seen[1]["default"].checked_at
+    assert seen[0]["dead"] == seen[1]["dead"]
+
+
+@pytest.mark.sqlite
+def test_a_place_that_has_ended_is_not_waited_for_to_the_end(app, api, monkeypatch):
+    """It was heard within half a minute, so it was asked."""
+    monkeypatch.setattr(elsewhere, "SIGN_SECONDS", 2.0)
+    near, _token = place(app, "near", seen=now())
+    dead, _token = place(app, "dead", seen=now() - 20 * SECOND, label="Dead office")
+    monitor = make_monitor(app, places=[near, dead], timeout=60)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(api.data, "POST", f"/monitors/{monitor.id}/check")
+        eventually(lambda: all(asked(app, monitor.id)), "the request")
+        record(app, monitor.id, "near", now() + SECOND)
+        told = answer.result(30)
+    assert (told["location"], told["verdict"]) == ("near", "up")
+    assert told["places"][1]["result"] is None
+    assert re.fullmatch(
+        r"No result from Dead office, which was last heard 2\d seconds ago\.",
+        told["places"][1]["message"],
+    )
+
+
+@pytest.mark.sqlite
+def test_a_place_that_has_ended_is_said_to_have_brought_nothing(app, api, monkeypatch):
+    monkeypatch.setattr(elsewhere, "SIGN_SECONDS", 0.1)
+    dead, _token = place(app, "dead", seen=now() - 20 * SECOND, label="Dead office")
+    one = make_monitor(app, places=[dead])
+    answer = api("POST", f"/monitors/{one.id}/check")
+    assert answer.status_code == 503
+    assert re.fullmatch(
+        r"Its place Dead office has brought no result, and was last heard 2\d seconds ago\."
+        r" If a result comes later, it is among the monitor's checks\.",
+        answer.json["message"],
+    )
+    gone, _token = place(app, "gone", seen=now() - 10 * SECOND)
+    two = make_monitor(app, places=[dead, gone])
+    said = api("POST", f"/monitors/{two.id}/check").json["message"]
+    assert said.startswith(
+        "Its places Dead office, gone have brought no result, and were last heard 1"
+    )
+
+
+@pytest.mark.sqlite
+def test_a_check_of_this_server_that_does_not_finish_is_told_as_late(app, api, monkeypatch):
+    """Nobody else makes checks here, so no sign of this place is stored."""
+
+    def late(_prober, _spec):
+        raise TimeoutError
+
+    monkeypatch.setattr(Prober, "check", late)
+    id, _token = place(app, "oslo", seen=now())
+    with app.app_context():
+        here = journal.location_id("default")
+    monitor = make_monitor(app, places=[here, id])
+    with clicked(app, monitor.id) as told:
+        eventually(lambda: any(asked(app, monitor.id)), "the request")
+        record(app, monitor.id, "oslo", now() + SECOND)
+        here, oslo = told.result(60).places
+    assert re.fullmatch(r"No result from default within \d+ s\.", here.message)
+    assert oslo.result is not None
+
+
+@pytest.mark.sqlite
+def test_a_place_whose_check_lasts_is_waited_for_while_it_is_heard(app):
+    id, _token = place(app, "oslo", seen=now() - 20 * SECOND)
+    monitor = make_monitor(app, places=[id], timeout=60)
+    with app.app_context():
+        heard = elsewhere.places_of(monitor.id, now())
+        request = elsewhere.Request(monitor.id, heard, {id: now()}, 70 * SECOND, 100.0, 170.0)
+        signs = elsewhere._Signs(request)
+
+        def silent(seconds):
+            return list(signs.silent(request.began + seconds))
+
+        assert silent(6.9) == []
+        places.seen("oslo", now(), process="agent:oslo")
+        assert silent(7) == [], "it was heard since it was asked"
+        assert silent(13.9) == []
+        assert silent(14) == [id], "and was not heard again"
+
+
+@pytest.mark.sqlite
 @pytest.mark.parametrize("set_by", [-60, 180])
 def test_places_are_asked_again_if_the_clock_is_set_while_they_are_waited_for(
     app, monkeypatch, set_by
@@ -363,7 +484,7 @@ def test_places_are_asked_again_if_the_clock_is_set_while_they_are_waited_for(
 def request(app, monitor_id, place_id, patience, moment):
     """Ask the place for a check; returns when that was asked."""
     with app.app_context(), writing() as session:
-        return recorder.ask(session, monitor_id, [place_id], moment, patience)
+        return recorder.ask(session, monitor_id, [place_id], moment, patience)[place_id]
 
 
 @pytest.mark.sqlite
@@ -446,7 +567,7 @@ def test_a_result_that_was_there_before_the_request_is_no_answer(app):
         record(app, monitor.id, "oslo", before + SECOND, "down")
         assert told.result(60).verdict is Verdict.DOWN
     with app.app_context(), writing() as session:
-        again = recorder.ask(session, monitor.id, [id], now(), 40 * SECOND)
+        again = recorder.ask(session, monitor.id, [id], now(), 40 * SECOND)[id]
     assert again > before + SECOND, "seconds later it is no double click"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 from threading import Event
 
@@ -12,13 +13,18 @@ import pytest
 from app.access import sent_forms
 from app.access.sent_forms import SentForms
 from app.errors import Unavailable
-from app.records import PostQuery
+from app.records import PostQuery, ResultQuery
 from app.stores import current_store
+from app.stores.local.channels import Channels
+from app.stores.local.checks import Checks
 from app.stores.local.incidents import Incidents
 from app.stores.local.monitors import Monitors
 from app.stores.local.posts import Posts
 from app.web.frame import repeated
+from app.web.views import channel_tests
 from tests.factories import PASSWORD, make_incident, make_monitor, make_person
+from tests.lab.http import serve
+from tests.lab.net import Listener
 from tests.support.web_process import installation, web_process
 
 pytestmark = pytest.mark.sqlite
@@ -27,6 +33,9 @@ MONITOR = ("/monitors/new", "Save", {"url": "https://example.com/"}, Monitors, "
 REPORT = ("/incidents/new", "Report incident", {"monitor_id": "1"}, Incidents, "create")
 RESOLVE = ("/incidents/1", "Resolve", {}, Incidents, "update")
 POST = ("/status-pages/1/posts/new", "Publish", {"title": "Slow", "body": "Soon."}, Posts, "create")
+CHECK = ("/monitors/1", "Check now", {}, Checks, "run")
+TEST = ("/monitors/1", "Send test alert to Webhook ••••1:9/", {}, Channels, "test")
+FORMS = (MONITOR, REPORT, RESOLVE, POST, CHECK, TEST)
 SAME_FOR = sent_forms.SAME_FOR
 
 
@@ -45,7 +54,7 @@ def set_clock(app, monkeypatch):
 
 @pytest.fixture
 def scene(app):
-    monitor = make_monitor(app)
+    monitor = make_monitor(app, alerts=[["webhook", "http://127.0.0.1:9/"]])
     with app.app_context():
         page = {"name": "Shop", "slug": "shop", "monitors": [monitor.id]}
         current_store().status_pages.create(page)
@@ -91,8 +100,9 @@ def slow(monkeypatch):
     return Slow()
 
 
-@pytest.mark.parametrize("form", [MONITOR, REPORT, RESOLVE, POST], ids=lambda form: form[1])
-def test_a_form_sent_twice_at_once_is_carried_out_once(app, admin, scene, slow, form):
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form[1].partition(" to ")[0])
+def test_a_form_sent_twice_at_once_is_carried_out_once(app, admin, scene, slow, form, monkeypatch):
+    monkeypatch.setattr(channel_tests, "WAIT_SECONDS", 0)  # nobody sends the test alert
     if form is RESOLVE:
         make_incident(app, scene)
     path, sent = sent_by(admin, form)
@@ -167,7 +177,24 @@ def test_a_form_of_a_killed_process_or_a_clock_that_was_ahead_keeps_none_away(
     with app.app_context():
         assert access.begin_form("a" * 64)
         set_clock(step)
-        assert access.begin_form("a" * 64) is begins
+        assert (access.begin_form("a" * 64) is not None) is begins
+
+
+@pytest.mark.parametrize("location", ["/monitors/1", None])
+def test_who_was_taken_for_killed_does_not_end_the_form_of_who_took_it_over(
+    app, set_clock, location
+):
+    """Otherwise a third one is carried out, or sent to where the wrong one led."""
+    access = app.extensions["wakeful.access"]
+    with app.app_context():
+        late = access.begin_form("a" * 64)
+        set_clock(121)
+        owner = access.begin_form("a" * 64)
+        access.end_form(late, location)
+        assert access.begin_form("a" * 64) is None, "it is still being carried out"
+        assert access.sent_form("a" * 64).location is None
+        access.end_form(owner, "/monitors/2")
+        assert access.sent_form("a" * 64).location == "/monitors/2"
 
 
 @pytest.mark.parametrize(
@@ -208,23 +235,31 @@ def test_the_second_form_is_carried_out_if_the_first_is_refused(
 
 def test_two_processes_carry_a_form_out_once(tmp_path, sqlite_template):
     own = installation(tmp_path, sqlite_template)
-    with own.app() as app:
+    with closing(Listener(serve)) as site, own.app() as app:
         person = make_person(app, "editor")
+        make_monitor(app, url=f"http://127.0.0.1:{site.port}/status/200")
         with app.app_context():
             page = current_store().status_pages.create({"name": "Shop"})
-    with web_process(own) as one, web_process(own) as two, ThreadPoolExecutor(2) as pool:
-        session = one.log_in(person.email, PASSWORD)
-        path = f"/status-pages/{page.id}/posts/new"
-        for number in range(3):
-            form = session.get(one.base + path, timeout=60).text
-            token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', form)[1]
-            sent = {"csrf_token": token, "title": f"Slow {number}", "body": "Soon."}
-            sent |= {"state": "investigating"}
-            cookies = session.cookies.get_dict()
-            both = [pool.submit(web.post, path, sent, cookies=cookies) for web in (one, two)]
-            answers = [one.result(60) for one in both]
-            assert [answer.status_code for answer in answers] == [302, 302]
-            assert len({answer.headers["Location"] for answer in answers}) == 1
-    with own.app() as app, app.app_context():
-        posts = current_store().posts.list(PostQuery(page.id)).items
-        assert sorted(post.title for post in posts) == ["Slow 0", "Slow 1", "Slow 2"]
+        with web_process(own) as one, web_process(own) as two, ThreadPoolExecutor(2) as pool:
+            session = one.log_in(person.email, PASSWORD)
+
+            def send_twice(page, path, **sent):
+                form = session.get(one.base + page, timeout=60).text
+                sent["csrf_token"] = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', form)[1]
+                cookies = session.cookies.get_dict()
+                both = [pool.submit(web.post, path, sent, cookies=cookies) for web in (one, two)]
+                answers = [one.result(60) for one in both]
+                assert [answer.status_code for answer in answers] == [302, 302]
+                assert len({answer.headers["Location"] for answer in answers}) == 1
+
+            path = f"/status-pages/{page.id}/posts/new"
+            for number in range(2):
+                sent = {"title": f"Slow {number}", "body": "Soon.", "state": "investigating"}
+                send_twice(path, path, **sent)
+            send_twice("/monitors/1", "/monitors/1/check")
+        with app.app_context():
+            posts = current_store().posts.list(PostQuery(page.id)).items
+            results = current_store().results.list(ResultQuery(1)).items
+        assert sorted(post.title for post in posts) == ["Slow 0", "Slow 1"]
+        assert [result.verdict for result in results] == ["up"]
+        assert site.connections == 1

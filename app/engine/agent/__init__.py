@@ -6,5 +6,6 @@ server is out of reach, checks continue and their results wait on disk.
     agent     the loop: schedule, prober, results
     buffer    results that the server has not taken yet
     link      the requests to the server, on a thread of their own
+    known     what to check, for a start while the server is away
     clock     the server's time
 """

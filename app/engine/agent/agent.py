@@ -79,6 +79,8 @@ class Agent:
                     folder=folder,
                 )
             ) from None
+        except OSError as fault:
+            raise _unusable(folder, fault) from None
         self._policy = Policy.parse(settings.allow_networks or "", WHERE)
         canaries = parse_canaries(settings.canaries)
         works = partial(network_works, canaries, frozenset()) if canaries else None
@@ -119,8 +121,9 @@ class Agent:
         finally:
             prober.close(STOP_SECONDS)
             self._keep(self._collected(0.0))
+            while not self._back.empty():  # it had more than AT_ONCE
+                self._keep(self._collected(0.0))
             self._link.close(STOP_SECONDS)
-            self._buffer.close()
 
     # --- one turn
 
@@ -314,8 +317,11 @@ def _folder(settings: Settings) -> Path:
     try:
         settings.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as fault:
-        raise SettingError(
-            f"{PREFIX}INSTANCE is wrong: {settings.instance} cannot be used as a folder "
-            f"({fault.strerror})."
-        ) from None
+        raise _unusable(settings.instance, fault) from None
     return settings.instance
+
+
+def _unusable(folder: Path, fault: OSError) -> SettingError:
+    return SettingError(
+        f"{PREFIX}INSTANCE is wrong: {folder} cannot be used as a folder ({fault.strerror})."
+    )

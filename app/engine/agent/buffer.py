@@ -1,8 +1,8 @@
 """Results that the server has not taken yet, on disk: a restart or a cut loses none.
 
 While they cannot be written, as on a full disk, the newest are kept in memory: what happens now is
-still sent. A damaged file is set aside, and a new one begun: an agent that ended because of it
-would end again at each start.
+still sent, and nothing is sent again in this process. A damaged file is set aside, and a new one
+begun: an agent that ended because of it would end again at each start.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,15 +26,23 @@ T = TypeVar("T")
 
 KEPT = timedelta(hours=24)
 MOST_UNWRITTEN = 10_000  # results in memory
+FAULTS = (sqlite3.Error, OSError)  # of the file
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+READ, WRITE = "read", "write"
+LARGEST_ID = 2**53  # more results than an agent makes: the file is damaged
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS results (id INTEGER PRIMARY KEY, at REAL, body TEXT)",
     "CREATE TABLE IF NOT EXISTS done (monitor_id INTEGER PRIMARY KEY, version INTEGER, at REAL)",
 )
+_BETWEEN = "SELECT id, body FROM results WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 
 
 class InUse(Exception):
     """Another agent works in the folder: each would send and delete the other's results."""
+
+
+class _Damaged(sqlite3.DatabaseError):
+    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,42 +56,57 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class _Unwritten:
-    """``id`` is below 0; those of the file are above."""
+class Batch:
+    """Results as JSON, the newest first: all that had not been sent when it was made, from the id
+    ``first`` on. ``last``: the newest id then. ``more``: older ones wait.
+    """
 
+    first: int
+    last: int
+    bodies: Sequence[str]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Unwritten:
     id: int
     made: Made
     body: str
 
 
 class Buffer:
-    """Safe from any thread. ``folder`` is the agent's own, and exists. Raises InUse."""
+    """Safe from any thread. ``folder`` is the agent's own, and exists. Raises InUse, and OSError if
+    nothing can be written there.
+
+    Each result has an id, the same in memory and in the file: one that is written down while it is
+    sent is still the same. Those of this process begin with 1, so an id does not come again with
+    another result if the file is replaced. What the file had before has ids of 0 and less.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "agent.db"
         self._lock = threading.Lock()
         self._unwritten: list[_Unwritten] = []
-        self._ids = count(-1, -1)
-        self._told = False
+        self._newest = self._written = 0  # ids: the last one, and the last one in the file
+        self._sent: list[tuple[int, int]] = []  # ids, from and to, that the file may still have
+        self._file: sqlite3.Connection | None = None  # opened when it is used
+        self._before: int | None = None  # the file's last id before this process
+        self._failing: set[str] = set()  # READ, WRITE
+        self._aside: Path | None = None  # what was set aside and is not in the log yet
+        self._closed = False
         self._alone = os.open(folder / "agent.lock", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._alone)
             raise InUse from None
-        try:
-            self._file = _opened(self._path)
-        except sqlite3.DatabaseError as fault:
-            if not _is_damaged(fault):
-                raise
-            self._file = self._anew()
 
     def add(self, results: Sequence[Made]) -> None:
         with self._lock:
-            self._unwritten += [
-                _Unwritten(next(self._ids), one, json.dumps(one.body, separators=(",", ":")))
-                for one in results
-            ]
+            for one in results:
+                self._newest += 1
+                body = json.dumps(one.body, separators=(",", ":"))
+                self._unwritten.append(_Unwritten(self._newest, one, body))
             self._write()
 
     def done(self) -> dict[int, tuple[int, datetime]]:
@@ -92,135 +114,197 @@ class Buffer:
         while the server is away, nobody else knows it.
         """
         with self._lock:
-            rows = self._do(lambda file: file.execute("SELECT * FROM done").fetchall())
-        return {id: (version, datetime.fromtimestamp(at, UTC)) for id, version, at in rows}
-
-    def newest(self, count: int, largest: int) -> list[tuple[int, str]]:
-        """The newest results as JSON, with their ids: at most ``count``, and ``largest`` characters
-        (but at least one). What is happening now comes before what has been.
-        """
-        with self._lock:
-            rows = [(one.id, one.body) for one in reversed(self._unwritten[-count:])]
-            if len(rows) < count:
-                query = "SELECT id, body FROM results ORDER BY id DESC LIMIT ?"
-                left = count - len(rows)
-                rows += self._do(lambda file: file.execute(query, (left,)).fetchall())
-        found: list[tuple[int, str]] = []
-        size = 0
-        for id, body in rows:
-            size += len(body)
-            if found and size > largest:
-                break
-            found.append((id, body))
+            rows: list[Any] = self._try(_all_done, READ, [])
+        found: dict[int, tuple[int, datetime]] = {}
+        for id, version, at in rows:
+            with suppress(TypeError, ValueError, OverflowError, OSError):  # a damaged value
+                found[int(id)] = int(version), datetime.fromtimestamp(at, UTC)
         return found
 
-    def remove(self, ids: Sequence[int]) -> None:
-        gone, statement = set(ids), "DELETE FROM results WHERE id = ?"
-        written = [(id,) for id in ids if id > 0]
+    def newest(self, count: int, largest: int) -> Batch:
+        """The newest results: at most ``count``, and ``largest`` characters (but at least one).
+        What is happening now comes before what has been.
+        """
         with self._lock:
-            self._unwritten = [one for one in self._unwritten if one.id not in gone]
-            if written:
-                self._do(lambda file: file.executemany(statement, written))
+            last = self._newest
+            waiting = reversed(self._unwritten[-count - 1 :])
+            rows: list[tuple[int, Any]] = [(one.id, one.body) for one in waiting]
+            if left := count + 1 - len(rows):
+                rows += self._try(lambda file: self._unsent(file, left), READ, [])
+        size, fitting = 0, 0
+        for _id, body in rows[:count]:
+            size += len(str(body))
+            if fitting and size > largest:
+                break
+            fitting += 1
+        first = rows[fitting - 1][0] if fitting else last + 1
+        bodies = [body for _id, body in rows[:fitting] if _is_json(body)]
+        if len(bodies) < fitting:
+            log.error("%d results on disk are damaged and left out.", fitting - len(bodies))
+        return Batch(first, last, bodies, more=fitting < len(rows))
+
+    def remove(self, sent: Batch) -> None:
+        """Forget the results of a batch; at the latest when the process ends, if the file cannot be
+        written.
+        """
+        with self._lock:
+            self._unwritten = [one for one in self._unwritten if not _is_in(sent, one.id)]
+            self._sent = _united([*self._sent, (sent.first, min(sent.last, self._written))])
+            self._write()
 
     def forget_old(self, now: datetime) -> int:
         """Remove results that are older than KEPT; returns how many."""
-        old = ((now - KEPT).timestamp(),)
+        old = now - KEPT
 
         def forget(file: sqlite3.Connection) -> int:
-            file.execute("DELETE FROM done WHERE at < ?", old)
-            return file.execute("DELETE FROM results WHERE at < ?", old).rowcount
+            file.execute("DELETE FROM done WHERE at < ?", (old.timestamp(),))
+            gone = file.execute("DELETE FROM results WHERE at < ?", (old.timestamp(),))
+            return gone.rowcount
 
         with self._lock:
-            try:
-                return self._do(forget)
-            except sqlite3.Error as fault:
-                self._trouble(fault)
-                return 0
-
-    def __len__(self) -> int:
-        with self._lock:
-            found = len(self._unwritten)
-            with suppress(sqlite3.Error):  # whoever reads or writes them says why
-                query = "SELECT count(*) FROM results"
-                found += self._do(lambda file: int(file.execute(query).fetchone()[0]))
-            return found
+            self._write()
+            kept = [one for one in self._unwritten if one.made.at >= old]
+            gone, self._unwritten = len(self._unwritten) - len(kept), kept
+            if self._sent:
+                return gone  # results that the server has would count as lost
+            return gone + self._try(forget, WRITE, 0)
 
     def close(self) -> None:
         with self._lock:
+            if self._closed:
+                return
             self._write()
-            self._file.close()
+            if self._unwritten:
+                log.error("%d results could not be written and are lost.", len(self._unwritten))
+            self._shut()
+            self._closed = True
             os.close(self._alone)
 
     # --- with the lock
 
+    def _unsent(self, file: sqlite3.Connection, count: int) -> list[tuple[int, Any]]:
+        """The newest rows of the file but those that were sent, by id."""
+        rows: list[tuple[int, Any]] = []
+        before = self._before or 0
+        above = self._written
+        for first, last in [*reversed(self._sent), (-before, -before)]:
+            between = (before + last + 1, before + above, count - len(rows))
+            rows += [(id - before, body) for id, body in file.execute(_BETWEEN, between)]
+            above = first - 1
+        return rows
+
     def _write(self) -> None:
-        """Write what is in memory. It stays there while that fails, up to MOST_UNWRITTEN."""
-        if not self._unwritten:
+        """Write down what is in memory: what was sent, and what was not. It stays in memory while
+        that fails; of the results, up to MOST_UNWRITTEN.
+        """
+        if not self._unwritten and not self._sent:
             return
-        made = [one.made for one in self._unwritten]
-        rows = [(one.made.at.timestamp(), one.body) for one in self._unwritten]
-        done = [(one.monitor_id, one.version, one.at.timestamp()) for one in made]
-
-        def write(file: sqlite3.Connection) -> None:
-            file.executemany("INSERT INTO results (at, body) VALUES (?, ?)", rows)
-            file.executemany("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", done)
-
-        try:
-            self._do(write)
-        except sqlite3.Error as fault:
-            self._trouble(fault)
-            del self._unwritten[:-MOST_UNWRITTEN]
-        else:
+        if self._try(self._put_down, WRITE, False):
             self._unwritten.clear()
-            if self._told:
-                log.warning("The file of results works again.")
-            self._told = False
+            self._sent.clear()
+            self._written = self._newest
+        else:
+            del self._unwritten[:-MOST_UNWRITTEN]
 
-    def _trouble(self, fault: Exception) -> None:
-        """Log a fault once: a disk may be full for hours."""
-        if not self._told:
-            log.error(
-                "The file of results, %s, fails (%s). The newest %d are kept in memory until it "
-                "works again.", self._path, fault, MOST_UNWRITTEN,
-            )  # fmt: skip
-        self._told = True
+    def _put_down(self, file: sqlite3.Connection) -> bool:
+        before = self._before or 0
+        sent = [(before + first, before + last) for first, last in self._sent]
+        file.executemany("DELETE FROM results WHERE id BETWEEN ? AND ?", sent)
+        waiting = [(one.made, before + one.id, one.body) for one in self._unwritten]
+        # "Or replace": an earlier transaction may have seemed to fail, and has not.
+        results = [(id, made.at.timestamp(), body) for made, id, body in waiting]
+        file.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", results)
+        done = [(made.monitor_id, made.version, made.at.timestamp()) for made, *_rest in waiting]
+        file.executemany("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", done)
+        return True
+
+    def _try(self, work: Callable[[sqlite3.Connection], T], what: str, otherwise: T) -> T:
+        """What ``work`` returns, or ``otherwise`` if the file fails. Logs that once: a disk may be
+        full for hours, or fail to read and not to write.
+        """
+        try:
+            found = self._do(work)
+        except FAULTS as fault:
+            if not self._failing:
+                log.error(
+                    "The file of results, %s, fails (%s). The newest %d are kept in memory until"
+                    " it works again.", self._path, fault, MOST_UNWRITTEN,
+                )  # fmt: skip
+            self._failing.add(what)
+            return otherwise
+        if what in self._failing:
+            self._failing.remove(what)
+            if not self._failing:
+                log.warning("The file of results works again.")
+        return found
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run statements in a transaction; with an empty file, if this one is damaged. Raises
-        sqlite3.Error.
+        FAULTS.
         """
         try:
-            return _transaction(self._file, work)
+            found = _transaction(self._opened(), work)
         except sqlite3.DatabaseError as fault:
             if not _is_damaged(fault):
                 raise
+            self._set_aside()
+            found = _transaction(self._opened(), work)
+        if self._aside is not None:
+            log.error(
+                "The file of results, %s, is damaged. It was set aside as %s, with the results that"
+                " were not sent yet.", self._path, self._aside.name,
+            )  # fmt: skip
+        self._aside = None
+        return found
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._closed:  # the folder may be another agent's now
+            raise sqlite3.ProgrammingError("closed")
+        if self._file is None:
+            self._file, newest = _open(self._path)
+            if self._before is None:
+                self._before = newest
+        return self._file
+
+    def _shut(self) -> None:
+        if self._file is not None:
             self._file.close()
-            self._file = self._anew()
-            return _transaction(self._file, work)
+        self._file = None
 
-    def _anew(self) -> sqlite3.Connection:
+    def _set_aside(self) -> None:
+        """Also a new one, if the disk damages it too; but it does not replace the one that was set
+        aside, which has results.
+        """
+        self._shut()
         aside = self._path.with_name("agent.db.damaged")
-        log.error(
-            "The file of results, %s, is damaged. It was set aside as %s, with the results that "
-            "were not sent yet.", self._path, aside.name,
-        )  # fmt: skip
-        self._path.replace(aside)
-        for more in ("-wal", "-shm"):
-            Path(f"{self._path}{more}").unlink(missing_ok=True)
-        return _opened(self._path)
+        # The file itself last: if the others stayed, they would be read into a new one.
+        for more in ("-shm", "-wal", ""):
+            part, kept = Path(f"{self._path}{more}"), Path(f"{aside}{more}")
+            if self._aside is None:
+                kept.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    part.replace(kept)
+            else:
+                part.unlink(missing_ok=True)
+        self._aside, self._before = aside, 0
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open(path: Path) -> tuple[sqlite3.Connection, int]:
+    """The file, and its newest id."""
     file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    file.text_factory = _text
     try:
         file.execute("PRAGMA journal_mode=WAL")
         file.execute("PRAGMA synchronous=NORMAL")
         for table in _TABLES:
             file.execute(table)
+        (newest,) = file.execute("SELECT coalesce(max(id), 0) FROM results").fetchone()
+        if not 0 <= newest <= LARGEST_ID:
+            raise _Damaged(f"id {newest}")
     except BaseException:
         file.close()
         raise
-    return file
+    return file, newest
 
 
 def _transaction(file: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -237,3 +321,36 @@ def _transaction(file: sqlite3.Connection, work: Callable[[sqlite3.Connection], 
 
 def _is_damaged(fault: sqlite3.DatabaseError) -> bool:
     return getattr(fault, "sqlite_errorcode", 0) & 0xFF in DAMAGED
+
+
+def _all_done(file: sqlite3.Connection) -> list[Any]:
+    return file.execute("SELECT monitor_id, version, at FROM done").fetchall()
+
+
+def _text(data: bytes) -> str:
+    """As far as it can be read: one damaged row would hide all others."""
+    return data.decode(errors="replace")
+
+
+def _is_in(batch: Batch, id: int) -> bool:
+    return batch.first <= id <= batch.last
+
+
+def _united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same ids in as few ranges as possible, the lowest first."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        elif first <= last:
+            found.append((first, last))
+    return found
+
+
+def _is_json(body: object) -> bool:
+    """Whether the server could read it: one that is damaged would spoil the request of all."""
+    try:
+        json.loads(body)  # type: ignore[arg-type] # a damaged file has any
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return isinstance(body, str)

@@ -19,13 +19,15 @@ import requests
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from app.codec import Odd
-from app.codec.sealing import key_of, new_private_key, public_key_of, unseal
+from app.codec.sealing import ABOUT_ASSIGNED, key_of, new_private_key, public_key_of, unseal
 from app.codec.values import Json, moment, must, object_, own_id, text, whole
 from app.config import SettingError
 from app.engine.agent import trouble
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
-from app.engine.agent.trouble import Foreign, Later, Refused
+from app.engine.agent.files import replace_file
+from app.engine.agent.known import Known
+from app.engine.agent.trouble import Failing, Foreign, Later, Refused
 from app.i18n import _
 from app.net.trust import Bundle
 from app.rules.retry_after import pause_of
@@ -42,11 +44,12 @@ AT_ONCE = 200  # results in one request
 WHOLE_SECONDS = 300.0  # for all of an answer, of which parts keep coming
 LARGEST_ANSWER = 256 * 1024 * 1024  # bytes; 1,000 monitors take 1 MB, or 90 with long bodies
 CHUNK = 64 * 1024
+TOO_LARGE = 413
+LATER = "later"
 LONGEST_SENTENCE = 500  # of the server, in the log
 LONGEST_CONFIRM = 3_600  # seconds
 LARGEST = 600_000  # characters of results in one request: the server reads a MiB
-ABOUT_ASSIGNED = "wakeful assigned v1 {}"
-MOST_KEPT = 50  # answers on disk, before everything is asked for again
+LEAST = 20_000  # the same, if a proxy takes no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,9 @@ News = Greeted | Assigned | Stood
 
 
 class Link:
-    """``news`` has what the server said; ``figures`` returns what the agent says of itself."""
+    """``news`` has what the server said; ``figures`` returns what the agent says of itself. The
+    thread closes ``buffer`` when it ends.
+    """
 
     def __init__(
         self,
@@ -96,7 +101,7 @@ class Link:
         self._wake, self._figures = wake, figures
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
         self._private = _key_in(folder)
-        self._stored = folder / "assigned"
+        self._known = Known(folder)
         self._bundle = Bundle(ca_bundle)
         self._session = requests.Session()
         # No netrc, and no proxy but the one for HTTPS: it is for the server, never for checks.
@@ -112,11 +117,15 @@ class Link:
             }
         )
         self._location = ""
-        self._change: int | None = None  # the number of the newest change that we know
-        self._kept: list[str] = []  # what the server sealed, the last whole answer and all since
+        self._change = 0  # the number of the newest change that we know
+        # Two objects: a wish that comes while an answer is on its way is another one.
+        self._wish, self._granted = object(), object()  # to be told everything
         self._wanted = threading.Event()  # there are results to send at once
         self._ended = threading.Event()
+        self._until = 0.0  # after the end: no request begins later (monotonic)
+        self._largest = LARGEST
         self._pause = FIRST_PAUSE
+        self._ask_at = 0.0  # not before (monotonic)
         self._told = ""
         self._thread = threading.Thread(target=self._run, name="link", daemon=True)
 
@@ -129,37 +138,46 @@ class Link:
         self._wanted.set()
 
     def reload(self) -> None:
-        """Ask for everything again."""
-        self._change = None
+        """Ask for everything again. Safe from any thread."""
+        self._wish = object()
         self._wanted.set()
 
     def close(self, timeout: float) -> None:
-        """Send what waits, for at most ``timeout`` seconds; the rest stays on disk."""
+        """Send what waits, for at most ``timeout`` seconds; the rest stays on disk. A request that
+        takes longer goes on without the caller: its answer still counts if the process lives.
+        """
+        self._until = time.monotonic() + timeout
         self._ended.set()
         self._wanted.set()
         self._thread.join(timeout)
-        self._session.close()
-        self._bundle.close()
 
     # --- the thread
 
     def _run(self) -> None:
+        try:
+            self._turns()
+        finally:
+            self._session.close()
+            self._bundle.close()
+            self._buffer.close()
+
+    def _turns(self) -> None:
         while True:
             last = self._ended.is_set()
+            if last and time.monotonic() >= self._until:
+                return
             try:
-                self._turn()
+                more = self._turn()
             except Exception as fault:
                 self._trouble(fault)
                 if last:
                     return
                 # However many results wait: each would be another request.
                 self._rest(fault)
-            else:
-                if self._told:
-                    log.warning("The server answers again.")
-                self._told, self._pause = "", FIRST_PAUSE
-                if last:
-                    return
+                continue
+            if last and not more:
+                return
+            if not more:
                 self._wait()
 
     def _rest(self, fault: Exception) -> None:
@@ -168,34 +186,70 @@ class Link:
             self._pause = FIRST_PAUSE
             self._ended.wait(fault.seconds)
             return
-        self._ended.wait(self._pause)
-        self._pause = min(LONGEST_PAUSE, 2 * self._pause)
+        self._ended.wait(self._longer_pause())
+
+    def _longer_pause(self) -> float:
+        """Longer from time to time, until a turn has no fault."""
+        pause, self._pause = self._pause, min(LONGEST_PAUSE, 2 * self._pause)
+        return pause
 
     def _wait(self) -> None:
         """Until there are results to send, or it is time to ask for changes."""
-        if not len(self._buffer) and not self._wanted.wait(IDLE_SECONDS):
+        if not self._wanted.wait(IDLE_SECONDS):
             return
         self._wanted.clear()
         self._ended.wait(POST_SECONDS)  # others come with them
 
-    def _turn(self) -> None:
+    def _turn(self) -> bool:
+        """Exchange what is newest, however much waits. Returns whether more results do."""
         if not self._location:
             self._hello()
         # Before what to check is asked: after a restart, the server must know what has been done.
-        change = self._post()
-        if self._change != change:
+        change, more = self._post()
+        if self._heard(change, more):
+            self._works(more)
+        self._known.write()
+        return more
+
+    def _heard(self, change: int, more: bool) -> bool:
+        """Ask for what has changed, if anything has. Returns whether all is known. If the server
+        cannot say it, results that wait are sent meanwhile.
+        """
+        if self._change == change and self._wish is self._granted:
+            return True
+        if self._ended.is_set() or time.monotonic() < self._ask_at:
+            return False
+        try:
             self._ask()
+        except Exception as fault:
+            if not more or isinstance(fault, Later):
+                raise
+            self._trouble(fault)
+            self._ask_at = time.monotonic() + self._longer_pause()
+            return False
+        return True
 
     def _trouble(self, fault: Exception) -> None:
         """Log a fault once: a cut may last for hours."""
         if isinstance(fault, Refused):
             self._location = ""
         said = trouble.said(self._named, fault)
-        if said != self._told:
+        # Each answer 429 has another number of seconds.
+        told = LATER if isinstance(fault, Later) else said
+        if told != self._told:
             log.error("%s", said)
-            if not isinstance(fault, Refused | Later | Foreign | Odd | requests.RequestException):
+            if not isinstance(fault, trouble.KNOWN):
                 log.error("The fault was:", exc_info=fault)
-        self._told = said
+        self._told = told
+
+    def _works(self, more: bool) -> None:
+        """Log the end of a fault. Not if only the limit of requests was reached and more waits: a
+        backlog reaches it every few seconds.
+        """
+        self._pause = FIRST_PAUSE
+        if self._told and not (more and self._told == LATER):
+            log.warning("The exchange with the server works again.")
+            self._told = ""
 
     def _hello(self) -> None:
         key = base64.b64encode(public_key_of(self._private)).decode()
@@ -206,33 +260,37 @@ class Link:
         self._location = must(text(told.get("location")), "location")
         self._tell(Greeted(self._location, timedelta(seconds=confirm)))
 
-    def _post(self) -> int:
-        """Send results, the newest first; returns the number of the newest change."""
-        while True:
-            found = self._buffer.newest(AT_ONCE, LARGEST)
-            offset = -self._clock.offset / timedelta(milliseconds=1)
-            said = {"version": __version__, "clock_offset_ms": round(offset), **self._figures()}
-            head = json.dumps(said)[:-1]
-            body = f'{head},"results":[{",".join(body for _id, body in found)}]}}'
-            told = self._send("results", body)
-            refused, change = must(whole(told.get("refused")), "refused"), _change(told)
-            stood = _standings(told.get("standings"))
-            self._buffer.remove([id for id, _body in found])  # only what was understood is answered
-            if refused:
-                log.warning("The server refused %s results.", refused)
-            if stood:
-                self._tell(Stood(stood))
-            if len(found) < AT_ONCE:
-                return change
+    def _post(self) -> tuple[int, bool]:
+        """Send the newest results. Returns the number of the newest change, and whether more
+        results wait.
+        """
+        batch = self._buffer.newest(AT_ONCE, self._largest)
+        offset = -self._clock.offset / timedelta(milliseconds=1)
+        said = {"version": __version__, "clock_offset_ms": round(offset), **self._figures()}
+        told = self._send(
+            "results", f'{json.dumps(said)[:-1]},"results":[{",".join(batch.bodies)}]}}'
+        )
+        refused, change = must(whole(told.get("refused")), "refused"), _change(told)
+        stood = _standings(told.get("standings"))
+        self._buffer.remove(batch)  # only what was understood is answered
+        if refused:
+            log.warning("The server refused %s results.", refused)
+        if stood:
+            self._tell(Stood(stood))
+        return change, batch.more
 
     def _ask(self) -> None:
-        told = self._send("assigned", {} if self._change is None else {"since": self._change})
+        wish = self._wish
+        every = wish is not self._granted
+        told = self._send("assigned", {} if every else {"since": self._change})
         sealed = must(text(told.get("sealed")), "sealed")
-        news = self._opened(self._location, base64.b64decode(sealed))
-        self._change = _change(told)
-        self._tell(news)  # first: it holds also if the disk is full
+        news = self._opened(self._location, sealed)
+        self._change, self._granted = _change(told), wish
+        self._tell(news)
         if news.whole or news.assigned or news.gone:
-            self._remember(sealed, whole=news.whole)
+            self._known.add(self._location, sealed, whole=news.whole)
+        if self._known.is_full:
+            self.reload()
 
     def _send(self, path: str, data: Mapping[str, Any] | str) -> Json:
         body = data if isinstance(data, str) else json.dumps(data)
@@ -244,20 +302,25 @@ class Link:
             allow_redirects=False,
             stream=True,
         ) as answer:
-            if answer.status_code == 429:
-                raise Later(_pause(answer))
-            told = _read(answer.status_code, _body(answer))
+            status, found = answer.status_code, _body(answer)
+            if status == 429:
+                raise Later(_pause(answer), _message(found))
         took = uptime() - sent
-        if answer.status_code != 200:
-            raise Refused(f"{answer.status_code}: {str(told['message'])[:LONGEST_SENTENCE]}")
+        if status == TOO_LARGE:  # for a proxy before the server
+            self._largest = max(LEAST, min(self._largest, len(body) // 2))
+        told = _read(status, found)
+        if status != 200:
+            raise (Failing if status >= 500 else Refused)(f"{status}: {_sentence(told)}")
         said = object_(told["data"], "data")
         received, answered = moment(said.get("received")), moment(said.get("now"))
         if received is not None and answered is not None:
             self._clock.measure(sent, took, received, answered)
         return said
 
-    def _opened(self, location: str, sealed: bytes) -> Assigned:
-        told = object_(unseal(self._private, sealed, ABOUT_ASSIGNED.format(location)), "sealed")
+    def _opened(self, location: str, sealed: str) -> Assigned:
+        """Raises Odd and Forged."""
+        about = ABOUT_ASSIGNED.format(location)
+        told = object_(unseal(self._private, _from_base64(sealed), about), "sealed")
         assigned = [object_(one, "assigned") for one in _list(told, "assigned")]
         gone = [must(own_id(one), "gone") for one in _list(told, "gone")]
         return Assigned(told.get("whole") is True, assigned, gone)
@@ -266,21 +329,13 @@ class Link:
         self.news.put(news)
         self._wake()
 
-    # --- what the agent knew before a restart
-
-    def _remember(self, sealed: str, *, whole: bool) -> None:
-        """Keep what to check on disk, sealed as it came, for a start while the server is away."""
-        self._kept = [sealed] if whole else [*self._kept, sealed]
-        _write(self._stored, "\n".join([self._location, *self._kept]).encode())
-        if len(self._kept) > MOST_KEPT:
-            self._change = None  # the next answer is whole again
-
     def _recall(self) -> None:
+        """What the agent knew before a restart."""
         try:
-            location, *kept = self._stored.read_text().splitlines()
+            location, kept = self._known.read()
             for sealed in kept:
-                self._tell(self._opened(location, base64.b64decode(sealed)))
-        except (OSError, ValueError, KeyError):
+                self._tell(self._opened(location, sealed))
+        except (OSError, ValueError):
             return  # the server says it again
 
 
@@ -319,6 +374,25 @@ def _read(status: int, body: bytes) -> dict[str, Any]:
     return told
 
 
+def _sentence(told: Mapping[str, Any]) -> str:
+    return str(told["message"])[:LONGEST_SENTENCE]
+
+
+def _message(body: bytes) -> str:
+    """The sentence of an answer 429; empty if it is not Wakeful's."""
+    try:
+        return _sentence(_read(429, body))
+    except Foreign:
+        return ""
+
+
+def _from_base64(sealed: str) -> bytes:
+    try:
+        return base64.b64decode(sealed)
+    except ValueError:
+        raise Odd("sealed") from None
+
+
 def _change(told: Json) -> int:
     return must(whole(told.get("change")), "change")
 
@@ -339,12 +413,20 @@ def _standings(value: Any) -> dict[int, Json | None]:
 
 
 def _key_in(folder: Path) -> bytes:
-    """The agent's private key, made once."""
+    """The agent's private key, made once. Raises SettingError."""
     path = folder / "agent_key"
-    if not path.exists():
-        _write(path, base64.b64encode(new_private_key()))
     try:
+        if not path.exists():
+            replace_file(path, base64.b64encode(new_private_key()))
         return key_of(path.read_text())
+    except OSError as fault:
+        raise SettingError(
+            _(
+                "The agent's key, %(path)s, cannot be read or written (%(why)s).",
+                path=path,
+                why=fault.strerror,
+            )
+        ) from None
     except ValueError:
         raise SettingError(
             _(
@@ -353,16 +435,3 @@ def _key_in(folder: Path) -> bytes:
                 path=path,
             )
         ) from None
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Replace a file whole, readable by its owner alone."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(data)
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)  # on a full disk, what was written of it takes room
-        raise

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 import socket
-import sqlite3
 import ssl
 from collections.abc import Callable, Iterator
 from http.client import RemoteDisconnected
@@ -12,23 +12,29 @@ from typing import Any
 import requests
 
 from app.codec import Odd
+from app.codec.sealing import Forged
 
 # What OpenSSL calls an answer that is no TLS; which of them depends on its version.
 NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
-AWAY = (502, 503, 504)  # a proxy answers so while the server behind it is away
+AWAY = (502, 503, 504)  # what a proxy answers if the server behind it is stopped, or too slow
+TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})\b")  # a text of http.client
 
 
 class Refused(Exception):
     """The server refuses the agent. The text is its sentence."""
 
 
+class Failing(Exception):
+    """The server has a fault of its own. The text is its sentence."""
+
+
 class Later(Exception):
     """The server, or a proxy before it, takes no more now. ``seconds``: how long it says to wait;
-    0 if it does not say.
+    0 if it does not say. The text is the server's sentence; empty if it is not Wakeful's.
     """
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__()
+    def __init__(self, seconds: float, sentence: str) -> None:
+        super().__init__(sentence)
         self.seconds = seconds
 
 
@@ -36,31 +42,41 @@ class Foreign(Exception):
     """What answers is not Wakeful's API. The text is the end of a sentence."""
 
 
+# Those that ``said`` has words for: all others are faults of the agent, or of its machine.
+KNOWN = (Refused, Failing, Later, Foreign, Odd, Forged, requests.RequestException)
+
+
 def said(server: str, fault: Exception) -> str:
     """What the log has of an exchange with ``server`` that failed."""
     if isinstance(fault, Refused):
         return f"The server {server} refuses the agent: {fault}"
+    if isinstance(fault, Failing):
+        return f"The server {server} has a fault: {fault}"
     if isinstance(fault, Later):
+        why = f"429: {fault}" if str(fault) else "429"
         return (
-            f"The server {server} takes results more slowly than they wait here. None is lost: the"
-            " rest is sent when it asks for more."
+            f"The server {server}, or a proxy before it, takes no more requests now ({why})."
+            " Results are kept here for a day, and are sent later."
         )
     if isinstance(fault, Foreign):
         return f"The server {server} cannot be reached: {fault}."
     if isinstance(fault, Odd):
         return (
-            f"The agent cannot read what the server {server} answers ({fault}). Run the same"
-            " version of Wakeful on both."
+            f"The agent cannot read what the server {server} answers ({fault}). If their versions"
+            " of Wakeful differ, run the same on both."
+        )
+    if isinstance(fault, Forged):
+        return (
+            f"The server {server} has the key of another agent for this place, so this one hears of"
+            " no change. Make a new token for the place on its page, and start the agent with it."
         )
     if isinstance(fault, requests.RequestException):
         return f"The server {server} cannot be reached: {_why(fault)}."
-    return f"The agent could not exchange results with {server}: {_own(fault)}."
+    return f"The agent's exchange with the server {server} failed: {_own(fault)}."
 
 
 def _own(fault: Exception) -> str:
     """Of a fault on this machine, as of its disk; or of an answer that nobody expected."""
-    if isinstance(fault, sqlite3.Error):
-        return f"the file of its results fails ({fault})"
     return (_of_system(fault) if isinstance(fault, OSError) else "") or _name(fault)
 
 
@@ -76,7 +92,7 @@ def _why(fault: requests.RequestException) -> str:
 def no_api(status: int) -> str:
     """What is said of an answer that Wakeful does not give."""
     if status in AWAY:
-        return f"a proxy before it answers {status}: Wakeful does not run behind it"
+        return f"a proxy before it answers {status}: Wakeful may be stopped there, or too slow"
     return f"what answers there is not Wakeful's API (status {status})"
 
 
@@ -103,7 +119,10 @@ def _of_tls(fault: ssl.SSLError) -> str:
 
 
 def _of_system(fault: OSError) -> str:
-    return "" if isinstance(fault, requests.RequestException) else (fault.strerror or "").lower()
+    if isinstance(fault, requests.RequestException):
+        return ""
+    refused = TUNNEL.match(str(fault))
+    return f"it answers {refused[1]}" if refused else (fault.strerror or "").lower()
 
 
 # The first that fits: those that say most come first.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,27 +26,34 @@ def ask(
     places: Collection[int],
     now: datetime,
     patience: timedelta,
-) -> datetime:
-    """Ask these places for a check. Returns when that was asked: ``now``, or before, by somebody
-    who has asked within ``patience`` and still waits. Raises NotFound.
+) -> dict[int, datetime]:
+    """Ask these places for a check. Returns when each was asked: ``now``, or before, by somebody
+    who has asked within ``patience`` and waits for that place. Raises NotFound.
 
     If the clock of a place is ahead, it is just after the last result there. That result is no
     answer, and the place would take it for one and make no check.
     """
     lock(session, monitor_id)  # the change feed names the monitor, and each place reads its row
-    mine = (AssignmentRow.monitor_id == monitor_id, AssignmentRow.location_id.in_(places))
     rows = session.execute(
-        select(AssignmentRow.asked_at, AssignmentRow.checked_at).where(*mine)
+        select(AssignmentRow.location_id, AssignmentRow.asked_at, AssignmentRow.checked_at).where(
+            AssignmentRow.monitor_id == monitor_id, AssignmentRow.location_id.in_(places)
+        )
     ).all()
-    before = _asked_before(rows, now, patience)
-    if before is not None:
-        return before
+    asked = {row.location_id: row.asked_at for row in rows if _is_joined(row, now, patience)}
+    if others := set(places) - asked.keys():
+        asked |= dict.fromkeys(others, _asked_anew(session, monitor_id, others, now))
+    return asked
+
+
+def _asked_anew(
+    session: AnySession, monitor_id: int, places: Collection[int], now: datetime
+) -> datetime:
     asked_at = from_ms(to_ms(now))  # as it is stored, and compared with
     if (newest := _newest_ahead(session, monitor_id, places, now)) is not None:
         asked_at = from_ms(newest) + _NEXT
     session.execute(
         update(AssignmentRow)
-        .where(*mine)
+        .where(AssignmentRow.monitor_id == monitor_id, AssignmentRow.location_id.in_(places))
         .values(asked_at=asked_at)
         .execution_options(synchronize_session=False)
     )
@@ -66,16 +73,13 @@ def _newest_ahead(
     )
 
 
-def _asked_before(rows: Sequence[Any], now: datetime, patience: timedelta) -> datetime | None:
-    """When the request was made that this one joins. All the places were asked by it, and must
-    carry it out for as long as the one who joins it waits.
+def _is_joined(row: Any, now: datetime, patience: timedelta) -> bool:
+    """Whether the check that the place of this row was last asked for answers this request too. If
+    it is yet to come, the place must carry it out for as long as the one who joins it waits.
     """
-    asked_at: datetime | None = max((row.asked_at for row in rows if row.asked_at), default=None)
+    asked_at: datetime | None = row.asked_at
     if asked_at is None or asked_at > now + SKEW:
-        return None
-    if any(row.asked_at != asked_at for row in rows):
-        return None
-    answered = all(row.checked_at is not None and row.checked_at >= asked_at for row in rows)
-    if answered:
-        return asked_at if abs(now - asked_at) <= SAME else None
-    return asked_at if now - asked_at <= min(patience, ASKED_FOR - patience) else None
+        return False
+    if row.checked_at is not None and row.checked_at >= asked_at:
+        return abs(now - asked_at) <= SAME
+    return now - asked_at <= min(patience, ASKED_FOR - patience)

@@ -15,6 +15,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response as Answer
 
 from app.access.keyed_hash import keyed_hash
+from app.access.sent_forms import BegunForm
 from app.i18n import N_, _
 from app.slots import LONG_WAITS, REPEATED_FORMS
 from app.stores import current_access
@@ -24,7 +25,7 @@ from app.web.frame.session import SAFE_METHODS
 # What a form waits for the same one that came before it. It pins a thread meanwhile.
 WAIT_SECONDS = 15.0
 POLL_SECONDS = 0.1
-_DIGEST = "sent_form"  # where ``g`` has the digest of the form that this request carries out
+_BEGUN = "begun_form"  # where ``g`` has the form that this request carries out
 
 SENT_TWICE = N_("This form was sent twice. The second one was ignored.")
 STILL_BUSY = N_(
@@ -46,17 +47,16 @@ def _once() -> Answer | None:
     if not current_user.is_authenticated:
         return None  # a login changes the cookie, which the second request does not have
     digest = _digest()
-    if not current_access().begin_form(digest):
-        answer = _answer_of_first(digest)
-        if answer is not None:
-            return answer
-    setattr(g, _DIGEST, digest)
+    found = current_access().begin_form(digest) or _answer_of_first(digest)
+    if not isinstance(found, BegunForm):
+        return found
+    setattr(g, _BEGUN, found)
     return None
 
 
-def _answer_of_first(digest: str) -> Answer | None:
-    """Where the same form that came before leads; None if that was refused, so that this one is to
-    be carried out. Not waited for if too many requests wait already.
+def _answer_of_first(digest: str) -> Answer | BegunForm:
+    """Where the same form that came before leads; if that was refused, this one, which is to be
+    carried out. Not waited for if too many requests wait already.
     """
     with REPEATED_FORMS.taken() as free:
         if not free:
@@ -65,14 +65,14 @@ def _answer_of_first(digest: str) -> Answer | None:
             return _await_first(digest, WAIT_SECONDS if free else 0.0)
 
 
-def _await_first(digest: str, seconds: float) -> Answer | None:
+def _await_first(digest: str, seconds: float) -> Answer | BegunForm:
     """This only reads: SQLite has one writer, and the results of checks would wait."""
     access = current_access()
     until = time.monotonic() + seconds
     while True:
         sent = access.sent_form(digest)
-        if sent is None and access.begin_form(digest):
-            return None
+        if sent is None and (begun := access.begin_form(digest)):
+            return begun
         if sent is not None and sent.location is not None:
             flash(_(SENT_TWICE), "info")
             return redirect(sent.location)
@@ -97,7 +97,7 @@ def _note(response: Response) -> Response:
     """A redirect says that the form was carried out. Other answers ask for something, and the form
     may be sent again.
     """
-    if digest := g.pop(_DIGEST, None):
+    if begun := g.pop(_BEGUN, None):
         done = 300 <= response.status_code < 400
-        current_access().end_form(digest, response.location if done else None)
+        current_access().end_form(begun, response.location if done else None)
     return response

@@ -9,7 +9,10 @@ reads or writes Redis learns no secret and can forge no result.
     broker    what both sides share
     silence   when a prober's consumer receives nothing though batches wait
     malformed what a prober does with messages that are not batches
+    trouble   what the log says when the broker fails, or when we do
 
-Redis may lose messages, and a prober may be killed: what does not come back is sent again. The
-tokens and turns of the database decide which result counts, as for every carrier.
+Redis may lose messages, and a prober may be killed: what does not come back is sent again. A prober
+claims a batch in Redis before it runs the checks, and the checker claims one that nobody has taken
+before it sends its checks again, so none is made twice however late a batch comes. The tokens and
+turns of the database decide which result counts, as for every carrier.
 """

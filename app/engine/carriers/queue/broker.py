@@ -1,4 +1,6 @@
-"""The two ends' common ground: Celery's application, the names of queues, and what is signed."""
+"""What both ends of the queue share: Celery's application, the names of queues, what batches and
+outcomes are encrypted for, and who may run a batch.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ from typing import Any
 
 import redis
 from celery import Celery
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from app.config import PREFIX, SettingError, Settings
 from app.i18n import _
@@ -14,9 +18,12 @@ TASK = "wakeful.checks"
 # A batch that no prober has taken within this time is refused by all of them, so that a copy of it
 # cannot be used later. The clocks of checker and probers may differ by as much.
 FRESH_SECONDS = 30.0
-# Redis forgets the outcomes for a checker that has not taken them for so long.
+# How long Redis keeps outcomes that no checker takes, and the claims of batches. By then, these are
+# too old to be run.
 KEPT_SECONDS = 120
 CONNECT_SECONDS = 5
+# What Redis, and the line to it, raise: directly, and through Celery.
+BROKER_FAULTS = (RedisError, OperationalError)
 
 
 def queue_of(location: str) -> str:
@@ -24,11 +31,12 @@ def queue_of(location: str) -> str:
 
 
 def about_checks(location: str) -> str:
-    """What a batch is signed for: one that is moved to another place cannot be read there."""
+    """What a batch is encrypted for: one that is moved to another place cannot be read there."""
     return f"wakeful checks v1 {location}"
 
 
 def about_outcomes(location: str, checker: str) -> str:
+    """What outcomes are encrypted for: another checker cannot read them."""
     return f"wakeful outcomes v1 {location} {checker}"
 
 
@@ -53,7 +61,8 @@ def make_celery(broker_url: str) -> Celery:
         worker_hijack_root_logger=False,
         worker_enable_remote_control=False,  # it would take commands from anybody on the broker
         worker_send_task_events=False,
-        # The default of Celery 6; a task lasts some milliseconds.
+        # The default of Celery 6. A task lasts some milliseconds; while one waits for room, Celery
+        # does not read from Redis, and so does not notice that the connection is lost.
         worker_cancel_long_running_tasks_on_connection_loss=True,
         # None of the task's arguments may reach the log.
         worker_redirect_stdouts=False,
@@ -64,7 +73,8 @@ def make_celery(broker_url: str) -> Celery:
             "socket_connect_timeout": CONNECT_SECONDS,
             "socket_keepalive": True,
             "health_check_interval": 10,
-            # The shortest of all applications on one Redis wins. A task lasts some milliseconds.
+            # The shortest of all applications on one Redis wins. A task lasts some milliseconds, or
+            # at most FRESH_SECONDS where its batch waits for room.
             "visibility_timeout": 60,
             # The default looks once in 100 s.
             "unacked_restore_interval": 2,
@@ -81,3 +91,13 @@ def make_redis(broker_url: str) -> Any:
         socket_connect_timeout=CONNECT_SECONDS,
         socket_keepalive=True,
     )
+
+
+def claim(client: Any, batch_id: str) -> bool:
+    """Whether the caller is the first to claim this batch. A prober claims it to run its checks,
+    the checker to send them again. Raises RedisError.
+
+    A batch may come late (it waited in Celery) or twice (Redis delivers again what a consumer that
+    is gone had), and its checks must not run twice.
+    """
+    return bool(client.set(f"claimed.{batch_id}", b"", nx=True, ex=KEPT_SECONDS))

@@ -31,11 +31,13 @@ from app.codec.packing import moment, pack, spec_of
 from app.codec.sealing import BatchKey, Forged
 from app.config import Settings
 from app.engine.carriers.queue.broker import (
+    BROKER_FAULTS,
     FRESH_SECONDS,
     KEPT_SECONDS,
     TASK,
     about_checks,
     about_outcomes,
+    claim,
     make_celery,
     make_redis,
     needed,
@@ -43,6 +45,7 @@ from app.engine.carriers.queue.broker import (
 )
 from app.engine.carriers.queue.malformed import Taker, refuse_malformed
 from app.engine.carriers.queue.silence import LOOK_SECONDS, SILENT_SECONDS, Consumer
+from app.engine.carriers.queue.trouble import Trouble
 from app.engine.network import Network
 from app.engine.probing import make_prober
 from app.engine.schedule import Claim
@@ -85,7 +88,7 @@ class Refused(Exception):
 
 class Desk:
     """Takes batches, and sends outcomes. ``reply`` gets the name of a checker's list and a sealed
-    message; it raises if that cannot be sent.
+    message; it raises if that cannot be sent. ``claim``: as in ``broker``, for the id of a batch.
     """
 
     def __init__(
@@ -93,6 +96,7 @@ class Desk:
         settings: Settings,
         prober: Prober,
         reply: Callable[[str, bytes], None],
+        claim: Callable[[str], bool],
         works: Callable[[], bool] | None = None,
     ) -> None:
         _url, key = needed(settings)
@@ -101,19 +105,22 @@ class Desk:
         self._key = BatchKey(key)
         self._prober = prober
         self._reply = reply
+        self._claim = claim
         self._lock = threading.Lock()
         self._state = _State()
         self._back: list[tuple[Claim, Outcome]] = []
         self._some = threading.Event()
         self._network = Network(works, self._some.set)
-        self._ended = False
-        self._away = False
+        self._closing = self._ended = False
+        self._trouble = Trouble("sending outcomes")
         self.taken = 0  # batches that came, refused ones too
         self._thread = threading.Thread(target=self._run, name="outcomes", daemon=True)
         self._thread.start()
 
     def take(self, sealed: bytes) -> None:
-        """Start the checks of a batch. Raises Refused."""
+        """Start the checks of a batch, once there is room for them. Raises Refused, and what
+        ``claim`` raises.
+        """
         self.taken += 1
         try:
             batch = self._key.open(sealed, about_checks(self.location))
@@ -123,39 +130,61 @@ class Desk:
             ) from None
         now = datetime.now(UTC)
         at = moment(batch["at"]) or now
-        difference = (now - at).total_seconds()
-        if abs(difference) > FRESH_SECONDS:
+        age = (now - at).total_seconds()
+        if abs(age) > FRESH_SECONDS:
             raise Refused(
-                f"A batch is {difference:.0f} s old by our clock; {FRESH_SECONDS:.0f} s are "
+                f"A batch is {age:.0f} s old by our clock; {FRESH_SECONDS:.0f} s are "
                 "allowed. Compare the clocks of this machine and of the checker."
             )
         checks = [(ticket, spec_of(packed)) for ticket, packed in batch["checks"]]
-        self._accept(batch["id"], batch["to"], checks)
+        self._accept(batch["id"], batch["to"], [ticket for ticket, _spec in checks])
+        self._wait_for_room(batch["id"], time.monotonic() + FRESH_SECONDS - max(0.0, age))
+        self._begin(batch["id"], checks)
 
-    def _accept(self, batch_id: str, to: str, checks: list[tuple[int, CheckSpec]]) -> None:
-        begun: list[tuple[CheckSpec, Claim]] = []
+    def _accept(self, batch_id: str, to: str, tickets: list[int]) -> None:
+        """Claim a batch. From now on, the checker hears that it is here."""
         with self._lock:
-            state, now = self._state, time.monotonic()
+            state = self._state
             if batch_id in state.seen:
                 raise Refused("A batch came a second time.")
-            state.seen[batch_id] = now
-            state.batches[batch_id] = _Running(to, {ticket for ticket, _spec in checks})
+            state.seen[batch_id] = time.monotonic()
+        if not self._claim(batch_id):
+            raise Refused("A batch came too late: its checks are made by another prober.")
+        with self._lock:
+            state.batches[batch_id] = _Running(to, set(tickets))
+
+    def _wait_for_room(self, batch_id: str, until: float) -> None:
+        """Raises Refused if there is none in time; the checker sends the checks again then."""
+        while not (self.has_room() or self._closing):
+            if time.monotonic() >= until:
+                with self._lock:
+                    del self._state.batches[batch_id]
+                raise Refused(
+                    f"A batch is dropped: there was no room for its checks in {FRESH_SECONDS:.0f} "
+                    "s. This prober has too much to do; start another one."
+                )
+            time.sleep(SEND_SECONDS)
+
+    def _begin(self, batch_id: str, checks: list[tuple[int, CheckSpec]]) -> None:
+        begun: list[tuple[CheckSpec, Claim]] = []
+        with self._lock:
+            state = self._state
             for ticket, spec in checks:
                 state.last_claim += 1
                 state.claims[state.last_claim] = batch_id, ticket
                 begun.append((spec, Claim(spec.monitor_id or 0, turn=state.last_claim)))
-        for spec, claim in begun:
-            self._prober.submit(spec, partial(self._came_back, claim))
+        try:
+            for spec, claim in begun:
+                self._prober.submit(spec, partial(self._came_back, claim))
+        except RuntimeError:
+            raise Refused("A batch came while this prober was ending.") from None
 
     def has_room(self) -> bool:
         return self._prober.in_flight <= MOST_AT_ONCE
 
-    def wait_for_room(self) -> None:
-        while not (self.has_room() or self._ended):
-            time.sleep(SEND_SECONDS)
-
     def close(self, timeout: float) -> None:
         """Wait for running checks, and send what has come back."""
+        self._closing = True
         self._prober.close(timeout)
         self._ended = True
         self._some.set()
@@ -182,8 +211,8 @@ class Desk:
                 self._send(all_of_them=now - alive_at >= ALIVE_SECONDS)
                 if now - alive_at >= ALIVE_SECONDS:
                     alive_at = now
-            except Exception:
-                log.exception("Outcomes could not be sent.")
+            except Exception as fault:
+                self._trouble.tell(fault)
             if ended:
                 return
 
@@ -198,12 +227,20 @@ class Desk:
                 batch_id, ticket = state.claims.pop(claim.turn)
                 running = state.batches[batch_id]
                 running.tickets.discard(ticket)
-                state.unsent[running.to].append([ticket, pack(outcome)])
+                state.unsent[running.to].append([ticket, self._packed(outcome)])
                 if not running.tickets:
                     del state.batches[batch_id]
             state.seen = {
                 one: since for one, since in state.seen.items() if now - since < 3 * FRESH_SECONDS
             }
+
+    def _packed(self, outcome: Outcome) -> Any:
+        """None if it cannot be packed. The checker logs that, and does not send the check again."""
+        try:
+            return pack(outcome)
+        except Exception as fault:
+            self._trouble.tell(fault)
+            return None
 
     def _send(self, *, all_of_them: bool) -> None:
         """Send outcomes to each checker; ``all_of_them``: also to those that only need to hear that
@@ -231,18 +268,14 @@ class Desk:
             }
             try:
                 self._reply(to, self._key.seal(told, about_outcomes(self.location, to)))
-            except Exception as fault:
-                if not self._away:
-                    log.error("The broker cannot be used (%s). Trying again.", type(fault).__name__)
-                self._away = True
+            except BROKER_FAULTS as fault:
+                self._trouble.tell(fault)
                 with self._lock:
                     self._state.unsent[to] = (outcomes[start:] + self._state.unsent[to])[
                         -MOST_UNSENT:
                     ]
                 return
-            if self._away:
-                log.warning("The broker works again.")
-            self._away = False
+            self._trouble.over()
 
 
 def make_desk(settings: Settings) -> Desk:
@@ -259,7 +292,8 @@ def make_desk(settings: Settings) -> Desk:
     policy = Policy.parse(settings.allow_networks or "", WHERE)
     canaries = parse_canaries(settings.canaries)
     works = partial(network_works, canaries, frozenset()) if canaries else None
-    return Desk(settings, make_prober(settings, lambda: policy), reply, works)
+    prober = make_prober(settings, lambda: policy)
+    return Desk(settings, prober, reply, partial(claim, client), works)
 
 
 def watch(consumer: Consumer, end: Callable[[], None], stop: threading.Event) -> None:
@@ -275,6 +309,14 @@ def watch(consumer: Consumer, end: Callable[[], None], stop: threading.Event) ->
             return
 
 
+def _decoded(sealed: object) -> bytes:
+    """Raises Refused."""
+    try:
+        return base64.b64decode(sealed)  # type: ignore[arg-type]  # anybody may have sent it
+    except (TypeError, ValueError):
+        raise Refused("A message in the queue is no batch.") from None
+
+
 WHERE = "in WAKEFUL_ALLOW_NETWORKS of this prober"
 
 
@@ -285,18 +327,18 @@ def run(settings: Settings) -> int:
     celery = make_celery(broker_url)
     desks: list[Desk] = []  # one, in the process that makes the checks
     stopped = threading.Event()
+    trouble = Trouble("taking a batch")
 
     @celery.task(name=TASK)  # type: ignore[untyped-decorator]  # Celery ships no types
     def checks(sealed: str) -> None:
-        desk = desks[0]
-        desk.wait_for_room()
         try:
-            desk.take(base64.b64decode(sealed))
+            desks[0].take(_decoded(sealed))
         except Refused as fault:
             log.warning("%s", fault)
         except Exception as fault:
-            # Celery would log the arguments.
-            log.error("A batch cannot be read: %s", type(fault).__name__)
+            trouble.tell(fault)  # Celery would log the arguments
+        else:
+            trouble.over()
 
     def begin(**_more: object) -> None:
         # If the worker is killed, this process would go on without it.

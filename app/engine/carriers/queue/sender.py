@@ -19,15 +19,18 @@ from app.codec.values import Odd
 from app.config import PREFIX, Settings
 from app.engine.carriers import Done, RemoteNetwork, Report
 from app.engine.carriers.queue.broker import (
+    BROKER_FAULTS,
     FRESH_SECONDS,
     TASK,
     about_checks,
     about_outcomes,
+    claim,
     make_celery,
     make_redis,
     needed,
     queue_of,
 )
+from app.engine.carriers.queue.trouble import Trouble
 from app.records import CheckSpec
 
 log = logging.getLogger(__name__)
@@ -99,10 +102,14 @@ class QueueCarrier:
         self._idle = threading.Condition(self._lock)
         self._closing = self._ended = False
         self._looked = time.monotonic()
-        self._told: dict[str, bool] = {}  # troubles that the log knows, by thread
+        self._away_at = float("-inf")  # when the broker could not be used
+        self._sending, self._taking = Trouble("sending batches"), Trouble("taking outcomes")
         self._threads = [
-            threading.Thread(target=self._run, args=(turn, name), name=name, daemon=True)
-            for turn, name in ((self._send_turn, "queue-send"), (self._take_turn, "queue-take"))
+            threading.Thread(target=self._run, args=(turn, trouble), name=name, daemon=True)
+            for turn, trouble, name in (
+                (self._send_turn, self._sending, "queue-send"),
+                (self._take_turn, self._taking, "queue-take"),
+            )
         ]
         for thread in self._threads:
             thread.start()
@@ -148,37 +155,28 @@ class QueueCarrier:
 
     # --- the two threads
 
-    def _run(self, turn: Callable[[], None], name: str) -> None:
+    def _run(self, turn: Callable[[], None], trouble: Trouble) -> None:
         while not self._ended:
             try:
                 turn()
             except Exception as fault:
                 if not self._ended:
-                    self._trouble(name, fault)
+                    self._failed(trouble, fault)
                     time.sleep(TROUBLE_SECONDS)
             else:
-                if self._told.pop(name, False):
-                    log.warning("The broker works again.")
+                trouble.over()
 
-    def _trouble(self, name: str, fault: Exception) -> None:
-        """Log a fault of the broker once: it may be away for hours."""
-        if not self._told.get(name):
-            self._told[name] = True
-            log.error("The broker cannot be used (%s). Trying again.", type(fault).__name__)
-            log.debug("The fault was:", exc_info=fault)
-        with self._lock:  # while it is away, no prober can be heard
+    def _failed(self, trouble: Trouble, fault: Exception) -> None:
+        trouble.tell(fault)
+        if not isinstance(fault, BROKER_FAULTS):
+            return
+        with self._lock:  # while the broker is away, no prober can be heard
+            self._away_at = time.monotonic()
             for batch in self._state.batches.values():
-                batch.heard = None if batch.heard is None else time.monotonic()
+                batch.heard = None if batch.heard is None else self._away_at
 
     def _send_turn(self) -> None:
-        tickets = self._gather()
-        if tickets:
-            try:
-                self._send(tickets)
-            except Exception:
-                with self._lock:
-                    self._state.pending.extendleft(reversed(tickets))
-                raise
+        self._send(self._gather())
         if time.monotonic() - self._looked >= LOOK_SECONDS:
             self._look_after()
             self._looked = time.monotonic()
@@ -195,36 +193,41 @@ class QueueCarrier:
             return [pending.popleft() for _ in range(count)]
 
     def _send(self, tickets: list[int]) -> None:
-        batch_id = secrets.token_hex(16)
         with self._lock:
             known = self._state.checks
-            checks = [(ticket, known[ticket].spec) for ticket in tickets if ticket in known]
+            specs = [(ticket, known[ticket].spec) for ticket in tickets if ticket in known]
+        checks = [[ticket, packed] for ticket, spec in specs if (packed := self._packed(spec))]
         if not checks:
             return
+        batch_id = secrets.token_hex(16)
         batch = {
             "id": batch_id,
             "to": self.name,
             "at": datetime.now(UTC).isoformat(),
-            "checks": [[ticket, pack(spec)] for ticket, spec in checks],
+            "checks": checks,
         }
         sealed = self._key.seal(batch, about_checks(self.location))
-        # Registered first: its outcomes may be here before ``send_task`` returns.
+        # Registered first: its outcomes may be here before ``send_task`` returns. If that fails,
+        # Redis may have the batch nevertheless, so it is not sent again before it counts as lost.
         with self._lock:
-            now = time.monotonic()
-            self._state.batches[batch_id] = _Batch({ticket for ticket, _ in checks}, now)
+            sent = {ticket for ticket, _packed in checks}
+            self._state.batches[batch_id] = _Batch(sent, time.monotonic())
+        self._celery.send_task(
+            TASK,
+            args=[base64.b64encode(sealed).decode()],
+            queue=queue_of(self.location),
+            expires=FRESH_SECONDS,
+            retry=False,
+            argsrepr="(...)",  # Celery would put the arguments into the headers once more
+        )
+
+    def _packed(self, spec: CheckSpec) -> Any:
+        """None if it cannot be packed: that check is left out, and the others are sent."""
         try:
-            self._celery.send_task(
-                TASK,
-                args=[base64.b64encode(sealed).decode()],
-                queue=queue_of(self.location),
-                expires=FRESH_SECONDS,
-                retry=False,
-                argsrepr="(...)",  # Celery would put the arguments into the headers once more
-            )
-        except Exception:
-            with self._lock:
-                self._state.batches.pop(batch_id, None)
-            raise
+            return pack(spec)
+        except Exception as fault:
+            self._sending.tell(fault)
+            return None
 
     def _look_after(self) -> None:
         """Send the checks of lost batches again."""
@@ -237,22 +240,31 @@ class QueueCarrier:
         is_empty = old and self._redis.llen(queue_of(self.location)) == 0
         with self._lock:
             lost = [
-                batch_id
+                (batch_id, batch)
                 for batch_id, batch in self._state.batches.items()
                 if self._is_lost(batch, now, is_empty)
             ]
-            again = sorted(
-                ticket for one in lost for ticket in self._state.batches.pop(one).tickets
-            )
-            again = [ticket for ticket in again if ticket in self._state.checks]
+        count = sum(self._again(batch_id, batch) for batch_id, batch in lost)
+        if count:
+            self._log_lost(count)
+
+    def _again(self, batch_id: str, batch: _Batch) -> int:
+        """Let the checks of a lost batch be sent again; returns how many they are. None, if a
+        prober has just taken it.
+        """
+        if batch.heard is None and not claim(self._redis, batch_id):
+            batch.heard = time.monotonic()
+            return 0
+        with self._lock:
+            self._state.batches.pop(batch_id, None)
+            again = sorted(batch.tickets & self._state.checks.keys())
             self._state.pending.extendleft(reversed(again))
-        if again:
-            self._log_lost(len(again))
+        return len(again)
 
     def _log_lost(self, count: int) -> None:
         number = "1 check was" if count == 1 else f"{count} checks were"
         log.warning("%s lost on the way, so sent again.", number)
-        if not self._state.probers:
+        if not self._state.probers and time.monotonic() - self._away_at > FRESH_SECONDS:
             log.warning(
                 "No prober of %s was heard lately. Is one running, with the same %sBATCH_KEY?",
                 self.location,
@@ -294,23 +306,26 @@ class QueueCarrier:
         said_at = moment(told["now"]) or now
         offset = said_at - now
         with self._lock:
-            self._heard(told, offset)
             taken = [
                 (check, outcome)
                 for ticket, outcome in told["outcomes"]
                 if (check := self._state.checks.pop(ticket, None)) is not None
             ]
+            self._heard(told, offset, len(taken))
             if not self._state.checks:
                 self._idle.notify_all()
         for check, outcome in taken:
-            self._finish(check, outcome, offset, now)
+            try:
+                self._finish(check, outcome, offset, now)
+            except Exception as fault:
+                self._taking.tell(fault)  # the other outcomes are taken
 
-    def _heard(self, told: dict[str, Any], offset: timedelta) -> None:
+    def _heard(self, told: dict[str, Any], offset: timedelta, taken: int) -> None:
         now = time.monotonic()
         name = told["prober"]
         before = self._state.probers.get(name)
         checks, made = (before.report.checks, before.report.made) if before else (0, 0)
-        checks += len(told["outcomes"])
+        checks += taken
         made += sum(was_made(packed) for _ticket, packed in told["outcomes"])
         report = Report(name, told["version"], offset, checks, made)
         self._state.probers[name] = _Prober(report, told["network_down"], now)

@@ -1,0 +1,61 @@
+"""What to check, on disk as the server sealed it: for a start while the server is away."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+from app.engine.agent.files import replace_file
+
+log = logging.getLogger(__name__)
+
+MOST_KEPT = 50  # answers, before everything is to be asked for again
+RETRY_SECONDS = 10.0  # after a write that failed: it may be of 90 MB
+
+
+class Known:
+    """The last answer of the server that had everything, and all since."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "assigned"
+        self._location = ""
+        self._answers: list[str] = []
+        self._write_at: float | None = None  # monotonic; None: it is written
+        self._told = False
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._answers) > MOST_KEPT
+
+    def add(self, location: str, sealed: str, *, whole: bool) -> None:
+        """Keep an answer in memory, until ``write``."""
+        self._location = location
+        self._answers = [sealed] if whole else [*self._answers, sealed]
+        self._write_at = time.monotonic()
+
+    def write(self) -> None:
+        """Write what is new. Tries again later if that fails: a disk may be full for hours."""
+        if self._write_at is None or time.monotonic() < self._write_at:
+            return
+        try:
+            replace_file(self._path, "\n".join([self._location, *self._answers]).encode())
+        except OSError as fault:
+            self._write_at = time.monotonic() + RETRY_SECONDS
+            if not self._told:
+                log.error(
+                    "What to check cannot be written to %s (%s). The agent checks it all the same."
+                    " If it is restarted while the server is away, it checks what the file had.",
+                    self._path, fault.strerror,
+                )  # fmt: skip
+            self._told = True
+            return
+        self._write_at = None
+        if self._told:
+            log.warning("What to check is written to %s again.", self._path)
+        self._told = False
+
+    def read(self) -> tuple[str, list[str]]:
+        """The place, and the answers. Raises OSError, and ValueError for a damaged file."""
+        location, *answers = self._path.read_text().splitlines()
+        return location, answers

@@ -1,0 +1,294 @@
+"""Take the results that an agent brings.
+
+An agent checks on its own schedule, behind any NAT, and may be cut off for hours. So each of its
+results names monitor and time, is taken once, and is judged only while it is recent and newer than
+what was judged before. The others correct the figures (``recorder.record_late``).
+
+Two web processes may take the same results at once: an agent that waits for too long sends them
+again. Nothing keeps the one from working beside the other, because the monitor's turn decides: a
+result is judged by the process that finds the turn as it has read it. The other process reads the
+monitor again, and sees which results have been judged meanwhile. Needs an application context.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import zip_longest
+from typing import Any
+
+from sqlalchemy import select
+
+from app.access.agents import AgentPlace
+from app.codec.packing import outcome_of
+from app.codec.values import Odd
+from app.db import db, journal, shards, writing
+from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow
+from app.db.types import from_ms, to_ms
+from app.engine import recorder
+from app.engine.agent.buffer import KEPT
+from app.engine.schedule import Claim, Standing
+from app.errors import Invalid, Throttled
+from app.i18n import N_, _
+from app.records import CONFIRMATIONS, Outcome, Result
+from app.rules.clocks import SKEW
+from app.stores.local.agent_budget import MOST_RESULTS
+
+log = logging.getLogger(__name__)
+
+BUSY = N_("Results of %(place)s are being recorded. Send these again in a second.")
+# Results of one monitor in a request that are judged, each in a transaction of its own. While a
+# result counts (two intervals and the time limit, which is no longer than a third one), an agent
+# makes four checks by its schedule, and repeats each of them until a failure is confirmed. Twice as
+# many, because it also repeats checks that found no network, and makes those that people ask for.
+MOST_JUDGED = 2 * 4 * (1 + CONFIRMATIONS[1])
+# How often results are judged whose monitors change just then, before the agent is told to wait.
+TRIES = 3
+OLDEST = KEPT + timedelta(hours=1)  # an agent looks for old results every ten minutes
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A result as an agent sent it. ``made_for``: when the monitor, as the agent knew it, was last
+    changed (ms).
+    """
+
+    outcome: Outcome
+    made_for: int
+
+    @property
+    def monitor_id(self) -> int:
+        return self.outcome.result.monitor_id or 0
+
+    @property
+    def at(self) -> datetime:
+        return self.outcome.result.checked_at
+
+
+def read(data: Any) -> tuple[list[Sent], int]:
+    """The results of a request, and how many cannot be read. Raises Invalid."""
+    if not isinstance(data, list) or len(data) > MOST_RESULTS:
+        raise Invalid(
+            {"results": [_("Send a list of at most %(most)d results.", most=MOST_RESULTS)]}
+        )
+    sent, wrong = [], 0
+    for one in data:
+        try:
+            made_for = one["made_for"]
+            outcome = outcome_of(one["outcome"])
+            if not isinstance(made_for, int) or outcome.result.monitor_id is None:
+                raise Odd("made_for")
+            at = from_ms(to_ms(outcome.result.checked_at))  # as it will be stored
+            placed = replace(outcome, result=replace(outcome.result, checked_at=at))
+            sent.append(Sent(placed, made_for))
+        except (Odd, KeyError, TypeError, OverflowError):
+            wrong += 1
+    return sent, wrong
+
+
+def busy(place: AgentPlace) -> Throttled:
+    return Throttled(_(BUSY, place=place.name), 1)
+
+
+class Taking:
+    """The results of one request, while they are taken.
+
+    ``standings``: of each monitor that a result counts for. Also if it was judged before: the agent
+    did not get that answer, and would not know that the check is to be repeated.
+    """
+
+    def __init__(self, place: AgentPlace, now: datetime) -> None:
+        self._place, self._now = place, now
+        self.refused = 0
+        self.standings: dict[int, Standing] = {}
+        self._of_before = 0
+        self._judged: list[Sent] = []
+        self._late: list[Sent] = []
+        self._counting: list[Sent] = []  # late ones that count: newer ones were judged, or the same
+
+    @property
+    def taken(self) -> int:
+        return len(self._judged) + len(self._late)
+
+    @property
+    def counts(self) -> bool:
+        """Whether one of the results that were taken still counts."""
+        return bool(self._judged or self._counting)
+
+    def take(self, sent: Sequence[Sent]) -> None:
+        """Record each result, or refuse it for good. Raises Throttled if there are others: their
+        monitors were changed each time when they were to be judged. The agent sends all again then,
+        and what is recorded already is left out.
+        """
+        # A deleted place may have had the same name.
+        journal.know_location(self._place.name, self._place.id)
+        left = sent
+        for _try in range(TRIES):
+            left = self._take(left)
+        recorder.record_late(
+            _results(self._late),
+            location=self._place.name,
+            # Also those that were judged before: the server may have been stopped just then.
+            judged=_results([*self._judged, *self._counting]),
+        )
+        if self._of_before:
+            log.warning(
+                "%d results of %s are left out: when it made them, it did not know yet that what"
+                " these monitors check was changed.",
+                self._of_before,
+                self._place.name,
+            )
+        if left:
+            raise busy(self._place)
+
+    def _take(self, sent: Sequence[Sent]) -> list[Sent]:
+        """Returns the results that were not judged because their monitors have changed since they
+        were read.
+        """
+        known = _known(self._place.id, {one.monitor_id for one in sent})
+        own = [one for one in sent if one.monitor_id in known and _may_be(one, self._now)]
+        self.refused += len(sent) - len(own)
+        judged = [self._sort(some, known[id]) for id, some in _by_monitor(own).items()]
+        turns = {id: row.turn for id, row in known.items()}
+        tokens = _tokens(self._place.id) if any(judged) else {}
+        left: list[Sent] = []
+        for some in zip_longest(*judged):  # the first of each monitor, then the second of each
+            left += self._judge([one for one in some if one is not None], turns, tokens)
+        return left
+
+    def _sort(self, own: Sequence[Sent], row: Any) -> list[Sent]:
+        """Set aside the results of a monitor that come too late. Returns those that are judged."""
+        judged, late = _sorted(own, row, self._now)
+        self._of_before += len(own) - len(judged) - len(late)
+        if counting := [one for one in late if _counts(one, row, self._now)]:
+            self.standings[row.monitor_id] = _standing(row)
+        self._late += late
+        self._counting += counting
+        return judged
+
+    def _judge(
+        self, some: Sequence[Sent], turns: dict[int, int], tokens: Mapping[int, int]
+    ) -> list[Sent]:
+        """Judge one result of each monitor, in one transaction. Returns those that were dropped."""
+        claims = [_claim(one.monitor_id, turns[one.monitor_id], tokens) for one in some]
+        outcomes = [(claim, one.outcome) for claim, one in zip(claims, some, strict=True)]
+        stood = recorder.record_claimed(outcomes, self._now, location=self._place.name)
+        dropped = []
+        for one, standing in zip(some, stood, strict=True):
+            if standing is None:
+                dropped.append(one)
+                continue
+            turns[one.monitor_id] = standing.turn
+            self.standings[one.monitor_id] = standing
+            self._judged.append(one)
+        return dropped
+
+
+def _results(sent: Iterable[Sent]) -> list[Result]:
+    return [one.outcome.result for one in sent]
+
+
+def _known(place: int, ids: Collection[int]) -> dict[int, Any]:
+    """What is known of the monitors that the place checks, of these."""
+    if not ids:
+        return {}
+    rows = db.session.execute(
+        select(
+            AssignmentRow.monitor_id,
+            AssignmentRow.turn,
+            AssignmentRow.slot,
+            AssignmentRow.checked_at,
+            AssignmentRow.blind,
+            MonitorRow.interval,
+            MonitorRow.timeout,
+            MonitorRow.paused,
+            MonitorRow.created_at,
+            MonitorRow.updated_at,
+            MonitorStateRow.unconfirmed_at,
+            MonitorStateRow.spec_since,
+            MonitorStateRow.judged_since,
+            MonitorStateRow.resumed_at,
+        )
+        .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
+        .join(MonitorStateRow, MonitorStateRow.monitor_id == AssignmentRow.monitor_id)
+        .where(AssignmentRow.location_id == place, AssignmentRow.monitor_id.in_(ids))
+    ).all()
+    db.session.rollback()
+    return {row.monitor_id: row for row in rows}
+
+
+def _by_monitor(sent: Iterable[Sent]) -> dict[int, list[Sent]]:
+    """The results of each monitor, in the order of time."""
+    found: dict[int, list[Sent]] = defaultdict(list)
+    for one in sorted(sent, key=lambda one: (one.monitor_id, one.at)):
+        found[one.monitor_id].append(one)
+    return found
+
+
+def _sorted(own: Sequence[Sent], row: Any, now: datetime) -> tuple[list[Sent], list[Sent]]:
+    """The results of a monitor that are judged, in the order of time, and those that come too late.
+    Each recent one is judged, not the newest alone: an outage begins with the first of them.
+
+    An agent that is cut off goes on checking, and does not know of changes. If what is checked
+    was changed, its results of after that are neither: they are of something else. With every other
+    change, such as another name, they say how the monitor is.
+    """
+    since = row.spec_since or row.created_at
+    judged: list[Sent] = []
+    late: list[Sent] = []
+    for one in reversed(own):
+        current = one.made_for >= to_ms(since) or one.made_for == to_ms(row.updated_at)
+        # Of two with the same time, one is a copy of the other.
+        fits = len(judged) < MOST_JUDGED and not (judged and judged[-1].at == one.at)
+        if current and fits and _counts(one, row, now) and _is_newer(one, row, now):
+            judged.append(one)
+        elif current or one.at < since:
+            late.append(one)
+    return judged[::-1], late
+
+
+def _may_be(one: Sent, now: datetime) -> bool:
+    """Whether an agent can have made a result at its time. It keeps results for a day; what is
+    older could only fill years of figures. A result from further in the future than SKEW would hide
+    all later ones.
+    """
+    return now - OLDEST <= one.at <= now + SKEW
+
+
+def _counts(one: Sent, row: Any, now: datetime) -> bool:
+    """Whether a result says how its monitor is: as long as its place has a vote. What was seen
+    before a pause, or before a change of what the votes make of it, has none.
+    """
+    if row.paused or now - one.at > timedelta(seconds=2 * row.interval + row.timeout):
+        return False
+    sinces = (row.spec_since, row.judged_since, row.resumed_at)
+    return not any(one.at < since for since in sinces if since)
+
+
+def _is_newer(one: Sent, row: Any, now: datetime) -> bool:
+    """Whether a result is newer than the one of its place that was judged last."""
+    before: datetime | None = row.checked_at
+    return before is None or one.at > before or before > now + SKEW
+
+
+def _tokens(place: int) -> dict[int, int]:
+    """The tokens of the place's shards. No checker owns them: the agent makes all checks."""
+    found = shards.read(place)
+    if len(found) < shards.count():
+        with writing():
+            shards.make(place)
+        found = shards.read(place)
+    db.session.rollback()
+    return {shard.number: shard.token for shard in found}
+
+
+def _claim(monitor_id: int, turn: int, tokens: Mapping[int, int]) -> Claim:
+    shard = shards.of(monitor_id)
+    return Claim(monitor_id, shard, tokens[shard], turn)
+
+
+def _standing(row: Any) -> Standing:
+    return Standing(row.turn, row.slot, row.checked_at, row.unconfirmed_at, row.blind)

@@ -1,0 +1,273 @@
+"""An agent's link to its server: a turn, a backlog, a file of results that fails, and the end."""
+
+import base64
+import json
+import sqlite3
+import threading
+import time
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+
+from app.codec.sealing import new_private_key, public_key_of, seal_to
+from app.engine.agent import known
+from app.engine.agent import link as links
+from app.engine.agent.buffer import Buffer, Made
+from app.engine.agent.clock import Clock
+from app.engine.agent.link import Assigned, Greeted, Link, Stood
+from tests.support.loopback import serving
+from tests.support.service import eventually
+
+KEY = new_private_key()
+LONG = 60.0  # no test waits for it
+pytestmark = pytest.mark.sqlite  # none has a database
+
+
+class Player:
+    """A server that takes all results. ``on`` has what it does when it is asked, by path."""
+
+    def __init__(self):
+        self.asked, self.sent, self.on = [], [], {}
+        self.change, self.standings, self.key = 1, {}, KEY
+        self.limit = 10**9  # bytes of a request
+
+    def __call__(self, environ, start_response):
+        path = environ["PATH_INFO"].rpartition("/")[2]
+        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+        if len(body) > self.limit:
+            start_response("413 Content Too Large", [("Content-Length", "0")])
+            return []
+        said = json.loads(body)
+        self.asked.append(path)
+        if path == "results":
+            self.sent.append(said["results"])
+        if path in self.on:
+            self.on[path]()
+        now = datetime.now(UTC).isoformat()
+        data = getattr(self, path)() | {"received": now, "now": now}
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return [json.dumps({"data": data}).encode()]
+
+    def hello(self):
+        return {"location": "oslo", "confirm_seconds": 5}
+
+    def results(self):
+        return {"refused": 0, "change": self.change, "standings": self.standings}
+
+    def assigned(self):
+        told = {"whole": True, "assigned": [], "gone": []}
+        sealed = seal_to(public_key_of(self.key), told, "wakeful assigned v1 oslo")
+        return {"change": self.change, "sealed": base64.b64encode(sealed).decode()}
+
+    @property
+    def taken(self):
+        return [one for batch in self.sent for one in batch]
+
+
+@pytest.fixture
+def player():
+    return Player()
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch):
+    """Ten results in a request, and no pause that a test could outlast."""
+    monkeypatch.setattr(links, "AT_ONCE", 10)
+    for name in ("POST_SECONDS", "IDLE_SECONDS", "FIRST_PAUSE", "LONGEST_PAUSE"):
+        monkeypatch.setattr(links, name, LONG)
+
+
+def made(*numbers):
+    now = datetime.now(UTC)
+    return [Made(number + 1, 1, now, number) for number in numbers]
+
+
+@contextmanager
+def linked(player, folder, backlog=0):
+    """A link that has not started, and its buffer with results 0, 1 and so on."""
+    (folder / "agent_key").write_text(base64.b64encode(KEY).decode())
+    more = {"ca_bundle": None, "wake": int, "figures": dict}
+    with serving(player) as url, closing(Buffer(folder)) as buffer:
+        buffer.add(made(*range(backlog)))
+        link = Link(url, "wa_token", folder, buffer, Clock(), **more)
+        yield link, buffer
+
+
+def heard(link):
+    found = []
+    while not link.news.empty():
+        found.append(link.news.get_nowait())
+    return found
+
+
+# --- A turn
+
+
+def test_changes_are_heard_between_the_requests_that_send_a_backlog(player, tmp_path):
+    """An agent with a day's backlog heard of no change until all of it was sent: 76 minutes."""
+
+    def change():
+        if len(player.sent) == 3:
+            player.change += 1
+
+    player.on["results"] = change
+    with linked(player, tmp_path, 35) as (link, _buffer):
+        link.start()
+        eventually(lambda: len(player.taken) >= 35, "all results")
+        link.close(10)
+    assert player.asked[:7] == [
+        *("hello", "results", "assigned", "results"),
+        *("results", "assigned", "results"),
+    ]
+    assert player.taken == list(reversed(range(35))), "the newest first, each once"
+
+
+def test_a_backlog_of_large_results_is_sent_without_a_pause(player, tmp_path, monkeypatch):
+    """A request had as many as fit into it, and the next came a second later."""
+    monkeypatch.setattr(links, "LARGEST", 3)
+    with linked(player, tmp_path, 9) as (link, _buffer):
+        link.start()
+        eventually(lambda: len(player.taken) >= 9, "all results")
+        link.close(10)
+    assert [len(batch) for batch in player.sent[:3]] == [3, 3, 3]
+
+
+def test_a_server_that_cannot_say_what_has_changed_gets_all_results_without_a_pause(
+    player, tmp_path, caplog
+):
+    """With a pause after each ten, an agent with many monitors would never deliver the rest."""
+    player.on["assigned"] = partial(int, "a fault")
+    with linked(player, tmp_path, 35) as (link, _buffer):
+        link.start()
+        eventually(lambda: len(player.taken) >= 35, "all results")
+        link.close(10)
+    assert player.taken == list(reversed(range(35)))
+    assert player.asked.count("assigned") == 1, "the pause is between these"
+    said = [one.message for one in caplog.records if one.name.startswith("app.")]
+    assert ["is not Wakeful's API (status 500)" in one for one in said] == [True], said
+
+
+def test_a_proxy_that_takes_no_large_request_gets_smaller_ones(
+    player, tmp_path, caplog, monkeypatch
+):
+    """The agent sent the same large request until its results were a day old."""
+    monkeypatch.setattr(links, "FIRST_PAUSE", 0.01)
+    player.limit = 21_000
+    with linked(player, tmp_path) as (link, buffer):
+        buffer.add([Made(number, 1, datetime.now(UTC), "x" * 5_000) for number in range(9)])
+        link.start()
+        eventually(lambda: len(player.taken) >= 9, "all results")
+        link.close(10)
+    assert [len(batch) for batch in player.sent[:3]] == [4, 4, 1]
+    assert ["status 413" in one for one in caplog.messages] == [True, False]
+
+
+def test_what_is_asked_for_anew_while_an_answer_is_on_its_way_is_not_forgotten(player, tmp_path):
+    with linked(player, tmp_path) as (link, _buffer):
+        link._turn()
+        player.change += 1
+        player.on["assigned"] = link.reload
+        link._turn()
+        del player.on["assigned"]
+        link._turn()
+    assert player.asked.count("assigned") == 3
+
+
+# --- A file of results that fails
+
+
+def test_standings_are_heard_and_results_sent_once_while_the_file_cannot_be_written(
+    player, tmp_path
+):
+    """The same results were sent for ever, and the answer's standings dropped."""
+    player.standings = {"7": {"unconfirmed_at": None}}
+    with linked(player, tmp_path, 25) as (link, buffer):
+        buffer._file.execute("PRAGMA query_only = ON")
+        for _ in range(4):
+            link._turn()
+        news = heard(link)
+        assert [type(one) for one in news] == [Greeted, Stood, Assigned, Stood, Stood, Stood]
+        assert player.taken == list(reversed(range(25)))
+        buffer.add(made(25))
+        link._turn()
+        assert player.sent[-1] == [25]
+        buffer._file.execute("PRAGMA query_only = OFF")
+        buffer.add(made(26))
+        link._turn()
+        assert player.sent[-1] == [26]
+    with closing(sqlite3.connect(tmp_path / "agent.db")) as file:
+        assert file.execute("SELECT count(*) FROM results").fetchone() == (0,)
+
+
+def test_what_to_check_is_heard_on_a_full_disk_and_written_when_there_is_room(
+    player, tmp_path, caplog, monkeypatch
+):
+    """The turn failed, and a restart without the server checked what had been taken away."""
+    monkeypatch.setattr(known, "RETRY_SECONDS", 0.0)
+    (tmp_path / "assigned").mkdir()  # what cannot be replaced by a file
+    with linked(player, tmp_path) as (link, _buffer):
+        link._turn()
+        assert [type(one) for one in heard(link)] == [Greeted, Assigned]
+        link._turn()
+        assert ["cannot be written to" in one for one in caplog.messages] == [True]
+        (tmp_path / "assigned").rmdir()
+        link._turn()
+    assert player.asked.count("assigned") == 1
+    assert (tmp_path / "assigned").read_text().startswith("oslo\n")
+    assert not (tmp_path / "assigned.new").exists()
+    assert caplog.messages[1:] == [f"What to check is written to {tmp_path / 'assigned'} again."]
+
+
+def test_an_agent_whose_key_the_server_does_not_use_says_so_and_sends_its_results(
+    player, tmp_path, caplog
+):
+    """As after a restore of an older backup of the server. The log said "Forged"."""
+    player.key = new_private_key()
+    with linked(player, tmp_path, 35) as (link, _buffer):
+        link.start()
+        eventually(lambda: len(player.taken) >= 35, "all results")
+        link.close(10)
+    (said,) = caplog.messages
+    assert "has the key of another agent for this place" in said
+    assert player.asked.count("hello") == 1, "it could be refused, and the results would wait"
+
+
+# --- The end
+
+
+def test_what_waits_is_sent_at_the_end(player, tmp_path):
+    with linked(player, tmp_path) as (link, buffer):
+        link.start()
+        eventually(lambda: player.asked.count("assigned"), "a turn")
+        buffer.add(made(*range(35)))
+        link.close(10)
+    assert player.taken == list(reversed(range(35)))
+
+
+def test_a_link_that_is_closed_in_a_request_ends_in_order_after_its_answer(
+    player, tmp_path, caplog
+):
+    """The owner closed the file of results, and the answer was a fault in the log."""
+    asked, answer = threading.Event(), threading.Event()
+
+    def wait():
+        asked.set()
+        assert answer.wait(30)
+
+    with linked(player, tmp_path, 35) as (link, _buffer):
+        player.on["results"] = wait
+        link.start()
+        assert asked.wait(30)
+        began = time.monotonic()
+        link.close(0.2)
+        assert time.monotonic() - began < 5
+        assert link._thread.is_alive()
+        answer.set()
+        link._thread.join(30)
+        assert not link._thread.is_alive()
+    assert player.asked == ["hello", "results"], "no request begins after that"
+    assert not caplog.messages
+    with closing(Buffer(tmp_path)) as buffer:
+        assert len(buffer.newest(100, 10**6).bodies) == 25

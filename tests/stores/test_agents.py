@@ -1,0 +1,377 @@
+"""What the server makes of the results of an agent, which several web processes may take."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import select
+
+from app import create_app
+from app.db import db, places
+from app.db.tables import AssignmentRow, HeartbeatRow, IncidentRow, LateOutageRow, ResultRow
+from app.db.types import from_ms, to_ms
+from app.engine import now as on_demand
+from app.engine import recorder
+from app.errors import Throttled
+from app.records import Verdict
+from app.stores.local import LocalStore
+from app.stores.local.agent_results import MOST_JUDGED
+from tests.engine.test_agent import place, result, update
+from tests.factories import make_monitor
+
+__all__ = ["place"]  # a fixture
+
+DAY = timedelta(days=1)
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+
+@pytest.fixture
+def at():
+    """The time, in whole seconds."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+@pytest.fixture
+def watched(app, place, at):
+    """Makes a monitor that the place has checked for a day."""
+
+    def make(**fields):
+        return make_monitor(
+            app, places=[place[0]], created_at=at - DAY, updated_at=at - DAY, **fields
+        )
+
+    return make
+
+
+class Process:
+    """A web process that takes results of the place."""
+
+    def __init__(self, app, token):
+        self.app, self.token = app, token
+
+    def take(self, *results):
+        with self.app.app_context():
+            agents = self.app.extensions["wakeful.agents"]
+            return agents.take(agents.place_of(self.token), {"results": list(results)})
+
+
+@pytest.fixture
+def one(app, place):
+    return Process(app, place[1])
+
+
+@pytest.fixture
+def other(settings, place):
+    app = create_app(settings)
+    yield Process(app, place[1])
+    on_demand.close(app)
+    with app.app_context():
+        db.engine.dispose()
+
+
+def last_result_at(app):
+    """When the place brought results last, as the silence watch reads it."""
+    with app.app_context():
+        return db.session.scalars(select(HeartbeatRow.last_check_at)).one()
+
+
+def test_a_web_process_that_starts_again_does_not_forget_when_results_came(
+    app, one, other, watched, at
+):
+    one.take(result(watched(interval=3600), Verdict.UP, at))
+    came = last_result_at(app)
+    assert came is not None
+    other.take()
+    assert last_result_at(app) == came, "the place would be told as silent"
+
+
+def moments(app, monitor):
+    """When the stored results of a monitor were made."""
+    with app.app_context():
+        rows = select(ResultRow.at).where(ResultRow.monitor_id == monitor.id)
+        return [from_ms(at) for at in db.session.scalars(rows.order_by(ResultRow.at))]
+
+
+def incidents(app):
+    with app.app_context():
+        rows = db.session.scalars(select(IncidentRow).order_by(IncidentRow.started_at)).all()
+        return [(row.started_at, row.ended_at) for row in rows]
+
+
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Does something just before results are judged: at the first time, or each time."""
+
+    def plan(act, *, each=False):
+        record, acts = recorder.record_claimed, [act]
+
+        def record_claimed(*arguments, **options):
+            if acts:
+                now = acts[0] if each else acts.pop()
+                with monkeypatch.context() as patch:
+                    patch.setattr(recorder, "record_claimed", record)
+                    now()
+            return record(*arguments, **options)
+
+        monkeypatch.setattr(recorder, "record_claimed", record_claimed)
+
+    return plan
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize("edit", [{"interval": 300}, {"timeout": 9}, {"pause": True}])
+def test_a_result_whose_monitor_is_changed_while_it_is_taken_is_kept(
+    app, one, watched, at, meanwhile, edit
+):
+    """It says nothing of the monitor as it is now, but belongs to the figures."""
+    monitor = watched(confirmations=0)
+    meanwhile(lambda: update(app, monitor, edit, at=datetime.now(UTC)))
+    told = one.take(result(monitor, Verdict.DOWN, at))
+    assert (told["taken"], told["refused"]) == (1, 0)
+    assert moments(app, monitor) == [at]
+    assert incidents(app) == []
+
+
+def test_a_result_after_which_the_monitor_is_deleted_is_refused(app, one, watched, at, meanwhile):
+    monitor, stays = watched(), watched()
+    meanwhile(lambda: delete(app, monitor))
+    told = one.take(*(result(each, Verdict.UP, at) for each in (monitor, stays)))
+    assert (told["taken"], told["refused"]) == (1, 1)
+    assert list(told["standings"]) == [str(stays.id)]
+
+
+def delete(app, monitor):
+    with app.app_context():
+        LocalStore(app.extensions["wakeful.settings"]).monitors.delete(monitor.id)
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize("first", range(4))
+def test_two_web_processes_that_take_the_same_results_judge_each_once(
+    app, one, other, watched, at, meanwhile, first
+):
+    """The other process has recorded so many of them when the first one begins to judge."""
+    failing, good = watched(confirmations=2), watched()
+    sent = [result(failing, Verdict.DOWN, at - number * 10 * SECOND) for number in range(3)]
+    sent += [result(good, Verdict.UP, at - number * 10 * SECOND) for number in range(3)]
+    meanwhile(lambda: other.take(*sorted(sent, key=made)[: 2 * first]))
+    told = one.take(*sent)
+    assert (told["taken"], told["refused"]) == (6, 0)
+    assert set(told["standings"]) == {str(failing.id), str(good.id)}
+    made_at = [at - number * 10 * SECOND for number in (2, 1, 0)]
+    assert moments(app, failing) == moments(app, good) == made_at
+    assert incidents(app) == [(made_at[0], None)]
+    assert last_judged(app, failing) == last_judged(app, good) == at
+
+
+def made(sent):
+    return sent["outcome"]["result"]["checked_at"]
+
+
+def last_judged(app, monitor):
+    with app.app_context():
+        its = AssignmentRow.monitor_id == monitor.id
+        return db.session.scalar(select(AssignmentRow.checked_at).where(its))
+
+
+def test_older_results_that_another_process_has_overtaken_are_kept_as_late_ones(
+    app, one, other, watched, at, meanwhile
+):
+    monitor = watched(confirmations=0)
+    meanwhile(lambda: other.take(result(monitor, Verdict.UP, at - 10 * SECOND)))
+    older, newer = at - 20 * SECOND, at
+    told = one.take(result(monitor, Verdict.DOWN, older), result(monitor, Verdict.DOWN, newer))
+    assert told["taken"] == 2
+    assert moments(app, monitor) == [older, at - 10 * SECOND, newer]
+    assert incidents(app) == [(newer, None)]
+
+
+def test_an_agent_keeps_results_whose_monitor_changes_each_time_they_are_judged(
+    app, one, other, watched, at, monkeypatch
+):
+    monitor, late = watched(confirmations=0), watched()
+    sent = [result(monitor, Verdict.DOWN, at), result(late, Verdict.UP, at - HOUR)]
+    with monkeypatch.context() as patch:
+        patch.setattr(recorder, "record_claimed", lambda claims, *_more, **_else: [None])
+        with pytest.raises(Throttled) as caught:
+            one.take(*sent)
+    assert caught.value.retry_after == 1
+    assert moments(app, monitor) == [], "it is neither late nor judged"
+    assert other.take(*sent)["taken"] == 2
+    assert moments(app, monitor) == [at]
+    assert moments(app, late) == [at - HOUR]
+    assert incidents(app) == [(at, None)]
+
+
+def test_web_processes_that_take_results_at_the_same_time_lose_and_double_none(
+    app, one, other, watched, at
+):
+    monitors = [watched(confirmations=1) for _number in range(3)]
+    made_at = [at - number * 10 * SECOND for number in range(5)] + [at - HOUR]
+    sent = [result(monitor, Verdict.DOWN, when) for monitor in monitors for when in made_at]
+
+    def bring(process):
+        while True:
+            with suppress(Throttled):
+                return process.take(*sent)
+
+    with ThreadPoolExecutor(2) as pool:
+        told = list(pool.map(bring, (one, other)))
+    assert [each["taken"] for each in told] == [len(sent)] * 2
+    for monitor in monitors:
+        assert moments(app, monitor) == sorted(made_at)
+    assert incidents(app) == [(min(made_at[:5]), None)] * 3
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize("step", range(1, 6))
+def test_after_a_kill_at_any_step_the_agent_sends_again_and_nothing_is_lost_or_doubled(
+    app, one, other, watched, at, monkeypatch, step
+):
+    """Steps: three results of the monitor are judged, late ones are recorded, the heartbeat."""
+    monitor = watched(confirmations=2)
+    made_at = [at - number * 10 * SECOND for number in range(3)] + [at - HOUR]
+    sent = [result(monitor, Verdict.DOWN, when) for when in made_at]
+    steps = []
+
+    def ends(call):
+        def until_killed(*arguments, **options):
+            found = call(*arguments, **options)
+            steps.append(call)
+            if len(steps) == step:
+                raise Killed
+            return found
+
+        return until_killed
+
+    with monkeypatch.context() as patch:
+        for module, name in (
+            (recorder, "record_claimed"), (recorder, "record_late"), (places, "seen"),
+        ):  # fmt: skip
+            patch.setattr(module, name, ends(getattr(module, name)))
+        with pytest.raises(Killed):
+            one.take(*sent)
+    told = other.take(*sent)
+    assert (told["taken"], told["refused"]) == (4, 0)
+    assert told["standings"].keys() == {str(monitor.id)}
+    assert moments(app, monitor) == sorted(made_at)
+    assert incidents(app) == [(made_at[2], None)]
+    assert last_result_at(app) is not None
+
+
+def test_a_late_outage_ends_though_the_server_was_killed_before_it_looked(
+    app, one, other, watched, at, monkeypatch
+):
+    monitor = watched(confirmations=1)
+    back = at - 40 * SECOND
+    one.take(result(monitor, Verdict.UP, at - 50 * MINUTE))
+    # Together they come too late, and the second one's outage goes on while it counts.
+    down = [
+        result(monitor, Verdict.DOWN, at - 10 * MINUTE + number * MINUTE) for number in range(9)
+    ]
+    one.take(*down)
+    ends = late_outages(app)
+    assert len(ends) == 1
+    assert ends[0] > back
+    good = result(monitor, Verdict.UP, back)
+    with monkeypatch.context() as patch:
+        patch.setattr(recorder, "record_late", lambda *_arguments, **_options: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            one.take(good)
+    other.take(good)
+    assert late_outages(app) == [back]
+
+
+def late_outages(app):
+    with app.app_context():
+        return db.session.scalars(select(LateOutageRow.ended_at)).all()
+
+
+def test_an_agent_that_got_no_answer_is_told_at_its_next_try_to_repeat_the_check(
+    one, other, watched, at
+):
+    monitor = watched(confirmations=2, interval=3600)
+    failing = result(monitor, Verdict.DOWN, at)
+    first, again = (process.take(failing)["standings"][str(monitor.id)] for process in (one, other))
+    since, since_again = (
+        to_ms(datetime.fromisoformat(told.pop("unconfirmed_at"))) for told in (first, again)
+    )
+    assert (again, since_again) == (first, since)
+
+
+def test_a_result_that_is_sent_twice_in_one_request_is_taken_once(app, one, watched, at):
+    monitor = watched(confirmations=1)
+    assert one.take(*[result(monitor, Verdict.DOWN, at)] * 2)["taken"] == 2
+    assert moments(app, monitor) == [at]
+    assert incidents(app) == [], "the failure is not confirmed"
+
+
+REFUSED = {
+    "of another place": lambda at, own, other: result(other, Verdict.UP, at),
+    "from the future": lambda at, own, other: result(own, Verdict.UP, at + HOUR),
+    "unreadable": lambda at, own, other: "nonsense",
+    "hours old": lambda at, own, other: result(own, Verdict.UP, at - 3 * HOUR),
+    "before the monitor's change": lambda at, own, other: (
+        result(own, Verdict.UP, at) | {"made_for": to_ms(at - 2 * DAY)}
+    ),
+}
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_place_whose_results_do_not_count_brings_none(app, one, watched, at, kind):
+    """Otherwise nobody is told that it says nothing of its monitors any more."""
+    one.take(REFUSED[kind](at, watched(), make_monitor(app)))
+    assert last_result_at(app) is None
+    one.take(result(watched(), Verdict.UP, at))
+    assert last_result_at(app) is not None
+
+
+def test_a_place_brings_results_though_the_answer_to_them_was_lost(
+    app, one, other, watched, at, monkeypatch
+):
+    monitor = watched()
+    with monkeypatch.context() as patch:
+        patch.setattr(places, "seen", lambda *_arguments, **_options: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            one.take(result(monitor, Verdict.UP, at))
+    other.take(result(monitor, Verdict.UP, at))
+    assert last_result_at(app) is not None
+
+
+@pytest.mark.sqlite
+def test_an_outage_begins_with_the_first_of_all_checks_that_an_agent_makes_in_two_intervals(
+    app, one, watched, at
+):
+    """Its failure is confirmed, its recovery too, and then it fails again."""
+    monitor = watched(interval=3600, confirmations=5)
+    start = at - 2 * HOUR + MINUTE
+    confirmed = [start + number * 10 * SECOND for number in range(6)]
+    recovering = [start + 59 * MINUTE, start + 59 * MINUTE + 10 * SECOND]
+    again = [at - number * 10 * SECOND for number in range(6)]
+    sent = [result(monitor, Verdict.DOWN, when) for when in (*confirmed, *again)]
+    one.take(*sent, *(result(monitor, Verdict.UP, when) for when in recovering))
+    assert incidents(app) == [(start, recovering[0]), (min(again), None)]
+
+
+@pytest.mark.sqlite
+def test_of_the_results_of_one_monitor_so_many_are_judged_and_all_are_kept(
+    app, one, watched, at, monkeypatch
+):
+    """Each is a transaction. Whoever has a token keeps the server busy for no longer."""
+    monitor, judged, record = watched(interval=3600, confirmations=5), [], recorder.record_claimed
+
+    def record_claimed(outcomes, *arguments, **options):
+        judged.extend(outcomes)
+        return record(outcomes, *arguments, **options)
+
+    monkeypatch.setattr(recorder, "record_claimed", record_claimed)
+    made_at = [at - number * SECOND for number in range(MOST_JUDGED + 2)]
+    assert one.take(*(result(monitor, Verdict.UP, when) for when in made_at))["taken"] == 50
+    assert len(judged) == MOST_JUDGED == 48
+    assert moments(app, monitor) == made_at[::-1]
