@@ -49,6 +49,7 @@ def main() -> int:
         now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
         first = now - timedelta(days=DAYS)
         with app.app_context():
+            logged = wal()
             for minute in range(DAYS * 24 * 60):
                 checked = first + timedelta(minutes=minute)
                 results = [result(id, checked, dice) for id in range(1, MONITORS + 1)]
@@ -56,6 +57,7 @@ def main() -> int:
                 rows = [journal.row_of(one, Location.DEFAULT, 150) for one in results]
                 with writing():
                     journal.keep(rows)
+            logged = wal() - logged
             rollups.roll(now + timedelta(minutes=30))
             sizes = text(SIZES[db.engine.dialect.name])
             used = {name: (all_, index) for name, all_, index in db.session.execute(sizes)}
@@ -67,7 +69,16 @@ def main() -> int:
         all_, index = used[table]
         print(f"  {table:<8} {all_ / count:6.1f} bytes a result, {index / count:.1f} in its index")
     print(f"  together {(used['results'][0] + used['rollups'][0]) / count:6.1f}")
+    if logged:
+        print(f"  write-ahead log {logged / count:.0f} bytes a result, without whole pages")
     return 0
+
+
+def wal() -> int:
+    """How much PostgreSQL has logged. It does not write whole pages here (``full_page_writes``)."""
+    if db.engine.dialect.name != "postgresql":
+        return 0
+    return int(db.session.scalar(text("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')")) or 0)
 
 
 def result(id: int, checked: datetime, dice: random.Random) -> Result:
