@@ -124,8 +124,10 @@ def first_check(app: Flask, began: float) -> float:
 def memory_of(pid: int) -> float:
     """What the process holds of its own and shared memory, in MB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    (kilobytes,) = (int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
-    return kilobytes / 1024
+    found = [int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]
+    if not found:
+        raise SystemExit(f"Process {pid} has ended: the figures mean nothing.")
+    return found[0] / 1024
 
 
 def late(
