@@ -125,6 +125,7 @@ bench-slow: $(TEST) ## Measure normal requests while 500 clients are slow on pur
 	@$(BIN)/python -m bench.slow $(ARGS)
 
 bench-strangers: $(TEST) ## Measure how late checks start while 500 slow clients and 16 threads of log-ins try to stop them
+	@scripts/debian-packages nginx
 	@$(BIN)/python -m bench.strangers $(ARGS)
 
 bench-kills: $(TEST) ## Kill two checkers at random for four minutes, and look for late and double checks

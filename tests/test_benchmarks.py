@@ -42,6 +42,19 @@ def test_no_measurement_needs_an_argument(name, capsys, monkeypatch):
     assert re.sub(r"\[[^\]]*\]", "", usage).strip() == ""
 
 
+@pytest.mark.parametrize("name", MODULES)
+def test_make_installs_the_servers_that_a_measurement_starts(name):
+    source = (ROOT / "bench" / f"{name}.py").read_text()
+    recipes = re.findall(
+        rf"^bench-{name}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )
+    servers = {"nginx": r"\btarget\(Path|_nginx\(", "postgresql": r"databases\.|own_server\(",
+               "redis-server": r"\bRedis\("}  # fmt: skip
+    for recipe in recipes:
+        for server, pattern in servers.items():
+            assert (server in recipe) == bool(re.search(pattern, source)), server
+
+
 @pytest.mark.parametrize("path", MANUALS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_options_of_measurements_exist(path, capsys, monkeypatch):
     for target, arguments, module, rest in COMMAND.findall(path.read_text()):
