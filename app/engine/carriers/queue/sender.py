@@ -21,6 +21,7 @@ from app.engine.carriers import Done, RemoteNetwork, Report
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
     FRESH_SECONDS,
+    LARGEST_SEALED,
     TASK,
     about_checks,
     about_outcomes,
@@ -207,6 +208,9 @@ class QueueCarrier:
             "checks": checks,
         }
         sealed = self._key.seal(batch, about_checks(self.location))
+        if len(sealed) > LARGEST_SEALED and len(checks) > 1:
+            self._send_in_parts([ticket for ticket, _packed in checks])
+            return
         # Registered first: its outcomes may be here before ``send_task`` returns. If that fails,
         # Redis may have the batch nevertheless, so it is not sent again before it counts as lost.
         with self._lock:
@@ -220,6 +224,13 @@ class QueueCarrier:
             retry=False,
             argsrepr="(...)",  # Celery would put the arguments into the headers once more
         )
+
+    def _send_in_parts(self, tickets: list[int]) -> None:
+        """The second half comes next, whatever becomes of the first."""
+        half = len(tickets) // 2
+        with self._lock:
+            self._state.pending.extendleft(reversed(tickets[half:]))
+        self._send(tickets[:half])
 
     def _packed(self, spec: CheckSpec) -> Any:
         """None if it cannot be packed: that check is left out, and the others are sent."""
