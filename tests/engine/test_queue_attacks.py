@@ -17,8 +17,10 @@ from app.engine.carriers.queue.broker import (
     KEPT_SECONDS,
     TASK,
     about_checks,
+    about_outcomes,
     queue_of,
 )
+from app.engine.carriers.queue.clocks import MEASURED, Clocks
 from app.engine.carriers.queue.messages import MOST_MARKS, NoBatch, batch_in, message_with
 from app.engine.carriers.queue.prober import Refused
 from app.engine.carriers.queue.replay import REMEMBERED_SECONDS, Once
@@ -292,6 +294,115 @@ def test_without_the_claim_each_prober_runs_a_batch_once_and_one_result_counts(
             eventually(lambda made=made: made.sent, "the outcome")
         eventually(lambda: len(carrier.reports()) == 2, "both are read")
     assert len(done) == 1
+
+
+# --- messages to checkers
+
+
+def told_by(carrier, name, *, at=None, outcomes=(), running=()):
+    """A message as a prober seals it."""
+    return BatchKey(KEY).seal(
+        {
+            "prober": name,
+            "version": "1",
+            "now": (at or datetime.now(UTC)).isoformat(),
+            "network_down": False,
+            "running": list(running),
+            "outcomes": list(outcomes),
+        },
+        about_outcomes("eu", carrier.name),
+    )
+
+
+def bring(redis_server, carrier, *sealed):
+    """Hand messages to a checker, and wait until it has read them. Returns its reports."""
+    last = f"last of {len(sealed)} at {datetime.now(UTC)}"
+    redis_server.client.rpush(carrier.name, *sealed, told_by(carrier, last))
+    found = []
+
+    def read():
+        found.extend(carrier.reports())
+        return any(one.process == last for one in found)
+
+    eventually(read, "all are read")
+    return [one for one in found if not one.process.startswith("last of")]
+
+
+def test_a_copy_of_outcomes_says_nothing_about_their_place(redis_server, carrier, caplog):
+    """Sent again every few seconds, it kept a place online that had no probers."""
+    sealed = told_by(carrier, "gone")
+    bring(redis_server, carrier, sealed)
+    heard = carrier._state.probers["gone"].heard
+    bring(redis_server, carrier, *50 * [sealed])
+    assert carrier._state.probers["gone"].heard == heard
+    dropped = [one for one in caplog.messages if "dropped" in one]
+    assert dropped == ["A copy of outcomes that were taken before was dropped."], "said once"
+
+
+@pytest.mark.parametrize("seconds", [-40, 40])
+def test_outcomes_that_were_held_back_say_nothing_about_their_place(
+    redis_server, carrier, caplog, seconds
+):
+    at = datetime.now(UTC) + timedelta(seconds=seconds)
+    assert bring(redis_server, carrier, told_by(carrier, "gone", at=at)) == []
+    assert "the clocks of this machine and of the prober differ" in caplog.text
+
+
+@pytest.mark.parametrize("seconds", [-25, 25])
+def test_outcomes_of_a_prober_whose_clock_differs_count_as_its_batches_do(
+    redis_server, carrier, seconds
+):
+    at = datetime.now(UTC) + timedelta(seconds=seconds)
+    told = bring(redis_server, carrier, told_by(carrier, "other clock", at=at))
+    assert "other clock" in {one.process for one in told}
+
+
+def test_outcomes_that_say_no_time_are_dropped(redis_server, carrier, caplog):
+    key, about = BatchKey(KEY), about_outcomes("eu", carrier.name)
+    told = key.open(told_by(carrier, "odd"), about) | {"now": "yesterday"}
+    assert bring(redis_server, carrier, key.seal(told, about)) == []
+    assert "do not say when they were sent" in caplog.text
+
+
+@pytest.mark.parametrize("ahead", [-10, 0, 20])
+def test_an_outcome_that_is_held_back_keeps_its_time(redis_server, settings, carrier, ahead):
+    """The delay of one message was taken for a difference of clocks."""
+    done, key, about = [], BatchKey(KEY), about_outcomes("eu", carrier.name)
+    differs, now = timedelta(seconds=ahead), datetime.now(UTC)
+    with closing(Listener(serve)) as site, desk(settings) as made:
+        carrier.submit(CheckSpec(page(site), 7, timeout=5), done.append)
+        made.take(sent_batch(redis_server))
+        assert made.came.wait(30)
+        told = key.open(made.sent[-1][1], about)
+    for check in carrier._state.checks.values():
+        check.at = now - timedelta(seconds=30)
+    checked_at = now - timedelta(seconds=9)  # and sent at once
+    told["now"] = (checked_at + differs).isoformat()
+    told["outcomes"][0][1]["result"]["checked_at"] = told["now"]
+    at = datetime.now(UTC) + differs
+    bring(redis_server, carrier, told_by(carrier, told["prober"], at=at))
+    bring(redis_server, carrier, key.seal(told, about))
+    assert abs(done[0].result.checked_at - checked_at) < timedelta(seconds=3)
+
+
+def test_the_clock_of_a_prober_is_measured_by_the_message_that_took_least_time():
+    clocks, second = Clocks(), timedelta(seconds=1)
+    assert clocks.ahead("one", 4.7 * second) == 4.7 * second
+    assert clocks.ahead("one", -20 * second) == 4.7 * second, "it was held back"
+    assert clocks.ahead("one", 4.9 * second) == 4.9 * second
+    assert clocks.ahead("other", -3 * second) == -3 * second
+    for _number in range(MEASURED):  # its clock was set back
+        last = clocks.ahead("one", -2 * second)
+    assert last == -2 * second
+
+
+def test_clocks_of_probers_that_are_gone_are_forgotten(monkeypatch):
+    monkeypatch.setattr("app.engine.carriers.queue.clocks.MOST_PROBERS", 2)
+    clocks, second = Clocks(), timedelta(seconds=1)
+    for name in ("gone", "one", "other", "one"):
+        clocks.ahead(name, 5 * second)
+    assert clocks.ahead("one", second) == 5 * second
+    assert clocks.ahead("gone", second) == second
 
 
 def test_a_message_is_remembered_for_as_long_as_a_copy_would_count():

@@ -7,6 +7,7 @@ reads or writes Redis learns no secret and can forge no result.
     sender    the ``Carrier`` of a checker
     prober    what ``wakeful prober`` runs
     broker    what both sides share
+    clocks    how far the clocks of probers are ahead
     replay    whether a message is a copy of an earlier one
     silence   when a prober's consumer receives nothing though batches wait
     messages  what a prober takes of a message

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.codec.packing import moment, outcome_of, pack, was_made
-from app.codec.sealing import BatchKey, Forged
+from app.codec.sealing import NONCE_BYTES, BatchKey, Forged
 from app.codec.values import Odd
 from app.config import PREFIX, Settings
 from app.engine.carriers import Done, RemoteNetwork, Report
@@ -31,7 +31,9 @@ from app.engine.carriers.queue.broker import (
     needed,
     queue_of,
 )
-from app.engine.carriers.queue.trouble import Trouble
+from app.engine.carriers.queue.clocks import Clocks
+from app.engine.carriers.queue.replay import Once
+from app.engine.carriers.queue.trouble import Tally, Trouble
 from app.records import CheckSpec
 
 log = logging.getLogger(__name__)
@@ -85,6 +87,10 @@ class _State:
     last_ticket: int = 0
 
 
+class Dropped(Exception):
+    """Outcomes that count nothing. The text says why."""
+
+
 class QueueCarrier:
     """A ``Carrier``."""
 
@@ -105,6 +111,11 @@ class QueueCarrier:
         self._looked = time.monotonic()
         self._away_at = float("-inf")  # when the broker could not be used
         self._sending, self._taking = Trouble("sending batches"), Trouble("taking outcomes")
+        self._once = Once()
+        self._clocks = Clocks()
+        self._dropped = Tally(
+            "{reason}", "{count} messages with outcomes were dropped. The newest: {reason}"
+        )
         self._threads = [
             threading.Thread(target=self._run, args=(turn, trouble), name=name, daemon=True)
             for turn, trouble, name in (
@@ -303,26 +314,36 @@ class QueueCarrier:
     # --- what comes back
 
     def _take_turn(self) -> None:
+        self._dropped.flush()
         found = self._redis.blpop([self.name], timeout=WAIT_SECONDS)
         if found is None:
             return
         try:
-            told = self._key.open(found[1], about_outcomes(self.location, self.name))
+            self._take(self._opened(found[1]), datetime.now(UTC))
+        except Dropped as fault:
+            self._dropped.add(str(fault))
+
+    def _opened(self, sealed: bytes) -> Any:
+        """Raises Dropped. A message has a nonce of its own, which nobody can change."""
+        try:
+            told = self._key.open(sealed, about_outcomes(self.location, self.name))
         except Forged:
-            log.error("Outcomes on the queue were not made with our key, and are dropped.")
-            return
-        self._take(told, datetime.now(UTC))
+            raise Dropped("Outcomes were not made with our BATCH_KEY, and are dropped.") from None
+        if not self._once.is_new(sealed[:NONCE_BYTES], time.monotonic()):
+            raise Dropped("A copy of outcomes that were taken before was dropped.")
+        return told
 
     def _take(self, told: dict[str, Any], now: datetime) -> None:
-        said_at = moment(told["now"]) or now
-        offset = said_at - now
+        """Raises Dropped for what was held back: it would make a place seem alive that is not."""
+        said = _ahead(told, now)
         with self._lock:
+            offset = self._clocks.ahead(told["prober"], said)
             taken = [
                 (check, outcome)
                 for ticket, outcome in told["outcomes"]
                 if (check := self._state.checks.pop(ticket, None)) is not None
             ]
-            self._heard(told, offset, len(taken))
+            self._heard(told, offset, [outcome for _check, outcome in taken])
             if not self._state.checks:
                 self._idle.notify_all()
         for check, outcome in taken:
@@ -331,13 +352,14 @@ class QueueCarrier:
             except Exception as fault:
                 self._taking.tell(fault)  # the other outcomes are taken
 
-    def _heard(self, told: dict[str, Any], offset: timedelta, taken: int) -> None:
+    def _heard(self, told: dict[str, Any], offset: timedelta, taken: list[Any]) -> None:
+        """``taken``: those of its outcomes that somebody waited for."""
         now = time.monotonic()
         name = told["prober"]
         before = self._state.probers.get(name)
         checks, made = (before.report.checks, before.report.made) if before else (0, 0)
-        checks += taken
-        made += sum(was_made(packed) for _ticket, packed in told["outcomes"])
+        checks += len(taken)
+        made += sum(map(was_made, taken))
         report = Report(name, told["version"], offset, checks, made)
         self._state.probers[name] = _Prober(report, told["network_down"], now)
         for batch_id in told["running"]:
@@ -358,3 +380,18 @@ class QueueCarrier:
         at = min(max(result.checked_at - offset, check.at), now)
         placed = replace(result, checked_at=at, location=self.location)
         check.done(replace(outcome, result=placed))
+
+
+def _ahead(told: dict[str, Any], now: datetime) -> timedelta:
+    """How far the time in a message of a prober is ahead of ours. Raises Dropped."""
+    at = moment(told["now"])
+    if at is None:
+        raise Dropped("Outcomes that do not say when they were sent were dropped.")
+    ahead = at - now
+    if abs(ahead) > timedelta(seconds=FRESH_SECONDS):
+        raise Dropped(
+            f"Outcomes are {-ahead.total_seconds():.0f} s old by our clock; {FRESH_SECONDS:.0f} s "
+            "are allowed. They were held back, or the clocks of this machine and of the prober "
+            "differ."
+        )
+    return ahead
