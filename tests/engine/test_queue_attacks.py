@@ -2,8 +2,11 @@
 
 import base64
 import json
+import os
 import re
 import signal
+import sys
+import time
 import zlib
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -12,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from app.codec.sealing import BatchKey
-from app.engine.carriers.queue import messages, sender, trouble
+from app.engine.carriers.queue import malformed, messages, sender, trouble
 from app.engine.carriers.queue.broker import (
     KEPT_SECONDS,
     TASK,
     about_checks,
     about_outcomes,
+    make_celery,
     queue_of,
 )
 from app.engine.carriers.queue.clocks import MEASURED, Clocks
@@ -248,6 +252,9 @@ def test_a_prober_waits_until_the_keys_of_redis_are_of_the_right_type(
             fault = next(line for line in told if "The broker cannot be used" in line)
             carrier.submit(CheckSpec(page(site), 7, timeout=5), done.append)
             eventually(lambda: "The broker cannot be used" in caplog.text, "the checker's fault")
+            until = time.monotonic() + 2 * sender.LOOK_SECONDS
+            eventually(lambda: time.monotonic() > until, "turns without anything to send")
+            assert "The broker works again." not in caplog.text
             client.delete(*wrong[:2])
             eventually(lambda: done, "the outcome")
             assert process.poll() is None
@@ -261,6 +268,35 @@ def test_a_prober_waits_until_the_keys_of_redis_are_of_the_right_type(
     assert code == 0
     assert "The broker works again." in rest
     assert "Traceback" not in rest
+
+
+def receive_in_a_child():
+    """Ends with the number of messages that this process knows of."""
+    if os.fork() == 0:
+        malformed._taken((QUEUE.encode(), b"junk"))
+        os._exit(0)
+    os.wait()
+    sys.exit(malformed.received.value)
+
+
+def test_dropped_messages_count_as_received_in_all_processes_of_a_prober():
+    """Otherwise one whose queue has nothing but junk would end, as one whose consumer hangs."""
+    process = command.start(receive_in_a_child)
+    process.join(60)
+    assert process.exitcode == 1
+
+
+def test_a_batch_that_comes_while_a_prober_stops_returns_to_the_queue(
+    redis_server, settings, honest
+):
+    _queue, taken = malformed._taken((QUEUE.encode(), honest))
+    with make_celery(settings.broker_url).connection_for_read() as connection:
+        connection.transport_cls = malformed.Transport
+        channel = connection.default_channel
+        assert isinstance(channel, malformed.Channel)
+        channel.connection._deliver(json.loads(taken), QUEUE)  # nobody consumes any more
+    [again] = redis_server.client.lrange(QUEUE, 0, -1)
+    assert batch_in(again, datetime.now(UTC)) == text_in(honest)
 
 
 def test_two_probers_run_a_copy_of_a_batch_once(redis_server, settings, carrier):

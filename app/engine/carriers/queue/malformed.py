@@ -1,7 +1,7 @@
 """The queue as a prober consumes it: only batches reach Celery, whatever is in Redis.
 
-A message that ended a prober must not come back and end the next one. So what has left the queue
-never returns: the checker sends lost checks again.
+A message that ended a prober must not come back and end the next one. So Redis keeps no copy of
+what was taken: the checker sends lost checks again.
 """
 
 from __future__ import annotations

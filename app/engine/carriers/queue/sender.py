@@ -167,16 +167,18 @@ class QueueCarrier:
 
     # --- the two threads
 
-    def _run(self, turn: Callable[[], None], trouble: Trouble) -> None:
+    def _run(self, turn: Callable[[], bool], trouble: Trouble) -> None:
+        """``turn`` returns whether the broker was used."""
         while not self._ended:
             try:
-                turn()
+                used = turn()
             except Exception as fault:
                 if not self._ended:
                     self._failed(trouble, fault)
                     time.sleep(TROUBLE_SECONDS)
             else:
-                trouble.over()
+                if used:
+                    trouble.over()
 
     def _failed(self, trouble: Trouble, fault: Exception) -> None:
         trouble.tell(fault)
@@ -187,11 +189,12 @@ class QueueCarrier:
             for batch in self._state.batches.values():
                 batch.heard = None if batch.heard is None else self._away_at
 
-    def _send_turn(self) -> None:
-        self._send(self._gather())
+    def _send_turn(self) -> bool:
+        used = self._send(self._gather())
         if time.monotonic() - self._looked >= LOOK_SECONDS:
-            self._look_after()
+            used |= self._look_after()
             self._looked = time.monotonic()
+        return used
 
     def _gather(self) -> list[int]:
         """Wait for checks, then a moment for more of them."""
@@ -204,13 +207,14 @@ class QueueCarrier:
             count = min(len(pending), LARGEST_BATCH)
             return [pending.popleft() for _ in range(count)]
 
-    def _send(self, tickets: list[int]) -> None:
+    def _send(self, tickets: list[int]) -> bool:
+        """Whether there was something to send."""
         with self._lock:
             known = self._state.checks
             specs = [(ticket, known[ticket].spec) for ticket in tickets if ticket in known]
         checks = [[ticket, packed] for ticket, spec in specs if (packed := self._packed(spec))]
         if not checks:
-            return
+            return False
         batch_id = secrets.token_hex(16)
         batch = {
             "id": batch_id,
@@ -220,8 +224,7 @@ class QueueCarrier:
         }
         sealed = self._key.seal(batch, about_checks(self.location))
         if len(sealed) > LARGEST_SEALED and len(checks) > 1:
-            self._send_in_parts([ticket for ticket, _packed in checks])
-            return
+            return self._send_in_parts([ticket for ticket, _packed in checks])
         # Registered first: its outcomes may be here before ``send_task`` returns. If that fails,
         # Redis may have the batch nevertheless, so it is not sent again before it counts as lost.
         with self._lock:
@@ -235,13 +238,14 @@ class QueueCarrier:
             retry=False,
             argsrepr="(...)",  # Celery would put the arguments into the headers once more
         )
+        return True
 
-    def _send_in_parts(self, tickets: list[int]) -> None:
+    def _send_in_parts(self, tickets: list[int]) -> bool:
         """The second half comes next, whatever becomes of the first."""
         half = len(tickets) // 2
         with self._lock:
             self._state.pending.extendleft(reversed(tickets[half:]))
-        self._send(tickets[:half])
+        return self._send(tickets[:half])
 
     def _packed(self, spec: CheckSpec) -> Any:
         """None if it cannot be packed: that check is left out, and the others are sent."""
@@ -251,8 +255,8 @@ class QueueCarrier:
             self._sending.tell(fault)
             return None
 
-    def _look_after(self) -> None:
-        """Send the checks of lost batches again."""
+    def _look_after(self) -> bool:
+        """Send the checks of lost batches again. Returns whether the queue was looked at."""
         now = time.monotonic()
         with self._lock:
             self._forget()
@@ -269,6 +273,7 @@ class QueueCarrier:
         count = sum(self._again(batch_id, batch) for batch_id, batch in lost)
         if count:
             self._log_lost(count)
+        return old
 
     def _again(self, batch_id: str, batch: _Batch) -> int:
         """Let the checks of a lost batch be sent again; returns how many they are. None, if a
@@ -313,15 +318,16 @@ class QueueCarrier:
 
     # --- what comes back
 
-    def _take_turn(self) -> None:
+    def _take_turn(self) -> bool:
         self._dropped.flush()
         found = self._redis.blpop([self.name], timeout=WAIT_SECONDS)
         if found is None:
-            return
+            return True
         try:
             self._take(self._opened(found[1]), datetime.now(UTC))
         except Dropped as fault:
             self._dropped.add(str(fault))
+        return True
 
     def _opened(self, sealed: bytes) -> Any:
         """Raises Dropped. A message has a nonce of its own, which nobody can change."""
