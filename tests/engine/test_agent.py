@@ -182,8 +182,8 @@ def test_a_result_is_recorded_once_however_often_it_is_sent(app, place, ask):
     found = stored(app, monitor.id)
     assert [(one.verdict, one.location) for one in found] == [(Verdict.UP, "oslo")]
     with app.app_context():
-        beat = db.session.scalars(select(HeartbeatRow)).one()
-        assert (beat.location, beat.version, beat.clock_offset_ms) == ("oslo", "1.0", -5)
+        sign = db.session.scalars(select(HeartbeatRow)).one()
+        assert (sign.location, sign.version, sign.clock_offset_ms) == ("oslo", "1.0", -5)
         slot = db.session.scalar(select(AssignmentRow.slot))
         assert slot == last_slot(monitor.id, 60, found[0].checked_at)
 
@@ -913,12 +913,15 @@ def test_a_folder_that_cannot_be_used_is_named(name, tmp_path):
 
 
 def test_all_outcomes_of_the_last_checks_are_kept_when_an_agent_stops(tmp_path):
-    """Those above 200 were dropped."""
-    agent = Agent(agent_settings(tmp_path, "http://127.0.0.1:9", "wa_token"))
+    """Those above 200 were dropped. The first 200 wait for an answer, which comes after them."""
+    settings = agent_settings(tmp_path, "http://127.0.0.1:9", "wa_token", canaries="127.0.0.1:9")
+    agent = Agent(settings)
     job = Job(1, CheckSpec(url="http://127.0.0.1:9/", monitor_id=1), 60, 0, 0, Standing(5))
     agent._jobs[1] = job
-    for _ in range(450):
-        agent._came_back(job.claim(), make_outcome(Verdict.UP, datetime.now(UTC)))
+    for number in range(450):
+        verdict = Verdict.DOWN if number < 200 else Verdict.UP
+        fields = {"answered": verdict is Verdict.UP, "ip": "127.0.0.1"}
+        agent._came_back(job.claim(), make_outcome(verdict, datetime.now(UTC), **fields))
     stop = threading.Event()
     stop.set()
     agent.run(stop)

@@ -120,8 +120,9 @@ class Agent:
                 self._turn(prober)
         finally:
             prober.close(STOP_SECONDS)
-            while finished := self._collected(0.0):
-                self._keep(finished)
+            self._keep(self._collected(0.0))
+            while not self._back.empty():  # it had more than AT_ONCE
+                self._keep(self._collected(0.0))
             self._link.close(STOP_SECONDS)
 
     # --- one turn
