@@ -7,7 +7,7 @@ at 0. With a ratio of 1.05 a percentile is accurate to 2.5 %, and a minute is in
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 RATIO = 1.05
@@ -40,20 +40,10 @@ def percentile(histogram: Mapping[int, int], percent: float, highest: int | None
     count = sum(histogram.values())
     if not count:
         return None
-    wanted, seen = _rank(count, percent), 0
+    rank, seen = max(1, math.ceil(count * percent / 100 - 1e-9)), 0  # the nearest rank
     for place in sorted(histogram):
         seen += histogram[place]
-        if seen >= wanted:
+        if seen >= rank:
             value = round(middle(place))
             return value if highest is None else min(value, highest)
     raise AssertionError("the ranks are those of the counts")
-
-
-def exact_percentile(values: Sequence[int], percent: float) -> int | None:
-    """The percentile of single response times (nearest rank)."""
-    ranked = sorted(values)
-    return ranked[_rank(len(ranked), percent) - 1] if ranked else None
-
-
-def _rank(count: int, percent: float) -> int:
-    return max(1, math.ceil(count * percent / 100 - 1e-9))

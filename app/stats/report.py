@@ -75,7 +75,6 @@ def _figures(
     total: Sums, incidents: Sequence[Incident], start: int, end: int, monitors: int
 ) -> dict[str, Any]:
     known = total.up + total.down + total.maintenance + total.unknown
-    ended = [one for one in incidents if one[1] is not None and one[1] <= end]
     lengths = [
         min(end, end if stop is None else stop) - max(start, at) for at, stop, _ in incidents
     ]
@@ -88,7 +87,7 @@ def _figures(
         "gaps": _seconds(max(0, (end - start) * monitors - known)),
         "checks": total.checks,
         "incidents": len(incidents),
-        "mttr": mttr(ended),
+        "mttr": mttr(incidents, end),
         "longest": _seconds(max(lengths)) if lengths else None,
         "avg": round(total.response_sum / total.response_count) if total.response_count else None,
         "p95": percentile(total.histogram, 95, total.response_max),

@@ -12,7 +12,7 @@ from app.codec import json_of
 from app.records import PHASES, Classification, LateOutage
 from app.rules import time
 from app.stats import RANGES
-from app.stats.histogram import exact_percentile, percentile
+from app.stats.histogram import percentile
 from app.stats.tally import DAY_MS, HOUR_MS, Sums, outside
 
 MINUTE_MS = 60_000
@@ -28,8 +28,6 @@ BUCKETS: Mapping[str, int] = {
 # The widths of buckets between two chosen times: the narrowest with which they are not too many.
 WIDTHS = (MINUTE_MS, 3 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS)
 MOST_BUCKETS = 200  # wider than that, points of a chart could not be told apart
-# Ranges for which single results are read, so that percentiles are exact.
-EXACT = frozenset({"3h", "24h"})
 PERCENTILES = (50, 95, 99)
 
 # Start, end and classification.
@@ -50,17 +48,16 @@ def statistics(
     now_ms: int,
     pieces: Iterable[tuple[int, Sums]],
     incidents: Sequence[Incident],
-    response_times: Sequence[int] | None = None,
     late: Sequence[LateOutage] = (),
 ) -> dict[str, Any]:
     """The answer, ready for JSON. Times are ISO 8601 in UTC, durations seconds, response times ms.
 
     ``pieces``: start and sums of periods within the range, none wider than a bucket.
-    ``incidents``: start, end and classification of those that overlap it. ``response_times``: the
-    single ones, if percentiles are to be exact. ``late``: the outages that were found afterwards.
+    ``incidents``: start, end and classification of those that overlap it. ``late``: the outages
+    that were found afterwards.
     """
     span = Span(start_of(range_, now_ms), now_ms, BUCKETS[range_])
-    return between(span, pieces, incidents, response_times, late) | {"range": range_}
+    return between(span, pieces, incidents, late) | {"range": range_}
 
 
 class Span(NamedTuple):
@@ -85,7 +82,6 @@ def between(
     span: Span,
     pieces: Iterable[tuple[int, Sums]],
     incidents: Sequence[Incident],
-    response_times: Sequence[int] | None = None,
     late: Sequence[LateOutage] = (),
 ) -> dict[str, Any]:
     """``statistics`` of any time; their ``range`` is None."""
@@ -107,9 +103,9 @@ def between(
         "maintenance": _seconds(total.maintenance),
         "checks": total.checks,
         "incidents": len(counted),
-        "mttr": mttr(counted),
+        "mttr": mttr(counted, end),
         "late_outages": [json_of(one) for one in _without_incidents(late, incidents, end)],
-        "response_time": _response(total, response_times),
+        "response_time": _response(total),
         "bucket_seconds": width // 1000,
         "buckets": [_bucket(begin, width, buckets[begin]) for begin in sorted(buckets)],
     }
@@ -126,9 +122,11 @@ def _without_incidents(
             yield replace(one, started_at=_time(since), ended_at=_time(until))
 
 
-def mttr(incidents: Iterable[Incident]) -> int | None:
-    """Mean time to recovery of the incidents that ended, in whole seconds; None if none did."""
-    lengths = [stop - start for start, stop, _ in incidents if stop is not None]
+def mttr(incidents: Iterable[Incident], end: int) -> int | None:
+    """Mean time to recovery of the incidents that ended by ``end``, in whole seconds; None if none
+    did.
+    """
+    lengths = [stop - start for start, stop, _ in incidents if stop is not None and stop <= end]
     return _seconds(sum(lengths) // len(lengths)) if lengths else None
 
 
@@ -182,15 +180,11 @@ def _figures(sums: Sums) -> dict[str, Any]:
     }
 
 
-def _response(total: Sums, single: Sequence[int] | None) -> dict[str, int | None]:
+def _response(total: Sums) -> dict[str, int | None]:
+    # From the histogram, as in a report: exact ones would differ from those of the same time there.
     answer = {"avg": _mean(total.response_sum, total.response_count)}
-    single = None if single is None else sorted(single)
     for percent in PERCENTILES:
-        answer[f"p{percent}"] = (
-            percentile(total.histogram, percent, total.response_max)
-            if single is None
-            else exact_percentile(single, percent)
-        )
+        answer[f"p{percent}"] = percentile(total.histogram, percent, total.response_max)
     return answer | {"max": total.response_max}
 
 

@@ -8,8 +8,10 @@ from itertools import pairwise
 import pytest
 
 from app.stats import RANGES
+from app.stats.report import figures
 from app.stats.series import (
     BUCKETS,
+    Span,
     between,
     day_state,
     iso,
@@ -63,17 +65,42 @@ def test_pieces_fall_into_their_buckets_and_add_up() -> None:
     assert (empty["uptime"], empty["response_time"], empty["timings"]["dns"]) == (None, None, None)
 
 
-def test_single_response_times_give_exact_percentiles() -> None:
-    answer = statistics("24h", NOW, [], [], [10, 20, 30, 1000])
-    assert answer["response_time"] | {"avg": 0, "max": 0} == {
-        "avg": 0, "p50": 20, "p95": 1000, "p99": 1000, "max": 0,
-    }  # fmt: skip
-
-
 def test_the_mean_time_to_recovery_counts_only_ended_incidents() -> None:
-    assert mttr([]) is None
-    assert mttr([(0, None, None)]) is None
-    assert mttr([(0, 1000, None), (5000, 8000, None), (9000, None, None)]) == 2
+    assert mttr([], 8000) is None
+    assert mttr([(0, None, None)], 8000) is None
+    assert mttr([(0, 1000, None), (5000, 8000, None), (9000, None, None)], 8000) == 2
+    assert mttr([(0, 1000, None), (5000, 8000, None)], 7999) == 1, "it ended after that time"
+
+
+def test_statistics_of_a_time_and_a_report_of_it_have_the_same_figures() -> None:
+    """People compare them: the page of a day shows both."""
+    start, end = NOW - DAY_MS, NOW
+    hours = range(start, end, HOUR_MS)
+    pieces = []
+    for number, begin in enumerate(hours):
+        sums = Sums(checks=60, up=HOUR_MS - number * 1100, down=number * 1100)
+        sums.add_responses([3 + number, 50, 70 + number], [])
+        pieces.append((begin, sums))
+    incidents = [
+        (start, start + 3500, None),
+        (start + HOUR_MS, end + HOUR_MS, None),  # its end is in neither
+        (start, start + 9000, "false_alarm"),
+    ]
+    seen = between(Span(start, end, HOUR_MS), pieces, incidents)
+    told = figures(start, end, {1: pieces}, {1: incidents})[1]
+    names = (
+        "uptime",
+        "downtime",
+        "watched",
+        "unknown",
+        "maintenance",
+        "checks",
+        "incidents",
+        "mttr",
+    )
+    assert {name: seen[name] for name in names} == {name: told[name] for name in names}
+    times = seen["response_time"]
+    assert (times["avg"], times["p95"]) == (told["avg"], told["p95"])
 
 
 def test_the_state_of_a_day_is_the_first_of_down_up_maintenance_unknown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -54,6 +55,27 @@ def test_a_day_shows_its_chart_and_its_changes_before_its_checks(viewer, monitor
     assert '<span class="sum">1,440</span>' in page
     assert page[places[3] :].count("<tr data-key") == 25
     assert '<details class="fold" id="checks">' in page
+
+
+def test_a_day_has_one_95th_percentile(app, viewer):
+    """Its tile and its chart said 79 ms and 78 ms."""
+    made = make_monitor(app, created_at=DAY)
+    results = [
+        Result(
+            monitor_id=made.id,
+            checked_at=DAY + timedelta(minutes=minute),
+            verdict=Verdict.UP,
+            response_time=78 if minute % 10 == 0 else 149 if minute % 50 == 1 else 4,
+        )
+        for minute in range(600)
+    ]
+    with app.app_context(), writing():
+        journal.known_numbers(results)
+        journal.keep([journal.row_of(one, Location.DEFAULT) for one in results])
+    page = viewer.open(f"/monitors/{made.id}/days/{DAY:%Y-%m-%d}").text
+    (tile,) = re.findall(r"p95 (\d+ ms) ", page)
+    (sentence,) = re.findall(r"on average, p95 (\d+ ms),", page)
+    assert tile == sentence
 
 
 def test_a_page_of_the_checks_is_open(viewer, monitor):

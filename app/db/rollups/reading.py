@@ -51,7 +51,6 @@ from app.stats.tally import (
     LONGEST_COVER_MS,
     Sums,
     percent,
-    response_counts,
     tally,
 )
 
@@ -197,23 +196,15 @@ def only_summed(monitor_id: int, start_ms: int, end_ms: int) -> bool:
 
 def single(
     monitor: Any, incidents: Sequence[Incident], start_ms: int, width_ms: int, now: datetime
-) -> tuple[dict[int, Sums], list[int]]:
-    """Sums by periods of ``width_ms`` computed from the results, and each response time (ms) that
-    counts. ``monitor``: see ``monitor_of``. ``incidents``: those of this time.
+) -> dict[int, Sums]:
+    """Sums by periods of ``width_ms`` computed from the results. ``monitor``: see ``monitor_of``.
+    ``incidents``: those of this time.
     """
     end, id = to_ms(now), monitor.monitor_id
     limit = limit_of(monitor)
     seen = checks_and_before({id: limit}, start_ms - LONGEST_COVER_MS, end)[id]
     trouble = troubles([monitor], start_ms, end, {id: incidents})[id]
-    times = [
-        response_time
-        for at, verdict, maintenance, response_time, _phases, covers, _place in seen
-        if at >= start_ms
-        and response_time is not None
-        and response_counts(verdict, maintenance, covers)
-    ]
-    sums = tally(seen, trouble, limit, width_ms, start_ms, end, monitor.confirmations)
-    return sums, times
+    return tally(seen, trouble, limit, width_ms, start_ms, end, monitor.confirmations)
 
 
 _STRIPS = select(

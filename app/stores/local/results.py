@@ -98,14 +98,14 @@ class Results(Part, base.Results):
         known = rollups.incidents_between([monitor_id], start, end)
         incidents = known[monitor_id]
         late = rollups.late_outages_between([monitor_id], start, end)[monitor_id]
-        if range_ in series.EXACT:
-            sums, times = rollups.single(monitor, incidents, start, width, now)
-            return series.statistics(range_, end, sums.items(), incidents, times, late)
+        if width < HOUR_MS:
+            sums = rollups.single(monitor, incidents, start, width, now)
+            return series.statistics(range_, end, sums.items(), incidents, late)
         days = width == DAY_MS
         parts = rollups.between(
             [monitor_id], start, end, now, days=days, states=[monitor], incidents=known
         )
-        return series.statistics(range_, end, parts[monitor_id], incidents, late=late)
+        return series.statistics(range_, end, parts[monitor_id], incidents, late)
 
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
@@ -123,13 +123,13 @@ class Results(Part, base.Results):
         late = rollups.late_outages_between([monitor_id], *span[:2])[monitor_id]
         last = from_ms(span.end)
         if span.width < HOUR_MS:
-            sums, times = rollups.single(monitor, incidents, span.start, span.width, last)
-            return series.between(span, sums.items(), incidents, times, late)
+            sums = rollups.single(monitor, incidents, span.start, span.width, last)
+            return series.between(span, sums.items(), incidents, late)
         days = span.width == DAY_MS
         parts = rollups.between(
             [monitor_id], span.start, span.end, last, days=days, states=[monitor], incidents=known
         )
-        return series.between(span, parts[monitor_id], incidents, late=late)
+        return series.between(span, parts[monitor_id], incidents, late)
 
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
