@@ -15,28 +15,29 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import select
 
 from app.db import db, journal, places, writing
-from app.db.places import Signs
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow
 from app.engine import recorder
 from app.engine.schedule import is_fresh
-from app.records import Carrier, CheckSpec, PlaceState, Result
+from app.records import CheckSpec, Result
 
 # Besides the check's own time limit: until an agent has asked, and has brought its result.
 WAIT_SECONDS = 10.0
 LOOK_SECONDS = 0.25  # how often it is looked whether a result has come
 # A place of which nothing was heard for longer is not asked. Agents speak every 5 s, or every 15 s
-# after a fault; what probers say is stored every 10 s. After a 429, an agent is silent for as long
+# after a fault; what probers say is stored every 4 s. After a 429, an agent is silent for as long
 # as the server said, up to 60 s: it would not hear of the request in time.
 HEARD = timedelta(seconds=30)
 # One that was asked, and of which nothing new is heard for so long, is not waited for any more: it
-# has probably ended. Agents that work, and make a check that lasts, are heard meanwhile.
+# has probably ended. Agents and probers that make a check that lasts are heard meanwhile.
 SIGN_SECONDS = 7.0
 SIGNS_SECONDS = 1.0  # how often it is then looked whether they are
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place that makes a monitor's checks. ``seen_at``: when it was last heard."""
+    """A place that makes a monitor's checks. ``seen_at``: when one of those who make them was last
+    heard; not the checker that sends the checks of a queue, which may outlive all probers.
+    """
 
     id: int
     name: str
@@ -61,21 +62,9 @@ def places_of(monitor_id: int, now: datetime) -> Sequence[Place]:
         .order_by(LocationRow.id)
     ).all()
     signs = places.signs_of(rows, now) if rows else {}
-    states = places.states_of(signs, now) if signs else {}
-    found = [
-        Place(row.id, row.name, row.label, _heard_at(row.carrier, signs[row.id], states[row.id]))
-        for row in rows
-    ]
+    found = [Place(row.id, row.name, row.label, signs[row.id].seen_at) for row in rows]
     db.session.rollback()
     return found
-
-
-def _heard_at(carrier: str, signs: Signs, state: PlaceState) -> datetime | None:
-    """When those were last heard who would make a check. Probers say nothing without checks: while
-    their results come as they should, the checker that sends the checks speaks for them.
-    """
-    is_working = carrier == Carrier.QUEUE and state is PlaceState.ONLINE
-    return signs.alive_at if is_working else signs.seen_at
 
 
 def seconds_of(spec: CheckSpec) -> float:

@@ -24,6 +24,8 @@ from app.engine.carriers.queue import sender
 from app.engine.carriers.queue.broker import (
     about_checks,
     about_outcomes,
+    listeners,
+    listeners_of,
     queue_of,
 )
 from app.engine.carriers.queue.prober import Refused
@@ -83,9 +85,57 @@ def test_a_check_goes_to_a_prober_and_its_outcome_comes_back(redis_server, setti
     result = done[0].result
     assert (result.monitor_id, result.verdict, result.location) == (7, Verdict.UP, "eu")
     assert [(one.checks, one.made) for one in carrier.reports()] == [(1, 1)]
-    assert [(one.checks, one.made) for one in carrier.reports()] == [(0, 0)], "since the last"
+    assert carrier.reports() == [], "nothing was heard since"
     blocked = pack(make_outcome("unknown", cause_code="blocked_by_policy"))
     assert not was_made(blocked), "policy kept it from its target"
+
+
+def test_a_prober_without_checks_is_heard_until_it_ends(settings, carrier, monkeypatch):
+    """Nobody could tell it from a dead one while there was nothing to check."""
+    monkeypatch.setattr(far, "SIGN_SECONDS", 0.01)
+    with desk(settings, sending=True) as made:
+        names = {one.process for one in eventually(carrier.reports, "its sign")}
+        assert names == {made.name}
+        eventually(carrier.reports, "its next sign")
+    read = len(made.sent)
+    eventually(lambda: len(carrier._once._seen) >= read, "all that it sent")
+    carrier.reports()
+    assert carrier.reports() == [], "it has ended"
+
+
+def test_a_prober_is_heard_before_its_first_check(redis_server, settings, carrier):
+    process = command.Running(
+        ["prober", "--location", "eu"], prober_environ(redis_server, settings)
+    )
+    try:
+        told = eventually(carrier.reports, "its sign")
+    finally:
+        process.kill()
+        process.wait(60)
+        process.stdout.close()
+    assert [(one.process.split(":")[0], one.checks) for one in told] == [("prober", 0)]
+
+
+def test_signs_go_to_the_lists_of_checkers_alone(redis_server, settings, carrier):
+    """Whoever can write to Redis could let probers write to any list."""
+    client, now = redis_server.client, time.time()
+    eventually(lambda: listeners(client, "eu"), "the checker")
+    key = listeners_of("eu")
+    client.zadd(key, {queue_of("eu"): now, "outcomes.oslo.1": now, b"outcomes.eu.\xff": now})
+    client.zadd(key, {f"outcomes.eu.{'x' * 200}": now, "outcomes.eu.gone": now - 3600})
+    assert listeners(client, "eu") == [carrier.name]
+    client.zadd(key, {f"outcomes.eu.{number}": now for number in range(1000)})
+    assert len(listeners(client, "eu")) <= 100
+
+
+def test_outcomes_are_sent_though_it_cannot_be_read_who_listens(redis_server, settings, carrier):
+    done = []
+    eventually(lambda: listeners(redis_server.client, "eu"), "the checker")
+    redis_server.client.set(listeners_of("eu"), "no sorted set")
+    with closing(Listener(serve)) as site, desk(settings, sending=True) as made:
+        carrier.submit(CheckSpec(page(site), 7), done.append)
+        made.take(sent_batch(redis_server))
+        eventually(lambda: done, "the outcome")
 
 
 def test_an_outcome_that_nobody_waits_for_is_no_result_of_its_place(

@@ -325,7 +325,7 @@ def test_without_the_claim_each_prober_runs_a_batch_once_and_one_result_counts(
                 made.take(sealed)
         for made in (one, other):
             eventually(lambda made=made: made.sent, "the outcome")
-        eventually(lambda: len(carrier.reports()) == 2, "both are read")
+        eventually(lambda: len(carrier._state.probers) == 2, "both are read")
     assert len(done) == 1
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.config import Settings
-from app.engine.carriers.queue.broker import claim, make_redis, queue_of
+from app.engine.carriers.queue.broker import claim, listeners, make_redis, queue_of
 from app.engine.carriers.queue.prober import Desk
 from app.engine.probing import make_prober
 from app.net.policy import Policy
@@ -42,7 +42,7 @@ def desk(
     settings: Settings, works: Callable[[], bool] | None = None, *, sending: bool = False
 ) -> Iterator[Any]:
     """The far end in this process. Yields it and the messages that it makes, by list; ``sending``:
-    the checker gets them at once.
+    the checkers of the place get them at once, also signs of a prober that has nothing to do.
     """
     sent: list[tuple[str, bytes]] = []
     came = threading.Event()
@@ -55,7 +55,8 @@ def desk(
         came.set()
 
     prober = make_prober(settings, lambda: policy)
-    made: Any = Desk(settings, prober, reply, partial(claim, client), works)
+    heard_by = partial(listeners, client, settings.location) if sending else tuple
+    made: Any = Desk(settings, prober, reply, partial(claim, client), works, heard_by)
     made.sent, made.came = sent, came
     try:
         yield made

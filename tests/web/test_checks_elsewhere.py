@@ -22,8 +22,10 @@ from app.db.tables import (
     MonitorStateRow,
     ResultRow,
 )
-from app.engine import elsewhere, recorder
+from app.engine import checker as checkers
+from app.engine import elsewhere, recorder, shards
 from app.engine.agent import link as links
+from app.engine.carriers.queue import prober as far
 from app.engine.checker import Checker
 from app.engine.schedule import ASKED_FOR, is_fresh
 from app.errors import Conflict, Throttled, Unavailable
@@ -206,17 +208,29 @@ def test_a_silent_place_is_told_at_once_and_nothing_is_asked(app, api, editor, h
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("last", [1, 60])
-def test_of_a_queue_the_checker_is_heard_while_results_come_as_they_should(app, last):
-    """Its probers say nothing while there is nothing to check: for up to an hour."""
-    id, _token = place(app, "eu", carrier="queue", seen=now() - timedelta(minutes=last))
-    old = now() - timedelta(hours=2)
-    monitor = make_monitor(app, places=[id], interval=600, created_at=old, updated_at=old)
+def test_of_a_queue_its_probers_are_heard_and_not_its_checker(app):
+    """With a dead prober and a live checker, a check on request waited for its whole time."""
+    id, _token = place(app, "eu", carrier="queue")
+    monitor = make_monitor(app, places=[id])
+    last = now() - 31 * SECOND
     with app.app_context():
         with writing():
-            places.seen("eu", now(), process="checker:eu:1")
+            places.seen("eu", last, process="prober:host:1", last_check_at=last)
+            places.seen("eu", now(), process="checker:host:2", last_check_at=last)
         (found,) = elsewhere.places_of(monitor.id, now())
-    assert (now() - found.seen_at < SECOND * 30) == (last == 1), "after an hour it is silent"
+        assert found.seen_at == last
+        with pytest.raises(Conflict, match="eu was last heard"):
+            current_store().checks.run(monitor.id)
+    assert asked(app, monitor.id) == [None]
+
+
+def test_probers_that_live_are_heard_before_they_count_as_ended():
+    """A report has all of them that have spoken since the last one. The checker looks whether one
+    is due each time it renews its shards.
+    """
+    between_reports = checkers.REPORT_SECONDS + shards.LOOK_SECONDS
+    assert between_reports > far.SIGN_SECONDS
+    assert between_reports + elsewhere.SIGNS_SECONDS < elsewhere.SIGN_SECONDS
 
 
 @pytest.mark.sqlite

@@ -4,6 +4,7 @@ outcomes are encrypted for, and who may run a batch.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import redis
@@ -25,6 +26,12 @@ KEPT_SECONDS = 120
 # larger than any of these makes, even with one check of the largest size.
 LARGEST_SEALED = 4 * 1024 * 1024
 LARGEST_MESSAGE = 32 * 1024 * 1024
+# A checker says so often that it listens to the probers of its place. One that has not said it for
+# ``LISTENED_SECONDS`` gets no more signs; the clocks of both may differ.
+LISTEN_SECONDS = 5.0
+LISTENED_SECONDS = 2 * FRESH_SECONDS
+MOST_LISTENERS = 100
+LONGEST_NAME = 128
 CONNECT_SECONDS = 5
 # What Redis, and the line to it, raise: directly, and through Celery.
 BROKER_FAULTS = (RedisError, OperationalError)
@@ -32,6 +39,38 @@ BROKER_FAULTS = (RedisError, OperationalError)
 
 def queue_of(location: str) -> str:
     return f"checks.{location}"
+
+
+def outcomes_of(location: str) -> str:
+    """How the names of the lists begin that the checkers of a place read."""
+    return f"outcomes.{location}."
+
+
+def listeners_of(location: str) -> str:
+    """The sorted set of the checkers of a place, by the time when each was last there."""
+    return f"listeners.{location}"
+
+
+def listen(client: Any, location: str, name: str) -> None:
+    """Let the probers of a place know of a checker, so that it hears of those that have nothing to
+    do. Raises RedisError.
+    """
+    key, now = listeners_of(location), time.time()
+    with client.pipeline() as pipe:
+        pipe.zadd(key, {name: now})
+        pipe.zremrangebyscore(key, "-inf", now - 2 * LISTENED_SECONDS)
+        pipe.expire(key, KEPT_SECONDS)
+        pipe.execute()
+
+
+def listeners(client: Any, location: str) -> list[str]:
+    """The checkers of a place that listen. Raises RedisError. Names that no checker has are left
+    out: whoever writes to Redis could let probers write to any list.
+    """
+    since, begin = time.time() - LISTENED_SECONDS, outcomes_of(location)
+    found = client.zrangebyscore(listeners_of(location), since, "+inf", 0, MOST_LISTENERS)
+    names = [one.decode(errors="replace") for one in found if len(one) <= LONGEST_NAME]
+    return [name for name in names if name.startswith(begin) and name.isascii()]
 
 
 def about_checks(location: str) -> str:

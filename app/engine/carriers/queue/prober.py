@@ -17,7 +17,7 @@ import threading
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -38,6 +38,7 @@ from app.engine.carriers.queue.broker import (
     about_checks,
     about_outcomes,
     claim,
+    listeners,
     make_celery,
     make_redis,
     needed,
@@ -59,6 +60,7 @@ log = logging.getLogger(__name__)
 
 SEND_SECONDS = 0.2  # how long an outcome waits for others to be sent with
 ALIVE_SECONDS = 1.0  # how often a checker hears that its batches are here
+SIGN_SECONDS = 2.0  # how often all checkers of the place hear that this prober lives
 MOST_AT_ONCE = 4_000  # checks; more batches wait in Redis, where another prober can take them
 STOP_SECONDS = 7.0
 LARGEST_REPLY = 500
@@ -90,6 +92,7 @@ class Refused(Exception):
 class Desk:
     """Takes batches, and sends outcomes. ``reply`` gets the name of a checker's list and a sealed
     message; it raises if that cannot be sent. ``claim``: as in ``broker``, for the id of a batch.
+    ``listeners``: the names of the lists of all checkers of the place.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class Desk:
         reply: Callable[[str, bytes], None],
         claim: Callable[[str], bool],
         works: Callable[[], bool] | None = None,
+        listeners: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         _url, key = needed(settings)
         self.name = f"prober:{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(3)}"
@@ -107,6 +111,7 @@ class Desk:
         self._prober = prober
         self._reply = reply
         self._claim = claim
+        self._listeners = listeners
         self._lock = threading.Lock()
         self._state = _State()
         self._back: list[tuple[Claim, Outcome]] = []
@@ -195,7 +200,7 @@ class Desk:
         self._some.set()
 
     def _run(self) -> None:
-        alive_at = 0.0
+        alive_at = sign_at = float("-inf")
         while True:
             ended = self._ended
             self._some.wait(ALIVE_SECONDS)
@@ -208,6 +213,9 @@ class Desk:
                 self._send(all_of_them=now - alive_at >= ALIVE_SECONDS)
                 if now - alive_at >= ALIVE_SECONDS:
                     alive_at = now
+                if now - sign_at >= SIGN_SECONDS:
+                    sign_at = now
+                    self._sign()
             except Exception as fault:
                 self._trouble.tell(fault)
             if ended:
@@ -249,6 +257,13 @@ class Desk:
         for to in unsent.keys() | (running.keys() if all_of_them else set()):
             self._send_to(to, unsent.get(to, []), running.get(to, []))
 
+    def _sign(self) -> None:
+        """Tell all checkers of the place that this prober lives. It may have nothing to do for an
+        hour, and a dead one would look the same.
+        """
+        for to in self._listeners():
+            self._send_to(to, [], [])
+
     def _send_to(self, to: str, outcomes: list[Any], running: list[str]) -> None:
         for start in range(0, max(1, len(outcomes)), LARGEST_REPLY):
             part = outcomes[start : start + LARGEST_REPLY]
@@ -287,7 +302,8 @@ def make_desk(settings: Settings) -> Desk:
     canaries = parse_canaries(settings.canaries)
     works = partial(network_works, canaries, frozenset()) if canaries else None
     prober = make_prober(settings, lambda: policy)
-    return Desk(settings, prober, reply, partial(claim, client), works)
+    heard_by = partial(listeners, client, settings.location)
+    return Desk(settings, prober, reply, partial(claim, client), works, heard_by)
 
 
 def watch(

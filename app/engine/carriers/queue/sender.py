@@ -22,13 +22,16 @@ from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
     FRESH_SECONDS,
     LARGEST_SEALED,
+    LISTEN_SECONDS,
     TASK,
     about_checks,
     about_outcomes,
     claim,
+    listen,
     make_celery,
     make_redis,
     needed,
+    outcomes_of,
     queue_of,
 )
 from app.engine.carriers.queue.clocks import Clocks
@@ -68,11 +71,12 @@ class _Batch:
 
 @dataclass(slots=True)
 class _Prober:
-    """A prober, as it last spoke. ``heard``: when (monotonic)."""
+    """A prober, as it last spoke. ``heard``: when (monotonic). ``told``: a report has said it."""
 
     report: Report
     network_down: bool
     heard: float
+    told: bool = False
 
 
 @dataclass(slots=True)
@@ -97,7 +101,7 @@ class QueueCarrier:
     def __init__(self, settings: Settings, network: RemoteNetwork | None = None) -> None:
         broker_url, key = needed(settings)
         self.location = settings.location
-        self.name = f"outcomes.{settings.location}.{secrets.token_hex(8)}"
+        self.name = f"{outcomes_of(settings.location)}{secrets.token_hex(8)}"
         self.network = network or RemoteNetwork()
         self.network.reports = self.reports
         self._key = BatchKey(key)
@@ -109,6 +113,7 @@ class QueueCarrier:
         self._idle = threading.Condition(self._lock)
         self._closing = self._ended = False
         self._looked = time.monotonic()
+        self._listened = float("-inf")  # when it was last said that we listen
         self._away_at = float("-inf")  # when the broker could not be used
         self._sending, self._taking = Trouble("sending batches"), Trouble("taking outcomes")
         self._once = Once()
@@ -157,12 +162,14 @@ class QueueCarrier:
         self._celery.close()
 
     def reports(self) -> list[Report]:
-        """What the probers said of themselves since the last call."""
+        """What the probers said of themselves since the last call. One that has said nothing is
+        left out: it may have ended.
+        """
         with self._lock:
-            probers = self._state.probers.values()
+            probers = [one for one in self._state.probers.values() if not one.told]
             told = [one.report for one in probers]
             for one in probers:
-                one.report = replace(one.report, checks=0, made=0)
+                one.report, one.told = replace(one.report, checks=0, made=0), True
         return told
 
     # --- the two threads
@@ -191,6 +198,9 @@ class QueueCarrier:
 
     def _send_turn(self) -> bool:
         used = self._send(self._gather())
+        if time.monotonic() - self._listened >= LISTEN_SECONDS:
+            listen(self._redis, self.location, self.name)
+            self._listened = time.monotonic()
         if time.monotonic() - self._looked >= LOOK_SECONDS:
             used |= self._look_after()
             self._looked = time.monotonic()
