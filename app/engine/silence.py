@@ -82,9 +82,10 @@ GRACE = LEAST_SILENCE
 LATELY_MS = 120_000
 
 
-def tend(now: datetime, watching_since: datetime) -> None:
+def tend(now: datetime, watching_since: datetime, telling_since: datetime) -> None:
     """Tell of the places that have fallen silent or are back, and show the monitors as unknown that
-    nobody sees. ``watching_since``: when this process began to look.
+    nobody sees. ``watching_since``: when this process began to look. ``telling_since``: since when
+    messages could leave; a place is told of that is silent for long enough since then.
     """
     rows = db.session.scalars(select(LocationRow).order_by(LocationRow.id)).all()
     signs = places.signs_of(rows, now)
@@ -94,6 +95,11 @@ def tend(now: datetime, watching_since: datetime) -> None:
     silent = {id for id, state in states.items() if state is PlaceState.SILENT}
     if silent:  # a place that nothing is checked from loses nothing by its silence
         silent &= places.work_of(silent).keys()
+    told = silent & {
+        id
+        for id, state in places.states_of(signs, now, telling_since).items()
+        if state is PlaceState.SILENT
+    }
     titles = {one.id: one.label or one.name for one in known}
     unheard = silent | {id for id, state in states.items() if state is PlaceState.NEVER_SEEN}
     waited = now - watching_since >= GRACE
@@ -103,7 +109,7 @@ def tend(now: datetime, watching_since: datetime) -> None:
         unseen |= _only_from(unheard)
     db.session.rollback()
     for one in known:
-        if one.id in silent and one.signs.silent_at is None:
+        if one.id in told and one.signs.silent_at is None:
             _tell(one, Event.LOCATION_SILENT, unheard, now)
         elif one.id in heard and one.signs.silent_at is not None:
             _tell(one, Event.LOCATION_ONLINE, unheard, now)

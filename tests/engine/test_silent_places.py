@@ -47,6 +47,7 @@ class House:
         with writing() as session:
             session.get(LocationRow, self.id).label = "Oslo"
         self.contact("Ops", "ops@example.test")
+        self.worker_runs = True
 
     def contact(self, name, address, **fields):
         values = {"default": True, "quiet_zone": "UTC", "min_severity": "all"} | fields
@@ -79,6 +80,8 @@ class House:
             self.now += every
             for name in heard:
                 self.hear(name)
+            if self.worker_runs:
+                heartbeats.write("worker:host:1", self.now)
             self.keeper.tend_places()
 
     def up_seconds(self, id):
@@ -447,6 +450,35 @@ def test_after_the_server_was_off_no_place_is_silent_until_it_could_have_been_he
     assert house.told() == []
     house.pass_minutes(2)
     assert [event for event, _ in house.told()] == [SILENT]
+
+
+def test_places_that_were_silent_while_the_server_was_off_are_not_told(house):
+    """A checker of another place looked on, and at the restart people got two messages for each
+    place: silent, and seconds later online.
+    """
+    id = house.monitor("default", "oslo")
+    house.check(id, "default")
+    house.pass_minutes(1, "default", "oslo")
+    house.worker_runs = False  # nor do web server and checker
+    house.pass_minutes(6)
+    assert house.state(id).verdict == "unknown", "it is shown all the same"
+    house.worker_runs = True
+    house.pass_minutes(10, "default", "oslo")
+    assert house.told() == []
+    assert setting(Notice.PLACES_SILENT) is None
+
+
+@pytest.mark.sqlite
+def test_a_place_that_does_not_come_back_with_the_server_is_told(house):
+    house.monitor("default", "oslo")
+    house.pass_minutes(1, "default", "oslo")
+    house.worker_runs = False
+    house.pass_minutes(6)
+    house.worker_runs = True
+    house.pass_minutes(2.75, "default")
+    assert house.told() == [], "it has as long as after a start"
+    house.pass_minutes(1, "default")
+    assert house.told() == [(SILENT, "ops@example.test")]
 
 
 @pytest.mark.sqlite
