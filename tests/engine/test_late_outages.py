@@ -14,7 +14,7 @@ from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder import late
 from app.engine.state import Observation, State, Step, advance
-from app.records import Verdict
+from app.records import MonitorQuery, Verdict
 from app.stores.local import LocalStore
 from tests.engine.test_figures_of_places import HOUR, ROLLED, Figures
 from tests.engine.test_recorder import WHOLE, at
@@ -75,6 +75,29 @@ THEN = [(5 * SLOT, 12 * SLOT)]
 def lab(core, settings: Settings):
     with core.app_context():
         yield Late(core, LocalStore(settings))
+
+
+@pytest.mark.parametrize("verdict", ["up", "degraded"])
+def test_a_monitor_is_up_since_the_end_of_an_outage_that_was_found_afterwards(lab, verdict):
+    """Beside the outage, its page said that it had been up for longer."""
+    lab.alone()
+    lab.live(verdict, 0)
+    lab.late([(verdict if seen == "up" else seen, when) for seen, when in AN_HOUR_AGO[1:]])
+    lab.live(verdict, 20 * SLOT)
+    assert lab.outages == THEN
+    (shown,) = lab.store.monitors.list(MonitorQuery()).items
+    assert (shown.status, since(shown.status_since)) == (verdict, 12 * SLOT)
+    assert lab.store.monitors.get(lab.id).status_since == shown.status_since
+
+
+def test_a_monitor_that_is_down_is_so_since_its_own_failure(lab):
+    lab.alone(confirmations=0)
+    lab.live("up", 0)
+    lab.live("down", 10 * SLOT)
+    lab.late(script("down", 2, 5) + script("up", 5, 8))
+    assert lab.outages == [(2 * SLOT, 5 * SLOT)]
+    shown = lab.store.monitors.get(lab.id)
+    assert (shown.status, since(shown.status_since)) == ("down", 10 * SLOT)
 
 
 def test_an_outage_that_only_late_results_show_is_down_time_and_nothing_else(lab):

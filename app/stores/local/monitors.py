@@ -22,6 +22,7 @@ from app.db.tables import (
     AssignmentRow,
     DomainRow,
     IncidentRow,
+    LateOutageRow,
     LocationRow,
     MonitorContactRow,
     MonitorRow,
@@ -312,7 +313,7 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[A
     than running it, so the last ones are kept. It reads tables, not classes: the ORM would double
     its cost, and could give rows back that this session has read before.
     """
-    incident, domain = IncidentRow.__table__, DomainRow.__table__
+    incident, domain, late = (row.__table__ for row in (IncidentRow, DomainRow, LateOutageRow))
     return (
         select(
             *stored(MONITOR_COLUMNS),
@@ -324,6 +325,10 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[A
             states.status(windows).label("status"),
             incident.c.id.label("open_incident_id"),
             domain.c.expires_at.label("domain_expires_at"),
+            select(func.max(late.c.ended_at))
+            .where(late.c.monitor_id == _MONITOR.c.id)
+            .scalar_subquery()
+            .label("late_until"),
         )
         .select_from(_MONITOR)
         .join(_STATE, _STATE.c.monitor_id == _MONITOR.c.id)

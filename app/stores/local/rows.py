@@ -25,6 +25,7 @@ from app.records import (
     IncidentStatus,
     Monitor,
     MonitorRef,
+    MonitorStatus,
     Pair,
 )
 from app.rules.what_changed import changes_of
@@ -101,13 +102,14 @@ def configured(values: Iterable[Any]) -> Configured:
 
 
 def monitor_record(own: Configured, row: Any, known: Known) -> Monitor:
-    """``row`` has ``STATE_COLUMNS``, ``status``, ``open_incident_id`` and
-    ``domain_expires_at``.
+    """``row`` has ``STATE_COLUMNS``, ``status``, ``open_incident_id``, ``domain_expires_at`` and
+    ``late_until``: the end of the last outage that was found afterwards.
     """
     checked_at, response_time = known.latest or (row.checked_at, row.response_time)
+    state = _of_state(row)
     return Monitor(
         **own.fields,
-        **_of_state(row),
+        **state | {"status_since": _since(state["status_since"], checked_at, row)},
         alerts=tuple(known.alerts),
         status=row.status,
         last_checked_at=checked_at,
@@ -120,6 +122,18 @@ def monitor_record(own: Configured, row: Any, known: Known) -> Monitor:
         domain_expires_at=row.domain_expires_at,
         open_incident_id=row.open_incident_id,
     )
+
+
+def _since(status_since: datetime | None, checked_at: datetime | None, row: Any) -> datetime | None:
+    """Since when a monitor has its status. An outage that was found afterwards changes no state,
+    but a monitor that is up now was not so before its end. The last check was good, so it is not
+    later than that.
+    """
+    until: datetime | None = row.late_until
+    is_good = row.status in (MonitorStatus.UP, MonitorStatus.DEGRADED)
+    if not is_good or until is None or status_since is None or checked_at is None:
+        return status_since
+    return max(status_since, min(until, checked_at))
 
 
 def incident_record(
