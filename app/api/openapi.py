@@ -40,6 +40,28 @@ wait for other places of this monitor already, it is 429. The server checks a pa
 that does not count.
 """,
     "monitors_check_unsaved": "The server makes the check, in its own place.",
+    "locations_list_": "`default`, the place of the server itself, is always there, and first.",
+    "locations_show": """\
+Its `state`, and what the checkers, the probers or the agent there said of themselves last.
+""",
+    "locations_store": """\
+With the carrier `agent`, the answer has the agent's `token`, this once. A checker that starts under
+a new name adds its place itself.
+""",
+    "locations_update": """\
+The name cannot be changed. Another carrier than `agent` ends the token; a place that becomes an
+agent's gets one by `POST /locations/{id}/token`. `default` cannot be an agent's.
+""",
+    "locations_delete": """\
+If monitors are checked from it, the answer is 409, with their ids in `monitors`; also if a checker
+runs there. `default` is never deleted.
+""",
+    "locations_token": """\
+The token before ends at once. A place with another carrier than `agent` has none: 409.
+""",
+    "locations_of_monitor": """\
+The newest result of each place, as long as it counts, and its response times of 24 hours, in ms.
+""",
 }
 DELETIONS = ("Deleted", "Cleared")
 STATUS_TEXTS = {

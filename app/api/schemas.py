@@ -33,6 +33,7 @@ from app.records import (
     MAX_LOCATIONS,
     PHASES,
     ApiKey,
+    Carrier,
     CertificateChain,
     Change,
     CheckedNow,
@@ -49,6 +50,7 @@ from app.records import (
     MonitorStatus,
     Place,
     PlaceSeen,
+    PlaceState,
     Post,
     PostState,
     PostTemplate,
@@ -255,6 +257,33 @@ UNREADABLE_CONTACT = array(
     STRING, description="Fields whose stored value cannot be read; until then it alerts nobody."
 )
 
+PLACE_STATE = words(PlaceState) | {
+    "description": "`silent`: no result has come for two intervals of its monitors and at least 3"
+    " minutes; it has no vote. `never_seen`: nobody has checked from it yet. Else `online`."
+}
+CARRIER = words(Carrier) | {
+    "description": "How checks get to the place. `local`: a checker there works on the database."
+    " `queue`: probers take them from Redis. `agent`: an agent fetches them over HTTPS."
+}
+PLACE: dict[str, Schema] = {
+    "carrier": CARRIER,
+    "state": PLACE_STATE,
+    "last_seen_at": nullable(MOMENT)
+    | {"description": "When one of those who make its checks was last heard from."},
+    "clock_offset_ms": nullable(INTEGER)
+    | {"description": "How far its clock is ahead of the server's; negative if it is behind."},
+    "checks_per_minute": nullable(INTEGER)
+    | {"description": "How many checks were made there lately; null if nobody has said so."},
+    "monitors": INTEGER | {"description": "How many monitors are checked from it."},
+    "trouble": nullable(STRING)
+    | {
+        "description": "Why it can make none of its checks, such as a network that it may not"
+        " reach. Null if one of its newest checks has a verdict."
+    },
+    "token": STRING
+    | {"description": "For the agent. It is there once: in the answer to the call that made it."},
+}
+
 KEY = schema_of(ApiKey)
 # null for a URL that no kind can read; such a URL cannot be stored
 KIND = nullable({"type": "string", "enum": [kind.name for kind in KINDS]})
@@ -293,8 +322,19 @@ RECORDS: dict[str, Schema] = {
     "Contact": schema_of(Contact, unreadable=UNREADABLE_CONTACT),
     "SharedChannels": record({"channels": array(schema_of(SharedChannel))}),
     "CertificateChain": schema_of(CertificateChain),
-    "Location": schema_of(Place),
-    "PlacesOfMonitor": record({"locations": array(schema_of(PlaceSeen))}),
+    "Location": schema_of(Place, **PLACE),
+    "PlacesOfMonitor": record(
+        {
+            "locations": array(
+                schema_of(
+                    PlaceSeen,
+                    state=PLACE_STATE,
+                    verdict=nullable(STRING)
+                    | {"description": "Of its newest check. Null: it has no vote."},
+                )
+            )
+        }
+    ),
     "Report": record(
         {
             "from": MOMENT,

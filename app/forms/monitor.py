@@ -357,13 +357,19 @@ class MonitorForm(SchemaForm):
     )
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
     tags = Tags(N_("Tags"), description=N_("Comma-separated."))
-    locations = Places(N_("Checked from"), description=N_("Each place makes its own checks."))
+    locations = Places(
+        N_("Checked from"),
+        description=N_("Each place makes its own checks. None chosen: the place default."),
+    )
     location_rule = Word(
         N_("Down when it fails from"),
         words=LocationRule,
         labels=RULE_LABELS.__getitem__,
         default=LocationRule.MAJORITY,
-        description=N_("What fewer places see is shown as degraded and opens no incident."),
+        description=N_(
+            "Of the places that have a vote; a silent place has none. What fewer places see is"
+            " shown as degraded and opens no incident."
+        ),
     )
 
     def check_together(self) -> None:

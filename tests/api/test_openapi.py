@@ -53,6 +53,27 @@ def test_the_document_has_every_operation_under_a_unique_name(written):
     assert len(names) == len(set(names))
 
 
+def test_what_the_document_says_of_places_explains_itself(written):
+    """Their fields had names alone, such as "trouble"."""
+    place = written["components"]["schemas"]["Location"]["properties"]
+    plain = {"id", "name", "label", "version", "created_at"}
+    assert {name for name, schema in place.items() if "description" not in schema} == plain
+    of_monitor = written["components"]["schemas"]["PlacesOfMonitor"]["properties"]["locations"]
+    seen = of_monitor["items"]["properties"]
+    assert seen["state"] == place["state"]
+    calls = {
+        call["operationId"]: call
+        for path, found in written["paths"].items()
+        for call in found.values()
+        if "locations" in path
+    }
+    assert {name for name, call in calls.items() if "description" not in call} == set()
+    body = written["paths"]["/monitors"]["post"]["requestBody"]["content"]["application/json"]
+    fields = body["schema"]["properties"]
+    assert "default" in fields["locations"]["description"]
+    assert "has none" in fields["location_rule"]["description"]
+
+
 def test_the_documents_choices_and_limits_are_those_of_the_forms(written):
     body = written["paths"]["/monitors"]["post"]["requestBody"]["content"]
     fields = body["application/json"]["schema"]

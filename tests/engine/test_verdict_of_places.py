@@ -96,6 +96,19 @@ def test_what_one_place_sees_through_all_confirmations_is_degraded_and_names_it(
     assert (places.shown.verdict, places.shown.cause) == ("up", None)
 
 
+def test_a_silent_place_is_named_beside_those_that_are_counted(places):
+    """Of three places, "1 of 2" made people look for the third."""
+    places.start(confirmations=0)
+    places.round(0)
+    for minute in range(1, 6):
+        places.see("berlin", "up", 60 * minute)
+        places.see("sydney", "down", 60 * minute + 0.1)
+    assert places.shown.verdict == "degraded"
+    assert places.shown.cause == (
+        "Down in 1 of 2 places (sydney): The server refused. oslo is silent and has no vote."
+    )
+
+
 def test_what_one_place_sees_once_is_repeated_soon_in_every_place_and_forgotten(places):
     places.start(confirmations=2)
     places.round(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from app.db import AnySession
 from app.db.by_place import Seen, newest, newest_of
 from app.engine.quorum import Vote
 from app.engine.recorder.rows import stale_after
+from app.i18n import _n
 from app.records import Verdict
 from app.rules.time import iso
 
@@ -56,7 +57,22 @@ def told_by_some(
     names = ", ".join(one.title for one in who)
     counted = f"{_WHAT[verdict]} in {len(who)} of {len(votes)} places ({names})"
     cause = who[0].cause
-    return who[0].cause_code, f"{counted}: {cause}" if cause else f"{counted}."
+    said = [f"{counted}: {cause}" if cause else f"{counted}.", *_silent(seen)]
+    return who[0].cause_code, " ".join(said)
+
+
+def _silent(seen: Sequence[Seen]) -> Iterator[str]:
+    """Which places are not among those that are counted: they were checked once, and have no result
+    that still counts. People miss them otherwise.
+    """
+    names = [one.title for one in seen if one.at is None and one.last_at is not None]
+    if names:
+        yield _n(
+            "%(names)s is silent and has no vote.",
+            "%(names)s are silent and have no vote.",
+            len(names),
+            names=", ".join(names),
+        )
 
 
 def evidence_of(
