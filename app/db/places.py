@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, or_, select, update
 
 from app.db import AnySession, db, heartbeats, writing
 from app.db.assignments import AT_ONCE
@@ -26,7 +26,7 @@ from app.db.tables import (
     MonitorRow,
     ResultRow,
 )
-from app.records import Carrier, PlaceState, Verdict
+from app.records import Carrier, Location, PlaceState, Verdict
 from app.rules.clocks import SKEW
 
 # A place is silent when no result came from it for two intervals of its monitors, or for this time
@@ -212,15 +212,18 @@ class Idle:
 
 
 def idle(now: datetime) -> list[Idle]:
-    """The places of agents and probers that bring no results, or only unknown ones. Of a checker's
-    places, the shards tell more (``stores/health``).
+    """The places that bring no results, or only unknown ones. That a checker's place brings none, the
+    shards tell better (``stores/health``); that the server's own brings unknown ones, its monitors.
     """
     rows = db.session.scalars(
-        select(LocationRow).where(LocationRow.carrier != Carrier.LOCAL).order_by(LocationRow.id)
+        select(LocationRow)
+        .where(or_(LocationRow.carrier != Carrier.LOCAL, LocationRow.id != Location.DEFAULT))
+        .order_by(LocationRow.id)
     ).all()
     signs = signs_of(rows, now) if rows else {}
     states = states_of(signs, now)
-    gone = {id for id, state in states.items() if state is not PlaceState.ONLINE}
+    local = {row.id for row in rows if row.carrier == Carrier.LOCAL}
+    gone = {id for id, state in states.items() if state is not PlaceState.ONLINE} - local
     work = work_of(gone) if gone else {}
     waiting = {id: one.monitors for id, one in work.items()}
     online = states.keys() - gone

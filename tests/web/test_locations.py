@@ -6,12 +6,15 @@ import re
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
 from app.access.agents import agent_of
-from app.db import places
+from app.db import places, writing
+from app.db.journal import VERDICT_NUMBERS
 from app.db.settings import keep_setting
+from app.db.tables import AssignmentRow
 from app.errors import Unavailable
-from app.records import Monitor, Notice, PageQuery, Pair, Place
+from app.records import Monitor, Notice, PageQuery, Pair, Place, Verdict
 from app.stores import current_store
 from tests.factories import now
 
@@ -188,9 +191,30 @@ def test_a_silent_place_is_shown_in_the_list_and_on_every_page(app, editor):
         ago = now() - timedelta(minutes=10)
         places.seen("oslo", ago, process="agent:oslo", last_check_at=ago)
         keep_setting(Notice.PLACES_SILENT, "Oslo, Sydney", now())
-    assert "Silent" in editor.open(PAGE).text
-    assert "they have no vote: Oslo, Sydney." in editor.open("/").text
+    told = "No results come from Oslo, Sydney. Until they do, monitors are judged without them"
+    text = editor.open(PAGE).text
+    assert "Silent" in text
+    assert told in text
+    assert "Show the places" not in text, "this is the page"
+    assert told in editor.open("/").text
     assert f'href="{PAGE}">Show the places' in editor.page.text
+
+
+def test_a_place_that_can_check_nothing_is_a_warning_in_the_list_and_on_home(app, editor):
+    place = make_place(app, carrier="agent")
+    make_monitor(app, locations=["default", "oslo"])
+    with app.app_context():
+        places.seen("oslo", now(), process="agent:oslo", last_check_at=now())
+        with writing() as session:
+            of_oslo = update(AssignmentRow).where(AssignmentRow.location_id == place.id)
+            session.execute(of_oslo.values(verdict=VERDICT_NUMBERS[Verdict.UNKNOWN]))
+    told = "The place oslo cannot check its monitor. The list of places says why. Show the places"
+    assert told in editor.open("/").text
+    assert f'href="{PAGE}">Show the places' in editor.page.text
+    text = editor.open(PAGE).text
+    assert "The last check of its monitor could not be made. Cannot check" in text
+    assert told not in text
+    assert "State Cannot check The last check" in editor.open(f"{PAGE}/{place.id}/edit").text
 
 
 def test_the_list_names_who_learns_of_silence_and_leads_to_the_monitors_of_a_place(app, editor):
