@@ -212,8 +212,8 @@ class Idle:
 
 
 def idle(now: datetime) -> list[Idle]:
-    """The places that bring no results, or only unknown ones. That a checker's place brings none, the
-    shards tell better (``stores/health``); that the server's own brings unknown ones, its monitors.
+    """The places that bring no results, or only unknown ones. Where a checker's place brings none,
+    the shards tell more (``stores/health``), and where the server's own cannot check, its monitors.
     """
     rows = db.session.scalars(
         select(LocationRow)
