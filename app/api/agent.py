@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PREFIX = "/api/v1/agent/"
 UNKNOWN = N_(
-    "No place has this token: it has ended, or is misspelt. Make a new token under Settings,"
+    "No place has this token: it was mistyped, or has been replaced. Make a new one under Settings,"
     " Places, on the page of the place, and start the agent with it as WAKEFUL_AGENT_TOKEN."
 )
 ENDED = N_(

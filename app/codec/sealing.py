@@ -22,7 +22,7 @@ KEY_BYTES = 32
 NONCE_BYTES = 12
 # What ``assigned`` of the API for agents is sealed about; with the name of the place.
 ABOUT_ASSIGNED = "wakeful assigned v1 {}"
-WRONG_KEY = "it must be 32 random bytes in base64, as `openssl rand -base64 32` says."
+WRONG_KEY = "it must be 32 random bytes in base64, such as `openssl rand -base64 32` prints."
 # For a key that is used once.
 _NO_NONCE = bytes(NONCE_BYTES)
 
