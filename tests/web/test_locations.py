@@ -47,7 +47,7 @@ def test_an_agent_is_added_and_its_start_command_is_shown_once(app, editor):
     (token,) = TOKEN.findall(editor.text)
     command = rf"WAKEFUL_SERVER=http://\S+ WAKEFUL_AGENT_TOKEN={token} wakeful agent"
     assert re.search(command, editor.text)
-    assert ".venv/bin/wakeful for wakeful" in editor.text
+    assert ".venv/bin/wakeful in place of wakeful" in editor.text
     with app.app_context():
         assert agent_of(token).name == "sydney"
     editor.open(PAGE)
@@ -130,6 +130,29 @@ def test_a_place_is_edited_and_says_how_to_start_it(app, editor):
     assert "Oslo, Norway saved." in editor.text
     assert "wakeful prober --location oslo" in editor.open(f"{PAGE}/2/edit").text
     assert stored(app)[1].label == "Oslo, Norway"
+
+
+def test_a_place_on_a_queue_says_after_saving_what_it_takes_to_start_it(app, editor):
+    needed = (
+        ".venv/bin/pip install --requirement requirements/distributed.txt",
+        "openssl rand -base64 32",
+        "WAKEFUL_BROKER_URL=rediss://:PASSWORD@HOST:6380/0 WAKEFUL_BATCH_KEY=THE_KEY",
+        "WAKEFUL_LOCATION=oslo wakeful checker --carrier queue",
+        "wakeful prober --location oslo",
+        "docs/scale.md",
+    )
+    editor.open(f"{PAGE}/new").press("Save", name="oslo", carrier="queue")
+    assert "oslo saved." in editor.text
+    assert [one for one in needed if one not in editor.text] == []
+    editor.open(f"{PAGE}/2/edit")
+    assert [one for one in needed if one not in editor.text] == []
+    editor.press("Save", label="Oslo")
+    assert "How to" not in editor.text, "it was shown when the place was made"
+    assert "Checks a minute" in editor.text
+    editor.open(f"{PAGE}/2/edit").press("Save", carrier="local")
+    assert "wakeful prober" not in editor.open(f"{PAGE}/2/start").text
+    editor.open(f"{PAGE}/2/edit").press("Save", carrier="queue")
+    assert "wakeful prober --location oslo" in editor.text
 
 
 def test_faults_stand_beside_their_fields(app, editor):

@@ -100,8 +100,26 @@ def _edited(form: BrowserLocationForm, place: Place | None) -> Answer:
             if record.token:
                 return _started(record)
             saved(form, _("%(name)s saved.", name=record.title))
-            return redirect(url_for(".index"))
+            return redirect(_next(record, place))
     return _form_page(form, place, 422 if form.is_submitted() else 200)
+
+
+def _next(record: Place, before: Place | None) -> str:
+    """After a place was saved: how to start it, where that is new and takes several commands."""
+    is_new = before is None or before.carrier != record.carrier
+    if record.carrier == Carrier.QUEUE and is_new:
+        return url_for(".start", id=record.id)
+    return url_for(".index")
+
+
+@blueprint.get("/<int:id>/start")
+@needs(Role.EDITOR)
+def start(id: int) -> str | Response:
+    """How to start the checks of a place that get there over a queue."""
+    place = current_store().locations.get(id)
+    if place.carrier != Carrier.QUEUE:
+        return redirect(url_for(".edit", id=id))
+    return render_template("locations/queue.html", place=place, queue=QUEUE_COMMANDS)
 
 
 def _save(form: BrowserLocationForm, place: Place | None) -> Place:
