@@ -230,6 +230,15 @@ class Results(ABC):
         each monitor's days; an older server does not have them.
         """
 
+    def by_place(
+        self, monitor_id: int, start: datetime, count: int, seconds: int
+    ) -> Mapping[str, Sequence[int | None]]:
+        """The average response time of the good checks of each place, in each of ``count`` buckets
+        of ``seconds`` from ``start`` on. It reads single results, so it is for a day or two.
+        Nothing where a store cannot tell.
+        """
+        return {}
+
     @abstractmethod
     def certificates(self, monitor_id: int) -> CertificateChain:
         """What the target of a monitor sent last, also when it was not trusted."""

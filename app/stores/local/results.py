@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, or_, select, tuple_
 
 from app.codec import reader
-from app.db import db, rollups
+from app.db import by_place, db, rollups
 from app.db.journal import VERDICT_NUMBERS, decode
 from app.db.tables import (
     IncidentRow,
@@ -130,6 +130,16 @@ class Results(Part, base.Results):
             [monitor_id], span.start, span.end, last, days=days, states=[monitor], incidents=known
         )
         return series.between(span, parts[monitor_id], incidents, late=late)
+
+    def by_place(
+        self, monitor_id: int, start: datetime, count: int, seconds: int
+    ) -> Mapping[str, Sequence[int | None]]:
+        found: dict[str, list[int | None]] = {}
+        for name, bucket, average in by_place.averages(
+            db.session, monitor_id, to_ms(start), count, seconds * 1000
+        ):
+            found.setdefault(name, [None] * count)[bucket] = average
+        return found
 
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
