@@ -133,9 +133,8 @@ def averages(
 ) -> list[tuple[str, int, int]]:
     """Name of the place, number of the bucket, average response time of its good checks there."""
     bucket = ((ResultRow.at - start_ms) // width_ms).label("bucket")
-    rows = session.execute(
-        select(LocationRow.name, bucket, func.avg(ResultRow.response_time))
-        .join(LocationRow, LocationRow.id == ResultRow.location_id)
+    summed = session.execute(
+        select(ResultRow.location_id, bucket, func.sum(ResultRow.response_time), func.count())
         .where(
             ResultRow.monitor_id == monitor_id,
             ResultRow.at >= start_ms,
@@ -144,10 +143,16 @@ def averages(
             ResultRow.response_time.is_not(None),
         )
         # By name: PostgreSQL takes the same expression with other parameters for another one.
-        .group_by(LocationRow.name, literal_column("bucket"))
-        .order_by(LocationRow.name)
-    )
-    return [(name, int(number), round(average)) for name, number, average in rows]
+        .group_by(ResultRow.location_id, literal_column("bucket"))
+    ).all()
+    # Not a join: SQLite would sum once for each place.
+    named = session.execute(select(LocationRow.id, LocationRow.name))
+    names = {row.id: row.name for row in named}
+    return [
+        (names[place], number, round((total or 0) / checks))
+        for place, number, total, checks in summed
+        if place in names
+    ]
 
 
 def times(session: AnySession, monitor_id: int, since: datetime) -> dict[int, Times]:
