@@ -1,8 +1,8 @@
 """Checks and outcomes on their way between machines, as compact JSON data. Pure.
 
-Fields at their default are left out. Outcomes are read as those of a stranger: a prober or an agent
-runs where others can reach it, and a value that the database cannot store would lose its whole
-batch.
+Fields at their default are left out. ``specs`` reads checks. Outcomes are read as those of a
+stranger: a prober or an agent runs where others can reach it, and a value that the database cannot
+store would lose its whole batch.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from typing import Any
 
 from app.codec.evidence import seen
 from app.codec.record import reader
-from app.codec.values import Odd, object_
+from app.codec.values import Odd
 from app.codec.writing import plain
-from app.records import AUTO, PHASES, Cause, CheckSpec, Outcome, Pair, Result
+from app.records import PHASES, Cause, Outcome, Pair, Result
 
 LONGEST_TEXT = 1_000  # of a cause, an address in a list, a warning
 MOST_TEXTS = 50
-LONGEST_TIMEOUT = 3_600  # seconds
 LONGEST_IP = 100  # an IPv6 address with its zone
 LARGEST_EVIDENCE = 256 * 1024  # as JSON; the prober makes some 20 KB at most
 LARGEST = 2**31 - 1  # of an INTEGER column
@@ -65,48 +64,6 @@ def _packed(value: Any) -> Any:
 
 
 # --- Reading
-
-
-def spec_of(data: Any) -> CheckSpec:
-    """A check as ``pack`` wrote it, from a sender that was authenticated. Raises Odd."""
-    known = object_(data, "check")
-    values = {name: known[name] for name in _SPEC_NAMES if name in known}
-    try:
-        if headers := values.get("request_headers"):
-            values["request_headers"] = tuple(Pair(key, value) for key, value in headers)
-        if auth := values.get("auth"):
-            name, password = auth
-            values["auth"] = (name, password)
-        spec = CheckSpec(**values)
-    except (TypeError, ValueError):
-        raise Odd("check") from None
-    if not _is_spec(spec):
-        raise Odd("check")
-    return spec
-
-
-def _is_spec(spec: CheckSpec) -> bool:
-    """Whether its values have the types that the prober reckons with: one fault would end all
-    checks of its process.
-    """
-    texts = [spec.url, spec.request_method, spec.alert_condition, spec.accepted_statuses]
-    texts += [text for pair in spec.request_headers for text in (pair.key, pair.value)]
-    texts += spec.auth or ()
-    absent = (spec.request_body, spec.alert_text_lookup, spec.fault)
-    texts += [text for text in absent if text is not None]
-    flags = (spec.follow_redirects, spec.verify_tls, spec.cache_buster)
-    return (
-        all(isinstance(one, str) for one in texts)
-        and all(isinstance(one, bool) for one in flags)
-        and isinstance(spec.timeout, int | float)
-        and 0 < spec.timeout <= LONGEST_TIMEOUT
-        and (spec.monitor_id is None or isinstance(spec.monitor_id, int))
-        and (spec.slow_after is None or isinstance(spec.slow_after, int))
-        and (spec.ssl_alert_days in (None, AUTO) or isinstance(spec.ssl_alert_days, int))
-    )
-
-
-_SPEC_NAMES = frozenset(field.name for field in fields(CheckSpec))
 
 
 def was_made(packed: Any) -> bool:

@@ -6,7 +6,8 @@ from types import NoneType
 
 import pytest
 
-from app.codec.packing import outcome_of, pack, spec_of
+from app.codec.packing import outcome_of, pack
+from app.codec.specs import spec_of
 from app.codec.values import Odd
 from app.records import CheckSpec, Outcome, Pair, Result, Timings, Verdict
 

@@ -1043,6 +1043,32 @@ def test_an_agent_survives_a_server_that_lies(app, place, tmp_path, caplog):
     assert "If their versions of Wakeful differ, run the same on both." in caplog.text
 
 
+@pytest.mark.sqlite
+def test_a_server_makes_an_agent_send_nothing_that_no_monitor_sends(app, place, tmp_path, caplog):
+    """Line breaks are requests of other protocols: commands for a Redis beside the agent."""
+    received = []
+
+    def listen(connection):
+        received.append(connection.read_until(b"\r\n\r\n"))
+        connection.send(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    smuggled = "\r\nSET smuggled yes\r\n"
+    lies = [{"request_method": f"SET{smuggled}"}, {"request_headers": [["X", f"a{smuggled}"]]}]
+    liar = Liar(app, lies)
+    settings = agent_settings(tmp_path, "", place[1])
+    settings.instance.mkdir()
+    (settings.instance / "agent_key").write_text(base64.b64encode(KEY).decode())
+    with closing(Listener(listen)) as site, serving(liar) as url:
+        monitor = make_monitor(app, url=page(site), places=[place[0]])
+        liar.spec = {"url": page(site), "monitor_id": monitor.id}
+        liar.version = to_ms(monitor.updated_at)
+        with running(replace(settings, server=url)):
+            eventually(lambda: stored(app, monitor.id), "a result of the good monitor")
+    assert [one.split()[0] for one in received] == [b"GET"]
+    told = "monitors that the server sent cannot be read and are not checked"
+    assert f"4 {told} (request_headers, request_method)." in caplog.text
+
+
 def test_a_slow_answer_that_fits_the_known_difference_changes_nothing():
     clock, sent = Clock(), uptime()
     late = datetime.now(UTC) + timedelta(seconds=1.9)

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from app.checks.prober import Prober
-from app.codec.packing import pack, spec_of
+from app.codec.packing import pack
+from app.codec.specs import spec_of
 from app.codec.values import Json, Odd, moment, must, object_, own_id, whole
 from app.config import PREFIX, SettingError, Settings
 from app.engine import schedule
@@ -245,18 +246,22 @@ class Agent:
     def _assign(self, news: Assigned) -> None:
         now = self._clock.now()
         found: set[int] = set()
-        odd: list[Odd] = []
+        odd: list[str] = []
         for one in news.assigned:
             try:
                 job = self._job(one)
             except Odd as fault:
-                odd.append(fault)
+                odd.append(str(fault))
                 continue
             found.add(job.monitor_id)
             self._jobs[job.monitor_id] = job
             self._plan.put(job, now)
         if odd:
-            log.error("%d monitors that the server sent cannot be read (%s).", len(odd), odd[0])
+            log.error(
+                "%d monitors that the server sent cannot be read and are not checked (%s).",
+                len(odd),
+                ", ".join(sorted({*odd})),
+            )
         gone = (self._jobs.keys() - found) if news.whole else set(news.gone)
         self._plan.drop(gone)
         for monitor_id in gone:
