@@ -18,7 +18,7 @@ from typing import Any
 
 from app.codec.evidence import seen
 from app.codec.record import reader
-from app.codec.values import Odd
+from app.codec.values import FIRST_YEAR, LAST_YEAR, Odd
 from app.codec.writing import plain
 from app.records import PHASES, Cause, Outcome, Pair, Result
 
@@ -151,12 +151,15 @@ def _is_utf8(value: str) -> bool:
 
 
 def moment(value: Any) -> datetime | None:
-    """A time with its fraction of a second; None for anything else."""
+    """A time with its fraction of a second; None for anything else, and for one so far away that
+    it cannot be reckoned with.
+    """
     try:
-        read = datetime.fromisoformat(value)
-        return read.astimezone(UTC) if read.tzinfo is not None else None
+        named = datetime.fromisoformat(value)
+        read = named.astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
         return None
+    return read if named.tzinfo is not None and FIRST_YEAR <= read.year <= LAST_YEAR else None
 
 
 _result = reader(Result, "result", checked_at=moment)

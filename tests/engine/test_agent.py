@@ -469,7 +469,7 @@ def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
     app, client, place, ask, clock, monkeypatch
 ):
     """1,000 monitors at 60 s make 167 results in 10 s: a day's backlog takes 76 minutes."""
-    assert budget_of(1_000 / 6) == Budget(requests=266, results=3_333)
+    assert budget_of(1_000 / 6) == Budget(requests=266, results=3_333, kib=13_332)
     monkeypatch.setattr(agent_budget, "LEAST_RESULTS", 4)
     monitor = make_monitor(app, places=[place[0]], interval=10)
     now = datetime.now(UTC)
@@ -482,7 +482,7 @@ def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
         headers={"Authorization": f"Bearer {place[1]}"},
     )  # fmt: skip
     assert (said.status_code, said.headers["Retry-After"]) == (429, "7")
-    assert "at most 200 requests and 20 results in 10 s" in said.json["message"]
+    assert "at most 200 requests, 20 results and 2048 KiB in 10 s" in said.json["message"]
     assert len(stored(app, monitor.id)) == 20
     assert ask("assigned", status=409), "requests have a budget of their own"
     clock.advance(seconds=7)
@@ -510,11 +510,29 @@ def test_a_token_sends_no_more_requests_than_its_place_needs(ask, clock, monkeyp
     ask("hello", public_key=public())
 
 
-def test_requests_of_one_place_do_not_wait_for_each_other(app, place, ask):
-    """They would take all threads of the web server."""
-    with app.extensions["wakeful.agents"]._locks[place[0]]:
-        assert "again in a second" in ask("results", status=429, results=[])["message"]
+@pytest.mark.sqlite
+def test_a_token_brings_no_more_bytes_than_two_large_requests_or_its_place_needs(
+    ask, clock, monkeypatch
+):
+    """Otherwise it fills the disk of the database with evidence."""
+    monkeypatch.setattr(agent_budget, "LEAST_KIB", 40)
+    monkeypatch.setattr(agent_budget, "LEAST_RESULTS", 5)
+    large = {"made_up": "x" * 20_000}
+    assert ask("results", results=[large])["refused"] == 1
+    assert ask("hello", public_key=public(), **large), "each request counts"
+    said = ask("results", status=429, results=[])["message"]
+    assert "5 results and 40 KiB in 10 s" in said
+    clock.advance(seconds=10)
     ask("results", results=[])
+
+
+@pytest.mark.parametrize("path", ["results", "assigned"])
+def test_requests_of_one_place_do_not_wait_for_each_other(app, place, ask, path):
+    """They would take all threads of the web server."""
+    ask("hello", public_key=public())
+    with app.extensions["wakeful.agents"]._locks[place[0]]:
+        assert "again in a second" in ask(path, status=429, results=[])["message"]
+    ask(path, results=[])
 
 
 class Gate:
