@@ -96,6 +96,7 @@ class Agent:
         self._recent: deque[float] = deque()  # when checks came back, in the last minute
         self._clean_at = 0.0
         self._closed = Closed()
+        self._odd = ""  # the fields that could not be read, as the log has them
         self.on_turn: Callable[[], object] = lambda: None
         self._link = Link(
             settings.server or "",
@@ -256,18 +257,25 @@ class Agent:
             found.add(job.monitor_id)
             self._jobs[job.monitor_id] = job
             self._plan.put(job, now)
-        if odd:
-            log.error(
-                "%d monitors that the server sent cannot be read and are not checked (%s).",
-                len(odd),
-                ", ".join(sorted({*odd})),
-            )
+        self._tell_odd(odd, whole=news.whole)
         gone = (self._jobs.keys() - found) if news.whole else set(news.gone)
         self._plan.drop(gone)
         for monitor_id in gone:
             self._jobs.pop(monitor_id, None)
             self._done.pop(monitor_id, None)
             self._started.pop(monitor_id, None)
+
+    def _tell_odd(self, odd: list[str], *, whole: bool) -> None:
+        """Log once that monitors cannot be read: a server may send the same each second."""
+        fields = ", ".join(sorted({*odd}))
+        if odd and fields != self._odd:
+            log.error(
+                "%d monitors that the server sent cannot be read and are not checked (%s).",
+                len(odd),
+                fields,
+            )
+        if odd or whole:
+            self._odd = fields
 
     def _job(self, one: Json) -> Job:
         """Read strictly: what cannot be computed with would end the agent, at each start again.
