@@ -7,7 +7,6 @@ store would lose its whole batch.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
@@ -16,17 +15,16 @@ from ipaddress import ip_address
 from operator import attrgetter
 from typing import Any
 
-from app.codec.evidence import seen
+from app.codec.evidence import LARGEST, fitted, seen
 from app.codec.record import reader
 from app.codec.values import FIRST_YEAR, LAST_YEAR, Odd
 from app.codec.writing import plain
-from app.records import PHASES, Cause, Outcome, Pair, Result
+from app.records import MAX_CAUSE, MAX_URL, PHASES, Cause, Outcome, Pair, Result
 
-LONGEST_TEXT = 1_000  # of a cause, an address in a list, a warning
-MOST_TEXTS = 50
+LONGEST_WORD = 64  # a warning
+MOST_TEXTS = 10  # five redirects are followed, and there are five warnings
 LONGEST_IP = 100  # an IPv6 address with its zone
-LARGEST_EVIDENCE = 256 * 1024  # as JSON; the prober makes some 20 KB at most
-LARGEST = 2**31 - 1  # of an INTEGER column
+LARGEST_NUMBER = 2**31 - 1  # of an INTEGER column
 
 # --- Writing
 
@@ -77,21 +75,24 @@ def outcome_of(data: Any) -> Outcome:
     outcome = _outcome(data)
     result = outcome.result
     _whole(result.status_code, "status_code", 999)
-    _whole(result.response_time, "response_time", LARGEST)
+    _whole(result.response_time, "response_time", LARGEST_NUMBER)
     for name in PHASES:
-        _whole(getattr(result.timings, name), name, LARGEST)
+        _whole(getattr(result.timings, name), name, LARGEST_NUMBER)
     for name, text, longest in (
-        ("cause", result.cause, LONGEST_TEXT),
+        ("cause", result.cause, MAX_CAUSE),
         ("http_version", result.http_version, 8),
         ("ssl_fingerprint", outcome.ssl_fingerprint, 64),
         ("ssl_host", outcome.ssl_host, 255),
     ):
         _text(text, name, longest)
-    for many in (result.redirects, result.warnings):
+    for name, many, longest in (
+        ("redirects", result.redirects, MAX_URL),
+        ("warnings", result.warnings, LONGEST_WORD),
+    ):
         if len(many) > MOST_TEXTS:
-            raise Odd("redirects")
+            raise Odd(name)
         for one in many:
-            _text(one, "redirects", 10 * LONGEST_TEXT)
+            _text(one, name, longest)
     if result.cause_code is not None and not _is_cause(result.cause_code):
         raise Odd("cause_code")
     if result.ip is not None:
@@ -102,9 +103,7 @@ def outcome_of(data: Any) -> Outcome:
             raise Odd("ip") from None
     if outcome.evidence is None:
         return outcome
-    evidence = seen(outcome.evidence)
-    if len(json.dumps(evidence)) > LARGEST_EVIDENCE:
-        raise Odd("evidence")
+    evidence = fitted(seen(outcome.evidence))
     _texts(evidence, "evidence")
     return replace(outcome, evidence=evidence)
 
@@ -112,7 +111,7 @@ def outcome_of(data: Any) -> Outcome:
 def _texts(value: Any, name: str) -> None:
     """Check each text in nested data, which may be as long as the whole."""
     if isinstance(value, str):
-        _text(value, name, LARGEST_EVIDENCE)
+        _text(value, name, LARGEST)
     elif isinstance(value, Mapping):
         for one in value.values():
             _texts(one, name)
