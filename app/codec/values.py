@@ -27,7 +27,7 @@ def parsed(text: bytes, most: int) -> Any:
     plain = text.replace(rb"\\", b"").replace(rb"\"", b"")
     strings = plain.count(b'"') // 2
     if strings > 2 * most or _marks_outside(plain) > most:  # a name and a text for each value
-        raise Odd("JSON of too many values")
+        raise Odd("too many values")
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -42,7 +42,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-BUSY = N_("Results of %(place)s are being recorded. Send these again in a second.")
+BUSY = N_(
+    "Another request of the agent of %(place)s is being answered. Send this one again in a second."
+)
 # Results of one monitor in a request that are judged, each in a transaction of its own. While a
 # result counts (two intervals and the time limit, which is no longer than a third one), an agent
 # makes four checks by its schedule, and repeats each of them until a failure is confirmed. Twice as
