@@ -8,7 +8,7 @@ each column.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from sqlalchemy.dialects import postgresql
@@ -26,10 +26,21 @@ def insert_new(session: AnySession, table: type[Any], columns: Sequence[str], ro
 
 
 def update(
-    session: AnySession, table: type[Any], key: Sequence[str], columns: Sequence[str], rows: Rows
+    session: AnySession,
+    table: type[Any],
+    key: Sequence[str],
+    columns: Sequence[str],
+    rows: Rows,
+    *,
+    rising: str | None = None,
 ) -> None:
-    """Set ``columns`` of the rows with these keys. A row of ``rows`` is a key, then the values."""
-    _execute(session, _update, table, tuple(key), tuple(columns), rows)
+    """Set ``columns`` of the rows with these keys. A row of ``rows`` is a key, then the values.
+
+    ``rising``: a column whose value must not become lower. Another transaction, which this waits
+    for on PostgreSQL, may have set a higher one since the caller has read.
+    """
+    write = partial(_update, rising=rising)
+    _execute(session, write, table, tuple(key), tuple(columns), rows)
 
 
 def _execute(
@@ -63,11 +74,21 @@ def _insert(table: type[Any], names: tuple[str, ...], _: tuple[str, ...], arrays
 
 
 @cache
-def _update(table: type[Any], key: tuple[str, ...], names: tuple[str, ...], arrays: bool) -> str:
+def _update(
+    table: type[Any],
+    key: tuple[str, ...],
+    names: tuple[str, ...],
+    arrays: bool,
+    *,
+    rising: str | None = None,
+) -> str:
     name = table.__tablename__
     if arrays:
         sets = ", ".join(f'"{column}" = new."{column}"' for column in names)
         where = " AND ".join(f'{name}."{column}" = new."{column}"' for column in key)
+        if rising:
+            old = f'{name}."{rising}"'
+            where += f' AND ({old} IS NULL OR {old} < new."{rising}")'
         rows = _arrays(table, key + names)
         new = f"{rows} AS new ({_listed(key + names)})"
         return f"UPDATE {name} SET {sets} FROM {new} WHERE {where}"  # noqa: S608 - names of ours

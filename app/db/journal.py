@@ -7,14 +7,14 @@ Everything here needs an application context. ``keep`` runs in the recorder's tr
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import select
+from sqlalchemy import select, tuple_
 
 from app.db import bulk, db, writing
 from app.db.latest import last_moment
@@ -156,6 +156,21 @@ def keep(rows: Sequence[Mapping[str, Any]]) -> None:
     """
     columns = tuple(ResultRow.__table__.columns.keys())
     bulk.insert_new(db.session, ResultRow, columns, [[row.get(c) for c in columns] for row in rows])
+
+
+def stored(times: Collection[tuple[int, int]], location: int) -> set[tuple[int, int]]:
+    """Those of these pairs of a monitor and a time (ms) of which a result of this location is
+    stored.
+    """
+    if not times:
+        return set()
+    key = tuple_(ResultRow.monitor_id, ResultRow.at)
+    rows = db.session.execute(
+        select(ResultRow.monitor_id, ResultRow.at).where(
+            key.in_(sorted(times)), ResultRow.location_id == location
+        )
+    )
+    return {(monitor_id, at) for monitor_id, at in rows}
 
 
 def decode(rows: Sequence[ResultRow]) -> list[Result]:

@@ -131,7 +131,8 @@ def save(session: DbSession, place: int, rows: Sequence[Row]) -> None:
     if not rows:
         return
     states = [(id, at, response_time) for id, at, response_time, _slot, _turn in rows]
-    bulk.update(session, MonitorStateRow, ("monitor_id",), ("checked_at", "response_time"), states)
+    columns = ("checked_at", "response_time")
+    bulk.update(session, MonitorStateRow, ("monitor_id",), columns, states, rising="checked_at")
     slots = [(id, place, turn, at, slot) for id, at, _response_time, slot, turn in rows]
     key = ("monitor_id", "location_id", "turn")
     bulk.update(session, AssignmentRow, key, ("checked_at", "slot"), slots)

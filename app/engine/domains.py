@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import or_, select, update
 
 from app.alerts.outbox import enqueue
 from app.checks.expiry.domain import DomainExpiry, domain_of
-from app.db import db, writing
+from app.db import AnySession, db, writing
 from app.db.journal import insert_new
+from app.db.states import lock_states
 from app.db.tables import DomainRow, MonitorRow, MonitorStateRow
 from app.db.types import Unreadable
 from app.engine.recorder.quiet import Quiet
@@ -36,12 +38,17 @@ def name_domains(*, private: bool) -> int:
     if db.session.scalar(missing) is None:
         return 0
     with writing() as session:
+        # A monitor that somebody is changing at this moment is left for the next round.
+        ids = session.scalars(
+            select(MonitorStateRow.monitor_id)
+            .where(MonitorStateRow.domain.is_(None))
+            .limit(NAMED_AT_ONCE)
+            .with_for_update(skip_locked=True)
+        ).all()
         rows = session.execute(
             select(MonitorStateRow, MonitorRow.url)
             .join(MonitorRow, MonitorRow.id == MonitorStateRow.monitor_id)
-            .where(MonitorStateRow.domain.is_(None))
-            .limit(NAMED_AT_ONCE)
-            .with_for_update(of=MonitorStateRow, skip_locked=True)
+            .where(MonitorStateRow.monitor_id.in_(ids))
         ).all()
         for state, url in rows:
             state.domain = domain_of(url, private=private) or NONE
@@ -94,42 +101,61 @@ def ask(domain: str, look_up: Callable[[str], DomainExpiry]) -> None:
 
 def tell_expiring(now: datetime) -> int:
     """Alert to domains that expire soon, once for each monitor and date; returns how many."""
-    told = 0
+    ids = [one.monitor.id for one in _expiring(db.session, now)]
+    if not ids:
+        return 0
     with writing() as session:
-        rows = session.execute(
-            select(MonitorStateRow, MonitorRow, DomainRow.expires_at)
-            .join(MonitorRow, MonitorRow.id == MonitorStateRow.monitor_id)
-            .join(DomainRow, DomainRow.domain == MonitorStateRow.domain)
-            .where(
-                MonitorRow.domain_alert_days.is_not(None),
-                MonitorRow.paused.is_(False),
-                DomainRow.expires_at.is_not(None),
-                or_(
-                    MonitorStateRow.domain_alerted.is_(None),
-                    MonitorStateRow.domain_alerted != DomainRow.expires_at,
-                ),
-            )
-            .order_by(MonitorStateRow.monitor_id)
-            .with_for_update(of=MonitorStateRow)
-        ).all()
-        quiet = Quiet(session, now)
-        for state, monitor, expires in rows:
-            left = days_left(expires, now) if expires else None
-            if expires is None or left is None or left > (monitor.domain_alert_days or 0):
-                continue
-            if state.domain_alerted and _same_date(state.domain_alerted, expires):
-                continue
-            if quiet.covers(monitor, now) or isinstance(monitor.alerts, Unreadable):
-                continue  # alerted later, when neither applies any more
-            facts = {"expires_at": expires, "days_left": left, "domain": state.domain}
-            enqueue(session, Event.DOMAIN_EXPIRING, monitor, None, now, facts)
+        lock_states(session, ids)
+        due = [one for one in _expiring(session, now) if one.monitor.id in ids]
+        for one in due:
+            facts = {
+                "expires_at": one.expires_at, "days_left": one.days_left, "domain": one.domain,
+            }  # fmt: skip
+            enqueue(session, Event.DOMAIN_EXPIRING, one.monitor, None, now, facts)
             session.execute(
                 update(MonitorStateRow)
-                .where(MonitorStateRow.monitor_id == monitor.id)
-                .values(domain_alerted=expires)
+                .where(MonitorStateRow.monitor_id == one.monitor.id)
+                .values(domain_alerted=one.expires_at)
             )
-            told += 1
-    return told
+    return len(due)
+
+
+class _Expiring(NamedTuple):
+    monitor: MonitorRow
+    domain: str
+    expires_at: datetime
+    days_left: int
+
+
+def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
+    """The monitors that are to alert to the expiry of their domain now."""
+    state = MonitorStateRow
+    rows = session.execute(
+        select(MonitorRow, state.domain, state.domain_alerted, DomainRow.expires_at)
+        .join(state, state.monitor_id == MonitorRow.id)
+        .join(DomainRow, DomainRow.domain == state.domain)
+        .where(
+            MonitorRow.domain_alert_days.is_not(None),
+            MonitorRow.paused.is_(False),
+            DomainRow.expires_at.is_not(None),
+            or_(state.domain_alerted.is_(None), state.domain_alerted != DomainRow.expires_at),
+        )
+        .order_by(MonitorRow.id)
+        .execution_options(populate_existing=True)
+    ).all()
+    quiet, found = Quiet(session, now), []
+    for monitor, domain, alerted, expires in rows:
+        if domain is None or expires is None:
+            continue
+        left = days_left(expires, now)
+        if left > (monitor.domain_alert_days or 0):
+            continue
+        if alerted and _same_date(alerted, expires):
+            continue
+        if quiet.covers(monitor, now) or isinstance(monitor.alerts, Unreadable):
+            continue  # alerted later, when neither applies any more
+        found.append(_Expiring(monitor, domain, expires, left))
+    return found
 
 
 def _same_date(one: datetime, other: datetime) -> bool:

@@ -28,10 +28,27 @@ def require_heard(asked: Sequence[Place], now: datetime) -> None:
     raise Conflict(_(SILENT, place=last.title, time=_ago(last.seen_at, now)))
 
 
-def require_some(found: Mapping[str, object], asked: Sequence[Place], seconds: float) -> None:
+def require_some(
+    found: Mapping[str, object], asked: Sequence[Place], brought: Brought, now: datetime
+) -> None:
     """Raise Unavailable if none of these places, which were asked, has brought a result."""
     if found:
         return
+    names, count = ", ".join(one.title for one in asked), len(asked)
+    seen = [one.seen_at for one in brought.silent.values() if one.seen_at is not None]
+    if len(seen) == count:
+        time = _ago(max(seen), now)
+        raise Unavailable(
+            _n(
+                "Its place %(names)s has brought no result, and was last heard %(time)s ago. If a"
+                " result comes later, it is among the monitor's checks.",
+                "Its places %(names)s have brought no result, and were last heard %(time)s ago. If"
+                " a result comes later, it is among the monitor's checks.",
+                count,
+                names=names,
+                time=time,
+            )
+        )
     raise Unavailable(
         _n(
             "Its place %(names)s has brought no result within %(seconds)d s. If one comes later, it"
@@ -40,23 +57,25 @@ def require_some(found: Mapping[str, object], asked: Sequence[Place], seconds: f
             "Its places %(names)s have brought no result within %(seconds)d s. If one comes later,"
             " it is among the monitor's checks. An agent older than this server ignores such"
             " requests.",
-            len(asked),
-            names=", ".join(one.title for one in asked),
-            seconds=seconds,
+            count,
+            names=names,
+            seconds=brought.seconds,
         )
     )
 
 
-def why(place: Place, asked_at: datetime, brought: Brought, now: datetime) -> str:
-    """Why there is no result of a place, if others have brought some."""
-    if not place.is_heard(asked_at):
-        if place.seen_at is None:
-            return _(LEFT_OUT_NEW, place=place.title)
-        return _(LEFT_OUT, place=place.title, time=_ago(place.seen_at, now))
-    seen = brought.silent.get(place.id)
-    if seen is not None and seen.seen_at is not None:
-        return _(GONE, place=place.title, time=_ago(seen.seen_at, now))
-    return _(LATE, place=place.title, seconds=brought.seconds)
+def why(place: Place, brought: Brought, now: datetime, *, asked: bool) -> str:
+    """Why there is no result of a place, if others have brought some. ``asked``: it was to make the
+    check.
+    """
+    if asked:
+        seen = brought.silent.get(place.id)
+        if seen is not None and seen.seen_at is not None:
+            return _(GONE, place=place.title, time=_ago(seen.seen_at, now))
+        return _(LATE, place=place.title, seconds=brought.seconds)
+    if place.seen_at is None:
+        return _(LEFT_OUT_NEW, place=place.title)
+    return _(LEFT_OUT, place=place.title, time=_ago(place.seen_at, now))
 
 
 def _ago(seen_at: datetime, now: datetime) -> str:

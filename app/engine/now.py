@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -71,8 +71,8 @@ def check_now(monitor_id: int) -> CheckedNow:
         no_result.require_heard(others, now)
     with _waiting_for(monitor_id) if heard else nullcontext(), _waiting():
         results, brought = _made(spec, heard, now, is_here=is_here)
-    no_result.require_some(results, heard, brought.seconds)
-    return _answer(places, results, brought, now)
+    no_result.require_some(results, heard, brought, datetime.now(UTC))
+    return _answer(places, results, brought, {own, *(one.name for one in heard)})
 
 
 def _made(
@@ -110,16 +110,21 @@ def _recorded(spec: CheckSpec) -> Result:
 
 
 def _answer(
-    places: Sequence[Place], results: Mapping[str, Result], brought: Brought, asked_at: datetime
+    places: Sequence[Place], results: Mapping[str, Result], brought: Brought, asked: Collection[str]
 ) -> CheckedNow:
-    """``places``: of the monitor. There are none of one that is paused."""
+    """``places``: of the monitor. There are none of one that is paused. ``asked``: the names of
+    those that were to make the check.
+    """
     now = datetime.now(UTC)
-    told = [
-        PlaceChecked(one.name, one.label, result)
-        if (result := results.get(one.name))
-        else PlaceChecked(one.name, one.label, message=no_result.why(one, asked_at, brought, now))
-        for one in places
-    ] or [PlaceChecked(name, result=result) for name, result in results.items()]
+
+    def told_of(one: Place) -> PlaceChecked:
+        if (result := results.get(one.name)) is not None:
+            return PlaceChecked(one.name, one.label, result)
+        why = no_result.why(one, brought, now, asked=one.name in asked)
+        return PlaceChecked(one.name, one.label, message=why)
+
+    told = [told_of(one) for one in places]
+    told = told or [PlaceChecked(name, result=result) for name, result in results.items()]
     made = [one.result for one in told if one.result is not None]
     worst = min(made, key=lambda result: _WORST_FIRST.index(result.verdict))
     values = {field.name: getattr(worst, field.name) for field in fields(Result)}

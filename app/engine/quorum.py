@@ -7,11 +7,13 @@ through all confirmations, and nothing before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from app.db.types import from_ms
 from app.records import LocationRule, Verdict
+from app.stats.cover import Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +92,41 @@ def decide(
     return Verdict.DEGRADED if slow or any(vote.lasting for vote in down) else Verdict.UP
 
 
-def down_since(votes: Iterable[Vote], rule: str, awaited: int = 0) -> datetime:
-    """Since when enough of these votes are ``down``, by the newest check of each. They are ``down``
-    together (``decide``).
+def since_each(checks: Iterable[Check], *, maintenance: bool) -> dict[int, datetime]:
+    """Since when each location fails, or is good, by these checks of all (in order).
+    ``maintenance``: the monitor is in one; what failed there counts for nothing after it.
     """
-    votes = list(votes)
-    down = sorted(vote.at for vote in votes if vote.verdict is Verdict.DOWN)
-    return down[_needed(rule, len(votes) + awaited) - 1]
+    found: dict[int, tuple[bool, int]] = {}
+    for check in checks:
+        fails = check.verdict is Verdict.DOWN
+        if check.verdict is Verdict.UNKNOWN or (fails and check.maintenance and not maintenance):
+            continue
+        if check.place not in found or found[check.place][0] is not fails:
+            found[check.place] = fails, check.at
+    return {place: from_ms(at) for place, (_fails, at) in found.items()}
+
+
+def decided_since(
+    votes: Sequence[Vote],
+    since: Mapping[int, datetime],
+    rule: str,
+    awaited: int = 0,
+    *,
+    down: bool,
+) -> datetime:
+    """Since when the votes are ``down`` together, as they are now, or are it no more. ``since``:
+    since when each location fails or is good (``since_each``). An incident is open where they are
+    not ``down``, so those that are ``awaited`` count as failing (``decide``).
+    """
+    voters = len(votes) + awaited
+    needed = _needed(rule, voters)
+    times = sorted(
+        since.get(vote.location, vote.at)
+        for vote in votes
+        if (vote.verdict is Verdict.DOWN) is down
+    )
+    # The failing one that made enough of them, or the good one that left too few.
+    return times[needed - 1 if down else voters - needed]
 
 
 def _needed(rule: str, voters: int) -> int:

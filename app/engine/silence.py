@@ -109,7 +109,8 @@ def tend(now: datetime, watching_since: datetime) -> None:
             _tell(one, Event.LOCATION_ONLINE, unheard, now)
     _notice([titles[one.id] for one in known if one.id in silent], now)
     causes = {id: _cause(ids, titles) for id, ids in unseen.items()}
-    recorder.unwatched(causes, now, partial(_seen_since, now=now, without=set(without)))
+    seen = partial(_seen_since, now=now, without=set(without), unheard=unheard)
+    recorder.unwatched(causes, now, seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,23 +132,31 @@ def _without_result(
 
 
 def _seen_since(
-    session: AnySession, ids: Collection[int], *, now: datetime, without: Collection[int]
+    session: AnySession,
+    ids: Collection[int],
+    *,
+    now: datetime,
+    without: Collection[int],
+    unheard: Collection[int],
 ) -> set[int]:
     """The monitors of which a result came since they were looked at, when ``without`` had none that
-    counts. Their states are locked: a result that is recorded meanwhile would be overwritten, by
-    unknown until the next check.
+    counts, and those that were paused or given another place than ``unheard``. Their states are
+    locked: what is recorded or changed meanwhile would be overwritten, by unknown until the next
+    check.
     """
     looked = set(ids) & set(without)
     back = looked - set(_without_result(session, now, looked))
+    others = set(ids) - looked
     lately = (
         select(_RESULTS.c.monitor_id)
         .distinct()
         .where(
-            _RESULTS.c.monitor_id.in_(set(ids) - looked),
+            _RESULTS.c.monitor_id.in_(others),
             _RESULTS.c.at.between(to_ms(now) - LATELY_MS, last_moment(now)),
         )
     )
-    return back | set(session.scalars(lately))
+    changed = others - _only_from(unheard, among=others).keys()
+    return back | set(session.scalars(lately)) | changed
 
 
 def _places_of(ids: Sequence[int]) -> dict[int, list[int]]:
@@ -158,11 +167,15 @@ def _places_of(ids: Sequence[int]) -> dict[int, list[int]]:
     return found
 
 
-def _only_from(unheard: Collection[int]) -> dict[int, list[int]]:
+def _only_from(
+    unheard: Collection[int], among: Collection[int] | None = None
+) -> dict[int, list[int]]:
     """The places of each monitor that is checked from none but these, of those that do not show it
     yet.
     """
     shown = select(_STATES.c.monitor_id).join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
+    if among is not None:
+        shown = shown.where(_STATES.c.monitor_id.in_(among))
     return _places_of_each(
         shown.where(*_SHOWN, _STATES.c.monitor_id.not_in(_seen_elsewhere(unheard)))
     )

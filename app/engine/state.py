@@ -99,8 +99,9 @@ class State:
 class Observation:
     """A verdict (of all locations together) and when the check that led to it began.
 
-    ``since``: when a failure began that was seen before ``at``, but is known only now: an agent
-    brought it after a newer check of another place. None: at ``at``.
+    ``since``: when the failure or the recovery began that is seen, where that was before ``at`` and
+    is known only now: an agent brought its check after a newer one of another place was judged.
+    None: at ``at``.
     """
 
     at: datetime
@@ -142,6 +143,21 @@ def advance(state: State, seen: Observation, confirmations: int) -> Transition:
     if seen.verdict is Verdict.DOWN:
         return _failing(state, seen, confirmations)
     return _good(state, seen)
+
+
+def backdated(state: State, seen: Observation) -> State:
+    """The state, if what is being confirmed in it began as early as ``seen`` shows."""
+    since = seen.since
+    if since is None or seen.verdict is Verdict.UNKNOWN:
+        return state
+    confirmed = Stands.CONFIRMING if seen.verdict is Verdict.DOWN else Stands.RECOVERING
+    known = state.failing_since or state.recovering_since
+    if state.stands is not confirmed or known is None or known <= since:
+        return state
+    status_since = since if state.status_since == known else state.status_since
+    if confirmed is Stands.CONFIRMING:
+        return replace(state, failing_since=since, status_since=status_since)
+    return replace(state, recovering_since=since, status_since=status_since)
 
 
 def rejudged(state: State, verdict: Verdict, at: datetime, *, maintenance: bool) -> Transition:
@@ -214,7 +230,7 @@ def _good(state: State, seen: Observation) -> Transition:
     if state.stands is Stands.CONFIRMING:
         return Transition(cleared(state), Step.CANCEL)
     if state.stands is Stands.OPEN:
-        recovering = replace(state, recovering_since=seen.at)
+        recovering = replace(state, recovering_since=seen.began)
         return Transition(recovering, recheck=not seen.maintenance)
     since, started = state.recovering_since, state.started_at
     if since and started and not seen.maintenance:

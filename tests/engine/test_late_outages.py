@@ -330,6 +330,19 @@ def test_what_was_judged_in_time_is_not_found_again(lab):
 
 
 @pytest.mark.sqlite
+def test_what_another_place_saw_in_time_at_the_same_moments_is_not_found_again(lab):
+    lab.start(confirmations=1, location_rule="any")
+    for verdict, first, last in (("up", 0, 3), ("down", 3, 8), ("up", 8, 10)):
+        for _verdict, seconds in script(verdict, first, last):
+            lab.live(verdict, seconds, name="sydney")
+    (incident,) = lab.incidents(lab.id)
+    with writing() as session:
+        recorder.delete_incident(session, incident.id)
+    lab.late(script("down", 4, 7))
+    assert lab.outages == []
+
+
+@pytest.mark.sqlite
 def test_a_late_failure_does_not_make_what_a_later_rule_says_an_outage(lab):
     """In time, two good places outvoted a third; the rule alone is as it was stored later."""
     lab.start(confirmations=1)

@@ -23,6 +23,7 @@ from app.db.tables import (
     RollupRow,
     ShardRow,
 )
+from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder.monitors import WATCHING_STOPPED
 from app.engine.schedule import Claim, Standing, due, last_slot, next_check
@@ -264,6 +265,19 @@ def test_two_checks_in_one_millisecond_are_two_results(engine):
     id = engine.monitor()
     ids = {engine.check(id, "up", 0).id for _ in range(2)}
     assert len(ids) == count(ResultRow) == 2
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_each_check_of_one_millisecond_is_a_result(engine, paused):
+    """Also one that begins at the time of an older result, of a batch or of requests."""
+    id = engine.monitor(paused=paused)
+    results = [engine.check(id, "up", seconds) for seconds in (0, 0.001, 5, 0, 5)]
+    together = [(id, make_outcome("up", at(0))), (id, make_outcome("up", at(0)))]
+    results += recorder.record(together, at(5))
+    assert len({one.id for one in results}) == 7
+    stored = db.session.scalars(select(ResultRow.at).order_by(ResultRow.at)).all()
+    moments = (0, 0.001, 0.002, 0.003, 0.004, 5, 5.001)
+    assert stored == [to_ms(at(seconds)) for seconds in moments]
 
 
 def test_a_batch_of_many_with_two_results_of_one_monitor_counts_each(engine):

@@ -830,6 +830,131 @@ def test_an_outage_after_the_clock_was_set_back_does_not_begin_in_the_future(pla
     assert second.started_at == whole(at(300))
 
 
+LATE = [("berlin", 76, 0.5), ("berlin", 91, 0.5), ("sydney", 71, 30), ("oslo", 81, 21)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "seen", "ended"),
+    [
+        ("any", LATE, 81),  # the last of the three places is good
+        ("majority", LATE, 76),  # one of the three fails
+        ("all", [("berlin", 76, 0.5), ("sydney", 71, 10)], 71),  # one is good
+    ],
+)
+def test_an_outage_ends_when_enough_places_are_good_though_a_later_check_came_first(
+    places, rule, seen, ended
+):
+    """Agents bring their checks after a newer one of the server was judged."""
+    places.start(confirmations=0, location_rule=rule)
+    places.round(60, **dict.fromkeys(NAMES, "down"))
+    for name, seconds, recorded in seen:
+        places.see(name, "up", seconds, recorded)
+    for seconds in (103, 114):
+        places.round(seconds)
+    (incident,) = places.opened
+    assert incident.ended_at == whole(at(ended))
+    assert places.shown.verdict == "up"
+
+
+@pytest.mark.sqlite
+def test_a_monitor_is_up_since_the_check_that_an_agent_brings_late(places):
+    places.start(confirmations=0, location_rule="any")
+    places.round(60, sydney="down")
+    places.see("berlin", "up", 90)
+    places.see("sydney", "up", 71, recorded=30)
+    assert (places.shown.verdict, places.shown.status_since) == ("up", at(71))
+
+
+def test_an_outage_does_not_end_before_it_began(places):
+    """One of the two places that failed was good again when the other began to fail."""
+    places.start(confirmations=0)
+    places.round(0)
+    places.see("sydney", "down", 45)
+    places.see("oslo", "down", 60)
+    places.see("berlin", "up", 63)
+    places.see("sydney", "up", 58, recorded=10)
+    for seconds in (80, 91):
+        places.round(seconds)
+    (incident,) = places.opened
+    assert incident.ended_at == incident.started_at == whole(at(60))
+
+
+def test_an_outage_after_the_clock_was_set_back_does_not_end_in_the_future(places):
+    places.start(confirmations=0, location_rule="any")
+    places.round(900, **dict.fromkeys(NAMES, "down"))
+    places.see("berlin", "up", 960)
+    for name, seconds in (("oslo", 903), ("sydney", 905)):
+        places.see(name, "up", seconds)
+    for seconds in (916, 927, 1020, 1031):
+        places.round(seconds)
+    (incident,) = places.opened
+    assert incident.ended_at == whole(at(905))
+
+
+@pytest.mark.sqlite
+def test_a_recovery_is_not_moved_to_before_a_failure_of_a_place_that_fell_silent(places):
+    """Where a place that saw it is silent, nobody saw the outage end there."""
+    places.start(confirmations=0, location_rule="any")
+    places.round(60, sydney="down", oslo="down")
+    for seconds in range(120, 300, 60):
+        places.see("sydney", "down", seconds)
+        places.see("berlin", "up", seconds + 1)
+    places.see("berlin", "up", 290)  # the vote of oslo is over
+    places.see("sydney", "up", 285, recorded=10)
+    for seconds in (300, 311):
+        places.see("sydney", "up", seconds)
+        places.see("berlin", "up", seconds + 1)
+    (incident,) = places.opened
+    assert incident.ended_at == whole(at(290))
+
+
+@pytest.mark.parametrize(
+    ("rule", "seen", "began"),
+    [
+        ("any", [("berlin", 70, 0.5), ("sydney", 61, 12)], 61),
+        ("majority", [("berlin", 70, 0.5), ("oslo", 75, 0.5), ("sydney", 72, 5)], 72),
+    ],
+)
+def test_an_outage_that_is_being_confirmed_began_with_the_failure_that_comes_late(
+    places, rule, seen, began
+):
+    places.start(confirmations=1, location_rule=rule)
+    places.round(0)
+    for name, seconds, recorded in seen:
+        places.see(name, "down", seconds, recorded)
+    assert places.opened == []
+    assert places.shown.status_since == at(began)
+    for seconds in (82, 93):
+        places.round(seconds, **dict.fromkeys(NAMES, "down"))
+    (incident,) = places.opened
+    assert incident.started_at == whole(at(began))
+    assert places.shown.status_since == at(began)
+
+
+def test_a_place_that_failed_alone_for_long_does_not_make_an_outage_begin_later(places):
+    """The second place began to fail between two checks of the first."""
+    places.start(confirmations=0)
+    places.round(0)
+    for seconds in (60, 120, 180):
+        places.see("sydney", "down", seconds)
+        places.see("berlin", "up", seconds + 1)
+    places.see("oslo", "down", 170, recorded=20)
+    (incident,) = places.opened
+    assert incident.started_at == whole(at(170))
+
+
+def test_results_of_several_places_keep_their_time_where_it_is_the_same(places):
+    places.start(confirmations=0, location_rule="all")
+    for seconds in (0, 60):
+        for name in NAMES:
+            places.see(name, "down" if seconds else "up", seconds)
+    stored = db.session.execute(select(ResultRow.location_id, ResultRow.at)).all()
+    assert sorted(stored) == [
+        (place, to_ms(at(seconds))) for place in places.places.values() for seconds in (0, 60)
+    ]
+    assert len(places.opened) == 1
+
+
 @pytest.mark.sqlite
 def test_a_place_that_failed_alone_for_long_keeps_its_evidence_when_others_join(places):
     """A failure of another place that was not confirmed drops no evidence of this one."""

@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.access.agents import give_token
+from app.checks.prober import Prober
 from app.db import db, journal, places, writing
 from app.db.tables import (
     AssignmentRow,
@@ -393,14 +394,46 @@ def test_a_place_that_has_ended_is_not_waited_for_to_the_end(app, api, monkeypat
         r"No result from Dead office, which was last heard 2\d seconds ago\.",
         told["places"][1]["message"],
     )
+
+
+@pytest.mark.sqlite
+def test_a_place_that_has_ended_is_said_to_have_brought_nothing(app, api, monkeypatch):
     monkeypatch.setattr(elsewhere, "SIGN_SECONDS", 0.1)
-    monkeypatch.setattr("app.engine.recorder.asking.SAME", timedelta(0))
-    answer = api("POST", f"/monitors/{monitor.id}/check")
-    assert answer.status_code == 503, "now both have ended"
-    assert (
-        "Its places near, Dead office have brought no result within 0 s."
-        in (answer.json["message"])
+    dead, _token = place(app, "dead", seen=now() - 20 * SECOND, label="Dead office")
+    one = make_monitor(app, places=[dead])
+    answer = api("POST", f"/monitors/{one.id}/check")
+    assert answer.status_code == 503
+    assert re.fullmatch(
+        r"Its place Dead office has brought no result, and was last heard 2\d seconds ago\."
+        r" If a result comes later, it is among the monitor's checks\.",
+        answer.json["message"],
     )
+    gone, _token = place(app, "gone", seen=now() - 10 * SECOND)
+    two = make_monitor(app, places=[dead, gone])
+    said = api("POST", f"/monitors/{two.id}/check").json["message"]
+    assert said.startswith(
+        "Its places Dead office, gone have brought no result, and were last heard 1"
+    )
+
+
+@pytest.mark.sqlite
+def test_a_check_of_this_server_that_does_not_finish_is_told_as_late(app, api, monkeypatch):
+    """Nobody else makes checks here, so no sign of this place is stored."""
+
+    def late(_prober, _spec):
+        raise TimeoutError
+
+    monkeypatch.setattr(Prober, "check", late)
+    id, _token = place(app, "oslo", seen=now())
+    with app.app_context():
+        here = journal.location_id("default")
+    monitor = make_monitor(app, places=[here, id])
+    with clicked(app, monitor.id) as told:
+        eventually(lambda: any(asked(app, monitor.id)), "the request")
+        record(app, monitor.id, "oslo", now() + SECOND)
+        here, oslo = told.result(60).places
+    assert re.fullmatch(r"No result from default within \d+ s\.", here.message)
+    assert oslo.result is not None
 
 
 @pytest.mark.sqlite

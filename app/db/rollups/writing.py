@@ -22,6 +22,7 @@ from app.db.rollups.rows import (
     sums_of,
     troubles,
 )
+from app.db.states import lock_states
 from app.db.tables import MonitorStateRow, ResultRow, RollupRow
 from app.db.types import from_ms, to_ms
 from app.db.upserts import inserting
@@ -48,7 +49,6 @@ _DAYS = select(ROLLUPS).where(
     ROLLUPS.c.period == DAY_S,
     ROLLUPS.c.start.in_(bindparam("starts", expanding=True)),
 )
-_LOCKED = MONITORS.with_for_update(of=MonitorStateRow)
 # A row of MONITORS, and the times (ms) between which it is summed.
 Span = tuple[Any, int, int]
 
@@ -156,7 +156,8 @@ def is_summed(until: datetime | None, moment: datetime) -> bool:
 def _locked(session: DbSession, ids: Sequence[int]) -> Sequence[Any]:
     # The recorder writes the same rows when an incident begins or ends, so on PostgreSQL too it
     # either sees these hours as summed or we see its incident.
-    return session.execute(_LOCKED, {"ids": ids}).all()
+    lock_states(session, ids)
+    return session.execute(MONITORS, {"ids": ids}).all()
 
 
 def _first_due(monitor: Any, until: int) -> int:

@@ -1,7 +1,7 @@
 """Carriers bring checks to a prober and their outcomes back.
 
-Schedule and recorder do not know how. A carrier may lose a check: the schedule notices that and
-repeats it.
+The schedule and the recorder do not know how it does that. A carrier may lose a check: the schedule
+notices that and repeats it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Carrier(Protocol):
 class Report:
     """What a process that makes checks elsewhere said of itself. ``clock_offset``: how far its
     clock is ahead of ours. Since the last report, ``checks``: how many came back that somebody
-    waited for, and ``made``: how many in all, without those that policy blocked.
+    waited for, and ``made``: how many of them policy did not block.
     """
 
     process: str
@@ -47,8 +47,8 @@ class Report:
 
 
 class RemoteNetwork:
-    """In place of ``app.engine.network.Network`` when checks are made elsewhere: whoever makes them
-    has sorted out failures of its own network, and ``down`` is what it says.
+    """In place of ``app.engine.network.Network`` when checks are made elsewhere. Who makes them has
+    sorted out failures of its own network, and ``down`` is what it says.
 
     ``reports`` returns what these processes said of themselves since the last call.
     """

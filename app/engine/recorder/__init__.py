@@ -12,8 +12,10 @@ transaction:
         recorder.rewatch(session, row, changed, now)
         recorder.pause(session, row.id, now)
 
-Every writer locks the monitor's state row first, so two processes never judge from the same state.
-``Steady`` records the good checks that change nothing, from what it remembers.
+Whoever judges a result, or changes a state or an incident, locks the monitor's state first and
+reads then, so two processes never judge from the same state. ``Steady`` does not: it stores the
+good results of a checker that change nothing. Whoever changes a monitor notes that in the change
+feed, and ``Steady`` reads the feed in the transaction in which it stores.
 """
 
 from app.engine.recorder.asking import ask

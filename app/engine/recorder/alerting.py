@@ -1,4 +1,6 @@
-"""Alerts because of single checks: a certificate that expires, an outage that was told too late."""
+"""Alerts because of a single check: a certificate expires, or an outage lasts whose first alert was
+given up.
+"""
 
 from __future__ import annotations
 

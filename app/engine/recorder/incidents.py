@@ -35,10 +35,12 @@ def store_incident(
     ``fields``: ``monitor_id`` and ``started_at``, and any of ``acknowledged_at``, ``ended_at``,
     ``cause``, ``comment``. Stored open it alerts; stored ended it does not.
     """
-    monitor = session.get(MonitorRow, fields["monitor_id"])
-    if monitor is None:
+    id = fields["monitor_id"]
+    if session.get(MonitorRow, id) is None:
         raise Invalid({"monitor_id": [_("There is no monitor with this id.")]})
-    state = lock(session, monitor.id)
+    state = lock(session, id)
+    # Read again under the lock: somebody may have changed whom it alerts meanwhile.
+    monitor = session.get_one(MonitorRow, id, populate_existing=True)
     ended = fields.get("ended_at")
     if ended is None:
         _only_open_one(session, monitor.id, None)

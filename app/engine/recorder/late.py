@@ -1,8 +1,8 @@
 """Record results that come too late to be judged: they correct the figures, and nothing else.
 
-An agent that was cut off brings the results of an hour. What they say is over: they neither open
-nor close an incident, and change no monitor's state. The outages that they show are stored for the
-figures (``late_outages``).
+An agent that was cut off brings the results of an hour. They are about the past, so they neither
+open nor close an incident, and change no monitor's state. The outages that they show are stored for
+the figures (``late_outages``).
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import select
 
 from app.db import AnySession, assignments, db, journal, rollups, writing
-from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow
+from app.db.states import lock_states
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import to_ms
 from app.engine.recorder import gaps, late_outages
 from app.engine.recorder.late_outages import Look
@@ -26,27 +27,22 @@ from app.stats.cover import MOMENT_S
 
 # Monitors of one transaction: summing their hours again keeps SQLite's only writer for so long.
 CHUNK = 50
-_MONITORS = (
-    select(
-        MonitorRow.id,
-        MonitorRow.interval,
-        MonitorRow.timeout,
-        MonitorRow.confirmations,
-        MonitorRow.location_rule,
-        MonitorRow.created_at,
-        MonitorStateRow.paused_at,
-        MonitorStateRow.resumed_at,
-        MonitorStateRow.judged_since,
-        MonitorRow.paused,
-        MonitorRow.maintenance_start_at,
-        MonitorRow.maintenance_end_at,
-        MonitorRow.tags,
-        MonitorStateRow.rolled_until,
-    )
-    .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
-    # Always in the same order: otherwise two recorders could deadlock.
-    .order_by(MonitorRow.id)
-)
+_MONITORS = select(
+    MonitorRow.id,
+    MonitorRow.interval,
+    MonitorRow.timeout,
+    MonitorRow.confirmations,
+    MonitorRow.location_rule,
+    MonitorRow.created_at,
+    MonitorStateRow.paused_at,
+    MonitorStateRow.resumed_at,
+    MonitorStateRow.judged_since,
+    MonitorRow.paused,
+    MonitorRow.maintenance_start_at,
+    MonitorRow.maintenance_end_at,
+    MonitorRow.tags,
+    MonitorStateRow.rolled_until,
+).join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
 
 
 def record_late(results: Sequence[Result], *, location: str, judged: Sequence[Result] = ()) -> int:
@@ -56,11 +52,11 @@ def record_late(results: Sequence[Result], *, location: str, judged: Sequence[Re
     ``judged``: results of the same place that were recorded in time. What late results have shown
     before may go on with them, or end.
     """
-    if not results and not _go_on(judged, location):
+    place = journal.location_id(location)
+    if not results and not _go_on(judged, place):
         return 0
     journal.known_numbers(results)
-    place = journal.location_id(location)
-    ids = sorted({one.monitor_id or 0 for one in [*results, *judged]})
+    ids = sorted(_ids([*results, *judged]))
     return sum(
         _record_some(
             [one for one in results if one.monitor_id in part],
@@ -76,36 +72,37 @@ def _record_some(
     results: Sequence[Result], judged: Sequence[Result], location: str, place: int
 ) -> int:
     with writing() as session:
-        monitors = _monitors(session, [*results, *judged], lock=True)
+        # Two places may bring results of the same time: each must see those of the other.
+        lock_states(session, _ids([*results, *judged]))
+        monitors = _monitors(session, [*results, *judged])
         fresh = _store(session, results, monitors, place)
         _fill_gaps(session, fresh, monitors)
         places = assignments.of_each(session, monitors)
-        looks = _looks(fresh, judged, monitors, places)
+        looks = _looks(place, fresh, judged, monitors, places)
         changed = late_outages.find(session, looks, location)
         _reroll(fresh, changed, monitors, places)
     return len(fresh)
 
 
-def _go_on(judged: Sequence[Result], location: str) -> bool:
+def _go_on(judged: Sequence[Result], place: int) -> bool:
     """Whether an outage is known that these results may continue or end. Mostly none is, and then
     nothing is locked.
     """
     if not judged:
         return False
     monitors = _monitors(db.session, judged)
-    found = bool(late_outages.needed(db.session, _looks((), judged, monitors, {})))
+    found = bool(late_outages.needed(db.session, _looks(place, (), judged, monitors, {})))
     db.session.rollback()
     return found
 
 
-def _monitors(
-    session: AnySession, results: Iterable[Result], *, lock: bool = False
-) -> dict[int, Any]:
-    ids = {result.monitor_id or 0 for result in results}
-    asked = _MONITORS.where(MonitorRow.id.in_(ids))
-    # Two places may bring results of the same time: each must see those of the other.
-    rows = session.execute(asked.with_for_update(of=MonitorStateRow) if lock else asked)
+def _monitors(session: AnySession, results: Iterable[Result]) -> dict[int, Any]:
+    rows = session.execute(_MONITORS.where(MonitorRow.id.in_(_ids(results))))
     return {row.id: row for row in rows}
+
+
+def _ids(results: Iterable[Result]) -> set[int]:
+    return {result.monitor_id or 0 for result in results}
 
 
 def _store(
@@ -115,31 +112,15 @@ def _store(
     if not results:
         return []
     quiet = Quiet(session, min(result.checked_at for result in results))
-    known = _stored(session, results, place)
-    fresh = [
-        result
-        for result in results
-        if result.monitor_id in monitors
-        and (result.monitor_id, to_ms(result.checked_at)) not in known
-    ]
+    known = journal.stored({_key(result) for result in results}, place)
+    fresh = [one for one in results if one.monitor_id in monitors and _key(one) not in known]
     journal.keep([_row(one, monitors, quiet, place) for one in fresh])
     session.flush()
     return fresh
 
 
-def _stored(session: AnySession, results: Sequence[Result], place: int) -> set[tuple[int, int]]:
-    """Those of the results that are stored already, by monitor and time. The recorder moves a
-    result by a millisecond if another place has one of the same time.
-    """
-    times = [(result.monitor_id, to_ms(result.checked_at)) for result in results]
-    asked = {(monitor_id, at + more) for monitor_id, at in times for more in (0, 1)}
-    rows = session.execute(
-        select(ResultRow.monitor_id, ResultRow.at).where(
-            tuple_(ResultRow.monitor_id, ResultRow.at).in_(sorted(asked)),
-            ResultRow.location_id == place,
-        )
-    )
-    return {(row.monitor_id, row.at - back) for row in rows for back in (0, 1)}
+def _key(result: Result) -> tuple[int, int]:
+    return result.monitor_id or 0, to_ms(result.checked_at)
 
 
 def _row(result: Result, monitors: Mapping[int, Any], quiet: Quiet, place: int) -> dict[str, Any]:
@@ -150,7 +131,7 @@ def _row(result: Result, monitors: Mapping[int, Any], quiet: Quiet, place: int) 
 
 
 def _covers_s(monitor: Any, at: datetime) -> int:
-    """For how many seconds a result counts at most: nothing in the last pause, and until it."""
+    """For how many seconds a result counts at most: none in the last pause, and not into it."""
     covers, pause = covers_s(monitor), last_pause(monitor)
     if pause is None or at >= pause[1]:
         return covers
@@ -159,6 +140,7 @@ def _covers_s(monitor: Any, at: datetime) -> int:
 
 
 def _looks(
+    place: int,
     late: Iterable[Result],
     judged: Iterable[Result],
     monitors: Mapping[int, Any],
@@ -173,7 +155,7 @@ def _looks(
                 continue
             if monitor.id not in found:
                 its = places.get(monitor.id, ())
-                found[monitor.id] = Look(monitor, one.checked_at, one.checked_at, its)
+                found[monitor.id] = Look(monitor, place, one.checked_at, one.checked_at, its)
             found[monitor.id].add(one, late=is_late)
     return [found[id] for id in sorted(found)]
 

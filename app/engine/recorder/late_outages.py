@@ -35,12 +35,13 @@ NEVER_MS = 2**62
 
 @dataclass(slots=True)
 class Look:
-    """Where to look for outages of a monitor: around the time of some results, of which those of
-    ``down`` are late and failing. ``monitor`` has ``id``, ``interval``, ``timeout``,
+    """Where to look for outages of a monitor: around the time of some results of ``place``, those
+    of ``down`` being late and failing. ``monitor`` has ``id``, ``interval``, ``timeout``,
     ``confirmations``, ``location_rule``, and what ``rows.last_pause`` needs; ``places`` check it.
     """
 
     monitor: Any
+    place: int
     first: datetime
     last: datetime
     places: Collection[int]
@@ -70,8 +71,8 @@ class Look:
 
     @property
     def margin(self) -> timedelta:
-        """So long before and after a result, what the monitor was may depend on it: votes count on,
-        and failures are being confirmed.
+        """For how long before and after a result the monitor's verdict may depend on it: its vote
+        counts for some time, and it takes several checks to confirm a failure.
         """
         rules = self.rules
         return rules.stale_after + (rules.confirmations + 1) * rules.covers
@@ -82,7 +83,7 @@ class Look:
 
     @property
     def begin(self) -> datetime:
-        """The time from which results may still vote, or cover time, in ``since``."""
+        """From when on a result may still have a vote at ``since``, or count for its time."""
         begin = self.since - max(self.rules.stale_after, self.rules.covers)
         return max(begin, judged_since(self.monitor))
 
@@ -98,8 +99,8 @@ class Look:
 
 
 def find(session: AnySession, looks: Sequence[Look], place: str) -> dict[int, Span]:
-    """Store the outages that the stored results show, those of ``place`` having come late; the time
-    in which something has changed, by monitor. Call it with the monitors' states locked.
+    """Judge the stored results again, and store the outages that the late ones of ``place`` show.
+    Returns the time in which outages have changed, by monitor. Call it with the states locked.
     """
     looks = needed(session, looks)
     incidents = _incidents(session, looks)
@@ -204,7 +205,7 @@ def _replay(look: Look, incidents: Sequence[Incident]) -> Replay:
 
 def _others(look: Look, checks: Iterable[Check]) -> Iterator[Check]:
     """Those that were known before the results of ``look`` came."""
-    return (one for one in checks if one.at not in look.times)
+    return (one for one in checks if one.place != look.place or one.at not in look.times)
 
 
 def _found(

@@ -149,7 +149,8 @@ def unwatched(
     seen_since: Callable[[AnySession, Collection[int]], Collection[int]],
 ) -> None:
     """Show these monitors as unknown, each for its cause: no place checks them now. Not within
-    ``writing()``. ``seen_since``: which of them have a result by now.
+    ``writing()``. ``seen_since`` says which of them are checked after all, or were changed, since
+    that was found. It is called with their states locked.
     """
     ids = sorted(causes)
     for start in range(0, len(ids), AT_ONCE):

@@ -49,8 +49,8 @@ class Closing:
     """The open incident of a monitor ended at ``at``, the first good check of the recovery.
     ``good``: places that are good now. ``silent``: places that saw the failure to the last and have
     no vote any more. If that is why the incident ends (``held``), or if no other place saw it,
-    nobody saw it end, and the incident and its message say so. ``changed``: the monitor's rule or
-    places were, and nothing else ends it.
+    nobody saw it end, and the incident and its message say so. ``changed``: the incident ends
+    because the rule or the places of the monitor changed.
     """
 
     monitor_id: int

@@ -42,7 +42,7 @@ class MonitorAssignments:
 
     here: dict[str, Any] | None
     others: Sequence[Any]
-    by_hand: bool = True
+    by_hand: bool = True  # the check was asked for; False: it is one of the schedule
     changed: bool = False
     newest: bool = True  # whether the result is the newest of its place
     previous: datetime | None = None  # when the check of this place before the result began
@@ -70,6 +70,11 @@ class MonitorAssignments:
         """
         if self.here is not None and not self.others and self.here["checked_at"] is not None:
             self.here["checked_at"] = latest.later(self.here["checked_at"], newest)
+
+    def is_newer(self, result: Result) -> bool:
+        """Whether the result is newer than the last check of this place that is known."""
+        before = None if self.here is None else self.here["checked_at"]
+        return before is not None and to_ms(result.checked_at) > to_ms(before)
 
     def seen(self, result: Result) -> None:
         """Store the newest verdict of this place."""
@@ -159,7 +164,7 @@ class MonitorAssignments:
 
     def is_held(self, result: Result, monitor: Any, silent: Collection[int], now: datetime) -> bool:
         """Whether the monitor would still be down if the last failures of these ``silent`` places
-        counted: that they do not is why it is down no more, and nobody saw it recover there.
+        counted. Then their silence ends the incident, and nobody saw it recover there.
         """
         if not silent:
             return False
@@ -200,8 +205,8 @@ class MonitorAssignments:
         return 0 if self.here is None else self.here["failures"]
 
     def first_since(self, opened_at: datetime | None) -> bool:
-        """Whether the result is the first one of this place since an incident was written, which
-        does not know it yet; None: it was written with the batch.
+        """Whether the result is the first one of this place since the open incident was written,
+        whose evidence has none of it. ``opened_at``: when that was; None: with this batch.
         """
         return opened_at is None or self.previous is None or self.previous < opened_at
 

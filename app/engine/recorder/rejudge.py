@@ -65,8 +65,8 @@ def _set_cause(
     votes: Sequence[Vote],
     now: datetime,
 ) -> None:
-    """Store why the monitor is what it is. That of a failure that only places without a vote see
-    stays.
+    """Store the cause of the monitor's status. That of a failure stays, if only places that have no
+    vote see it.
     """
     if row.verdict == Verdict.UP:
         row.cause_code = row.cause = None

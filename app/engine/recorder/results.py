@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,16 +15,17 @@ from app.alerts import recipients
 from app.config import Settings
 from app.db import AnySession, changes, journal, latest, shards, writing
 from app.db.by_place import Seen
+from app.db.states import lock_states
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.engine import quorum
 from app.engine.quorum import Vote
-from app.engine.recorder import alerting, by_place, evidence, gaps, outages, places
+from app.engine.recorder import alerting, beginnings, by_place, evidence, gaps, outages, places
 from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import columns_of, covers_s, last_end, state_of, whole
+from app.engine.recorder.rows import columns_of, covers_s, state_of, whole
 from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing, is_repeat
-from app.engine.state import Observation, Stands, State, Step, Transition, advance
+from app.engine.state import Observation, Stands, State, Step, Transition, advance, backdated
 from app.engine.telling import TOGETHER, confirms
 from app.records import Outcome, Result, Verdict
 from app.stats.cover import MOMENT_S
@@ -55,19 +56,18 @@ _LOADED = (
     )
     .join(MonitorRow, MonitorRow.id == _STATES.c.monitor_id)
     .where(_STATES.c.monitor_id.in_(_IDS))
-    # Always in the same order: otherwise two recorders could deadlock.
-    .order_by(_STATES.c.monitor_id)
-    .with_for_update(of=_STATES)
 )
 _OPEN = select(
     IncidentRow.id, IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.by_hand,
     IncidentRow.created_at,
 ).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.ended_at.is_(None))  # fmt: skip
+# Checks of one monitor in one place that begin in the same millisecond.
+_MOST_AT_ONCE = 50
 
 
 @dataclass(slots=True)
 class _Known:
-    """A monitor's state within the batch: a second result of it builds on the first."""
+    """A monitor and its state, as the results of the batch have made it so far."""
 
     monitor: Any
     state: State
@@ -84,7 +84,9 @@ class _Known:
 
 @dataclass(slots=True)
 class _Batch:
-    """``name``: of the place ``location``. ``tokens``: of the shards whose checks are recorded."""
+    """What the results of a batch share. They are of one place, ``location``, which is called
+    ``name``. ``tokens`` are those of the shards whose checks are recorded.
+    """
 
     session: AnySession
     now: datetime
@@ -94,6 +96,7 @@ class _Batch:
     known: dict[int, _Known]
     tokens: dict[int, int]
     failing: evidence.Failing
+    taken: set[tuple[int, int]]  # the times (ms) of results that the place has, by monitor
     good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks
     # Incidents that open or end, by monitor: they are read for and written together
     found: dict[int, outages.Change] = field(default_factory=dict)
@@ -151,7 +154,8 @@ def _record(
         tokens = shards.locked(session, place, numbers)
         known = _load(session, {claim.monitor_id for claim, _outcome in outcomes}, place, now)
         quiet, failing = Quiet(session, now), evidence.Failing(session, known)
-        batch = _Batch(session, now, location, place, quiet, known, tokens, failing)
+        taken = _taken(known, outcomes, place)
+        batch = _Batch(session, now, location, place, quiet, known, tokens, failing, taken)
         recorded = []
         for claim, outcome in outcomes:
             may = not fenced or _may(batch, claim)
@@ -174,6 +178,21 @@ def _record(
     return recorded
 
 
+def _taken(
+    known: Mapping[int, _Known], outcomes: Iterable[tuple[Claim, Outcome]], place: int
+) -> set[tuple[int, int]]:
+    """The times (ms) of these outcomes at which the place has a result of the monitor already. Not
+    asked for where the outcome is newer than the last check there, as nearly always.
+    """
+    times = {
+        (claim.monitor_id, to_ms(outcome.result.checked_at))
+        for claim, outcome in outcomes
+        if claim.monitor_id in known
+        and not known[claim.monitor_id].assigned.is_newer(outcome.result)
+    }
+    return journal.stored(times, place)
+
+
 def _held(known: _Known, claim: Claim) -> Held | None:
     alone = not known.assigned.others
     return held_of(claim, known.monitor, known.state, _standing(known), known.columns, alone=alone)
@@ -194,6 +213,7 @@ def _may(batch: _Batch, claim: Claim) -> bool:
 
 
 def _load(session: AnySession, ids: set[int], place: int, now: datetime) -> dict[int, _Known]:
+    lock_states(session, ids)
     asked = {"ids": sorted(ids), "until": latest.last_moment(now)}
     rows = session.execute(_LOADED, asked).all()
     open_now = {row.monitor_id: row for row in session.execute(_OPEN, asked)}
@@ -242,7 +262,7 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
     if known is None:
         return None
     if monitor_id in batch.found:
-        _carry_out(batch)  # what follows builds on it
+        _carry_out(batch)  # this result follows the incident that opened or ended
     outcome = _placed(batch, known, outcome)
     result, monitor = outcome.result, known.monitor
     batch.rows.append(journal.row_of(result, batch.location, _covers(known)))
@@ -268,11 +288,9 @@ def _covers(known: _Known) -> int:
 
 def _placed(batch: _Batch, known: _Known, outcome: Outcome) -> Outcome:
     """The outcome with its monitor and place, which agents and probers do not know by themselves,
-    and a time that no other result of the monitor has.
+    and a time that no other result of the monitor has in this place.
     """
-    at = from_ms(to_ms(outcome.result.checked_at))
-    if at == known.state.checked_at:
-        at += timedelta(milliseconds=1)
+    at = from_ms(_free(batch, known.monitor.id, to_ms(outcome.result.checked_at)))
     result = replace(
         outcome.result,
         monitor_id=known.monitor.id,
@@ -281,6 +299,18 @@ def _placed(batch: _Batch, known: _Known, outcome: Outcome) -> Outcome:
         maintenance=batch.quiet.covers(known.monitor, at),
     )
     return replace(outcome, result=result)
+
+
+def _free(batch: _Batch, monitor_id: int, at: int) -> int:
+    """The first time (ms) from ``at`` on at which the place has no result of this monitor: of two
+    with the same monitor, place and time, only one is stored.
+    """
+    if (monitor_id, at) in batch.taken:
+        times = [(monitor_id, at + more) for more in range(_MOST_AT_ONCE)]
+        batch.taken |= journal.stored(times, batch.location)
+        at = next((time for id, time in times if (id, time) not in batch.taken), at)
+    batch.taken.add((monitor_id, at))
+    return at
 
 
 def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
@@ -292,15 +322,16 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
         before = gaps.note(batch.session, known.monitor.id, before, gap)
     votes = known.assigned.votes(result, known.monitor, batch.now)
     vote = _vote(batch, known, votes, result)
+    at = known.assigned.moment(result, before)
+    seen = Observation(at, vote, result.maintenance)
+    if beginnings.is_earlier(known.assigned, result, vote, before, at):
+        seen = replace(seen, since=_since(batch, known, result, votes, before, at))
+        before = _backdated(known, before, seen)
     if not _tells(batch, known, result, votes, vote, before):
         _restate(batch, known, result, votes, vote)
         _keep_aside(batch, known, outcome)
         return
     doubted = not result.maintenance and places.doubted(votes, vote)
-    at = known.assigned.moment(result, before)
-    late = _begins_late(before, vote, at, result)
-    since = min(at, _down_since(batch, known, result, votes)) if late else None
-    seen = Observation(at, vote, result.maintenance, since)
     after = advance(before, seen, known.monitor.confirmations)
     waits = before.stands is Stands.OPEN and _waits_for_others(after.state, result, votes, vote)
     if waits:
@@ -329,6 +360,9 @@ def _tells(
     vote: Verdict,
     before: State,
 ) -> bool:
+    """Whether the state machine counts this check. Of several places that repeat a check at once,
+    one does it for all.
+    """
     assigned, unconfirmed_at = known.assigned, known.columns["unconfirmed_at"]
     judged_at = known.columns["checked_at"]
     if not assigned.tells(result, vote, before, unconfirmed_at, judged_at, batch.now):
@@ -350,21 +384,27 @@ def _decided(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result
     return quorum.decide(votes, monitor.location_rule, awaited, incident=incident)
 
 
-def _begins_late(before: State, vote: Verdict, at: datetime, result: Result) -> bool:
-    """Whether a failure begins with a check from before the one that was judged last."""
-    begins = vote is Verdict.DOWN and before.stands is Stands.CLEAR
-    return begins and not result.maintenance and result.checked_at < at
+def _since(
+    batch: _Batch,
+    known: _Known,
+    result: Result,
+    votes: Sequence[Vote],
+    before: State,
+    at: datetime,
+) -> datetime | None:
+    _write_rows(batch)
+    monitor, session = known.monitor, batch.session
+    return beginnings.since(session, known.assigned, monitor, result, votes, before, at, batch.now)
 
 
-def _down_since(batch: _Batch, known: _Known, result: Result, votes: Sequence[Vote]) -> datetime:
-    """Since when enough places see the failure that this result shows: not before it, and not
-    before the end of the last incident, which has its own time. That end may be in the future if
-    the clock was set back.
-    """
-    awaited = known.assigned.awaited(known.monitor, batch.now, maintenance=False)
-    since = quorum.down_since(votes, known.monitor.location_rule, awaited)
-    ended = last_end(batch.session, known.monitor.id)
-    return max(since, result.checked_at, ended or since)
+def _backdated(known: _Known, before: State, seen: Observation) -> State:
+    """The state before a check, if what is being confirmed in it began as early as that shows."""
+    state = backdated(before, seen)
+    if state is not before:
+        known.state, known.changed = state, True
+        times = ("failing_since", "recovering_since", "status_since")
+        known.columns |= {name: getattr(state, name) for name in times}
+    return state
 
 
 def _restate(
@@ -414,7 +454,7 @@ def _waits_for_others(state: State, result: Result, votes: Sequence[Vote], vote:
 def _cause(
     batch: _Batch, known: _Known, result: Result, votes: Sequence[Vote], vote: Verdict
 ) -> None:
-    """Store why the monitor is what it is. What only some places see names them."""
+    """Store the cause of the monitor's status. It names the places if only some see it."""
     failing = vote in (Verdict.DOWN, Verdict.DEGRADED)
     some = failing and any(one.verdict is not vote for one in votes)
     code, cause = None, None

@@ -21,7 +21,7 @@ from app.rules import comments
 from app.rules.unreadable import NOBODY_TOLD
 from app.stats.cover import cover_limit_ms
 
-US = "Wakeful"  # whose remarks those of the recorder are
+US = "Wakeful"  # who writes the remarks of the recorder
 
 
 def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:

@@ -10,8 +10,8 @@ What is kept is valid as long as the shard's token is, and nobody has changed th
 who does so notes it in the change feed. The transaction that writes a batch asks for both. A check
 that a change has overtaken is given back, to be recorded with the rows as they are now.
 
-States and assignments follow at most every ``SAVED_SECONDS``, and when the checker ends
-(``app/db/latest.py`` is for those who must know more).
+States and assignments are brought up to date every ``SAVED_SECONDS``, and when the checker ends.
+Whoever needs the newest check meanwhile asks ``app/db/latest.py``.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Steady:
         self._held: dict[int, Held] = {}
         self._waiting: list[Finished] = []
         self._good: dict[int, Any] = {}  # evidence of results that are written
-        self._seen: int | None = None  # the newest change that is reckoned with
+        self._seen: int | None = None  # the number of the newest change that was followed
         self._write_at = float("-inf")
         self._save_at = time.monotonic() + SAVED_SECONDS
         self._to_save: list[int] = []
@@ -238,8 +238,8 @@ class Steady:
         """Store the evidence of good checks, and let the rows of states and assignments catch up, a
         part of them at each call.
 
-        A transaction of its own: it waits for those who have locked a monitor's rows, and they wait
-        in their commit for the results.
+        A transaction of its own. In that of ``write`` it could deadlock: it waits for who has
+        locked a state, who waits at commit until ``write`` is done (``Turn.CHANGES``).
         """
         saved = self._next_to_save(time.monotonic(), all=all)
         if not saved and not self._good:
