@@ -19,7 +19,7 @@ from app.codec.evidence import LARGEST, fitted, seen
 from app.codec.record import reader
 from app.codec.values import FIRST_YEAR, LAST_YEAR, Odd
 from app.codec.writing import plain
-from app.records import MAX_CAUSE, MAX_URL, PHASES, Cause, Outcome, Pair, Result
+from app.records import MAX_RESULT_CAUSE, MAX_URL, PHASES, Cause, Outcome, Pair, Result
 
 LONGEST_WORD = 64  # a warning
 MOST_TEXTS = 10  # five redirects are followed, and there are five warnings
@@ -79,7 +79,7 @@ def outcome_of(data: Any) -> Outcome:
     for name in PHASES:
         _whole(getattr(result.timings, name), name, LARGEST_NUMBER)
     for name, text, longest in (
-        ("cause", result.cause, MAX_CAUSE),
+        ("cause", result.cause, MAX_RESULT_CAUSE),
         ("http_version", result.http_version, 8),
         ("ssl_fingerprint", outcome.ssl_fingerprint, 64),
         ("ssl_host", outcome.ssl_host, 255),

@@ -12,7 +12,7 @@ from app.checks.http.trace import Trace
 from app.checks.http.verdict import Judged, judge
 from app.checks.outcome import GoodEvidence
 from app.checks.redact import Redactor
-from app.records import MAX_CAUSE, MAX_URL, Outcome, Result, Timings, Verdict
+from app.records import MAX_RESULT_CAUSE, MAX_URL, Outcome, Result, Timings, Verdict
 
 
 class Outcomes:
@@ -65,7 +65,7 @@ class Outcomes:
 
 
 def _cut(sentence: str) -> str:
-    return sentence if len(sentence) <= MAX_CAUSE else f"{sentence[: MAX_CAUSE - 1]}…"
+    return sentence if len(sentence) <= MAX_RESULT_CAUSE else f"{sentence[: MAX_RESULT_CAUSE - 1]}…"
 
 
 def answered(trace: Trace) -> bool:
