@@ -28,6 +28,7 @@ from app.db.tables import (
 )
 from app.records import Carrier, PlaceState, Verdict
 from app.rules.clocks import SKEW
+from app.rules.text import one_line
 
 # A place is silent when no result came from it for two intervals of its monitors, or for this time
 # if that is longer.
@@ -35,6 +36,7 @@ LEAST_SILENCE = timedelta(minutes=3)
 INTERVALS = 2
 # A process whose heartbeat is older does not count among those of its place.
 ALIVE = timedelta(seconds=90)
+LONGEST_VERSION = 32
 MOST_ASKED = 500  # monitors whose causes are compared: what stops a whole place stops most of them
 
 
@@ -53,14 +55,15 @@ def seen(
     ``process`` is its name among all processes, such as ``agent:oslo`` or ``prober:HOST:PID`` (see
     ``heartbeats.process_name``). ``last_check_at``: when a result of it was recorded, None if none
     was since the last report; the place is silent without. ``clock_offset_ms``: how far its clock
-    is ahead of ours. Joins the caller's transaction, if there is one.
+    is ahead of ours. Joins the caller's transaction, if there is one. ``version``: as the process
+    sent it, so it may be any text.
     """
     heartbeats.write(
         process,
         now,
         last_check_at,
         location=location,
-        version=version,
+        version=one_line(version or "", LONGEST_VERSION) or None,
         clock_offset_ms=clock_offset_ms,
         checks_per_minute=checks_per_minute,
     )

@@ -405,6 +405,11 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("audit: secret fields", audit._SECRET.search, times("password_se"), 60_000),
     ("live: tokens", lambda s: fragments._TOKEN.sub("", fragments._AGING.sub("", s)),
      times('<name="csrf_token"'), 30_000),
+    ("text: no control character", rules.characters, times("ä"), 500_000),
+    ("text: lines", lambda text: rules.characters(text, lines=True), times("a\n"), 500_000),
+    ("text: one line", lambda text: rules.one_line(text, len(text)), times("a\n "), 100_000),
+    ("agent: a proxy's answer", trouble.TUNNEL.match,
+     around("Tunnel connection failed: ", "1"), 500_000),
 ]  # fmt: skip
 
 
@@ -503,6 +508,8 @@ rules/comments.py _HEAD
 rules/masking.py spellings
 rules/post_text.py _LINK
 rules/quiet_hours.py _CLOCK
+rules/text.py _CONTROL
+rules/text.py _CONTROL_BUT_LINES
 rules/text.py _EMAIL
 rules/text.py _INTEGER
 rules/text.py _MOMENT

@@ -17,7 +17,7 @@ import threading
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -27,8 +27,10 @@ from celery import signals
 from celery.exceptions import SecurityWarning
 
 from app.checks.prober import Prober
-from app.codec.packing import moment, pack, spec_of
+from app.codec.packing import moment, pack
 from app.codec.sealing import BatchKey, Forged
+from app.codec.specs import spec_of
+from app.codec.values import Odd, own_id
 from app.config import Settings
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
@@ -50,6 +52,7 @@ from app.engine.carriers.queue.trouble import Tally, Trouble
 from app.engine.network import Network
 from app.engine.probing import make_prober
 from app.engine.schedule import Claim
+from app.i18n import _
 from app.net.canary import network_works, parse_canaries
 from app.net.policy import Policy
 from app.records import CheckSpec, Outcome
@@ -135,7 +138,7 @@ class Desk:
                 f"A batch is {age:.0f} s old by our clock; {FRESH_SECONDS:.0f} s are "
                 "allowed. Compare the clocks of this machine and of the checker."
             )
-        checks = [(ticket, spec_of(packed)) for ticket, packed in batch["checks"]]
+        checks = [(ticket, _spec(packed)) for ticket, packed in batch["checks"]]
         self._accept(batch["id"], batch["to"], [ticket for ticket, _spec in checks])
         self._wait_for_room(batch["id"], time.monotonic() + FRESH_SECONDS - max(0.0, age))
         self._begin(batch["id"], checks)
@@ -304,6 +307,18 @@ def watch(
             )
             end()
             return
+
+
+def _spec(packed: Any) -> CheckSpec:
+    """The check. One that no monitor has only says so as its outcome: the others of its batch are
+    made, and people see on the monitor's page why it is not.
+    """
+    try:
+        return spec_of(packed)
+    except Odd as field:
+        id = own_id(packed.get("monitor_id")) if isinstance(packed, Mapping) else None
+        why = _("Not checked: the prober cannot use what it was sent (%(field)s).", field=field)
+        return CheckSpec(url="", monitor_id=id, fault=why)
 
 
 def _decoded(sealed: object) -> bytes:
