@@ -26,6 +26,7 @@ from app.db.tables import (
     MonitorRow,
     ResultRow,
 )
+from app.db.upserts import inserting
 from app.records import Carrier, PlaceState, Verdict
 from app.rules.clocks import SKEW
 
@@ -66,21 +67,16 @@ def seen(
     )
 
 
-def checked_by(location: str, carrier: str) -> None:
-    """Store how checks get to the place of this name, as its checker knows. That of an agent stays:
-    another carrier would end its token.
-    """
-    how = LocationRow.carrier
+def add(location: str, carrier: str, now: datetime) -> None:
+    """Add the place of this name, unless there is one."""
+    row = {"name": location, "carrier": carrier, "created_at": now}
     with writing() as session:
-        changed = session.scalar(
-            update(LocationRow)
-            .where(LocationRow.name == location, how != carrier, how != Carrier.AGENT)
-            .values(carrier=carrier)
-            .returning(LocationRow.id)
-            .execution_options(synchronize_session=False)
-        )
-        if changed is not None:
-            forget_trouble(session, changed)
+        session.execute(inserting(LocationRow).values(row).on_conflict_do_nothing())
+
+
+def carrier_of(location: str) -> str | None:
+    """How checks get to the place of this name; None if there is none."""
+    return db.session.scalar(select(LocationRow.carrier).where(LocationRow.name == location))
 
 
 def forget_trouble(session: AnySession, place: int) -> None:
