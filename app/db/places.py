@@ -131,7 +131,7 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, Signs]:
     """The signs of each of these places, by row id. Those from the future are from before the clock
     was set back, and do not count.
     """
-    beats: dict[str | None, list[Any]] = {row.name: [] for row in rows}
+    heartbeats_of: dict[str | None, list[Any]] = {row.name: [] for row in rows}
     columns = (
         HeartbeatRow.name,
         HeartbeatRow.location,
@@ -144,26 +144,28 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, Signs]:
     )
     found = db.session.execute(
         select(*columns)
-        .where(HeartbeatRow.location.in_(beats), HeartbeatRow.at <= now + SKEW)
+        .where(HeartbeatRow.location.in_(heartbeats_of), HeartbeatRow.at <= now + SKEW)
         .order_by(HeartbeatRow.at.desc())
     )
-    for beat in found:
-        beats[beat.location].append(beat)
-    return {row.id: _signs(row, beats[row.name], now) for row in rows}
+    for one in found:
+        heartbeats_of[one.location].append(one)
+    return {row.id: _signs(row, heartbeats_of[row.name], now) for row in rows}
 
 
-def _signs(row: LocationRow, beats: Sequence[Any], now: datetime) -> Signs:
-    """``beats``: the newest first. Those of a queue's checker say nothing of its probers."""
-    heard = beats
+def _signs(row: LocationRow, found: Sequence[Any], now: datetime) -> Signs:
+    """``found``: its heartbeats, the newest first. Those of a queue's checker say nothing of its
+    probers.
+    """
+    heard = found
     if row.carrier == Carrier.QUEUE:
-        heard = [one for one in beats if not one.name.startswith(f"{heartbeats.CHECKER}:")]
-    alive = [one for one in beats if one.ended_at is None and now - one.at <= ALIVE]
+        heard = [one for one in found if not one.name.startswith(f"{heartbeats.CHECKER}:")]
+    alive = [one for one in found if one.ended_at is None and now - one.at <= ALIVE]
     counted = [one.checks_per_minute for one in alive if one.checks_per_minute is not None]
     newest = heard[0] if heard else None
     return Signs(
         seen_at=_newest(now, row.seen_at, *(one.at for one in heard)),
-        alive_at=_newest(now, row.seen_at, *(one.at for one in beats)),
-        result_at=_newest(now, row.result_at, *(one.last_check_at for one in beats)),
+        alive_at=_newest(now, row.seen_at, *(one.at for one in found)),
+        result_at=_newest(now, row.result_at, *(one.last_check_at for one in found)),
         version=None if newest is None else newest.version,
         clock_offset_ms=next((one.clock_offset_ms for one in alive), None),
         checks_per_minute=sum(counted) if counted else None,

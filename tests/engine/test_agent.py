@@ -182,8 +182,8 @@ def test_a_result_is_recorded_once_however_often_it_is_sent(app, place, ask):
     found = stored(app, monitor.id)
     assert [(one.verdict, one.location) for one in found] == [(Verdict.UP, "oslo")]
     with app.app_context():
-        beat = db.session.scalars(select(HeartbeatRow)).one()
-        assert (beat.location, beat.version, beat.clock_offset_ms) == ("oslo", "1.0", -5)
+        sign = db.session.scalars(select(HeartbeatRow)).one()
+        assert (sign.location, sign.version, sign.clock_offset_ms) == ("oslo", "1.0", -5)
         slot = db.session.scalar(select(AssignmentRow.slot))
         assert slot == last_slot(monitor.id, 60, found[0].checked_at)
 

@@ -43,9 +43,10 @@ from app.engine.carriers.queue.broker import (
     needed,
     queue_of,
 )
-from app.engine.carriers.queue.malformed import Taker, refuse_malformed
+from app.engine.carriers.queue.malformed import received, refuse_malformed
+from app.engine.carriers.queue.replay import Once
 from app.engine.carriers.queue.silence import LOOK_SECONDS, SILENT_SECONDS, Consumer
-from app.engine.carriers.queue.trouble import Trouble
+from app.engine.carriers.queue.trouble import Tally, Trouble
 from app.engine.network import Network
 from app.engine.probing import make_prober
 from app.engine.schedule import Claim
@@ -76,7 +77,7 @@ class _Running:
 @dataclass(slots=True)
 class _State:
     batches: dict[str, _Running] = field(default_factory=dict)
-    seen: dict[str, float] = field(default_factory=dict)  # ids of batches, until they are old
+    seen: Once = field(default_factory=Once)  # ids of batches
     claims: dict[int, tuple[str, int]] = field(default_factory=dict)  # batch and ticket
     unsent: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     last_claim: int = 0
@@ -113,7 +114,6 @@ class Desk:
         self._network = Network(works, self._some.set)
         self._closing = self._ended = False
         self._trouble = Trouble("sending outcomes")
-        self.taken = 0  # batches that came, refused ones too
         self._thread = threading.Thread(target=self._run, name="outcomes", daemon=True)
         self._thread.start()
 
@@ -121,7 +121,6 @@ class Desk:
         """Start the checks of a batch, once there is room for them. Raises Refused, and what
         ``claim`` raises.
         """
-        self.taken += 1
         try:
             batch = self._key.open(sealed, about_checks(self.location))
         except Forged:
@@ -144,14 +143,12 @@ class Desk:
     def _accept(self, batch_id: str, to: str, tickets: list[int]) -> None:
         """Claim a batch. From now on, the checker hears that it is here."""
         with self._lock:
-            state = self._state
-            if batch_id in state.seen:
+            if not self._state.seen.is_new(batch_id.encode(), time.monotonic()):
                 raise Refused("A batch came a second time.")
-            state.seen[batch_id] = time.monotonic()
         if not self._claim(batch_id):
             raise Refused("A batch came too late: its checks are made by another prober.")
         with self._lock:
-            state.batches[batch_id] = _Running(to, set(tickets))
+            self._state.batches[batch_id] = _Running(to, set(tickets))
 
     def _wait_for_room(self, batch_id: str, until: float) -> None:
         """Raises Refused if there is none in time; the checker sends the checks again then."""
@@ -230,9 +227,6 @@ class Desk:
                 state.unsent[running.to].append([ticket, self._packed(outcome)])
                 if not running.tickets:
                     del state.batches[batch_id]
-            state.seen = {
-                one: since for one, since in state.seen.items() if now - since < 3 * FRESH_SECONDS
-            }
 
     def _packed(self, outcome: Outcome) -> Any:
         """None if it cannot be packed. The checker logs that, and does not send the check again."""
@@ -296,9 +290,12 @@ def make_desk(settings: Settings) -> Desk:
     return Desk(settings, prober, reply, partial(claim, client), works)
 
 
-def watch(consumer: Consumer, end: Callable[[], None], stop: threading.Event) -> None:
+def watch(
+    consumer: Consumer, refused: Tally, end: Callable[[], None], stop: threading.Event
+) -> None:
     """Call ``end`` once the consumer is silent; returns then, or at ``stop``."""
     while not stop.wait(LOOK_SECONDS):
+        refused.flush()
         if consumer.is_silent(time.monotonic()):
             log.error(
                 "Batches wait in the queue, and this prober has received none for %.0f s. It ends, "
@@ -328,13 +325,14 @@ def run(settings: Settings) -> int:
     desks: list[Desk] = []  # one, in the process that makes the checks
     stopped = threading.Event()
     trouble = Trouble("taking a batch")
+    refused = Tally("{reason}", "{count} batches were refused. The newest: {reason}")
 
     @celery.task(name=TASK)  # type: ignore[untyped-decorator]  # Celery ships no types
     def checks(sealed: str) -> None:
         try:
             desks[0].take(_decoded(sealed))
         except Refused as fault:
-            log.warning("%s", fault)
+            refused.add(str(fault))
         except Exception as fault:
             trouble.tell(fault)  # Celery would log the arguments
         else:
@@ -347,10 +345,10 @@ def run(settings: Settings) -> int:
         desks.append(desk)
         queue, client = queue_of(settings.location), make_redis(broker_url)
         consumer = Consumer(
-            lambda: int(client.llen(queue)), lambda: desk.taken, desk.has_room, SILENT_SECONDS
+            lambda: int(client.llen(queue)), lambda: received.value, desk.has_room, SILENT_SECONDS
         )
         threading.Thread(
-            target=watch, args=[consumer, end_all, stopped], name="silence", daemon=True
+            target=watch, args=[consumer, refused, end_all, stopped], name="silence", daemon=True
         ).start()
 
     def end(**_more: object) -> None:
@@ -373,7 +371,6 @@ def run(settings: Settings) -> int:
         queues=[queue_of(settings.location)],
         pool="prefork",
         concurrency=1,
-        consumer_cls=Taker,
         hostname=f"prober-{os.getpid()}@{socket.gethostname()}",
         without_gossip=True,
         without_mingle=True,
