@@ -161,13 +161,14 @@ def _signs(row: LocationRow, found: Sequence[Any], now: datetime) -> Signs:
         heard = [one for one in found if not one.name.startswith(f"{heartbeats.CHECKER}:")]
     alive = [one for one in found if one.ended_at is None and now - one.at <= ALIVE]
     counted = [one.checks_per_minute for one in alive if one.checks_per_minute is not None]
+    offsets = [one.clock_offset_ms for one in alive if one.clock_offset_ms is not None]
     newest = heard[0] if heard else None
     return Signs(
         seen_at=_newest(now, row.seen_at, *(one.at for one in heard)),
         alive_at=_newest(now, row.seen_at, *(one.at for one in found)),
         result_at=_newest(now, row.result_at, *(one.last_check_at for one in found)),
         version=None if newest is None else newest.version,
-        clock_offset_ms=next((one.clock_offset_ms for one in alive), None),
+        clock_offset_ms=offsets[0] if offsets else None,
         checks_per_minute=sum(counted) if counted else None,
         silent_at=row.silent_at,
         silent_since=row.silent_since,
