@@ -119,6 +119,11 @@ class Checker:
         """
         with self.app.app_context():
             self._refuse_other_carrier()
+            log.info(
+                "Checking for the place %s%s.",
+                self.settings.location,
+                "" if self._remote is None else ": batches for probers go to the queue",
+            )
             self._was_down = self._network.down = self._remote is None and self._noticed()
             self._plan.set_network(not self._was_down, _now())
             self._canaries.recall()

@@ -227,7 +227,7 @@ def refusing_redis(told: str) -> Iterator[int]:
 @pytest.mark.parametrize(
     ("words", "until"),
     [
-        (["prober"], "Cannot connect to redis"),
+        (["prober"], "The broker cannot be used"),
         (["checker", "--carrier", "queue"], "The broker cannot be used"),
     ],
 )
