@@ -62,6 +62,25 @@ def test_a_new_token_ends_the_old_one(app, editor):
         assert agent_of(new) is not None
 
 
+def test_the_page_of_an_agents_place_has_its_command_with_a_gap_for_the_token(app, editor):
+    """With the button alone, people made a token without need, which ended the old one."""
+    token = make_place(app, carrier="agent").token
+    text = editor.open(f"{PAGE}/2/edit").text
+    command = r"WAKEFUL_SERVER=http://\S+ WAKEFUL_AGENT_TOKEN=YOUR_TOKEN wakeful agent"
+    assert re.search(command, text)
+    assert "The new one ends the old one at once." in text
+    assert "look at the log of its agent" in text
+    assert token not in editor.page.text
+
+
+def test_the_place_default_says_that_the_server_itself_checks_from_it(app, editor):
+    make_place(app)
+    text = editor.open(f"{PAGE}/1/edit").text
+    assert "wakeful serve makes the checks of this place" in text
+    assert "there is nothing to start" in text
+    assert "there is nothing to start" not in editor.open(f"{PAGE}/2/edit").text
+
+
 def test_a_reload_of_the_page_with_the_token_does_not_end_it(app, editor):
     make_place(app, carrier="agent")
     form, _ = editor.open(f"{PAGE}/2/token").form_with("Make a new token")
