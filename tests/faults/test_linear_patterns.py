@@ -35,6 +35,7 @@ from app.checks.redact import Redactor
 from app.codec import values as remote_values
 from app.commands import bodies
 from app.commands import connection as web_connection
+from app.engine.agent import trouble
 from app.errors import Invalid, Unavailable
 from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
@@ -397,6 +398,8 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("comment: brackets", comments.remarks, times("["), 10_000),
     ("timeline: durations", lambda s: timeline._DURATION.sub("", s), times("9"), 60_000),
     ("timeline: dots", lambda s: timeline._DURATION.sub("", s), times("9.9 "), 60_000),
+    ("agent: an answer of a proxy", lambda s: trouble.TUNNEL.match(s),
+     around("Tunnel connection failed: ", "1"), 60_000),
     ("live: texts", lambda s: fragments._TOKEN.sub("", fragments._AGING.sub("", s)),
      times("<time data-ago"), 30_000),
     ("audit: secret fields", audit._SECRET.search, times("password_se"), 60_000),
@@ -476,6 +479,7 @@ checks/redact.py _body_secrets
 commands/bodies.py _CHUNK_SIZE
 commands/bodies.py _TRAILER
 commands/connection.py _BARE_LF
+engine/agent/trouble.py TUNNEL
 forms/location.py _NAME
 imports/gatus.py _VARIABLE
 imports/gatus_conditions.py _CODE
