@@ -6,10 +6,12 @@ import re
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import select
 
 from app.access.agents import agent_of
-from app.db import places
+from app.db import db, places
 from app.db.settings import keep_setting
+from app.db.tables import AuditRow
 from app.errors import Unavailable
 from app.records import Monitor, Notice, PageQuery, Pair, Place
 from app.stores import current_store
@@ -146,6 +148,16 @@ def test_a_place_is_edited_and_says_how_to_start_it(app, editor):
     assert "Oslo, Norway saved." in editor.text
     assert "wakeful prober --location oslo" in editor.open(f"{PAGE}/2/edit").text
     assert stored(app)[1].label == "Oslo, Norway"
+
+
+def test_a_change_of_how_a_place_is_checked_is_in_the_audit_log(app, editor):
+    make_place(app)
+    editor.open(f"{PAGE}/2/edit").press("Save", carrier="queue")
+    with app.app_context():
+        newest = select(AuditRow).order_by(AuditRow.id.desc()).limit(1)
+        line = db.session.scalars(newest).one()
+    assert (line.object_kind, line.object_name) == ("location", "oslo")
+    assert line.changes["carrier"] == {"old": "local", "new": "queue"}
 
 
 def test_faults_stand_beside_their_fields(app, editor):
