@@ -26,6 +26,7 @@ from app.db.tables import (
     MonitorRow,
     ResultRow,
 )
+from app.db.upserts import inserting
 from app.records import Carrier, PlaceState, Verdict
 from app.rules.clocks import SKEW
 from app.rules.text import one_line
@@ -69,21 +70,16 @@ def seen(
     )
 
 
-def checked_by(location: str, carrier: str) -> None:
-    """Store how checks get to the place of this name, as its checker knows. That of an agent stays:
-    another carrier would end its token.
-    """
-    how = LocationRow.carrier
+def add(location: str, carrier: str, now: datetime) -> None:
+    """Add the place of this name, unless there is one."""
+    row = {"name": location, "carrier": carrier, "created_at": now}
     with writing() as session:
-        changed = session.scalar(
-            update(LocationRow)
-            .where(LocationRow.name == location, how != carrier, how != Carrier.AGENT)
-            .values(carrier=carrier)
-            .returning(LocationRow.id)
-            .execution_options(synchronize_session=False)
-        )
-        if changed is not None:
-            forget_trouble(session, changed)
+        session.execute(inserting(LocationRow).values(row).on_conflict_do_nothing())
+
+
+def carrier_of(location: str) -> str | None:
+    """How checks get to the place of this name; None if there is none."""
+    return db.session.scalar(select(LocationRow.carrier).where(LocationRow.name == location))
 
 
 def forget_trouble(session: AnySession, place: int) -> None:
@@ -168,13 +164,14 @@ def _signs(row: LocationRow, found: Sequence[Any], now: datetime) -> Signs:
         heard = [one for one in found if not one.name.startswith(f"{heartbeats.CHECKER}:")]
     alive = [one for one in found if one.ended_at is None and now - one.at <= ALIVE]
     counted = [one.checks_per_minute for one in alive if one.checks_per_minute is not None]
+    offsets = [one.clock_offset_ms for one in alive if one.clock_offset_ms is not None]
     newest = heard[0] if heard else None
     return Signs(
         seen_at=_newest(now, row.seen_at, *(one.at for one in heard)),
         alive_at=_newest(now, row.seen_at, *(one.at for one in found)),
         result_at=_newest(now, row.result_at, *(one.last_check_at for one in found)),
         version=None if newest is None else newest.version,
-        clock_offset_ms=next((one.clock_offset_ms for one in alive), None),
+        clock_offset_ms=offsets[0] if offsets else None,
         checks_per_minute=sum(counted) if counted else None,
         silent_at=row.silent_at,
         silent_since=row.silent_since,

@@ -32,6 +32,7 @@ from app.codec.sealing import BatchKey, Forged
 from app.codec.specs import spec_of
 from app.codec.values import Odd, own_id
 from app.config import Settings
+from app.engine.carriers.queue.awaited import FirstBatch
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
     FRESH_SECONDS,
@@ -45,7 +46,9 @@ from app.engine.carriers.queue.broker import (
     needed,
     queue_of,
 )
+from app.engine.carriers.queue.celery_log import say_once
 from app.engine.carriers.queue.malformed import received, refuse_malformed
+from app.engine.carriers.queue.malformed import trouble as connection
 from app.engine.carriers.queue.replay import Once
 from app.engine.carriers.queue.silence import LOOK_SECONDS, SILENT_SECONDS, Consumer
 from app.engine.carriers.queue.trouble import Tally, Trouble
@@ -294,11 +297,16 @@ def make_desk(settings: Settings) -> Desk:
 
 
 def watch(
-    consumer: Consumer, refused: Tally, end: Callable[[], None], stop: threading.Event
+    consumer: Consumer,
+    first: FirstBatch,
+    refused: Tally,
+    end: Callable[[], None],
+    stop: threading.Event,
 ) -> None:
     """Call ``end`` once the consumer is silent; returns then, or at ``stop``."""
     while not stop.wait(LOOK_SECONDS):
         refused.flush()
+        first.look(time.monotonic())
         if consumer.is_silent(time.monotonic()):
             log.error(
                 "Batches wait in the queue, and this prober has received none for %.0f s. It ends, "
@@ -335,7 +343,10 @@ WHERE = "in WAKEFUL_ALLOW_NETWORKS of this prober"
 def run(settings: Settings) -> int:
     """Work until SIGTERM or SIGINT; returns the exit code."""
     broker_url, _key = needed(settings)
+    own_queue = queue_of(settings.location)
+    log.info("Checking for the place %s: batches from the queue %s.", settings.location, own_queue)
     refuse_malformed()
+    say_once(connection)
     celery = make_celery(broker_url)
     desks: list[Desk] = []  # one, in the process that makes the checks
     stopped = threading.Event()
@@ -358,12 +369,21 @@ def run(settings: Settings) -> int:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         desk = make_desk(settings)
         desks.append(desk)
-        queue, client = queue_of(settings.location), make_redis(broker_url)
+        client = make_redis(broker_url)
         consumer = Consumer(
-            lambda: int(client.llen(queue)), lambda: received.value, desk.has_room, SILENT_SECONDS
+            lambda: int(client.llen(own_queue)),
+            lambda: received.value,
+            desk.has_room,
+            SILENT_SECONDS,
+        )
+        first = FirstBatch(
+            settings.location, lambda: received.value, consumer.waiting, time.monotonic()
         )
         threading.Thread(
-            target=watch, args=[consumer, refused, end_all, stopped], name="silence", daemon=True
+            target=watch,
+            args=[consumer, first, refused, end_all, stopped],
+            name="silence",
+            daemon=True,
         ).start()
 
     def end(**_more: object) -> None:
@@ -383,7 +403,7 @@ def run(settings: Settings) -> int:
     # A container often runs as root. Celery warns because of pickle, which is not accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     worker = celery.Worker(
-        queues=[queue_of(settings.location)],
+        queues=[own_queue],
         pool="prefork",
         concurrency=1,
         hostname=f"prober-{os.getpid()}@{socket.gethostname()}",
