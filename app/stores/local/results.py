@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, bindparam, func, or_, select, tuple_
 
 from app.codec import reader
 from app.db import db, rollups
@@ -40,6 +40,9 @@ from app.stores.local.part import Part
 from app.stores.local.search import fits
 
 _certificate = reader(Certificate, "certificate")
+_STATE = MonitorStateRow.__table__.c
+# Built once, and of the table: each page of a monitor asks.
+_LEAF = select(_STATE.ssl_fingerprint).where(_STATE.monitor_id == bindparam("id"))
 
 
 class Results(Part, base.Results):
@@ -73,9 +76,7 @@ class Results(Part, base.Results):
 
     def certificates(self, monitor_id: int) -> CertificateChain:
         _summed(monitor_id)
-        leaf = db.session.scalar(
-            select(MonitorStateRow.ssl_fingerprint).where(MonitorStateRow.monitor_id == monitor_id)
-        )
+        leaf = db.session.scalar(_LEAF, {"id": monitor_id})
         if leaf is None:
             return CertificateChain()
         for check in _checks_kept(monitor_id):
