@@ -221,7 +221,7 @@ def test_section_11_me_returns_the_key(reader):
         ("/me", 1),
         ("/monitors/1", 8),
         ("/monitors?per_page=25", 9),
-        ("/monitors/1/statistics?range=90d", 8),
+        ("/monitors/1/statistics?range=90d", 7),
     ],
 )
 def test_an_answer_takes_few_statements(app, api, path, most):
