@@ -39,7 +39,7 @@ OTHER_KEY = N_(
     "place and start the agent with it."
 )
 MOST_CHANGES = 5_000  # with more, the agent reads everything again
-BEAT_SECONDS = 2.0  # how often a request is written down as a sign of life
+SIGN_SECONDS = 2.0  # how often a request is written down as a sign of life
 
 
 class LocalAgents:
@@ -48,7 +48,7 @@ class LocalAgents:
         self._confirm_seconds = settings.confirm_seconds
         # By place
         self._locks: dict[int, threading.Lock] = defaultdict(threading.Lock)
-        self._beats: dict[int, float] = {}  # when its last sign of life was written (monotonic)
+        self._signs: dict[int, float] = {}  # when its last sign of life was written (monotonic)
 
     def place_of(self, token: str) -> AgentPlace | None:
         place = agents.agent_of(token)
@@ -121,7 +121,7 @@ class LocalAgents:
             sent, wrong = agent_results.read(data.get("results"))
             self.budgets.results(place, len(sent) + wrong)
             taking.take(sent)
-        self._beat(place, data, recorded=taking.counts)
+        self._write_sign(place, data, recorded=taking.counts)
         return {
             "taken": taking.taken,
             "refused": taking.refused + wrong,
@@ -143,11 +143,11 @@ class LocalAgents:
         finally:
             lock.release()
 
-    def _beat(self, place: AgentPlace, data: Mapping[str, Any], *, recorded: bool) -> None:
+    def _write_sign(self, place: AgentPlace, data: Mapping[str, Any], *, recorded: bool) -> None:
         now, clock = datetime.now(UTC), time.monotonic()
-        if not recorded and clock - self._beats.get(place.id, float("-inf")) < BEAT_SECONDS:
+        if not recorded and clock - self._signs.get(place.id, float("-inf")) < SIGN_SECONDS:
             return
-        self._beats[place.id] = clock
+        self._signs[place.id] = clock
         with writing():
             places.seen(
                 place.name,
