@@ -93,6 +93,7 @@ bench-truth: $(TEST) ## Measure how often checks are right: accuracy, causes, fa
 	@$(BIN)/python -m bench.truth $(ARGS)
 
 bench-checks: $(TEST) ## Measure the CPU time of a check, compared with other tools
+	@scripts/debian-packages nginx wrk
 	@$(BIN)/python -m bench.checks $(ARGS)
 
 bench-api: $(TEST) ## Measure the API with 10,000 monitors
@@ -104,27 +105,31 @@ bench-web: $(TEST) ## Measure pages with 10,000 monitors and 90 days of data (cr
 bench-status: $(TEST) ## Measure the requests that a status page takes, and the cost of a change
 	@$(BIN)/python -m bench.status $(ARGS)
 
-bench-engine: $(TEST) ## Measure the engine: CPU time for each check, and how late checks start
+bench-engine: $(TEST) ## Measure the CPU time of a check with all that follows, beside other tools
+	@scripts/debian-packages nginx postgresql prometheus-blackbox-exporter wrk
 	@$(BIN)/python -m bench.engine $(ARGS)
 
 bench-schedule: $(TEST) ## Measure how late checks start, with 1,000 and 10,000 monitors
+	@scripts/debian-packages nginx
 	@$(BIN)/python -m bench.schedule $(ARGS)
 
 bench-growth: $(TEST) ## Measure a check, pages and the API with 100 to 100,000 monitors (half an hour)
 	@scripts/debian-packages nginx
 	@$(BIN)/python -m bench.growth $(ARGS)
 
-bench-places: $(TEST) ## Measure what a check costs over the queue and by an agent
-	@scripts/debian-packages nginx redis-server
+bench-places: $(TEST) ## Measure what a check costs from another place: by a checker, over the queue, by an agent
+	@scripts/debian-packages nginx postgresql redis-server
 	@$(BIN)/python -m bench.places $(ARGS)
 
 bench-slow: $(TEST) ## Measure normal requests while 500 clients are slow on purpose
 	@$(BIN)/python -m bench.slow $(ARGS)
 
 bench-strangers: $(TEST) ## Measure how late checks start while 500 slow clients and 16 threads of log-ins try to stop them
+	@scripts/debian-packages nginx
 	@$(BIN)/python -m bench.strangers $(ARGS)
 
-bench-kills: $(TEST) ## Kill two checkers at random on ARGS=postgresql://... (an empty database)
+bench-kills: $(TEST) ## Kill two checkers at random for four minutes, and look for late and double checks
+	@scripts/debian-packages postgresql
 	@$(BIN)/python -m bench.kills $(ARGS)
 
 bench-start: $(TEST) ## Measure the time from the start to the first check

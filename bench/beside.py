@@ -100,6 +100,11 @@ class Blackbox:
         self.process.wait(10)
 
 
+def environment() -> dict[str, str]:
+    """What a part of Wakeful inherits: nothing of the settings of whoever measures may leak in."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("WAKEFUL_")}
+
+
 def cpu_of(pid: int) -> float:
     """The CPU seconds that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

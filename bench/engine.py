@@ -2,7 +2,7 @@
 
     python -m bench.engine                              HTTP and HTTPS on SQLite, about four minutes
     python -m bench.engine --monitors 1000 --seconds 20 --scheme http
-    python -m bench.engine --database postgresql://...  (an empty database, emptied again)
+    python -m bench.engine --database postgres          on a PostgreSQL that it starts for this
 
 The target is nginx on loopback, a process of its own. Monitors are checked every 10 seconds, so
 that a short run has enough checks. Wakeful's figures are the CPU of its process with all that
@@ -45,7 +45,7 @@ from app.db.types import to_ms
 from app.engine.checker import Checker
 from app.engine.schedule import last_slot
 from app.records import Verdict
-from bench import figures
+from bench import databases, figures
 from bench.beside import Blackbox, target
 from bench.checks import BareCurl, wrk
 
@@ -58,7 +58,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=30, help="of the second part; default 30")
     parser.add_argument("--interval", type=int, default=INTERVAL, help="default 10")
     parser.add_argument("--scheme", choices=("http", "https"), action="append")
-    parser.add_argument("--database", help="default: SQLite in a folder of its own")
+    databases.add_option(parser, databases.SQLITE)
     arguments = parser.parse_args()
     found: dict[str, Any] = {"monitors": arguments.monitors, "runs": []}
     with (
@@ -94,14 +94,13 @@ def one_run(folder: Path, url: str, authority: Path, wanted: argparse.Namespace)
     folder.mkdir()
     print(f"{url.partition(':')[0].upper()}: {wanted.monitors:,} monitors, CPU a check")
     references = beside(folder, url, authority, wanted.monitors)
-    app, settings = prepare(
-        folder, url, wanted.monitors, wanted.interval, authority, wanted.database
-    )
-    try:
-        flat = throughput(app, settings, wanted.monitors)
-        paced = on_schedule(app, settings, wanted.monitors, wanted.interval, wanted.seconds)
-    finally:
-        empty(app)
+    with databases.database(wanted.database, folder) as database:
+        app, settings = prepare(folder, url, wanted.monitors, wanted.interval, authority, database)
+        try:
+            flat = throughput(app, settings, wanted.monitors)
+            paced = on_schedule(app, settings, wanted.monitors, wanted.interval, wanted.seconds)
+        finally:
+            empty(app)
     found = {**references, "flat out": flat, "on schedule": paced}
     for name, seconds in found.items():
         beside_it = ", ".join(

@@ -1,10 +1,12 @@
-"""Random kills of two checkers on one PostgreSQL: is anything checked late, twice, or told twice?
+"""``make bench-kills``: two checkers are killed at random. Is anything checked late or twice?
 
-    python -m bench.kills postgresql://... [--minutes 5] [--monitors 500]
+    python -m bench.kills                      on a PostgreSQL that it starts for this
+    python -m bench.kills --database sqlite    where one checker works and the other stands by
+    python -m bench.kills --minutes 10 --monitors 500
 
-The database must be empty. Monitors are checked every 10 to 30 s, far more often than anybody may
-ask for. A tenth of them fail for a minute or two. Every few seconds a checker is killed by SIGKILL
-and started again a moment later. At the end the results say:
+Monitors are checked every 10 to 30 s, far more often than anybody may ask for. A tenth of them fail
+for a minute or two. Every few seconds a checker is killed by SIGKILL and started again a moment
+later. At the end the results say:
 
     late      the longest time between two results of a monitor, less its interval: 30 s at most
     twice     slots of the schedule with two results, of monitors that never failed: none
@@ -15,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import random
 import signal
 import subprocess
@@ -38,6 +39,8 @@ from app.db.tables import IncidentRow, MonitorRow, ResultRow
 from app.db.types import from_ms
 from app.engine import recorder
 from app.engine.schedule import last_slot
+from bench import databases
+from bench.beside import environment
 from bench.engine import monitor
 
 KEY = "a key for benchmarks"
@@ -93,21 +96,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("database")
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--monitors", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=1)
+    databases.add_option(parser, databases.POSTGRES)
+    parser.add_argument("--minutes", type=float, default=4.0, help="default 4")
+    parser.add_argument("--monitors", type=int, default=100, help="default 100")
+    parser.add_argument("--seed", type=int, default=1, help="of the random kills; default 1")
     arguments = parser.parse_args()
     dice = random.Random(arguments.seed)  # noqa: S311 (not a secret)
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder,
+        databases.database(arguments.database, Path(folder)) as database,
+    ):
         settings = Settings(
-            instance=Path(folder), database_url=arguments.database, secret_key=KEY, canaries=""
+            instance=Path(folder), database_url=database, secret_key=KEY, canaries=""
         )
         app = create_core(settings)
         target = Target()
         intervals = prepare(app, target, arguments.monitors, dice)
         target.began = time.monotonic()
-        kills = harass(arguments.database, folder, arguments.minutes * 60, dice)
+        kills = harass(database, folder, arguments.minutes * 60, dice)
         with app.app_context():
             return report(intervals, kills)
 
@@ -129,7 +135,7 @@ def prepare(app: Flask, target: Target, monitors: int, dice: random.Random) -> d
 
 def harass(database: str, folder: str, seconds: float, dice: random.Random) -> int:
     """Run two checkers and kill them at random; how often."""
-    environ = os.environ | {
+    environ = environment() | {
         "WAKEFUL_DATABASE_URL": database, "WAKEFUL_SECRET_KEY": KEY, "WAKEFUL_CANARIES": "",
         "WAKEFUL_ALLOW_NETWORKS": "loopback", "WAKEFUL_INSTANCE": folder,
         "WAKEFUL_CONFIRM_SECONDS": "3",
@@ -152,7 +158,8 @@ def harass(database: str, folder: str, seconds: float, dice: random.Random) -> i
             time.sleep(dice.uniform(0, 4))
             running[number] = start()
     finally:
-        print("at the end:", [process.poll() for process in running])
+        ended = sum(process.poll() is not None for process in running)
+        print(f"{ended} of the 2 checkers had ended by themselves")
         for process in running:
             process.terminate()
         for process in running:

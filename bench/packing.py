@@ -1,5 +1,8 @@
 """``python -m bench.packing``: an hour of a monitor's results in one row, beside a row for each.
 
+    python -m bench.packing                        on SQLite
+    python -m bench.packing --database postgres    and the bytes on a PostgreSQL that it starts
+
 A million good checks at 60 s (700 monitors, one day, one place) with all their phases: as Wakeful
 keeps them; with all but the key in one blob; and packed. A packed row has the results of an hour as
 columns of numbers of variable length, times as differences, and columns that repeat as runs. It is
@@ -9,6 +12,7 @@ machine, and the times to read are a ratio of two reads in the same run.
 
 from __future__ import annotations
 
+import argparse
 import random
 import sqlite3
 import statistics
@@ -20,6 +24,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy import create_engine, text
+
+from bench import databases
 
 HOUR = 3_600_000  # ms
 START = 1_790_000_000_000 // HOUR * HOUR
@@ -35,11 +43,18 @@ NARROW = """CREATE TABLE results (monitor_id INTEGER, location_id INTEGER, at IN
     PRIMARY KEY (monitor_id, at, location_id)) WITHOUT ROWID"""
 HOURS = """CREATE TABLE hours (monitor_id INTEGER, location_id INTEGER, start INTEGER, packed BLOB,
     PRIMARY KEY (monitor_id, start, location_id)) WITHOUT ROWID"""
+HOURS_ON_POSTGRES = """CREATE TABLE hours (monitor_id BIGINT, location_id SMALLINT, start BIGINT,
+    packed BYTEA, PRIMARY KEY (monitor_id, start, location_id))"""
 
 Row = tuple[int | None, ...]  # the values of COLUMNS
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    databases.add_option(parser, databases.SQLITE)
+    wanted = parser.parse_args().database
     dice = random.Random(1)  # noqa: S311 (not a secret)
     count = MONITORS * MINUTES
     with tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder:
@@ -82,6 +97,11 @@ def main() -> int:
             assert read_rows(rows, monitor) == read_narrow(narrow, monitor)  # noqa: S101
             assert read_rows(rows, monitor) == read_packed(plain, monitor)  # noqa: S101
             assert read_rows(rows, monitor) == read_deflated(deflated, monitor)  # noqa: S101
+        if wanted != databases.SQLITE:
+            with databases.database(wanted, Path(folder)) as url:
+                for name, one in (("packed by hour", plain), ("packed, zlib", deflated)):
+                    used = size_on_postgres(url, one) / count
+                    print(f"  {name:<15} {used:6.1f} bytes a result on PostgreSQL, with the index")
     return 0
 
 
@@ -219,6 +239,24 @@ def size(file: sqlite3.Connection) -> int:
         file.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size")
     )
     return int(pages * bytes_)
+
+
+def size_on_postgres(url: str, file: sqlite3.Connection) -> int:
+    """The bytes that the packed hours of ``file`` take there, written hour by hour."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE IF EXISTS hours"))
+        connection.execute(text(HOURS_ON_POSTGRES))
+        hours = file.execute("SELECT * FROM hours ORDER BY start, monitor_id")
+        names = ("monitor_id", "location_id", "start", "packed")
+        connection.execute(
+            text("INSERT INTO hours VALUES (:monitor_id, :location_id, :start, :packed)"),
+            [dict(zip(names, hour, strict=True)) for hour in hours],
+        )
+    with engine.connect() as connection:
+        found = connection.scalar(text("SELECT pg_total_relation_size('hours')"))
+    engine.dispose()
+    return int(found)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,23 @@
-"""``make bench-places``: what a check costs over the queue and by an agent, beside in process.
+"""``make bench-places``: what a check from another place costs by each way, beside in process.
 
     python -m bench.places                               2,000 monitors every 10 seconds
-    python -m bench.places --monitors 500 --seconds 60
+    python -m bench.places --monitors 1000 --interval 60 --seconds 120
+    python -m bench.places --round-trip 300 --way agent  as if the place was on another continent
     python -m bench.places --json FILE --svg FILE
 
-Three installations of the same size run at the same time against nginx on loopback, over HTTP, each
-on an SQLite of its own, so that whatever else the machine does is the same for all:
+Four installations of the same size run at the same time against nginx on loopback, over HTTP, each
+on a database of its own, so that whatever else the machine does is the same for all:
 
-    in process    a checker
-    queue         a checker that sends batches, Redis, and a prober that makes the checks
-    agent         an agent, and the web server that it reports to
+    in process    a checker, on SQLite
+    there         a checker that reaches PostgreSQL over the line
+    queue         a checker that sends batches, Redis, and a prober that reaches Redis over the line
+    agent         an agent, and the web server that it reaches over the line
 
-CPU is that of all their processes for a check; nginx is not in it. ``start`` is how long after its
-time a check starts, ``known`` how long after its time its result can be read from the database,
-looked at every 50 ms. ``added`` is what the way adds to in process.
+The line is a relay: it counts bytes, and adds a round trip to each question (``--round-trip``).
+CPU is that of all their processes for a check, without nginx and PostgreSQL; memory what they hold
+at the end. ``start`` is how long after its time a check starts, ``known`` how long after its time
+its result can be read from the database, looked at every 50 ms. ``added`` is what the way adds to
+in process.
 """
 
 from __future__ import annotations
@@ -22,20 +26,19 @@ import argparse
 import base64
 import os
 import shutil
-import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from flask import Flask
-from sqlalchemy import func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from app.access.agents import give_token
 from app.config import Settings
@@ -44,13 +47,15 @@ from app.db.tables import AssignmentRow, LocationRow, ResultRow
 from app.engine.schedule import last_slot
 from app.records import Carrier
 from bench import figures
-from bench.beside import cpu_of_all, target
+from bench.beside import ADDRESS, cpu_of_all, environment, target
 from bench.engine import all_good, as_if_checked, prepare
-from bench.schedule import first_check
+from bench.relay import Relay
+from bench.schedule import first_check, memory_of
 from bench.web import WEB, serving
+from tests.support.postgres import find_binaries, own_server
 from tests.support.redis import Redis
 
-IN_PROCESS, QUEUE, AGENT = "in process", "queue", "agent"
+IN_PROCESS, THERE, QUEUE, AGENT = "in process", "there", "queue", "agent"
 WATCHED = 200  # monitors whose results are looked for
 LOOK_S = 0.05
 STOP_S = 30
@@ -66,12 +71,17 @@ class Way:
 
     name: str
     app: Flask
-    file: Path
     parts: dict[str, int]
+    line: Relay | None = None
+    passed: int = 0  # bytes over the line
+    memory: dict[str, float] = field(default_factory=dict)  # MB
     used: dict[str, float] = field(default_factory=dict)
     seen: set[tuple[int, int]] = field(default_factory=set)
     starts: list[float] = field(default_factory=list)  # ms after the slot
     known: list[float] = field(default_factory=list)
+
+    def sent(self) -> int:
+        return 0 if self.line is None else self.line.bytes
 
     def cpu(self) -> dict[str, float]:
         return {name: cpu_of_all(pid) for name, pid in self.parts.items()}
@@ -86,6 +96,8 @@ class Found:
     cpu: Mapping[str, float]
     start: tuple[float, float]
     known: tuple[float, float]
+    memory: Mapping[str, float]
+    line: float  # bytes a second
 
     @property
     def total(self) -> float:
@@ -97,13 +109,20 @@ def main() -> int:
     parser.add_argument("--monitors", type=int, default=2_000, help="default 2000")
     parser.add_argument("--interval", type=int, default=10, help="default 10")
     parser.add_argument("--seconds", type=int, default=60, help="default 60")
+    parser.add_argument("--round-trip", type=float, default=0, metavar="MS", help="default 0")
+    parser.add_argument(
+        "--way", choices=[*WAYS], action="append", help="beside in process; default all"
+    )
     options = parser.parse_args()
     if shutil.which("redis-server") is None:
         raise SystemExit("This bench needs Redis: apt-get install redis-server.")
+    if find_binaries() is None:
+        raise SystemExit("This bench needs PostgreSQL: apt-get install postgresql.")
     with ExitStack() as ends:
         name = ends.enter_context(tempfile.TemporaryDirectory(prefix="wakeful-bench-"))
         urls, _authority = ends.enter_context(target(Path(name)))
-        ways = [make(Path(name), urls["http"], options, ends) for make in (alone, queue, agent)]
+        makers = [WAYS[one] for one in options.way or WAYS]
+        ways = [make(Path(name), urls["http"], options, ends) for make in (alone, *makers)]
         began = time.monotonic()
         for way in ways:
             first_check(way.app, began)
@@ -111,7 +130,7 @@ def main() -> int:
         found = measure(ways, options.interval, options.seconds)
     print(
         f"{options.monitors:,} monitors every {options.interval} s each, {options.seconds} s,"
-        f" load {os.getloadavg()[0]:.1f}"
+        f" a round trip of {options.round_trip:.0f} ms, load {os.getloadavg()[0]:.1f}"
     )
     for one in found:
         show(one, found[0])
@@ -121,6 +140,7 @@ def main() -> int:
             "monitors": options.monitors,
             "interval": options.interval,
             "seconds": options.seconds,
+            "round_trip_ms": options.round_trip,
             "ways": [described(one, found[0]) for one in found],
         },
         "A check by way, in times of one in process",
@@ -135,13 +155,27 @@ def main() -> int:
     return 0
 
 
-# The three ways -------------------------------------------------------------------------------
+# The four ways --------------------------------------------------------------------------------
 
 
 def alone(folder: Path, url: str, options: argparse.Namespace, ends: ExitStack) -> Way:
     app, settings = _installation(folder / "alone", url, options)
     pid = ends.enter_context(_part(["checker"], _database(settings)))
-    return _way(IN_PROCESS, app, settings, {"checker": pid})
+    return Way(IN_PROCESS, app, {"checker": pid})
+
+
+def there(folder: Path, url: str, options: argparse.Namespace, ends: ExitStack) -> Way:
+    server = ends.enter_context(own_server())
+    name = server.create()
+    app, settings = _installation(folder / THERE, url, options, server.url(name))
+    _move(app, LocationRow(name=THERE, created_at=datetime.now(UTC)))
+    line = _line(str(server.directory / ".s.PGSQL.5432"), options, ends)
+    far = {
+        "WAKEFUL_DATABASE_URL": f"postgresql://postgres@{ADDRESS}:{line.port}/{name}",
+        "WAKEFUL_LOCATION": THERE,
+    }
+    pid = ends.enter_context(_part(["checker"], _database(settings) | far))
+    return Way(THERE, app, {"checker": pid}, line)
 
 
 def queue(folder: Path, url: str, options: argparse.Namespace, ends: ExitStack) -> Way:
@@ -150,18 +184,20 @@ def queue(folder: Path, url: str, options: argparse.Namespace, ends: ExitStack) 
     redis = Redis(folder / "redis")
     redis.start()
     ends.callback(redis.close)
-    broker = {
-        "WAKEFUL_BROKER_URL": redis.url,
-        "WAKEFUL_BATCH_KEY": base64.b64encode(os.urandom(32)).decode(),
+    line = _line(redis.port, options, ends)
+    key = {"WAKEFUL_BATCH_KEY": base64.b64encode(os.urandom(32)).decode()}
+    near = {"WAKEFUL_BROKER_URL": redis.url, "WAKEFUL_LOCATION": QUEUE}
+    sender = _database(settings) | key | near
+    prober = key | {
+        "WAKEFUL_BROKER_URL": f"redis://{ADDRESS}:{line.port}/0",
+        "WAKEFUL_INSTANCE": str(folder / "prober"),
     }
-    sender = _database(settings) | broker | {"WAKEFUL_LOCATION": QUEUE}
-    prober = broker | {"WAKEFUL_INSTANCE": str(folder / "prober")}
     parts = {
         "checker": ends.enter_context(_part(["checker", "--carrier", "queue"], sender)),
         "prober": ends.enter_context(_part(["prober", "--location", QUEUE], prober)),
         "redis": redis.process.pid,
     }
-    return _way(QUEUE, app, settings, parts)
+    return Way(QUEUE, app, parts, line)
 
 
 def agent(folder: Path, url: str, options: argparse.Namespace, ends: ExitStack) -> Way:
@@ -170,18 +206,30 @@ def agent(folder: Path, url: str, options: argparse.Namespace, ends: ExitStack) 
     token = give_token(place)
     _move(app, place)
     server = ends.enter_context(serving(WEB, _database(settings) | COMMON))
+    line = _line(server.port, options, ends)
     own = {
-        "WAKEFUL_SERVER": server.base,
+        "WAKEFUL_SERVER": f"http://{ADDRESS}:{line.port}",
         "WAKEFUL_AGENT_TOKEN": token,
         "WAKEFUL_INSTANCE": str(folder / "agent"),
     }
     pid = ends.enter_context(_part(["agent"], own))
-    return _way(AGENT, app, settings, {"agent": pid, "web server": server.pid})
+    return Way(AGENT, app, {"agent": pid, "web server": server.pid}, line)
 
 
-def _installation(folder: Path, url: str, options: argparse.Namespace) -> tuple[Flask, Settings]:
+WAYS = {THERE: there, QUEUE: queue, AGENT: agent}
+
+
+def _line(to: int | str, options: argparse.Namespace, ends: ExitStack) -> Relay:
+    line = Relay(to, options.round_trip / 1000)
+    ends.callback(line.close)
+    return line
+
+
+def _installation(
+    folder: Path, url: str, options: argparse.Namespace, database: str | None = None
+) -> tuple[Flask, Settings]:
     folder.mkdir()
-    app, settings = prepare(folder, url, options.monitors, options.interval)
+    app, settings = prepare(folder, url, options.monitors, options.interval, database=database)
     as_if_checked(app, options.interval)
     return app, settings
 
@@ -194,10 +242,6 @@ def _move(app: Flask, place: LocationRow) -> None:
         session.execute(update(AssignmentRow).values(location_id=place.id))
 
 
-def _way(name: str, app: Flask, settings: Settings, parts: dict[str, int]) -> Way:
-    return Way(name, app, settings.instance / "wakeful.db", parts)
-
-
 def _database(settings: Settings) -> dict[str, str]:
     return {
         "WAKEFUL_DATABASE_URL": settings.database_url or "",
@@ -207,12 +251,11 @@ def _database(settings: Settings) -> dict[str, str]:
 
 
 @contextmanager
-def _part(words: Sequence[str], environment: Mapping[str, str]) -> Iterator[int]:
+def _part(words: Sequence[str], settings: Mapping[str, str]) -> Iterator[int]:
     """A part of Wakeful in a process of its own; its id."""
-    # Nothing of the settings of whoever measures may leak in.
-    own = {name: value for name, value in os.environ.items() if not name.startswith("WAKEFUL_")}
     process = subprocess.Popen(
-        [str(Path(sys.executable).with_name("wakeful")), *words], env=own | COMMON | environment
+        [str(Path(sys.executable).with_name("wakeful")), *words],
+        env=environment() | COMMON | settings,
     )
     try:
         yield process.pid
@@ -233,8 +276,13 @@ def _part(words: Sequence[str], environment: Mapping[str, str]) -> Iterator[int]
 def measure(ways: Sequence[Way], interval: int, seconds: int) -> list[Found]:
     since = datetime.now(UTC)
     before = [way.cpu() for way in ways]
+    for way in ways:
+        way.passed = -way.sent()
     watch(ways, interval, since, seconds)
     until = datetime.now(UTC)
+    for way in ways:
+        way.passed += way.sent()
+        way.memory = {name: memory_of_all(pid) for name, pid in way.parts.items()}
     for way, then in zip(ways, before, strict=True):
         way.used = {name: now - then[name] for name, now in way.cpu().items()}
     time.sleep(5)  # the last checks are being recorded
@@ -244,10 +292,7 @@ def measure(ways: Sequence[Way], interval: int, seconds: int) -> list[Found]:
 def watch(ways: Sequence[Way], interval: int, since: datetime, seconds: int) -> None:
     """Note when results of WATCHED monitors that were made after ``since`` can be read."""
     with ExitStack() as ends:
-        connections = [
-            ends.enter_context(closing(sqlite3.connect(f"file:{way.file}?mode=ro", uri=True)))
-            for way in ways
-        ]
+        connections = [ends.enter_context(_connection(way.app)) for way in ways]
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             for way, connection in zip(ways, connections, strict=True):
@@ -261,12 +306,20 @@ def watch(ways: Sequence[Way], interval: int, since: datetime, seconds: int) -> 
             time.sleep(LOOK_S)
 
 
-def _results(connection: sqlite3.Connection, since: datetime) -> list[tuple[int, int, float]]:
+@contextmanager
+def _connection(app: Flask) -> Iterator[Connection]:
+    with app.app_context(), db.engine.connect() as connection:
+        yield connection
+
+
+def _results(connection: Connection, since: datetime) -> list[tuple[int, int, float]]:
     """Monitor and time of results, and when they were read, in ms since 1970."""
     rows = connection.execute(
-        "SELECT monitor_id, at FROM results WHERE monitor_id <= ? AND at >= ?",
-        [WATCHED, int(since.timestamp() * 1000)],
-    ).fetchall()
+        select(ResultRow.monitor_id, ResultRow.at).where(
+            ResultRow.monitor_id <= WATCHED, ResultRow.at >= int(since.timestamp() * 1000)
+        )
+    ).all()
+    connection.rollback()
     now = time.time() * 1000
     return [(id, at, now) for id, at in rows]
 
@@ -281,7 +334,8 @@ def figures_of(way: Way, since: datetime, until: datetime) -> Found:
     if not checks or len(way.known) < 2:
         raise SystemExit(f"Too few checks were made ({way.name}): the figures mean nothing.")
     cpu = {name: used * 1000 / checks for name, used in way.used.items()}
-    return Found(way.name, checks, cpu, _cuts(way.starts), _cuts(way.known))
+    line = way.passed / (until - since).total_seconds()
+    return Found(way.name, checks, cpu, _cuts(way.starts), _cuts(way.known), way.memory, line)
 
 
 def _cuts(delays: Sequence[float]) -> tuple[float, float]:
@@ -296,8 +350,19 @@ def show(one: Found, reference: Found) -> None:
     print(
         f"{one.name:<11} CPU {one.total:.3f} ms a check ({parts}), {times:.2f} x in process;"
         f" start {one.start[0]:.0f} ms (median), {one.start[1]:.0f} ms (99%);"
-        f" known {one.known[0]:.0f} ms{added}, {one.known[1]:.0f} ms (99%); {one.checks:,} checks"
+        f" known {one.known[0]:.0f} ms{added}, {one.known[1]:.0f} ms (99%);"
+        f" {_memory(one)}; {one.line / 1000:.1f} KB/s over the line; {one.checks:,} checks"
     )
+
+
+def _memory(one: Found) -> str:
+    return ", ".join(f"{name} {megabytes:.0f} MB" for name, megabytes in one.memory.items())
+
+
+def memory_of_all(pid: int) -> float:
+    """That of a process and those that it has started. Pages that they share count for each."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return memory_of(pid) + sum(memory_of_all(int(child)) for child in children)
 
 
 def described(one: Found, reference: Found) -> dict[str, object]:
@@ -311,6 +376,8 @@ def described(one: Found, reference: Found) -> dict[str, object]:
         "start_ms": {"median": round(one.start[0]), "p99": round(one.start[1])},
         "known_ms": {"median": round(one.known[0]), "p99": round(one.known[1])},
         "known_added_ms": round(one.known[0] - reference.known[0]),
+        "memory_mb": {name: round(megabytes) for name, megabytes in one.memory.items()},
+        "line_bytes_a_second": round(one.line),
     }
 
 

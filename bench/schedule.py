@@ -14,7 +14,6 @@ process holds at the end.
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import statistics
 import subprocess
@@ -32,7 +31,7 @@ from app.db import db
 from app.db.tables import ResultRow
 from app.engine.schedule import last_slot
 from bench import figures
-from bench.beside import cpu_of, target
+from bench.beside import cpu_of, environment, target
 from bench.engine import all_good, as_if_checked, prepare
 
 INTERVAL = 60
@@ -88,7 +87,7 @@ def measure(folder: Path, url: str, monitors: int, wanted: argparse.Namespace) -
     began = time.monotonic()
     process = subprocess.Popen(
         [str(Path(sys.executable).with_name("wakeful")), "checker"],
-        env=os.environ
+        env=environment()
         | {
             "WAKEFUL_DATABASE_URL": settings.database_url or "",
             "WAKEFUL_INSTANCE": str(own),
@@ -125,8 +124,10 @@ def first_check(app: Flask, began: float) -> float:
 def memory_of(pid: int) -> float:
     """What the process holds of its own and shared memory, in MB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    (kilobytes,) = (int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
-    return kilobytes / 1024
+    found = [int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]
+    if not found:
+        raise SystemExit(f"Process {pid} has ended: the figures mean nothing.")
+    return found[0] / 1024
 
 
 def late(

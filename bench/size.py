@@ -1,4 +1,7 @@
-"""``python -m bench.size``: the bytes that a result takes on SQLite, with its share of the sums.
+"""``python -m bench.size``: the bytes that a result takes, with its share of the sums.
+
+    python -m bench.size                        on SQLite
+    python -m bench.size --database postgres    on a PostgreSQL that it starts for this
 
 A week of good checks at 60 s of some monitors, written as the engine writes them: results by
 minute, then sums by hour and day. Not beside a reference: bytes do not depend on the machine.
@@ -6,6 +9,7 @@ minute, then sums by hour and day. Not beside a reference: bytes do not depend o
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 import tempfile
@@ -16,18 +20,36 @@ from sqlalchemy import text
 
 from app.db import db, journal, rollups, writing
 from app.records import Location, Result, Timings, Verdict
+from bench import databases
 from bench.engine import prepare
 
 MONITORS, DAYS = 50, 7
 
 
+# By table: what it takes, and what of that is its index. SQLite's tables are their own index.
+SIZES = {
+    "sqlite": "SELECT name, SUM(pgsize), 0 FROM dbstat GROUP BY name",
+    "postgresql": "SELECT relname, pg_total_relation_size(oid), pg_indexes_size(oid) FROM pg_class"
+    " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
+}
+
+
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    databases.add_option(parser, databases.SQLITE)
+    wanted = parser.parse_args().database
     dice = random.Random(1)  # noqa: S311 (not a secret)
-    with tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder:
-        app, _settings = prepare(Path(folder), "http://127.0.0.1/", MONITORS, 60)
+    with (
+        tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder,
+        databases.database(wanted, Path(folder)) as database,
+    ):
+        app, _settings = prepare(Path(folder), "http://127.0.0.1/", MONITORS, 60, database=database)
         now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
         first = now - timedelta(days=DAYS)
         with app.app_context():
+            logged = wal()
             for minute in range(DAYS * 24 * 60):
                 checked = first + timedelta(minutes=minute)
                 results = [result(id, checked, dice) for id in range(1, MONITORS + 1)]
@@ -35,15 +57,28 @@ def main() -> int:
                 rows = [journal.row_of(one, Location.DEFAULT, 150) for one in results]
                 with writing():
                     journal.keep(rows)
+            logged = wal() - logged
             rollups.roll(now + timedelta(minutes=30))
-            sizes = text("SELECT name, SUM(pgsize) FROM dbstat GROUP BY name")
-            used = dict(map(tuple, db.session.execute(sizes)))
+            sizes = text(SIZES[db.engine.dialect.name])
+            used = {name: (all_, index) for name, all_, index in db.session.execute(sizes)}
+            db.session.remove()
+            db.engine.dispose()
     count = MONITORS * DAYS * 24 * 60
     print(f"{count:,} results of {MONITORS} monitors in {DAYS} days")
     for table in ("results", "rollups"):
-        print(f"  {table:<8} {used[table] / count:6.1f} bytes a result")
-    print(f"  together {(used['results'] + used['rollups']) / count:6.1f}")
+        all_, index = used[table]
+        print(f"  {table:<8} {all_ / count:6.1f} bytes a result, {index / count:.1f} in its index")
+    print(f"  together {(used['results'][0] + used['rollups'][0]) / count:6.1f}")
+    if logged:
+        print(f"  write-ahead log {logged / count:.0f} bytes a result, without whole pages")
     return 0
+
+
+def wal() -> int:
+    """How much PostgreSQL has logged. It does not write whole pages here (``full_page_writes``)."""
+    if db.engine.dialect.name != "postgresql":
+        return 0
+    return int(db.session.scalar(text("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')")) or 0)
 
 
 def result(id: int, checked: datetime, dice: random.Random) -> Result:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import http.client
-import os
 import re
 import signal
 import subprocess
@@ -32,7 +31,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from app.config import Settings
-from bench.beside import ADDRESS, free_port, target
+from bench.beside import ADDRESS, environment, free_port, target
 from bench.engine import all_good, as_if_checked, prepare
 from bench.schedule import INTERVAL, first_check, late
 from bench.slow import KINDS, Slow
@@ -153,7 +152,7 @@ def service(settings: Settings) -> Iterator[Server]:
         [str(Path(sys.executable).with_name("wakeful")), "serve"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=os.environ
+        env=environment()
         | {
             "WAKEFUL_DATABASE_URL": settings.database_url or "",
             "WAKEFUL_INSTANCE": str(settings.instance),

@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import http.client
-import os
 import statistics
 import subprocess
 import sys
@@ -38,6 +37,7 @@ from flask import Flask
 from app.commands.serve import listen
 from app.commands.webserver import WebServer
 from bench import figures, installation, kinds
+from bench.beside import environment as inherited
 from bench.kinds import Kind
 from bench.oneprocess import EMPTY, Cpu, OneProcess
 
@@ -121,7 +121,7 @@ def serving(words: Sequence[str], environment: Mapping[str, str]) -> Iterator[Se
     host, port = listener.getsockname()[:2]
     process = subprocess.Popen(
         [sys.executable, *words, str(listener.fileno())],
-        env=os.environ | environment,
+        env=inherited() | environment,
         pass_fds=[listener.fileno()],
     )
     try:

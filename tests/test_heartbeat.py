@@ -73,7 +73,7 @@ class Here:
         self.core = core
         object.__setattr__(settings, "heartbeat_url", receiver.url + PATH)
         self.settings = settings
-        self.heart = Heartbeat(core, settings, lambda: self.now)
+        self.heartbeat = Heartbeat(core, settings, lambda: self.now)
         self.monitor = make_monitor(core, assignment={"slot": self.now})
         self.live()
 
@@ -128,8 +128,8 @@ class Here:
 
 def test_an_installation_that_checks_and_alerts_calls_the_url(here, receiver, caplog):
     with caplog.at_level(logging.INFO):
-        assert here.heart.beat()
-        assert here.heart.beat()
+        assert here.heartbeat.send()
+        assert here.heartbeat.send()
     assert receiver.got() == [f"GET {PATH}"] * 2
     said = [one.getMessage() for one in caplog.records if one.name == heartbeat.__name__]
     assert said == ["Heartbeat: 127.0.0.1 accepts it."], "said once"
@@ -151,8 +151,8 @@ def test_an_installation_that_checks_and_alerts_calls_the_url(here, receiver, ca
 @pytest.mark.one_on_postgres
 def test_no_heartbeat_leaves_when_checks_or_alerts_stand_still(here, receiver, caplog, stop, said):
     stop(here)
-    assert not here.heart.beat()
-    assert not here.heart.beat()
+    assert not here.heartbeat.send()
+    assert not here.heartbeat.send()
     assert receiver.got() == []
     assert caplog.text.count(f"Heartbeat: {said}") == 1
     assert SECRET not in caplog.text
@@ -162,9 +162,9 @@ def test_no_heartbeat_leaves_when_checks_or_alerts_stand_still(here, receiver, c
 def test_checks_that_are_due_but_not_made_withhold_it_until_they_are_made(here, receiver):
     here.now += 4 * MINUTE
     here.live(last_check_at=here.now - 4 * MINUTE)
-    assert not here.heart.beat()
+    assert not here.heartbeat.send()
     here.live()
-    assert here.heart.beat()
+    assert here.heartbeat.send()
     assert len(receiver.got()) == 1
 
 
@@ -174,7 +174,7 @@ def test_checks_that_are_not_due_withhold_nothing(here):
         session.execute(sa.text("UPDATE monitors SET interval = 3600"))
     here.now += 4 * MINUTE
     here.live(last_check_at=here.now - 4 * MINUTE)
-    assert here.heart.beat()
+    assert here.heartbeat.send()
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,13 @@ def test_checks_that_are_not_due_withhold_nothing(here):
 def test_alerts_leave_as_long_as_some_are_delivered(here, alerts, well):
     for alert in alerts:
         here.alert(**alert)
-    assert here.heart.beat() == well
+    assert here.heartbeat.send() == well
 
 
 @pytest.mark.sqlite
 @pytest.mark.settings(allow_networks="")
 def test_policy_judges_the_receiver_and_the_log_says_what_to_allow(here, receiver, caplog):
-    assert not here.heart.beat()
+    assert not here.heartbeat.send()
     assert receiver.got() == []
     assert "127.0.0.1" in caplog.text
     assert "WAKEFUL_ALLOW_NETWORKS" in caplog.text
@@ -212,18 +212,18 @@ def test_an_answer_that_accepts_nothing_is_told_with_its_status_alone(
     here, receiver, caplog, status
 ):
     receiver.answer = status
-    assert not here.heart.beat()
+    assert not here.heartbeat.send()
     assert receiver.got() == [f"GET {PATH}"], "a redirect is not followed"
     assert f"Heartbeat: 127.0.0.1 answered {status}." in caplog.text
     receiver.answer = 204
-    assert here.heart.beat(), "and the next one is sent all the same"
+    assert here.heartbeat.send(), "and the next one is sent all the same"
     assert SECRET not in caplog.text
 
 
 @pytest.mark.sqlite
 def test_a_receiver_that_is_gone_is_told_without_its_address(here, receiver, caplog):
-    here.heart._url = f"http://127.0.0.1:9{PATH}"
-    assert not here.heart.beat()
+    here.heartbeat._url = f"http://127.0.0.1:9{PATH}"
+    assert not here.heartbeat.send()
     assert "Heartbeat: 127.0.0.1 refused the connection." in caplog.text
     assert SECRET not in caplog.text
 

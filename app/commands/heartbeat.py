@@ -69,11 +69,11 @@ class Heartbeat:
         self._told: str | None = ""  # the last reason why none was sent; at first, no reason yet
 
     def run(self, stop: threading.Event) -> None:
-        """Beat every EVERY_SECONDS until ``stop`` is set."""
+        """Send one every EVERY_SECONDS until ``stop`` is set."""
         while not stop.wait(EVERY_SECONDS):
-            self.beat()
+            self.send()
 
-    def beat(self) -> bool:
+    def send(self) -> bool:
         """Call the URL if all is well; returns whether it was accepted. Never raises."""
         try:
             with self.app.app_context():
@@ -120,14 +120,14 @@ class Heartbeat:
 
 
 @contextmanager
-def beating(app: Flask, settings: Settings) -> Iterator[None]:
+def sending(app: Flask, settings: Settings) -> Iterator[None]:
     """Within it, a thread sends heartbeats, if WAKEFUL_HEARTBEAT_URL is set."""
     if settings.heartbeat_url is None:
         yield
         return
     stop = threading.Event()
-    heart = Heartbeat(app, settings)
-    thread = threading.Thread(target=heart.run, args=(stop,), name="heartbeat", daemon=True)
+    heartbeat = Heartbeat(app, settings)
+    thread = threading.Thread(target=heartbeat.run, args=(stop,), name="heartbeat", daemon=True)
     thread.start()
     try:
         yield

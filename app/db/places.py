@@ -26,8 +26,10 @@ from app.db.tables import (
     MonitorRow,
     ResultRow,
 )
+from app.db.upserts import inserting
 from app.records import Carrier, Location, PlaceState, Verdict
 from app.rules.clocks import SKEW
+from app.rules.text import one_line
 
 # A place is silent when no result came from it for two intervals of its monitors, or for this time
 # if that is longer.
@@ -35,6 +37,7 @@ LEAST_SILENCE = timedelta(minutes=3)
 INTERVALS = 2
 # A process whose heartbeat is older does not count among those of its place.
 ALIVE = timedelta(seconds=90)
+LONGEST_VERSION = 32
 MOST_ASKED = 500  # monitors whose causes are compared: what stops a whole place stops most of them
 
 
@@ -53,34 +56,30 @@ def seen(
     ``process`` is its name among all processes, such as ``agent:oslo`` or ``prober:HOST:PID`` (see
     ``heartbeats.process_name``). ``last_check_at``: when a result of it was recorded, None if none
     was since the last report; the place is silent without. ``clock_offset_ms``: how far its clock
-    is ahead of ours. Joins the caller's transaction, if there is one.
+    is ahead of ours. Joins the caller's transaction, if there is one. ``version``: as the process
+    sent it, so it may be any text.
     """
     heartbeats.write(
         process,
         now,
         last_check_at,
         location=location,
-        version=version,
+        version=one_line(version or "", LONGEST_VERSION) or None,
         clock_offset_ms=clock_offset_ms,
         checks_per_minute=checks_per_minute,
     )
 
 
-def checked_by(location: str, carrier: str) -> None:
-    """Store how checks get to the place of this name, as its checker knows. That of an agent stays:
-    another carrier would end its token.
-    """
-    how = LocationRow.carrier
+def add(location: str, carrier: str, now: datetime) -> None:
+    """Add the place of this name, unless there is one."""
+    row = {"name": location, "carrier": carrier, "created_at": now}
     with writing() as session:
-        changed = session.scalar(
-            update(LocationRow)
-            .where(LocationRow.name == location, how != carrier, how != Carrier.AGENT)
-            .values(carrier=carrier)
-            .returning(LocationRow.id)
-            .execution_options(synchronize_session=False)
-        )
-        if changed is not None:
-            forget_trouble(session, changed)
+        session.execute(inserting(LocationRow).values(row).on_conflict_do_nothing())
+
+
+def carrier_of(location: str) -> str | None:
+    """How checks get to the place of this name; None if there is none."""
+    return db.session.scalar(select(LocationRow.carrier).where(LocationRow.name == location))
 
 
 def forget_trouble(session: AnySession, place: int) -> None:
@@ -135,7 +134,7 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, Signs]:
     """The signs of each of these places, by row id. Those from the future are from before the clock
     was set back, and do not count.
     """
-    beats: dict[str | None, list[Any]] = {row.name: [] for row in rows}
+    heartbeats_of: dict[str | None, list[Any]] = {row.name: [] for row in rows}
     columns = (
         HeartbeatRow.name,
         HeartbeatRow.location,
@@ -148,28 +147,31 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, Signs]:
     )
     found = db.session.execute(
         select(*columns)
-        .where(HeartbeatRow.location.in_(beats), HeartbeatRow.at <= now + SKEW)
+        .where(HeartbeatRow.location.in_(heartbeats_of), HeartbeatRow.at <= now + SKEW)
         .order_by(HeartbeatRow.at.desc())
     )
-    for beat in found:
-        beats[beat.location].append(beat)
-    return {row.id: _signs(row, beats[row.name], now) for row in rows}
+    for one in found:
+        heartbeats_of[one.location].append(one)
+    return {row.id: _signs(row, heartbeats_of[row.name], now) for row in rows}
 
 
-def _signs(row: LocationRow, beats: Sequence[Any], now: datetime) -> Signs:
-    """``beats``: the newest first. Those of a queue's checker say nothing of its probers."""
-    heard = beats
+def _signs(row: LocationRow, found: Sequence[Any], now: datetime) -> Signs:
+    """``found``: its heartbeats, the newest first. Those of a queue's checker say nothing of its
+    probers.
+    """
+    heard = found
     if row.carrier == Carrier.QUEUE:
-        heard = [one for one in beats if not one.name.startswith(f"{heartbeats.CHECKER}:")]
-    alive = [one for one in beats if one.ended_at is None and now - one.at <= ALIVE]
+        heard = [one for one in found if not one.name.startswith(f"{heartbeats.CHECKER}:")]
+    alive = [one for one in found if one.ended_at is None and now - one.at <= ALIVE]
     counted = [one.checks_per_minute for one in alive if one.checks_per_minute is not None]
+    offsets = [one.clock_offset_ms for one in alive if one.clock_offset_ms is not None]
     newest = heard[0] if heard else None
     return Signs(
         seen_at=_newest(now, row.seen_at, *(one.at for one in heard)),
-        alive_at=_newest(now, row.seen_at, *(one.at for one in beats)),
-        result_at=_newest(now, row.result_at, *(one.last_check_at for one in beats)),
+        alive_at=_newest(now, row.seen_at, *(one.at for one in found)),
+        result_at=_newest(now, row.result_at, *(one.last_check_at for one in found)),
         version=None if newest is None else newest.version,
-        clock_offset_ms=next((one.clock_offset_ms for one in alive), None),
+        clock_offset_ms=offsets[0] if offsets else None,
         checks_per_minute=sum(counted) if counted else None,
         silent_at=row.silent_at,
         silent_since=row.silent_since,

@@ -157,6 +157,10 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         clone).
         """
 
+    def require(self, id: int) -> None:
+        """Raises NotFound; for what needs no more of the monitor than that it is there."""
+        self.get(id)
+
     @abstractmethod
     def refs(
         self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500

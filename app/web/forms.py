@@ -123,8 +123,8 @@ def saved(form: BrowserForm, sentence: str) -> None:
 
 
 def not_saved(form: BrowserForm, fault: WakefulError) -> int:
-    """Say in ``form`` why the store did not take it (``refusals.NOT_TAKEN``), with everything typed
-    in place; the status.
+    """Say in ``form`` why the store did not take it (``store_errors.NOT_TAKEN``), with
+    everything typed in place; the status.
     """
     form.trouble = f"{fault} {outlook(fault)}"
     form.unanswered = isinstance(fault, Unavailable)

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from app.db import db, heartbeats, journal, places, writing
 from app.db.tables import HeartbeatRow, LocationRow
 from app.rules.clocks import SKEW
-from tests.stores.test_monitors_at_once import until_somebody_waits
+from tests.support.locks import until_somebody_waits
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -34,8 +34,8 @@ def test_an_older_time_or_none_does_not_replace_the_time_of_the_last_check(
     with core.app_context():
         heartbeats.write("agent:oslo", NOW, stored, location="oslo")
         places.seen("oslo", NOW, process="agent:oslo", version="2", last_check_at=written)
-        beat = db.session.scalars(select(HeartbeatRow)).one()
-        assert (beat.last_check_at, beat.version) == (kept, "2")
+        row = db.session.scalars(select(HeartbeatRow)).one()
+        assert (row.last_check_at, row.version) == (kept, "2")
 
 
 def test_an_older_heartbeat_does_not_replace_the_time_of_a_newer_one(core):
@@ -49,8 +49,8 @@ def test_a_heartbeat_replaces_times_from_before_the_clock_was_set_back(core):
     with core.app_context():
         heartbeats.write("agent:oslo", LATER, LATER)
         heartbeats.write("agent:oslo", NOW, NOW)
-        beat = db.session.scalars(select(HeartbeatRow)).one()
-        assert (beat.at, beat.last_check_at) == (NOW, NOW)
+        row = db.session.scalars(select(HeartbeatRow)).one()
+        assert (row.at, row.last_check_at) == (NOW, NOW)
 
 
 def test_two_web_processes_write_the_first_heartbeat_of_an_agent_at_once(core):

@@ -172,11 +172,11 @@ def test_an_outage_is_followed_from_monitor_to_alert(core, settings, site):
         state = db.session.get(MonitorStateRow, id)
         assert state.verdict == "up"
         assert state.unconfirmed_at is None, "back in the schedule"
-        beat = db.session.scalars(select(HeartbeatRow)).one()
-        assert beat.name.startswith("checker:")
-        assert beat.ended_at is not None, "a checker that was stopped passes for alive"
-        assert beat.last_check_at is not None
-        assert (beat.location, beat.version) == ("default", __version__)
+        sign = db.session.scalars(select(HeartbeatRow)).one()
+        assert sign.name.startswith("checker:")
+        assert sign.ended_at is not None, "a checker that was stopped passes for alive"
+        assert sign.last_check_at is not None
+        assert (sign.location, sign.version) == ("default", __version__)
     assert site.asked == 6, "not one check more"
 
 

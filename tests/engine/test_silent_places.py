@@ -69,7 +69,7 @@ class House:
     def check(self, id, name, verdict="up"):
         recorder.record([(id, make_outcome(verdict, self.now))], self.now, location=name)
 
-    def beat(self, name):
+    def hear(self, name):
         places.seen(name, self.now, process=f"agent:{name}", last_check_at=self.now)
 
     def pass_minutes(self, minutes, *heard, every=timedelta(seconds=15)):
@@ -78,7 +78,7 @@ class House:
         while self.now < until:
             self.now += every
             for name in heard:
-                self.beat(name)
+                self.hear(name)
             self.keeper.tend_places()
 
     def up_seconds(self, id):
@@ -380,12 +380,12 @@ def test_a_place_is_shown_as_silent_from_its_message_to_that_of_its_return(house
 def test_a_result_that_nobody_looked_at_for_minutes_ends_the_silence_too(house):
     """With an interval of an hour, the next result may come long after the one of the return."""
     id = house.monitor("oslo", interval=3600)
-    house.beat("oslo")
+    house.hear("oslo")
     house.check(id, "oslo")
     last = house.now
     house.pass_minutes(4 * 60, every=MINUTE)
     assert house.state(id).verdict == "unknown"
-    house.beat("oslo")
+    house.hear("oslo")
     house.check(id, "oslo")
     house.now += 4 * MINUTE  # whoever looks after the places is restarted
     house.pass_minutes(30)
@@ -401,7 +401,7 @@ def test_a_result_that_nobody_looked_at_for_minutes_ends_the_silence_too(house):
 @pytest.mark.parametrize("how", ["person", "pause"])
 def test_the_gap_of_a_silence_lasts_until_now_and_until_the_end_of_its_incident(house, how):
     id = house.monitor("oslo", confirmations=0)
-    house.beat("oslo")
+    house.hear("oslo")
     house.check(id, "oslo", "down")
     last = house.now
     house.pass_minutes(120, every=MINUTE)

@@ -379,13 +379,13 @@ def test_a_lane_that_fails_as_a_whole_stops_no_other_and_ends_the_heartbeat(
     fault = Stubborn(monkeypatch, Event.TEST, whole_lane=True)
     box.turn(5)
     assert len(sink.to("/other")) == 1
-    beats = []
-    monkeypatch.setattr(box.worker, "_write_heartbeat", lambda: beats.append(1))
+    signs = []
+    monkeypatch.setattr(box.worker, "_write_heartbeat", lambda: signs.append(1))
     before = fault.times
     for _ in range(5):
         box.turn(2)
     assert fault.times > before + 4, "it is tried again"
-    assert not beats, "/readyz must not take this worker for one that works"
+    assert not signs, "/readyz must not take this worker for one that works"
     told = [one for one in caplog.records if "could not send in lane" in one.message]
     assert len(told) == 1, "each second the same would hide everything else in the log"
     assert [row.status for row in box.rows()][:2] == ["pending", "pending"]

@@ -170,7 +170,7 @@ _page(
 _page("charset-bom-utf-16", UMLAUTS.encode("utf-16"), "text/plain; charset=iso-8859-1")
 _page("charset-bom-utf-8", UMLAUTS.encode("utf-8-sig"), "text/plain; charset=iso-8859-1")
 _page(
-    "charset-header-beats-meta", _html(_META.format("koi8-r"), "utf-8"), "text/html;charset=utf-8"
+    "charset-header-before-meta", _html(_META.format("koi8-r"), "utf-8"), "text/html;charset=utf-8"
 )
 _page("charset-unknown", _html("", "utf-8"), "text/html; charset=no-such-charset")
 _page("charset-none", _html("", "utf-8"), None)

@@ -637,7 +637,7 @@ CONTENT = [
     *[
         _found(f"text in charset {name}", http(f"/charset-{name}"), UMLAUTS)
         for name in ("header", "header-quoted", "meta", "http-equiv", "xml", "bom-utf-16",
-                     "bom-utf-8", "header-beats-meta", "unknown", "none")
+                     "bom-utf-8", "header-before-meta", "unknown", "none")
     ],
     _found("text in charset Shift_JIS", http("/charset-shift-jis"), "稼働中"),
     _found("text after bad bytes", http("/bad-bytes"), UMLAUTS),

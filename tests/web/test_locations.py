@@ -6,13 +6,13 @@ import re
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from app.access.agents import agent_of
-from app.db import places, writing
+from app.db import db, places, writing
 from app.db.journal import VERDICT_NUMBERS
 from app.db.settings import keep_setting
-from app.db.tables import AssignmentRow
+from app.db.tables import AssignmentRow, AuditRow
 from app.errors import Unavailable
 from app.records import Monitor, Notice, PageQuery, Pair, Place, Verdict
 from app.stores import current_store
@@ -63,6 +63,25 @@ def test_a_new_token_ends_the_old_one(app, editor):
     with app.app_context():
         assert agent_of(old) is None
         assert agent_of(new) is not None
+
+
+def test_the_page_of_an_agents_place_has_its_command_with_a_gap_for_the_token(app, editor):
+    """With the button alone, people made a token without need, which ended the old one."""
+    token = make_place(app, carrier="agent").token
+    text = editor.open(f"{PAGE}/2/edit").text
+    command = r"WAKEFUL_SERVER=http://\S+ WAKEFUL_AGENT_TOKEN=YOUR_TOKEN wakeful agent"
+    assert re.search(command, text)
+    assert "The new one ends the old one at once." in text
+    assert "look at the log of its agent" in text
+    assert token not in editor.page.text
+
+
+def test_the_place_default_says_that_the_server_itself_checks_from_it(app, editor):
+    make_place(app)
+    text = editor.open(f"{PAGE}/1/edit").text
+    assert "wakeful serve makes the checks of this place" in text
+    assert "there is nothing to start" in text
+    assert "there is nothing to start" not in editor.open(f"{PAGE}/2/edit").text
 
 
 def test_a_reload_of_the_page_with_the_token_does_not_end_it(app, editor):
@@ -153,6 +172,16 @@ def test_a_place_on_a_queue_says_after_saving_what_it_takes_to_start_it(app, edi
     assert "wakeful prober" not in editor.open(f"{PAGE}/2/start").text
     editor.open(f"{PAGE}/2/edit").press("Save", carrier="queue")
     assert "wakeful prober --location oslo" in editor.text
+
+
+def test_a_change_of_how_a_place_is_checked_is_in_the_audit_log(app, editor):
+    make_place(app)
+    editor.open(f"{PAGE}/2/edit").press("Save", carrier="queue")
+    with app.app_context():
+        newest = select(AuditRow).order_by(AuditRow.id.desc()).limit(1)
+        line = db.session.scalars(newest).one()
+    assert (line.object_kind, line.object_name) == ("location", "oslo")
+    assert line.changes["carrier"] == {"old": "local", "new": "queue"}
 
 
 def test_faults_stand_beside_their_fields(app, editor):

@@ -69,7 +69,7 @@ class ResultRow(Model):
 
 class RollupRow(Model):
     """Results of one hour (``period`` 3600) or one UTC day (86400), summed; see
-    ``app/stats/rollup.py``.
+    ``app/db/rollups``.
 
     Seconds of the period by what they counted as; ``histogram`` counts response times in fixed
     buckets.

@@ -36,7 +36,7 @@ class Carrier(Protocol):
 class Report:
     """What a process that makes checks elsewhere said of itself. ``clock_offset``: how far its
     clock is ahead of ours. Since the last report, ``checks``: how many came back that somebody
-    waited for, and ``made``: how many in all, without those that policy blocked.
+    waited for, and ``made``: how many of them policy did not block.
     """
 
     process: str

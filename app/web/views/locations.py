@@ -148,6 +148,7 @@ def _form_page(
         place=place,
         ends_agent=ends_agent,
         queue=QUEUE_COMMANDS,
+        agent=_agent_command("YOUR_TOKEN"),
         once="" if place else once.token(),
     )
     return page, status
@@ -171,10 +172,14 @@ def _started(place: Place) -> Response:
     """How to start the agent, with its token. It is in the answer itself, never after a redirect:
     it would have to wait in a cookie.
     """
-    server = f"WAKEFUL_SERVER={shlex.quote(_server())}"
-    command = f"{server} WAKEFUL_AGENT_TOKEN={place.token} wakeful agent"
+    command = _agent_command(str(place.token))
     page = render_template("locations/started.html", place=place, command=command)
     return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
+
+
+def _agent_command(token: str) -> str:
+    server = f"WAKEFUL_SERVER={shlex.quote(_server())}"
+    return f"{server} WAKEFUL_AGENT_TOKEN={token} wakeful agent"
 
 
 def _server() -> str:

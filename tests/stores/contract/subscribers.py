@@ -1,6 +1,6 @@
 """What every store promises about the subscribers of status pages (decisions.md 12).
 
-People confirm themselves, so no store adds one: tests/stores/test_subscribers.py has lists.
+People confirm themselves, so no store adds one: tests/api/test_status_pages.py has lists.
 """
 
 from __future__ import annotations

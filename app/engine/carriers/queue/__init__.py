@@ -7,8 +7,11 @@ reads or writes Redis learns no secret and can forge no result.
     sender    the ``Carrier`` of a checker
     prober    what ``wakeful prober`` runs
     broker    what both sides share
+    clocks    how far the clocks of probers are ahead
+    replay    whether a message is a copy of an earlier one
     silence   when a prober's consumer receives nothing though batches wait
-    malformed what a prober does with messages that are not batches
+    messages  what a prober takes of a message
+    malformed how its consumer drops all others
     trouble   what the log says when the broker fails, or when we do
 
 Redis may lose messages, and a prober may be killed: what does not come back is sent again. A prober

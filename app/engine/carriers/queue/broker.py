@@ -21,6 +21,10 @@ FRESH_SECONDS = 30.0
 # How long Redis keeps outcomes that no checker takes, and the claims of batches. By then, these are
 # too old to be run.
 KEPT_SECONDS = 120
+# In bytes. A checker divides a batch whose sealed text is larger; a prober drops a message that is
+# larger than any of these makes, even with one check of the largest size.
+LARGEST_SEALED = 4 * 1024 * 1024
+LARGEST_MESSAGE = 32 * 1024 * 1024
 CONNECT_SECONDS = 5
 # What Redis, and the line to it, raise: directly, and through Celery.
 BROKER_FAULTS = (RedisError, OperationalError)
@@ -55,8 +59,7 @@ def make_celery(broker_url: str) -> Celery:
     celery.conf.update(
         accept_content=["json"],
         task_ignore_result=True,  # outcomes come back encrypted, on a list of their own
-        task_acks_late=True,
-        task_reject_on_worker_lost=True,
+        task_acks_late=True,  # a prober without room leaves batches to others
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
         worker_enable_remote_control=False,  # it would take commands from anybody on the broker
@@ -73,12 +76,10 @@ def make_celery(broker_url: str) -> Celery:
             "socket_connect_timeout": CONNECT_SECONDS,
             "socket_keepalive": True,
             "health_check_interval": 10,
-            # The shortest of all applications on one Redis wins. A task lasts some milliseconds, or
-            # at most FRESH_SECONDS where its batch waits for room.
-            "visibility_timeout": 60,
-            # The default looks once in 100 s.
-            "unacked_restore_interval": 2,
-            "unacked_restore_throttle": 1,
+            # Celery keeps no copy of a message until it is done: what ends a prober would come back
+            # and end the next one. The checker sends lost checks again, sooner than Celery would.
+            "ack_emulation": False,
+            "priority_steps": [0],
         },
     )
     return celery

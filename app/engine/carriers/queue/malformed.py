@@ -1,53 +1,69 @@
-"""A malformed message in the queue does not end a prober.
+"""The queue as a prober consumes it: only batches reach Celery, whatever is in Redis.
 
-Each class here reads a message at another depth, where it would raise through Celery's loop and end
-the worker. A message that was not acknowledged would be delivered again, and end the next one.
+A message that ended a prober must not come back and end the next one. So Redis keeps no copy of
+what was taken: the checker sends lost checks again.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+import ctypes
+import mmap
+import time
+from datetime import UTC, datetime
 from typing import Any
 
-from celery.worker.consumer import Consumer as CeleryConsumer
 from kombu.transport import TRANSPORT_ALIASES, redis
+from redis.exceptions import ResponseError
 
-log = logging.getLogger(__name__)
+from app.engine.carriers.queue.messages import NoBatch, batch_in, message_with
+from app.engine.carriers.queue.trouble import Tally, Trouble
 
-# What reading a message raises that has not the form of one: its text, and kombu's types in it.
-_ODD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+PAUSE_SECONDS = 1.0  # after Redis refused to hand out messages
+TELL_SECONDS = 5.0
 
+# How many messages left the queue, for the processes that are forked from this one.
+received = ctypes.c_uint64.from_buffer(mmap.mmap(-1, mmap.PAGESIZE))
 
-class Taker(CeleryConsumer):  # type: ignore[misc]  # Celery ships no types
-    """Celery's consumer; rejects a message whose body is not in Celery's form."""
-
-    def create_task_handler(self, *arguments: Any, **more: Any) -> Callable[[Any], None]:
-        handle = super().create_task_handler(*arguments, **more)
-
-        def received(message: Any) -> None:
-            try:
-                handle(message)
-            except _ODD as fault:
-                _tell(fault)
-                message.reject()
-
-        return received
+_dropped = Tally(
+    "A message in the queue was dropped: {reason}",
+    "{count} messages in the queue were dropped. The newest: {reason}",
+)
+trouble = Trouble("taking batches")
 
 
 class Channel(redis.Channel):
-    """kombu's channel; drops what is no message at all, such as text that is not JSON."""
+    """kombu's channel. It reads one list and writes nothing, so no other key of Redis matters."""
+
+    do_restore = False
+
+    def _create_client(self, asynchronous: bool = False) -> Any:
+        client = super()._create_client(asynchronous)  # type: ignore[no-untyped-call]
+        client.set_response_callback("BRPOP", _taken)  # before kombu reads it
+        return client
 
     def _brpop_read(self, **options: Any) -> Any:
         try:
             return super()._brpop_read(**options)  # type: ignore[no-untyped-call]
-        except _ODD as fault:
-            _tell(fault)  # it has left the queue
+        except ResponseError as fault:  # such as a key of another type; it would end the worker
+            trouble.tell(fault)
+            self.client.connection.disconnect()  # Redis may be another one by now
+            time.sleep(PAUSE_SECONDS)
             return True
+
+    def _size(self, _queue: str) -> int:
+        """Asked when the queue is declared, and not used."""
+        return 0
+
+    def _queue_bind(self, *_binding: Any) -> None:
+        """Batches are sent to the queue by its name."""
 
 
 class Transport(redis.Transport):
     Channel = Channel
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        super().register_with_event_loop(connection, loop)  # type: ignore[no-untyped-call]
+        loop.call_repeatedly(TELL_SECONDS, _dropped.flush)
 
 
 def refuse_malformed() -> None:
@@ -58,5 +74,15 @@ def refuse_malformed() -> None:
         TRANSPORT_ALIASES[scheme] = f"{Transport.__module__}:{Transport.__name__}"
 
 
-def _tell(fault: Exception) -> None:
-    log.error("A message in the queue is no batch: %s", type(fault).__name__)
+def _taken(answer: Any, **_options: Any) -> Any:
+    """The answer of Redis to BRPOP, with a message of ours; None for one without a batch."""
+    trouble.over()
+    if answer is None:
+        return None
+    queue, message = answer
+    received.value += 1
+    try:
+        return queue, message_with(batch_in(message, datetime.now(UTC)), queue.decode())
+    except NoBatch as fault:
+        _dropped.add(str(fault))
+        return None

@@ -17,7 +17,7 @@ import threading
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -27,9 +27,12 @@ from celery import signals
 from celery.exceptions import SecurityWarning
 
 from app.checks.prober import Prober
-from app.codec.packing import moment, pack, spec_of
+from app.codec.packing import moment, pack
 from app.codec.sealing import BatchKey, Forged
+from app.codec.specs import spec_of
+from app.codec.values import Odd, own_id
 from app.config import Settings
+from app.engine.carriers.queue.awaited import FirstBatch
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
     FRESH_SECONDS,
@@ -43,12 +46,16 @@ from app.engine.carriers.queue.broker import (
     needed,
     queue_of,
 )
-from app.engine.carriers.queue.malformed import Taker, refuse_malformed
+from app.engine.carriers.queue.celery_log import say_once
+from app.engine.carriers.queue.malformed import received, refuse_malformed
+from app.engine.carriers.queue.malformed import trouble as connection
+from app.engine.carriers.queue.replay import Once
 from app.engine.carriers.queue.silence import LOOK_SECONDS, SILENT_SECONDS, Consumer
-from app.engine.carriers.queue.trouble import Trouble
+from app.engine.carriers.queue.trouble import Tally, Trouble
 from app.engine.network import Network
 from app.engine.probing import make_prober
 from app.engine.schedule import Claim
+from app.i18n import _
 from app.net.canary import network_works, parse_canaries
 from app.net.policy import Policy
 from app.records import CheckSpec, Outcome
@@ -76,7 +83,7 @@ class _Running:
 @dataclass(slots=True)
 class _State:
     batches: dict[str, _Running] = field(default_factory=dict)
-    seen: dict[str, float] = field(default_factory=dict)  # ids of batches, until they are old
+    seen: Once = field(default_factory=Once)  # ids of batches
     claims: dict[int, tuple[str, int]] = field(default_factory=dict)  # batch and ticket
     unsent: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     last_claim: int = 0
@@ -113,7 +120,6 @@ class Desk:
         self._network = Network(works, self._some.set)
         self._closing = self._ended = False
         self._trouble = Trouble("sending outcomes")
-        self.taken = 0  # batches that came, refused ones too
         self._thread = threading.Thread(target=self._run, name="outcomes", daemon=True)
         self._thread.start()
 
@@ -121,7 +127,6 @@ class Desk:
         """Start the checks of a batch, once there is room for them. Raises Refused, and what
         ``claim`` raises.
         """
-        self.taken += 1
         try:
             batch = self._key.open(sealed, about_checks(self.location))
         except Forged:
@@ -136,7 +141,7 @@ class Desk:
                 f"A batch is {age:.0f} s old by our clock; {FRESH_SECONDS:.0f} s are "
                 "allowed. Compare the clocks of this machine and of the checker."
             )
-        checks = [(ticket, spec_of(packed)) for ticket, packed in batch["checks"]]
+        checks = [(ticket, _spec(packed)) for ticket, packed in batch["checks"]]
         self._accept(batch["id"], batch["to"], [ticket for ticket, _spec in checks])
         self._wait_for_room(batch["id"], time.monotonic() + FRESH_SECONDS - max(0.0, age))
         self._begin(batch["id"], checks)
@@ -144,14 +149,12 @@ class Desk:
     def _accept(self, batch_id: str, to: str, tickets: list[int]) -> None:
         """Claim a batch. From now on, the checker hears that it is here."""
         with self._lock:
-            state = self._state
-            if batch_id in state.seen:
+            if not self._state.seen.is_new(batch_id.encode(), time.monotonic()):
                 raise Refused("A batch came a second time.")
-            state.seen[batch_id] = time.monotonic()
         if not self._claim(batch_id):
             raise Refused("A batch came too late: its checks are made by another prober.")
         with self._lock:
-            state.batches[batch_id] = _Running(to, set(tickets))
+            self._state.batches[batch_id] = _Running(to, set(tickets))
 
     def _wait_for_room(self, batch_id: str, until: float) -> None:
         """Raises Refused if there is none in time; the checker sends the checks again then."""
@@ -230,9 +233,6 @@ class Desk:
                 state.unsent[running.to].append([ticket, self._packed(outcome)])
                 if not running.tickets:
                     del state.batches[batch_id]
-            state.seen = {
-                one: since for one, since in state.seen.items() if now - since < 3 * FRESH_SECONDS
-            }
 
     def _packed(self, outcome: Outcome) -> Any:
         """None if it cannot be packed. The checker logs that, and does not send the check again."""
@@ -296,9 +296,17 @@ def make_desk(settings: Settings) -> Desk:
     return Desk(settings, prober, reply, partial(claim, client), works)
 
 
-def watch(consumer: Consumer, end: Callable[[], None], stop: threading.Event) -> None:
+def watch(
+    consumer: Consumer,
+    first: FirstBatch,
+    refused: Tally,
+    end: Callable[[], None],
+    stop: threading.Event,
+) -> None:
     """Call ``end`` once the consumer is silent; returns then, or at ``stop``."""
     while not stop.wait(LOOK_SECONDS):
+        refused.flush()
+        first.look(time.monotonic())
         if consumer.is_silent(time.monotonic()):
             log.error(
                 "Batches wait in the queue, and this prober has received none for %.0f s. It ends, "
@@ -307,6 +315,18 @@ def watch(consumer: Consumer, end: Callable[[], None], stop: threading.Event) ->
             )
             end()
             return
+
+
+def _spec(packed: Any) -> CheckSpec:
+    """The check. One that no monitor has only says so as its outcome: the others of its batch are
+    made, and people see on the monitor's page why it is not.
+    """
+    try:
+        return spec_of(packed)
+    except Odd as field:
+        id = own_id(packed.get("monitor_id")) if isinstance(packed, Mapping) else None
+        why = _("Not checked: the prober cannot use what it was sent (%(field)s).", field=field)
+        return CheckSpec(url="", monitor_id=id, fault=why)
 
 
 def _decoded(sealed: object) -> bytes:
@@ -323,18 +343,22 @@ WHERE = "in WAKEFUL_ALLOW_NETWORKS of this prober"
 def run(settings: Settings) -> int:
     """Work until SIGTERM or SIGINT; returns the exit code."""
     broker_url, _key = needed(settings)
+    own_queue = queue_of(settings.location)
+    log.info("Checking for the place %s: batches from the queue %s.", settings.location, own_queue)
     refuse_malformed()
+    say_once(connection)
     celery = make_celery(broker_url)
     desks: list[Desk] = []  # one, in the process that makes the checks
     stopped = threading.Event()
     trouble = Trouble("taking a batch")
+    refused = Tally("{reason}", "{count} batches were refused. The newest: {reason}")
 
     @celery.task(name=TASK)  # type: ignore[untyped-decorator]  # Celery ships no types
     def checks(sealed: str) -> None:
         try:
             desks[0].take(_decoded(sealed))
         except Refused as fault:
-            log.warning("%s", fault)
+            refused.add(str(fault))
         except Exception as fault:
             trouble.tell(fault)  # Celery would log the arguments
         else:
@@ -345,12 +369,21 @@ def run(settings: Settings) -> int:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         desk = make_desk(settings)
         desks.append(desk)
-        queue, client = queue_of(settings.location), make_redis(broker_url)
+        client = make_redis(broker_url)
         consumer = Consumer(
-            lambda: int(client.llen(queue)), lambda: desk.taken, desk.has_room, SILENT_SECONDS
+            lambda: int(client.llen(own_queue)),
+            lambda: received.value,
+            desk.has_room,
+            SILENT_SECONDS,
+        )
+        first = FirstBatch(
+            settings.location, lambda: received.value, consumer.waiting, time.monotonic()
         )
         threading.Thread(
-            target=watch, args=[consumer, end_all, stopped], name="silence", daemon=True
+            target=watch,
+            args=[consumer, first, refused, end_all, stopped],
+            name="silence",
+            daemon=True,
         ).start()
 
     def end(**_more: object) -> None:
@@ -370,10 +403,9 @@ def run(settings: Settings) -> int:
     # A container often runs as root. Celery warns because of pickle, which is not accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     worker = celery.Worker(
-        queues=[queue_of(settings.location)],
+        queues=[own_queue],
         pool="prefork",
         concurrency=1,
-        consumer_cls=Taker,
         hostname=f"prober-{os.getpid()}@{socket.gethostname()}",
         without_gossip=True,
         without_mingle=True,

@@ -14,13 +14,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.codec.packing import moment, outcome_of, pack, was_made
-from app.codec.sealing import BatchKey, Forged
+from app.codec.sealing import NONCE_BYTES, BatchKey, Forged
 from app.codec.values import Odd
 from app.config import PREFIX, Settings
 from app.engine.carriers import Done, RemoteNetwork, Report
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
     FRESH_SECONDS,
+    LARGEST_SEALED,
     TASK,
     about_checks,
     about_outcomes,
@@ -30,7 +31,9 @@ from app.engine.carriers.queue.broker import (
     needed,
     queue_of,
 )
-from app.engine.carriers.queue.trouble import Trouble
+from app.engine.carriers.queue.clocks import Clocks
+from app.engine.carriers.queue.replay import Once
+from app.engine.carriers.queue.trouble import Tally, Trouble
 from app.records import CheckSpec
 
 log = logging.getLogger(__name__)
@@ -84,6 +87,10 @@ class _State:
     last_ticket: int = 0
 
 
+class Dropped(Exception):
+    """Outcomes that count nothing. The text says why."""
+
+
 class QueueCarrier:
     """A ``Carrier``."""
 
@@ -104,6 +111,11 @@ class QueueCarrier:
         self._looked = time.monotonic()
         self._away_at = float("-inf")  # when the broker could not be used
         self._sending, self._taking = Trouble("sending batches"), Trouble("taking outcomes")
+        self._once = Once()
+        self._clocks = Clocks()
+        self._dropped = Tally(
+            "{reason}", "{count} messages with outcomes were dropped. The newest: {reason}"
+        )
         self._threads = [
             threading.Thread(target=self._run, args=(turn, trouble), name=name, daemon=True)
             for turn, trouble, name in (
@@ -155,16 +167,18 @@ class QueueCarrier:
 
     # --- the two threads
 
-    def _run(self, turn: Callable[[], None], trouble: Trouble) -> None:
+    def _run(self, turn: Callable[[], bool], trouble: Trouble) -> None:
+        """``turn`` returns whether the broker was used."""
         while not self._ended:
             try:
-                turn()
+                used = turn()
             except Exception as fault:
                 if not self._ended:
                     self._failed(trouble, fault)
                     time.sleep(TROUBLE_SECONDS)
             else:
-                trouble.over()
+                if used:
+                    trouble.over()
 
     def _failed(self, trouble: Trouble, fault: Exception) -> None:
         trouble.tell(fault)
@@ -175,11 +189,12 @@ class QueueCarrier:
             for batch in self._state.batches.values():
                 batch.heard = None if batch.heard is None else self._away_at
 
-    def _send_turn(self) -> None:
-        self._send(self._gather())
+    def _send_turn(self) -> bool:
+        used = self._send(self._gather())
         if time.monotonic() - self._looked >= LOOK_SECONDS:
-            self._look_after()
+            used |= self._look_after()
             self._looked = time.monotonic()
+        return used
 
     def _gather(self) -> list[int]:
         """Wait for checks, then a moment for more of them."""
@@ -192,13 +207,14 @@ class QueueCarrier:
             count = min(len(pending), LARGEST_BATCH)
             return [pending.popleft() for _ in range(count)]
 
-    def _send(self, tickets: list[int]) -> None:
+    def _send(self, tickets: list[int]) -> bool:
+        """Whether there was something to send."""
         with self._lock:
             known = self._state.checks
             specs = [(ticket, known[ticket].spec) for ticket in tickets if ticket in known]
         checks = [[ticket, packed] for ticket, spec in specs if (packed := self._packed(spec))]
         if not checks:
-            return
+            return False
         batch_id = secrets.token_hex(16)
         batch = {
             "id": batch_id,
@@ -207,6 +223,8 @@ class QueueCarrier:
             "checks": checks,
         }
         sealed = self._key.seal(batch, about_checks(self.location))
+        if len(sealed) > LARGEST_SEALED and len(checks) > 1:
+            return self._send_in_parts([ticket for ticket, _packed in checks])
         # Registered first: its outcomes may be here before ``send_task`` returns. If that fails,
         # Redis may have the batch nevertheless, so it is not sent again before it counts as lost.
         with self._lock:
@@ -220,6 +238,14 @@ class QueueCarrier:
             retry=False,
             argsrepr="(...)",  # Celery would put the arguments into the headers once more
         )
+        return True
+
+    def _send_in_parts(self, tickets: list[int]) -> bool:
+        """The second half comes next, whatever becomes of the first."""
+        half = len(tickets) // 2
+        with self._lock:
+            self._state.pending.extendleft(reversed(tickets[half:]))
+        return self._send(tickets[:half])
 
     def _packed(self, spec: CheckSpec) -> Any:
         """None if it cannot be packed: that check is left out, and the others are sent."""
@@ -229,8 +255,8 @@ class QueueCarrier:
             self._sending.tell(fault)
             return None
 
-    def _look_after(self) -> None:
-        """Send the checks of lost batches again."""
+    def _look_after(self) -> bool:
+        """Send the checks of lost batches again. Returns whether the queue was looked at."""
         now = time.monotonic()
         with self._lock:
             self._forget()
@@ -247,6 +273,7 @@ class QueueCarrier:
         count = sum(self._again(batch_id, batch) for batch_id, batch in lost)
         if count:
             self._log_lost(count)
+        return old
 
     def _again(self, batch_id: str, batch: _Batch) -> int:
         """Let the checks of a lost batch be sent again; returns how many they are. None, if a
@@ -291,27 +318,38 @@ class QueueCarrier:
 
     # --- what comes back
 
-    def _take_turn(self) -> None:
+    def _take_turn(self) -> bool:
+        self._dropped.flush()
         found = self._redis.blpop([self.name], timeout=WAIT_SECONDS)
         if found is None:
-            return
+            return True
         try:
-            told = self._key.open(found[1], about_outcomes(self.location, self.name))
+            self._take(self._opened(found[1]), datetime.now(UTC))
+        except Dropped as fault:
+            self._dropped.add(str(fault))
+        return True
+
+    def _opened(self, sealed: bytes) -> Any:
+        """Raises Dropped. A message has a nonce of its own, which nobody can change."""
+        try:
+            told = self._key.open(sealed, about_outcomes(self.location, self.name))
         except Forged:
-            log.error("Outcomes on the queue were not made with our key, and are dropped.")
-            return
-        self._take(told, datetime.now(UTC))
+            raise Dropped("Outcomes were not made with our BATCH_KEY, and are dropped.") from None
+        if not self._once.is_new(sealed[:NONCE_BYTES], time.monotonic()):
+            raise Dropped("A copy of outcomes that were taken before was dropped.")
+        return told
 
     def _take(self, told: dict[str, Any], now: datetime) -> None:
-        said_at = moment(told["now"]) or now
-        offset = said_at - now
+        """Raises Dropped for what was held back: it would make a place seem alive that is not."""
+        said = _ahead(told, now)
         with self._lock:
+            offset = self._clocks.ahead(told["prober"], said)
             taken = [
                 (check, outcome)
                 for ticket, outcome in told["outcomes"]
                 if (check := self._state.checks.pop(ticket, None)) is not None
             ]
-            self._heard(told, offset, len(taken))
+            self._heard(told, offset, [outcome for _check, outcome in taken])
             if not self._state.checks:
                 self._idle.notify_all()
         for check, outcome in taken:
@@ -320,13 +358,14 @@ class QueueCarrier:
             except Exception as fault:
                 self._taking.tell(fault)  # the other outcomes are taken
 
-    def _heard(self, told: dict[str, Any], offset: timedelta, taken: int) -> None:
+    def _heard(self, told: dict[str, Any], offset: timedelta, taken: list[Any]) -> None:
+        """``taken``: those of its outcomes that somebody waited for."""
         now = time.monotonic()
         name = told["prober"]
         before = self._state.probers.get(name)
         checks, made = (before.report.checks, before.report.made) if before else (0, 0)
-        checks += taken
-        made += sum(was_made(packed) for _ticket, packed in told["outcomes"])
+        checks += len(taken)
+        made += sum(map(was_made, taken))
         report = Report(name, told["version"], offset, checks, made)
         self._state.probers[name] = _Prober(report, told["network_down"], now)
         for batch_id in told["running"]:
@@ -347,3 +386,18 @@ class QueueCarrier:
         at = min(max(result.checked_at - offset, check.at), now)
         placed = replace(result, checked_at=at, location=self.location)
         check.done(replace(outcome, result=placed))
+
+
+def _ahead(told: dict[str, Any], now: datetime) -> timedelta:
+    """How far the time in a message of a prober is ahead of ours. Raises Dropped."""
+    at = moment(told["now"])
+    if at is None:
+        raise Dropped("Outcomes that do not say when they were sent were dropped.")
+    ahead = at - now
+    if abs(ahead) > timedelta(seconds=FRESH_SECONDS):
+        raise Dropped(
+            f"Outcomes are {-ahead.total_seconds():.0f} s old by our clock; {FRESH_SECONDS:.0f} s "
+            "are allowed. They were held back, or the clocks of this machine and of the prober "
+            "differ."
+        )
+    return ahead
