@@ -33,7 +33,7 @@ NOT_FOR_PEOPLE = {
     "app/demo/": "made-up names and remarks: data, as people would type it",
     "app/engine/agent/buffer.py": "SQL",
     "app/engine/agent/trouble.py": "an agent's log",
-    "app/engine/carriers/queue/prober.py": "a prober's log",
+    "app/engine/carriers/queue/": "logs of probers and checkers",
     "app/forms/queries.py": "parameters of lists, in the API's document",
     "app/net/networks.py": "titles of standards and manuals",
 }

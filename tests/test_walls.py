@@ -353,3 +353,16 @@ def test_the_reader_of_imports_sees_every_spelling():
     )
     names = [name for node in tree.body for name in imported(node, "app.web")]
     assert names == ["flask.views", "app.db", "app.db", "app.db", "app.db", "app.web"]
+
+
+def test_no_two_modules_of_records_define_the_same_name() -> None:
+    """All are imported from the package: the later one would silently replace the other."""
+    found: dict[str, str] = {}
+    for path in sorted((ROOT / "app" / "records").glob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            names = [getattr(node, "name", "")] if not isinstance(node, ast.Assign) else []
+            if isinstance(node, ast.Assign):
+                names = [one.id for one in node.targets if isinstance(one, ast.Name)]
+            for name in names:
+                if name and not name.startswith("_"):
+                    assert found.setdefault(name, path.name) == path.name, name

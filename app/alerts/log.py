@@ -50,8 +50,17 @@ def to_record(
         delivered_at=row.delivered_at,
         covers=tuple(covers),
         contacts=tuple(known[id] for id in source_ids(row.sources) if id in known),
+        location=_location(row.facts),
         unreadable=tuple(name for name, _why in unreadable_parts(row)),
     )
+
+
+def _location(facts: Any) -> str | None:
+    """The name of the place that a message is about; None where it is about a monitor."""
+    extra = None if isinstance(facts, Unreadable) else facts.get("extra")
+    place = (extra or {}).get("location")
+    name = place.get("name") if isinstance(place, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int | None, list[int]]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PREFIX = "/api/v1/agent/"
 UNKNOWN = N_(
-    "No place has this token: it has ended, or is misspelt. Make a new token under Settings,"
+    "No place has this token: it was mistyped, or has been replaced. Make a new one under Settings,"
     " Places, on the page of the place, and start the agent with it as WAKEFUL_AGENT_TOKEN."
 )
 ENDED = N_(
@@ -45,8 +45,7 @@ def _hello(agents: LocalAgents, place: AgentPlace, data: Mapping[str, Any]) -> d
 
 
 def _assigned(agents: LocalAgents, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
-    since = data.get("since")
-    return agents.assigned(place, since if isinstance(since, int) and since >= 0 else None)
+    return agents.assigned(place, data)
 
 
 def _results(agents: LocalAgents, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,6 +101,7 @@ def answer(request: Request) -> Response:
         return problem(415, _("Send application/json."))
     if body.kind != JSON or not body.whole:
         return problem(415, _("Send application/json."))
+    _agents().budgets.body(place, len(body.raw))
     told = handler(_agents(), place, _read(body.raw))
     # Both times, so that the agent can leave out how long this took when it compares clocks.
     return one({**told, "received": _told(received), "now": _told(datetime.now(UTC))})

@@ -60,7 +60,7 @@ def token(call: Call) -> Response:
     "GET", "/monitors/{id}/locations", "Show what each place of a monitor sees", "PlacesOfMonitor"
 )
 def of_monitor(call: Call) -> Response:
-    call.store.monitors.get(call.id)
+    call.store.monitors.require(call.id)
     call.without_input()
     return one(
         {"locations": [json_of(place) for place in call.store.locations.of_monitor(call.id)]}

@@ -65,7 +65,7 @@ def update(call: Call) -> Response:
 
 @operation("DELETE", MONITOR, "Delete a monitor", "Deleted")
 def delete(call: Call) -> Response:
-    call.store.monitors.get(call.id)
+    call.store.monitors.require(call.id)
     call.without_input()
     call.store.monitors.delete(call.id)
     return deleted("monitor", call.id)
@@ -73,7 +73,7 @@ def delete(call: Call) -> Response:
 
 @operation("POST", MONITOR + "/check", "Check a monitor now", "CheckedNow", refusals=(409, 503))
 def check(call: Call) -> Response:
-    call.store.monitors.get(call.id)
+    call.store.monitors.require(call.id)
     call.without_input()
     return one(json_of(call.store.checks.run(call.id)))
 
@@ -85,14 +85,14 @@ def check_unsaved(call: Call) -> Response:
 
 @operation("GET", MONITOR + "/results", "List results", "Result", paged=True, query=ResultQueryForm)
 def results(call: Call) -> Response:
-    call.store.monitors.get(call.id)
+    call.store.monitors.require(call.id)
     page = call.store.results.list(binding.result_query(call.id, call.query))
     return paged(page, json_of, call.query)
 
 
 @operation("GET", MONITOR + "/certificates", "Show the certificate chain", "CertificateChain")
 def certificates(call: Call) -> Response:
-    call.store.monitors.get(call.id)
+    call.store.monitors.require(call.id)
     call.without_input()
     return one(json_of(call.store.results.certificates(call.id)))
 
@@ -101,7 +101,7 @@ def certificates(call: Call) -> Response:
     "GET", MONITOR + "/statistics", "Show statistics", "Statistics", query=StatisticsQueryForm
 )
 def statistics(call: Call) -> Response:
-    call.store.monitors.get(call.id)
+    call.store.monitors.require(call.id)
     asked = binding.query_values(StatisticsQueryForm, call.query)
     if asked["from"]:
         found = call.store.results.statistics_between(call.id, asked["from"], asked["to"])
@@ -112,6 +112,6 @@ def statistics(call: Call) -> Response:
 
 @operation("POST", MONITOR + "/test-alert", "Send a test alert", "DeliveryIds")
 def test_alert(call: Call) -> Response:
-    call.store.monitors.get(call.id)
+    call.store.monitors.require(call.id)
     call.without_input()
     return one({"deliveries": list(call.store.channels.test_all(call.id))})

@@ -18,7 +18,7 @@ from app.forms.shared_channel import SharedChannelForm
     "SharedChannels",
 )
 def list_(call: Call) -> Response:
-    call.store.monitors.get(call.id)
+    call.store.monitors.require(call.id)
     call.without_input()
     found = call.store.contacts.shared(call.id)
     return one({"channels": [json_of(channel) for channel in found]})

@@ -8,6 +8,7 @@ Wakeful's own: what is odd is left out, so that neither page nor recorder needs 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, ItemsView, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from app.codec.values import Json, text, texts, whole
 from app.records import PHASES, Certificate
 
 MOST_ENTRIES = 100  # of a list whose entries are objects
+# Characters as JSON. Most failures have 1 to 8 KiB: 4 KiB of the body, headers, certificates.
+LARGEST = 32 * 1024
 
 certificate = reader(Certificate, "certificate")
 
@@ -49,6 +52,34 @@ def phases(value: Any) -> dict[str, int | None]:
     """The milliseconds of each phase."""
     found = value if isinstance(value, Mapping) else {}
     return {name: whole(found.get(name)) for name in PHASES}
+
+
+def fitted(evidence: dict[str, Any]) -> dict[str, Any]:
+    """Evidence of at most ``LARGEST``: of what is larger, the largest part is cut in half until the
+    whole fits. A server that sends 64 KiB of headers would fill the database, and a token of an
+    agent too.
+    """
+    sizes = {name: _size(name, value) for name, value in evidence.items()}
+    if sum(sizes.values()) <= LARGEST:
+        return evidence
+    kept = dict(evidence)
+    while sum(sizes.values()) > LARGEST:
+        name = max(sizes, key=lambda name: sizes[name])
+        kept[name] = _half(kept[name])
+        sizes[name] = _size(name, kept[name])
+        if name == "body":
+            kept["body_cut"] = True
+    return kept
+
+
+def _size(name: str, value: Any) -> int:
+    return len(json.dumps({name: value}))
+
+
+def _half(value: Any) -> Any:
+    """None for what has no halves."""
+    has_halves = isinstance(value, str | list) and len(value) > 1
+    return value[: len(value) // 2] if has_halves else None
 
 
 def _hop(data: Json) -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """Checks and outcomes on their way between machines, as compact JSON data. Pure.
 
-Fields at their default are left out. Outcomes are read as those of a stranger: a prober or an agent
-runs where others can reach it, and a value that the database cannot store would lose its whole
-batch.
+Fields at their default are left out. ``specs`` reads checks. Outcomes are read as those of a
+stranger: a prober or an agent runs where others can reach it, and a value that the database cannot
+store would lose its whole batch.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
@@ -16,18 +15,16 @@ from ipaddress import ip_address
 from operator import attrgetter
 from typing import Any
 
-from app.codec.evidence import seen
+from app.codec.evidence import LARGEST, fitted, seen
 from app.codec.record import reader
-from app.codec.values import Odd, object_
+from app.codec.values import FIRST_YEAR, LAST_YEAR, Odd
 from app.codec.writing import plain
-from app.records import AUTO, PHASES, Cause, CheckSpec, Outcome, Pair, Result
+from app.records import MAX_RESULT_CAUSE, MAX_URL, PHASES, Cause, Outcome, Pair, Result
 
-LONGEST_TEXT = 1_000  # of a cause, an address in a list, a warning
-MOST_TEXTS = 50
-LONGEST_TIMEOUT = 3_600  # seconds
+LONGEST_WORD = 64  # a warning
+MOST_TEXTS = 10  # five redirects are followed, and there are five warnings
 LONGEST_IP = 100  # an IPv6 address with its zone
-LARGEST_EVIDENCE = 256 * 1024  # as JSON; the prober makes some 20 KB at most
-LARGEST = 2**31 - 1  # of an INTEGER column
+LARGEST_NUMBER = 2**31 - 1  # of an INTEGER column
 
 # --- Writing
 
@@ -67,48 +64,6 @@ def _packed(value: Any) -> Any:
 # --- Reading
 
 
-def spec_of(data: Any) -> CheckSpec:
-    """A check as ``pack`` wrote it, from a sender that was authenticated. Raises Odd."""
-    known = object_(data, "check")
-    values = {name: known[name] for name in _SPEC_NAMES if name in known}
-    try:
-        if headers := values.get("request_headers"):
-            values["request_headers"] = tuple(Pair(key, value) for key, value in headers)
-        if auth := values.get("auth"):
-            name, password = auth
-            values["auth"] = (name, password)
-        spec = CheckSpec(**values)
-    except (TypeError, ValueError):
-        raise Odd("check") from None
-    if not _is_spec(spec):
-        raise Odd("check")
-    return spec
-
-
-def _is_spec(spec: CheckSpec) -> bool:
-    """Whether its values have the types that the prober reckons with: one fault would end all
-    checks of its process.
-    """
-    texts = [spec.url, spec.request_method, spec.alert_condition, spec.accepted_statuses]
-    texts += [text for pair in spec.request_headers for text in (pair.key, pair.value)]
-    texts += spec.auth or ()
-    absent = (spec.request_body, spec.alert_text_lookup, spec.fault)
-    texts += [text for text in absent if text is not None]
-    flags = (spec.follow_redirects, spec.verify_tls, spec.cache_buster)
-    return (
-        all(isinstance(one, str) for one in texts)
-        and all(isinstance(one, bool) for one in flags)
-        and isinstance(spec.timeout, int | float)
-        and 0 < spec.timeout <= LONGEST_TIMEOUT
-        and (spec.monitor_id is None or isinstance(spec.monitor_id, int))
-        and (spec.slow_after is None or isinstance(spec.slow_after, int))
-        and (spec.ssl_alert_days in (None, AUTO) or isinstance(spec.ssl_alert_days, int))
-    )
-
-
-_SPEC_NAMES = frozenset(field.name for field in fields(CheckSpec))
-
-
 def was_made(packed: Any) -> bool:
     """``was_made`` of the result in an outcome as ``pack`` wrote it."""
     result = packed.get("result") if isinstance(packed, Mapping) else None
@@ -120,21 +75,24 @@ def outcome_of(data: Any) -> Outcome:
     outcome = _outcome(data)
     result = outcome.result
     _whole(result.status_code, "status_code", 999)
-    _whole(result.response_time, "response_time", LARGEST)
+    _whole(result.response_time, "response_time", LARGEST_NUMBER)
     for name in PHASES:
-        _whole(getattr(result.timings, name), name, LARGEST)
+        _whole(getattr(result.timings, name), name, LARGEST_NUMBER)
     for name, text, longest in (
-        ("cause", result.cause, LONGEST_TEXT),
+        ("cause", result.cause, MAX_RESULT_CAUSE),
         ("http_version", result.http_version, 8),
         ("ssl_fingerprint", outcome.ssl_fingerprint, 64),
         ("ssl_host", outcome.ssl_host, 255),
     ):
         _text(text, name, longest)
-    for many in (result.redirects, result.warnings):
+    for name, many, longest in (
+        ("redirects", result.redirects, MAX_URL),
+        ("warnings", result.warnings, LONGEST_WORD),
+    ):
         if len(many) > MOST_TEXTS:
-            raise Odd("redirects")
+            raise Odd(name)
         for one in many:
-            _text(one, "redirects", 10 * LONGEST_TEXT)
+            _text(one, name, longest)
     if result.cause_code is not None and not _is_cause(result.cause_code):
         raise Odd("cause_code")
     if result.ip is not None:
@@ -145,9 +103,7 @@ def outcome_of(data: Any) -> Outcome:
             raise Odd("ip") from None
     if outcome.evidence is None:
         return outcome
-    evidence = seen(outcome.evidence)
-    if len(json.dumps(evidence)) > LARGEST_EVIDENCE:
-        raise Odd("evidence")
+    evidence = fitted(seen(outcome.evidence))
     _texts(evidence, "evidence")
     return replace(outcome, evidence=evidence)
 
@@ -155,7 +111,7 @@ def outcome_of(data: Any) -> Outcome:
 def _texts(value: Any, name: str) -> None:
     """Check each text in nested data, which may be as long as the whole."""
     if isinstance(value, str):
-        _text(value, name, LARGEST_EVIDENCE)
+        _text(value, name, LARGEST)
     elif isinstance(value, Mapping):
         for one in value.values():
             _texts(one, name)
@@ -194,12 +150,15 @@ def _is_utf8(value: str) -> bool:
 
 
 def moment(value: Any) -> datetime | None:
-    """A time with its fraction of a second; None for anything else."""
+    """A time with its fraction of a second; None for anything else, and for one so far away that
+    it cannot be reckoned with.
+    """
     try:
-        read = datetime.fromisoformat(value)
-        return read.astimezone(UTC) if read.tzinfo is not None else None
+        named = datetime.fromisoformat(value)
+        read = named.astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
         return None
+    return read if named.tzinfo is not None and FIRST_YEAR <= read.year <= LAST_YEAR else None
 
 
 _result = reader(Result, "result", checked_at=moment)

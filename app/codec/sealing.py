@@ -22,7 +22,7 @@ KEY_BYTES = 32
 NONCE_BYTES = 12
 # What ``assigned`` of the API for agents is sealed about; with the name of the place.
 ABOUT_ASSIGNED = "wakeful assigned v1 {}"
-WRONG_KEY = "it must be 32 random bytes in base64, as `openssl rand -base64 32` says."
+WRONG_KEY = "it must be 32 random bytes in base64, such as `openssl rand -base64 32` prints."
 # For a key that is used once.
 _NO_NONCE = bytes(NONCE_BYTES)
 
@@ -93,12 +93,20 @@ def seal_to(public: bytes, data: Any, about: str) -> bytes:
 
 def unseal(private: bytes, sealed: bytes, about: str) -> Any:
     """What ``seal_to`` was given. Raises Forged."""
+    try:
+        return json.loads(unseal_text(private, sealed, about))
+    except ValueError:
+        raise Forged("not made for this key") from None
+
+
+def unseal_text(private: bytes, sealed: bytes, about: str) -> bytes:
+    """As ``unseal``, as JSON that is not parsed yet: anybody can seal to a public key."""
     theirs, rest = sealed[:KEY_BYTES], sealed[KEY_BYTES:]
     try:
         key = X25519PrivateKey.from_private_bytes(private)
         shared = key.exchange(X25519PublicKey.from_public_bytes(theirs))
         cipher = AESGCM(_derived(shared, theirs + public_key_of(private)))
-        return json.loads(cipher.decrypt(_NO_NONCE, rest, about.encode()))
+        return cipher.decrypt(_NO_NONCE, rest, about.encode())
     except (InvalidTag, ValueError):
         raise Forged("not made for this key") from None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, BindParameter, and_, bindparam, func, select
+from sqlalchemy import BigInteger, BindParameter, and_, bindparam, func, literal_column, select
 
 from app.db import AnySession
 from app.db.journal import VERDICT_NUMBERS, VERDICTS
@@ -52,6 +52,9 @@ _NEWEST = (
     .where(AssignmentRow.monitor_id.in_(_IDS))
     .order_by(AssignmentRow.monitor_id, LocationRow.id)
 )  # fmt: skip
+
+
+_GOOD = [VERDICT_NUMBERS[verdict] for verdict in (Verdict.UP, Verdict.DEGRADED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +128,35 @@ class Times:
     slowest: int | None = None
 
 
+def averages(
+    session: AnySession, monitor_id: int, start_ms: int, count: int, width_ms: int
+) -> list[tuple[str, int, int]]:
+    """Name of the place, number of the bucket, average response time of its good checks there."""
+    bucket = ((ResultRow.at - start_ms) // width_ms).label("bucket")
+    summed = session.execute(
+        select(ResultRow.location_id, bucket, func.sum(ResultRow.response_time), func.count())
+        .where(
+            ResultRow.monitor_id == monitor_id,
+            ResultRow.at >= start_ms,
+            ResultRow.at < start_ms + count * width_ms,
+            ResultRow.verdict.in_(_GOOD),
+            ResultRow.response_time.is_not(None),
+        )
+        # By name: PostgreSQL takes the same expression with other parameters for another one.
+        .group_by(ResultRow.location_id, literal_column("bucket"))
+    ).all()
+    # Not a join: SQLite would sum once for each place.
+    named = session.execute(select(LocationRow.id, LocationRow.name))
+    names = {row.id: row.name for row in named}
+    return [
+        (names[place], number, round((total or 0) / checks))
+        for place, number, total, checks in summed
+        if place in names
+    ]
+
+
 def times(session: AnySession, monitor_id: int, since: datetime) -> dict[int, Times]:
     """The response times of a monitor from ``since`` on, by place."""
-    good = [VERDICT_NUMBERS[verdict] for verdict in (Verdict.UP, Verdict.DEGRADED)]
     rows = session.execute(
         select(
             ResultRow.location_id,
@@ -138,7 +167,7 @@ def times(session: AnySession, monitor_id: int, since: datetime) -> dict[int, Ti
         .where(
             ResultRow.monitor_id == monitor_id,
             ResultRow.at >= to_ms(since),
-            ResultRow.verdict.in_(good),
+            ResultRow.verdict.in_(_GOOD),
         )
         .group_by(ResultRow.location_id)
     )

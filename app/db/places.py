@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, or_, select, update
 
 from app.db import AnySession, db, heartbeats, writing
 from app.db.assignments import AT_ONCE
@@ -26,8 +26,10 @@ from app.db.tables import (
     MonitorRow,
     ResultRow,
 )
-from app.records import Carrier, PlaceState, Verdict
+from app.db.upserts import inserting
+from app.records import Carrier, Location, PlaceState, Verdict
 from app.rules.clocks import SKEW
+from app.rules.text import one_line
 
 # A place is silent when no result came from it for two intervals of its monitors, or for this time
 # if that is longer.
@@ -35,6 +37,7 @@ LEAST_SILENCE = timedelta(minutes=3)
 INTERVALS = 2
 # A process whose heartbeat is older does not count among those of its place.
 ALIVE = timedelta(seconds=90)
+LONGEST_VERSION = 32
 MOST_ASKED = 500  # monitors whose causes are compared: what stops a whole place stops most of them
 
 
@@ -53,34 +56,30 @@ def seen(
     ``process`` is its name among all processes, such as ``agent:oslo`` or ``prober:HOST:PID`` (see
     ``heartbeats.process_name``). ``last_check_at``: when a result of it was recorded, None if none
     was since the last report; the place is silent without. ``clock_offset_ms``: how far its clock
-    is ahead of ours. Joins the caller's transaction, if there is one.
+    is ahead of ours. Joins the caller's transaction, if there is one. ``version``: as the process
+    sent it, so it may be any text.
     """
     heartbeats.write(
         process,
         now,
         last_check_at,
         location=location,
-        version=version,
+        version=one_line(version or "", LONGEST_VERSION) or None,
         clock_offset_ms=clock_offset_ms,
         checks_per_minute=checks_per_minute,
     )
 
 
-def checked_by(location: str, carrier: str) -> None:
-    """Store how checks get to the place of this name, as its checker knows. That of an agent stays:
-    another carrier would end its token.
-    """
-    how = LocationRow.carrier
+def add(location: str, carrier: str, now: datetime) -> None:
+    """Add the place of this name, unless there is one."""
+    row = {"name": location, "carrier": carrier, "created_at": now}
     with writing() as session:
-        changed = session.scalar(
-            update(LocationRow)
-            .where(LocationRow.name == location, how != carrier, how != Carrier.AGENT)
-            .values(carrier=carrier)
-            .returning(LocationRow.id)
-            .execution_options(synchronize_session=False)
-        )
-        if changed is not None:
-            forget_trouble(session, changed)
+        session.execute(inserting(LocationRow).values(row).on_conflict_do_nothing())
+
+
+def carrier_of(location: str) -> str | None:
+    """How checks get to the place of this name; None if there is none."""
+    return db.session.scalar(select(LocationRow.carrier).where(LocationRow.name == location))
 
 
 def forget_trouble(session: AnySession, place: int) -> None:
@@ -165,13 +164,14 @@ def _signs(row: LocationRow, found: Sequence[Any], now: datetime) -> Signs:
         heard = [one for one in found if not one.name.startswith(f"{heartbeats.CHECKER}:")]
     alive = [one for one in found if one.ended_at is None and now - one.at <= ALIVE]
     counted = [one.checks_per_minute for one in alive if one.checks_per_minute is not None]
+    offsets = [one.clock_offset_ms for one in alive if one.clock_offset_ms is not None]
     newest = heard[0] if heard else None
     return Signs(
         seen_at=_newest(now, row.seen_at, *(one.at for one in heard)),
         alive_at=_newest(now, row.seen_at, *(one.at for one in found)),
         result_at=_newest(now, row.result_at, *(one.last_check_at for one in found)),
         version=None if newest is None else newest.version,
-        clock_offset_ms=next((one.clock_offset_ms for one in alive), None),
+        clock_offset_ms=offsets[0] if offsets else None,
         checks_per_minute=sum(counted) if counted else None,
         silent_at=row.silent_at,
         silent_since=row.silent_since,
@@ -214,15 +214,18 @@ class Idle:
 
 
 def idle(now: datetime) -> list[Idle]:
-    """The places of agents and probers that bring no results, or only unknown ones. Of a checker's
-    places, the shards tell more (``stores/health``).
+    """The places that bring no results, or only unknown ones. Where a checker's place brings none,
+    the shards tell more (``stores/health``), and where the server's own cannot check, its monitors.
     """
     rows = db.session.scalars(
-        select(LocationRow).where(LocationRow.carrier != Carrier.LOCAL).order_by(LocationRow.id)
+        select(LocationRow)
+        .where(or_(LocationRow.carrier != Carrier.LOCAL, LocationRow.id != Location.DEFAULT))
+        .order_by(LocationRow.id)
     ).all()
     signs = signs_of(rows, now) if rows else {}
     states = states_of(signs, now)
-    gone = {id for id, state in states.items() if state is not PlaceState.ONLINE}
+    local = {row.id for row in rows if row.carrier == Carrier.LOCAL}
+    gone = {id for id, state in states.items() if state is not PlaceState.ONLINE} - local
     work = work_of(gone) if gone else {}
     waiting = {id: one.monitors for id, one in work.items()}
     online = states.keys() - gone

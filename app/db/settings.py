@@ -7,12 +7,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from sqlalchemy import delete, select
+from sqlalchemy import bindparam, delete, select
 
 from app.db import db, writing
 from app.db.tables import SettingRow
 from app.db.types import Unreadable, readable
 from app.records import Notice
+
+# Built once, and of the table, not of the class: each page asks both.
+_SETTING = SettingRow.__table__.c
+_VALUE = select(_SETTING.value).where(_SETTING.name == bindparam("name"))
+_NOTICES = select(_SETTING.name, _SETTING.value).where(_SETTING.name.in_(list(Notice)))
 
 
 def setting(name: str) -> str | None:
@@ -26,7 +31,7 @@ def setting(name: str) -> str | None:
 
 def stored_setting(name: str) -> str | Unreadable | None:
     """The value of a setting as it is stored, in the present transaction."""
-    return db.session.scalar(select(SettingRow.value).where(SettingRow.name == name))
+    return db.session.scalar(_VALUE, {"name": name})
 
 
 def unreadable_settings() -> frozenset[str]:
@@ -44,9 +49,7 @@ def noticed(name: Notice) -> bool:
 
 def notices() -> dict[Notice, str]:
     """The notices that every page shows now, with their values."""
-    rows = db.session.execute(
-        select(SettingRow.name, SettingRow.value).where(SettingRow.name.in_(list(Notice)))
-    )
+    rows = db.session.execute(_NOTICES)
     return {Notice(name): readable(value or "") or "" for name, value in rows}
 
 

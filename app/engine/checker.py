@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -23,7 +24,7 @@ from app.config import Settings
 from app.db import assignments, db, heartbeats, latest, patience, places, shards, writing
 from app.db.faults import passes, tell
 from app.db.settings import keep_setting, noticed
-from app.engine import changes, owner, schedule
+from app.engine import changes, owner, place, schedule
 from app.engine.canaries import Canaries
 from app.engine.carriers import Carrier, RemoteNetwork, Report
 from app.engine.carriers.inprocess import InProcess
@@ -100,7 +101,7 @@ class Checker:
         self._outdated: set[int] = set()  # monitors that the plan must reload
         self._unread = Unread()
         self._was_down = False
-        self._introduced = False  # whether the place knows how its checks are made
+        self._how = How.LOCAL if remote is None else How.QUEUE
         self.on_turn: Callable[[], object] = lambda: None  # called at each turn of the loop
         self._start_at = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
@@ -113,8 +114,16 @@ class Checker:
         self._returns.wake()
 
     def run(self, stop: threading.Event) -> None:
-        """Check until ``stop`` is set, then finish or abandon the running checks, within 10 s."""
+        """Check until ``stop`` is set, then finish or abandon the running checks, within 10 s.
+        Raises OtherCarrier.
+        """
         with self.app.app_context():
+            self._refuse_other_carrier()
+            log.info(
+                "Checking for the place %s%s.",
+                self.settings.location,
+                "" if self._remote is None else ": batches for probers go to the queue",
+            )
             self._was_down = self._network.down = self._remote is None and self._noticed()
             self._plan.set_network(not self._was_down, _now())
             self._canaries.recall()
@@ -131,12 +140,15 @@ class Checker:
                     if not away or self._database_answers():
                         self._turn(carrier)
                         away = False
+                except place.OtherCarrier:
+                    raise
                 except Exception as fault:
                     tell(log, "Results of checks could not be stored. Trying again.", fault)
                     away = passes(fault)
                     if not away:
                         stop.wait(TROUBLE_SECONDS)
         finally:
+            stop.set()  # for the chores, if the place has another carrier
             self._finish(carrier)
             for chore in chores:
                 chore.join(CHORES_SECONDS)
@@ -209,6 +221,7 @@ class Checker:
         self._read_shards()
 
     def _look(self, now: float) -> None:
+        place.join(self.settings.location, self._how, _now())
         if self._shards.lapsed(now):
             self._feed = changes.Feed()  # what it has not seen may be deleted by now
         self._feed.start()  # changes made while the assignments are read are in the feed
@@ -218,18 +231,8 @@ class Checker:
             self._returns.keep_shards(self._shards.held)
         self._unread.add(moved.gained)
         self._shards_at = now + LOOK_SECONDS
-        self._introduce()
         if self._remote is not None and now - self._reported_at >= REPORT_SECONDS:
             self._report(self._remote.reports(), now)
-
-    def _introduce(self) -> None:
-        """Store how checks get to our place: the first checker of a place adds it, and people may
-        have chosen another way on its page.
-        """
-        if not self._introduced:
-            how = How.LOCAL if self._remote is None else How.QUEUE
-            places.checked_by(self.settings.location, how)
-            self._introduced = True
 
     def _read_shards(self) -> None:
         """Read a piece of what is assigned in the shards that are not read yet. If the database
@@ -248,7 +251,9 @@ class Checker:
         self._pace_at = float("-inf")
 
     def _report(self, told: Sequence[Report], now: float) -> None:
-        """Store what those who make the checks elsewhere said of themselves."""
+        """Store what those who make the checks elsewhere said of themselves. How many checks they
+        make is in our own heartbeat: each came back to one checker.
+        """
         at = _now()
         with writing():
             for one in told:
@@ -258,7 +263,6 @@ class Checker:
                     process=one.process,
                     version=one.version,
                     clock_offset_ms=round(one.clock_offset / timedelta(milliseconds=1)),
-                    checks_per_minute=round(60 * one.made / (now - self._reported_at)),
                     last_check_at=at if one.checks else None,
                 )
         self._reported_at = now
@@ -317,6 +321,13 @@ class Checker:
             self._outdated.add(claim.monitor_id)
             self._feed_at = float("-inf")
         self._start_at = min(self._start_at, time.monotonic() + LEAST_PAUSE_SECONDS)
+
+    def _refuse_other_carrier(self) -> None:
+        """Before anything is started. Without the database, the first look at the shards does it.
+        Raises OtherCarrier.
+        """
+        with suppress(SQLAlchemyError):
+            place.join(self.settings.location, self._how, _now())
 
     def _noticed(self) -> bool:
         """Whether our network was down when the previous checker ended."""

@@ -10,11 +10,11 @@ from app.errors import Conflict, Unavailable
 from app.i18n import N_, _, _n
 from app.rules.figures import about
 
-SILENT = N_("Nothing was checked: its place %(place)s was last heard %(time)s ago.")
-NEVER_HEARD = N_("Nothing was checked: nobody has checked from its place %(place)s yet.")
-LEFT_OUT = N_("%(place)s was last heard %(time)s ago and was not asked.")
-LEFT_OUT_NEW = N_("Nobody has checked from %(place)s yet, so it was not asked.")
-GONE = N_("No result from %(place)s, which was last heard %(time)s ago.")
+SILENT = N_("Nothing was checked: its place %(place)s was last heard from %(time)s ago.")
+NEVER_HEARD = N_("Nothing was checked: no check has come from its place %(place)s yet.")
+LEFT_OUT = N_("%(place)s was last heard from %(time)s ago and was not asked.")
+LEFT_OUT_NEW = N_("No check has come from %(place)s yet, so it was not asked.")
+GONE = N_("No result from %(place)s, which was last heard from %(time)s ago.")
 LATE = N_("No result from %(place)s within %(seconds)d s.")
 
 
@@ -40,10 +40,10 @@ def require_some(
         time = _ago(max(seen), now)
         raise Unavailable(
             _n(
-                "Its place %(names)s has brought no result, and was last heard %(time)s ago. If a"
-                " result comes later, it is among the monitor's checks.",
-                "Its places %(names)s have brought no result, and were last heard %(time)s ago. If"
-                " a result comes later, it is among the monitor's checks.",
+                "Its place %(names)s has brought no result, and was last heard from %(time)s"
+                " ago. If a result comes later, it is among the monitor's checks.",
+                "Its places %(names)s have brought no result, and were last heard from %(time)s"
+                " ago. If a result comes later, it is among the monitor's checks.",
                 count,
                 names=names,
                 time=time,

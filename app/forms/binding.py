@@ -13,7 +13,7 @@ from typing import Any
 from app.errors import Invalid
 from app.forms import queries
 from app.forms.lists import ListField
-from app.forms.schema import TWICE, UNKNOWN, Context, SchemaField, SchemaForm, Sent
+from app.forms.schema import UNKNOWN, Context, SchemaField, SchemaForm, Sent
 from app.i18n import _
 from app.records import (
     MAX_ID,
@@ -132,15 +132,18 @@ def _faulty_names(form: SchemaForm, sent: Sent) -> dict[str, list[str]]:
     with_index = {name.field for name in names.values() if name and name.index is not None}
     for raw, values in sent.items():
         name = names[raw]
-        field = fields.get(name.field) if name else None
-        if name is None or field is None or field.extra:
+        field = fields.get(raw.partition("[")[0])
+        if field is None or field.extra:
             errors[_shown(name.dotted if name else raw)] = [_(UNKNOWN)]
+            continue
+        if name is None:  # such as locations[], as other programs write lists
+            errors[_shown(raw)] = [field.how()]
             continue
         fault = field.takes(name)
         if fault:
             errors[_shown(name.dotted if isinstance(field, ListField) else name.field)] = [fault]
         elif len(values) > 1:
-            errors[_shown(name.dotted)] = [_(TWICE)]
+            errors[_shown(name.dotted)] = [field.twice(name)]
         elif name.index is None and name.field in with_index:
             errors[name.field] = [
                 _("Send %(field)s either bare or with an index, not both.", field=name.field)

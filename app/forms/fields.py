@@ -59,7 +59,10 @@ class OneValue(SchemaField):
             self.flags.required = True
 
     def takes(self, name: Name) -> str | None:
-        return None if name.index is None else _(text.ONE_VALUE)
+        return None if name.index is None else self.how()
+
+    def how(self) -> str:
+        return _(text.ONE_VALUE)
 
     def process_formdata(self, valuelist: list[Any]) -> None:
         self.sent = bool(valuelist)

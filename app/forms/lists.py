@@ -30,6 +30,9 @@ from app.rules import text
 from app.rules.brackets import Name, Typed, parse, place
 
 HALVES = ("key", "value")
+SEND_INDICES = N_(
+    "Send %(name)s[0]=%(example)s and so on (a list in JSON), or the bare name empty for none."
+)
 NO_SUCH_PLACE = N_("No place has this name.")
 
 
@@ -75,6 +78,10 @@ class ListField(SchemaField):
 
     widget: Any = widgets.ListWidget()
 
+    def twice(self, name: Name) -> str:
+        """Several values under the bare name are a list in another notation."""
+        return super().twice(name) if name.index else self.how()
+
     def _value(self) -> str:
         return ""
 
@@ -114,6 +121,13 @@ class PairList(ListField):
             index=name.index[:20],
         )
 
+    def how(self) -> str:
+        return _(
+            "Send %(name)s[0][key] and %(name)s[0][value], "
+            "or the bare name empty to clear the list.",
+            name=self.name,
+        )
+
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         stored: tuple[Pair, ...] = tuple(data) if isinstance(data, tuple | list) else ()
         self.object_data = self.data = stored
@@ -127,13 +141,7 @@ class PairList(ListField):
             self.rows = [self.row_of(str(place), pair) for place, pair in enumerate(stored)]
             return
         if not names and bare and (bare[0] or isinstance(bare[0], Typed)):
-            self.process_errors = [
-                _(
-                    "Send %(name)s[0][key] and %(name)s[0][value], "
-                    "or the bare name empty to clear the list.",
-                    name=self.name,
-                )
-            ]
+            self.process_errors = [self.how()]
             return
         if len(names) > 10 * self.most:  # a page with so many rows is of no use
             self.process_errors = [_("Too many rows. Send %(most)s at most.", most=self.most)]
@@ -284,6 +292,9 @@ class EntryList(ListField):
             example=self.example,
         )
 
+    def how(self) -> str:
+        return _(SEND_INDICES, name=self.name, example=self.example)
+
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         self.object_data = self.data = tuple(data) if isinstance(data, tuple | list) else ()
         self.process_errors, self.raw_data, self.entry_errors = [], [], {}
@@ -302,14 +313,7 @@ class EntryList(ListField):
         if browser:
             entries += [(str(n), value) for n, value in enumerate(bare) if value]
         elif bare and (bare[0] or isinstance(bare[0], Typed)):
-            self.process_errors = [
-                _(
-                    "Send %(name)s[0]=%(example)s and so on (a list in JSON), "
-                    "or the bare name empty for none.",
-                    name=self.name,
-                    example=self.example,
-                )
-            ]
+            self.process_errors = [self.how()]
             return
         self.data = tuple(dict.fromkeys(self._read(index, value) for index, value in entries))
 
@@ -427,7 +431,13 @@ class Tags(OneValue):
         super().__init__(*args, **{"default": (), **kwargs})
 
     def takes(self, name: Name) -> str | None:
-        return None if name.half is None else _("Send comma-separated words.")
+        return None if name.half is None else self.how()
+
+    def how(self) -> str:
+        return _("Send comma-separated words, such as %(name)s=web,shop.", name=self.name)
+
+    def twice(self, name: Name) -> str:
+        return super().twice(name) if name.index else self.how()
 
     def process(self, formdata: Any, data: Any = unset_value, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)

@@ -44,7 +44,6 @@ from app.records import (
     MAX_ALERTS,
     MAX_CONTACT_NAME,
     MAX_CREDENTIAL,
-    MAX_HEADER_BYTES,
     MAX_HEADERS,
     MAX_NAME,
     MAX_REQUEST_BODY_BYTES,
@@ -139,11 +138,10 @@ def _days_labels() -> Labels:
 
 
 def check_header(_field: Field, pair: Pair) -> tuple[str | None, str | None]:
-    def fault_of_value() -> None:
-        text.size(pair.key + pair.value, MAX_HEADER_BYTES)
-        text.characters(pair.value)
-
-    return _fault(lambda: text.header_name(pair.key)), _fault(fault_of_value)
+    return (
+        _fault(lambda: text.header_name(pair.key)),
+        _fault(lambda: text.header_value(pair.key, pair.value)),
+    )
 
 
 def check_channel(field: Field, pair: Pair) -> tuple[str | None, str | None]:

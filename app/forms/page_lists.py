@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.forms.fields import form_of
-from app.forms.lists import IdList, ListField, PairList, Row
+from app.forms.lists import SEND_INDICES, IdList, ListField, PairList, Row
 from app.forms.schema import TWICE
 from app.i18n import N_, _
 from app.records import MAX_GROUPS, MAX_NAME, MAX_PAGE_MONITORS, ComponentName, Group
@@ -131,6 +131,17 @@ class GroupList(ListField):
             group=group,
         )
 
+    def how(self) -> str:
+        return _(
+            "Send %(name)s[0][name] and %(name)s[0][monitors][0] (a list of objects "
+            "in JSON), or the bare name empty for none.",
+            name=self.name,
+        )
+
+    def twice(self, name: Name) -> str:
+        bare = name.half == MONITORS and name.entry is None
+        return _how(f"{self.name}[{name.index}][{MONITORS}]") if bare else super().twice(name)
+
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         self.object_data = self.data = tuple(data) if isinstance(data, tuple | list) else ()
         self.process_errors, self.raw_data, self.rows = [], [], []
@@ -141,13 +152,7 @@ class GroupList(ListField):
         if not self.sent:
             self.rows = [self._row_of(str(n), group) for n, group in enumerate(self.data)]
         elif not names and bare and (bare[0] or isinstance(bare[0], Typed)):
-            self.process_errors = [
-                _(
-                    "Send %(name)s[0][name] and %(name)s[0][monitors][0] (a list of objects "
-                    "in JSON), or the bare name empty for none.",
-                    name=self.name,
-                )
-            ]
+            self.process_errors = [self.how()]
         elif len(names) > MOST_NAMES:
             self.process_errors = [_("Too many groups. Send %(most)s at most.", most=self.most)]
         else:
@@ -201,10 +206,7 @@ class GroupList(ListField):
         elif form_of(self).context.browser:
             row.monitors += ((str(n), one) for n, one in enumerate(values) if one)
         elif value or isinstance(value, Typed):
-            row.errors[MONITORS] = _(
-                "Send %(name)s[0]=1 and so on (a list in JSON), or the bare name empty for none.",
-                name=row.name_of(MONITORS),
-            )
+            row.errors[MONITORS] = _how(row.name_of(MONITORS))
 
     def validate(self, form: Any, extra_validators: Any = ()) -> bool:
         self.errors = list(self.process_errors)
@@ -228,6 +230,11 @@ class GroupList(ListField):
             if row.sent and not row.errors:
                 for index, value in row.monitors:
                     yield row, index, text.record_id(value)
+
+
+def _how(name: str) -> str:
+    """How the monitors of a group are sent; ``name`` is what they are sent under."""
+    return _(SEND_INDICES, name=name, example=IdList.example)
 
 
 def _names(field_name: str, formdata: Any) -> list[Name]:

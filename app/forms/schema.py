@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from wtforms import Form
 from wtforms.fields.core import Field, UnboundField
 
-from app.i18n import N_
+from app.i18n import N_, _
 from app.rules import brackets
 from app.rules.brackets import Name
 
@@ -79,6 +79,14 @@ class SchemaField(Field):
     def takes(self, name: Name) -> str | None:
         """The fault of a name, bare or with brackets; None if this field reads it."""
         raise NotImplementedError
+
+    def how(self) -> str:
+        """How its value is sent, for names with brackets that no field reads."""
+        raise NotImplementedError
+
+    def twice(self, _name: Name) -> str:
+        """The fault of a name that was sent more than once."""
+        return _(TWICE)
 
     def named_errors(self) -> Iterator[tuple[str, Sequence[str]]]:
         if self.errors:

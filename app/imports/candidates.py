@@ -20,6 +20,7 @@ from app.records import (
     AlertCondition,
     Pair,
 )
+from app.rules.text import one_line
 
 # The formats by the word of ``--format``, each with its name for people.
 FORMATS = {
@@ -257,8 +258,7 @@ def host_and_port(host: str, port: object) -> str:
 
 def shown(text: str) -> str:
     """A stranger's text within a sentence: on one line, and not long."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text[:1000]).split())
-    return line if len(line) <= MOST_SHOWN else f"{line[: MOST_SHOWN - 1]}…"
+    return one_line(text, MOST_SHOWN)
 
 
 def string(value: object) -> str:

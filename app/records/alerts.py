@@ -83,6 +83,7 @@ class Delivery:
     delivered_at: datetime | None = None
     covers: tuple[int, ...] = ()
     contacts: tuple[str, ...] = ()  # the names of those that it was for
+    location: str | None = None  # the name of the place that it is about
     unreadable: tuple[str, ...] = ()  # ``target``, ``message``: stored so that nobody can read it
 
     @property

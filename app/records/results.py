@@ -37,6 +37,7 @@ BODY_CAP_BYTES = 1024 * 1024  # decoded
 HEADERS_CAP_BYTES = 64 * 1024
 MAX_REDIRECTS = 5
 EVIDENCE_BODY_BYTES = 4096
+MAX_RESULT_CAUSE = 1_000  # characters of a sentence, which may quote a URL of a redirect
 
 
 class Verdict(StrEnum):

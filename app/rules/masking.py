@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from urllib.parse import quote, unquote, urlsplit
 
 from app.records import MASK
+from app.rules.text import printable
 
 MAX_ANSWER = 300
 _SHORTEST_SECRET = 6  # a shorter piece, such as "api", would blank out ordinary words
@@ -56,7 +57,7 @@ def basic(user: str, password: str) -> str:
 
 def clean(text: str, secrets: Iterable[str], limit: int = MAX_ANSWER) -> str:
     """``text`` on one line, without the secrets in any of their spellings, cut to ``limit``."""
-    line = "".join(c if c.isprintable() else " " for c in text)
+    line = printable(text)
     for spelling in spellings(secrets, re.IGNORECASE):
         line = spelling.sub(MASK, line)
     line = " ".join(line.split())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.i18n import N_, _, _n
@@ -57,10 +57,9 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
     )
     named = len(down) <= min(NAMED, len(good))
     said = [f"{counted} ({', '.join(map(title_of, down))})" if named else counted]
-    said += [_gets(place, still) for place in good[:NAMED]]
-    said += [_cannot_tell(place) for place in blind[:NAMED]]
-    if len(good) > NAMED:
-        said.append(_("%(count)s more do not see it", count=len(good) - NAMED))
+    said += _of_others([*good[:NAMED], *blind[:NAMED]], still)
+    if (more := len(good) - NAMED) > 0:
+        said.append(_n("%(num)s more does not see it", "%(num)s more do not see it", more))
     return "; ".join(said)
 
 
@@ -101,22 +100,51 @@ def how_it_ended(ending: str | None, titles: Sequence[str], length: str) -> str:
     return _(ENDED.get(ending or "", OVER), length=length)
 
 
-def _cannot_tell(place: Mapping[str, Any]) -> str:
+def _of_others(places: Sequence[Mapping[str, Any]], still: bool) -> Iterator[str]:
+    """What those see that do not see the failure; those that see the same are named together."""
+    same: dict[object, list[str]] = {}
+    for place in places:
+        same.setdefault(_seen(place), []).append(title_of(place))
+    for seen, titles in same.items():
+        yield _others_see(seen, titles, still)
+
+
+_EARLIER, _NOTHING = "earlier", "nothing"  # beside a status code, and None: it was reached
+
+
+def _seen(place: Mapping[str, Any]) -> object:
     if place.get("earlier"):
-        return _had_not_checked(place)
-    return _("%(name)s cannot tell", name=title_of(place))
+        return _EARLIER
+    return _NOTHING if place.get("verdict") == "unknown" else place.get("status_code")
 
 
-def _had_not_checked(place: Mapping[str, Any]) -> str:
-    return _("%(name)s had not checked it since", name=title_of(place))
+def _others_see(seen: object, titles: Sequence[str], still: bool) -> str:
+    names, count = _listed(titles), len(titles)
+    if seen == _EARLIER:
+        return _("%(names)s had not checked it since", names=names)
+    if seen == _NOTHING:
+        return _("%(names)s cannot tell", names=names)
+    if seen is None:
+        return (
+            _n("%(names)s still reaches it", "%(names)s still reach it", count, names=names)
+            if still
+            else _("%(names)s reached it", names=names)
+        )
+    return (
+        _n(
+            "%(names)s still gets %(status)s",
+            "%(names)s still get %(status)s",
+            count,
+            names=names,
+            status=seen,
+        )
+        if still
+        else _("%(names)s got %(status)s", names=names, status=seen)
+    )
 
 
-def _gets(place: Mapping[str, Any], still: bool) -> str:
-    name, status = title_of(place), place.get("status_code")
-    if place.get("earlier"):
-        return _had_not_checked(place)
-    if status is None:
-        pattern = N_("%(name)s still reaches it") if still else N_("%(name)s reached it")
-        return _(pattern, name=name)
-    pattern = N_("%(name)s still gets %(status)s") if still else N_("%(name)s got %(status)s")
-    return _(pattern, name=name, status=status)
+def _listed(titles: Sequence[str]) -> str:
+    """Such as "Oslo, Sydney and Bergen"."""
+    if len(titles) == 1:
+        return titles[0]
+    return _("%(names)s and %(last)s", names=", ".join(titles[:-1]), last=titles[-1])

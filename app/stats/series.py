@@ -86,9 +86,13 @@ def between(
 ) -> dict[str, Any]:
     """``statistics`` of any time; their ``range`` is None."""
     start, end, width = span
-    total, buckets = Sums(), _empty_buckets(start, end, width)
+    total = Sums()
+    buckets: dict[int, Sums] = {}
     for begin, sums in pieces:
-        buckets[begin - begin % width].add(sums)
+        slot = begin - begin % width
+        if slot not in buckets:
+            buckets[slot] = Sums()
+        buckets[slot].add(sums)
     for sums in buckets.values():  # fewer than ``pieces``: adding histograms is slow
         total.add(sums)
     counted = [one for one in incidents if one[2] not in list(Classification)]
@@ -107,7 +111,11 @@ def between(
         "late_outages": [json_of(one) for one in _without_incidents(late, incidents, end)],
         "response_time": _response(total),
         "bucket_seconds": width // 1000,
-        "buckets": [_bucket(begin, width, buckets[begin]) for begin in sorted(buckets)],
+        # Also those without data, so that they show as gaps in the chart.
+        "buckets": [
+            _bucket(begin, width, buckets.get(begin))
+            for begin in range(start - start % width, end, width)
+        ],
     }
 
 
@@ -152,13 +160,8 @@ def _ms(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def _empty_buckets(start: int, end: int, width: int) -> dict[int, Sums]:
-    """All buckets of a range, so that one without data shows as a gap in the chart."""
-    return {begin: Sums() for begin in range(start - start % width, end, width)}
-
-
-def _bucket(begin: int, width: int, sums: Sums) -> dict[str, Any]:
-    found = _figures(sums) if sums.checks or sums.covered else _NO_FIGURES
+def _bucket(begin: int, width: int, sums: Sums | None) -> dict[str, Any]:
+    found = _figures(sums) if sums and (sums.checks or sums.covered) else _NO_FIGURES
     return {"start": iso(begin), "end": iso(begin + width), **found}
 
 

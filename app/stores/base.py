@@ -157,6 +157,10 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         clone).
         """
 
+    def require(self, id: int) -> None:
+        """Raises NotFound; for what needs no more of the monitor than that it is there."""
+        self.get(id)
+
     @abstractmethod
     def refs(
         self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500
@@ -229,6 +233,15 @@ class Results(ABC):
         them; under the key 0 those of all together. Unknown ids are left out. ``days``: also
         each monitor's days; an older server does not have them.
         """
+
+    def by_place(
+        self, monitor_id: int, start: datetime, count: int, seconds: int
+    ) -> Mapping[str, Sequence[int | None]]:
+        """The average response time of the good checks of each place, in each of ``count`` buckets
+        of ``seconds`` from ``start`` on. It reads single results, so it is for a day or two.
+        Nothing where a store cannot tell.
+        """
+        return {}
 
     @abstractmethod
     def certificates(self, monitor_id: int) -> CertificateChain:

@@ -44,7 +44,7 @@ class Health:
     ``unreadable``: the number of stored values of monitors, people and settings that cannot be
     read. This is not a fault: the service does all the rest, and another instance would not help.
     ``left_alone``: monitors that have had no checker for a while, counted for each place.
-    ``idle``: sentences about places whose agent or probers bring no results, or only unknown ones.
+    ``idle``: sentences about places that bring no results, or only unknown ones.
     No fault either: another instance would not help.
 
     ``readable``: whether the database can be queried.
@@ -150,18 +150,27 @@ class LeftAlone:
 
 
 def idle_places(now: datetime, alone: Sequence[LeftAlone]) -> list[str]:
-    """Sentences about the places of agents and probers that bring no results, or only unknown ones,
-    but not about those that are ``alone``: of these the missing checker is the cause.
+    """Sentences about the places that bring no results, or only unknown ones, but not about those
+    that are ``alone``: of these the missing checker is the cause.
     """
     told = {place.name for place in alone}
     return [_idle(one) for one in places.idle(now) if one.name not in told]
+
+
+def unable_places(now: datetime) -> list[str]:
+    """Sentences about the places that live and can make none of their checks. A monitor with other
+    places is up all the same, so nothing else says it.
+    """
+    unable = [one for one in places.idle(now) if not one.silent]
+    told = {place.name for place in left_alone(now)} if unable else set()
+    return [_idle(one) for one in unable if one.name not in told]
 
 
 def _idle(place: places.Idle) -> str:
     count = f"{place.monitors:,}"
     if not place.silent:  # without the cause: everybody may read /readyz, and it has addresses
         return _n(
-            "The place %(name)s cannot check its %(num)s monitor. The list of places says why.",
+            "The place %(name)s cannot check its monitor. The list of places says why.",
             "The place %(name)s can check none of its %(num)s monitors. The list of places says"
             " why.",
             place.monitors,

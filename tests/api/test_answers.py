@@ -216,7 +216,13 @@ def test_section_11_me_returns_the_key(reader):
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize(
-    ("path", "most"), [("/me", 1), ("/monitors/1", 8), ("/monitors?per_page=25", 9)]
+    ("path", "most"),
+    [
+        ("/me", 1),
+        ("/monitors/1", 8),
+        ("/monitors?per_page=25", 9),
+        ("/monitors/1/statistics?range=90d", 7),
+    ],
 )
 def test_an_answer_takes_few_statements(app, api, path, most):
     """Each costs more than what it reads. One request in six also counts (two more statements)."""

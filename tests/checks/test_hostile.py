@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from app.checks.prober import Prober
+from app.codec.evidence import LARGEST
+from app.codec.packing import outcome_of, pack
 from app.net.policy import Policy
 from app.records import Cause, CheckSpec, Outcome, Warn
 from tests.checks.servers import closing
@@ -64,3 +67,47 @@ def test_an_endless_answer_gets_its_cause_in_time_and_in_little_memory(
     assert outcomes[0].result.warnings == ((Warn.BODY_CUT_AT_CAP,) if cause is None else ())
     assert took < spec.timeout + 0.5
     assert peak < 10
+
+
+def test_evidence_of_the_largest_answers_is_bounded_and_taken_by_the_server(
+    prober: Prober,
+) -> None:
+    """The server refused such outcomes of an agent, so their incidents never opened."""
+
+    def answer(connection: Connection) -> None:
+        path = connection.read_until(b"\r\n\r\n").split()[1]
+        number = int(path[1:2] or b"0")
+        if number < 5:
+            moved = b"HTTP/1.1 302 Found\r\nLocation: /%d%s\r\n" % (number + 1, b"x" * 14_000)
+            connection.send(moved + b"Content-Length: 0\r\n\r\n")
+        else:
+            headers = b"".join(b"X-%d: %s\r\n" % (one, b"\xff" * 600) for one in range(100))
+            connection.send(b"HTTP/1.1 503 No\r\n" + headers + b"\r\n" + b"\x01" * 5_000)
+
+    target = Listener(answer)
+    with closing(target):
+        outcome = prober.check(CheckSpec(url=f"http://127.0.0.1:{target.port}/", timeout=30))
+    assert outcome.result.cause_code == "http_status:503"
+    assert [len(url) for url in outcome.result.redirects] == [2_048] * 5
+    evidence = json.dumps(outcome.evidence)
+    assert LARGEST / 3 < len(evidence) <= LARGEST
+    assert outcome_of(json.loads(json.dumps(pack(outcome)))).evidence is not None
+
+
+@pytest.mark.parametrize(
+    ("goes_to", "cause"), [(0, Cause.REDIRECT_LOOP), (1, Cause.TOO_MANY_REDIRECTS)]
+)
+def test_the_cause_of_an_endless_redirect_to_a_long_url_is_taken_by_the_server(
+    prober: Prober, goes_to: int, cause: Cause
+) -> None:
+    def answer(connection: Connection) -> None:
+        path = connection.read_until(b"\r\n\r\n").split()[1]
+        number = int(path[1:2] or b"0") + goes_to
+        moved = b"HTTP/1.1 302 Found\r\nLocation: /%d%s\r\n" % (number, b"x" * 2_000)
+        connection.send(moved + b"Content-Length: 0\r\n\r\n")
+
+    target = Listener(answer)
+    with closing(target):
+        outcome = prober.check(CheckSpec(url=f"http://127.0.0.1:{target.port}/", timeout=30))
+    assert outcome.result.cause_code == cause
+    assert outcome_of(json.loads(json.dumps(pack(outcome)))).result == outcome.result

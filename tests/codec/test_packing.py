@@ -6,7 +6,9 @@ from types import NoneType
 
 import pytest
 
-from app.codec.packing import outcome_of, pack, spec_of
+from app.codec.evidence import LARGEST
+from app.codec.packing import outcome_of, pack
+from app.codec.specs import spec_of
 from app.codec.values import Odd
 from app.records import CheckSpec, Outcome, Pair, Result, Timings, Verdict
 
@@ -91,7 +93,9 @@ def test_an_outcome_arrives_as_it_was_sent(outcome):
         {"ip": "not an address"},
         {"ip": "fe80::1%a\0"},
         {"ip": f"fe80::1%{'a' * 100}"},
-        {"redirects": ["x"] * 1_000},
+        {"redirects": ["x"] * 11},
+        {"redirects": ["x" * 2_049]},
+        {"warnings": ["x" * 65]},
         {"timings": {"dns": 2**40}},
     ],
 )
@@ -108,12 +112,32 @@ def test_an_outcome_that_no_check_can_bring_is_refused(wrong):
         {"body": "a\0b"},
         {"headers": [["Server", "\ud800"]]},
         {"tls": [{"names": ["\ud800"]}]},
-        {"body": "x" * 10**6},
     ],
 )
 def test_evidence_that_cannot_be_stored_is_refused(evidence):
     with pytest.raises(Odd):
         outcome_of(sent(OUTCOMES[1]) | {"evidence": evidence})
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"body": "x" * 10**6},
+        {"body": "\ufffd" * 100_000, "headers": [["A", "ÿ" * 2_048]] * 100},
+        {"tls": [{"subject": "x" * 100_000}]},
+        {"tls": [{"names": ["x" * 255] * 100}] * 100},
+        {"resolved": ["x" * 100_000]},
+        {"request": {"method": "x" * 100_000}},
+        {"redirects": [{"url": "x" * 60_000}] * 5, "status_line": "x" * 50_000},
+    ],
+)
+def test_evidence_that_is_larger_than_any_of_ours_is_cut(large):
+    """With each result of a token, 240 KB went into the database."""
+    arrived = outcome_of(sent(OUTCOMES[1]) | {"evidence": {"ip": "192.0.2.1", **large}})
+    assert len(json.dumps(arrived.evidence)) <= LARGEST
+    assert arrived.evidence["ip"] == "192.0.2.1"
+    assert arrived.evidence.get("body_cut", True)
+    assert arrived.result == outcome_of(sent(OUTCOMES[1])).result
 
 
 def test_a_body_that_names_a_null_character_arrives_as_it_is():

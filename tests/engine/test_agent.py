@@ -469,7 +469,7 @@ def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
     app, client, place, ask, clock, monkeypatch
 ):
     """1,000 monitors at 60 s make 167 results in 10 s: a day's backlog takes 76 minutes."""
-    assert budget_of(1_000 / 6) == Budget(requests=266, results=3_333)
+    assert budget_of(1_000 / 6) == Budget(requests=266, results=3_333, kib=13_332)
     monkeypatch.setattr(agent_budget, "LEAST_RESULTS", 4)
     monitor = make_monitor(app, places=[place[0]], interval=10)
     now = datetime.now(UTC)
@@ -482,7 +482,7 @@ def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
         headers={"Authorization": f"Bearer {place[1]}"},
     )  # fmt: skip
     assert (said.status_code, said.headers["Retry-After"]) == (429, "7")
-    assert "at most 200 requests and 20 results in 10 s" in said.json["message"]
+    assert "at most 200 requests, 20 results and 2048 KiB in 10 s" in said.json["message"]
     assert len(stored(app, monitor.id)) == 20
     assert ask("assigned", status=409), "requests have a budget of their own"
     clock.advance(seconds=7)
@@ -510,11 +510,29 @@ def test_a_token_sends_no_more_requests_than_its_place_needs(ask, clock, monkeyp
     ask("hello", public_key=public())
 
 
-def test_requests_of_one_place_do_not_wait_for_each_other(app, place, ask):
-    """They would take all threads of the web server."""
-    with app.extensions["wakeful.agents"]._locks[place[0]]:
-        assert "again in a second" in ask("results", status=429, results=[])["message"]
+@pytest.mark.sqlite
+def test_a_token_brings_no_more_bytes_than_two_large_requests_or_its_place_needs(
+    ask, clock, monkeypatch
+):
+    """Otherwise it fills the disk of the database with evidence."""
+    monkeypatch.setattr(agent_budget, "LEAST_KIB", 40)
+    monkeypatch.setattr(agent_budget, "LEAST_RESULTS", 5)
+    large = {"made_up": "x" * 20_000}
+    assert ask("results", results=[large])["refused"] == 1
+    assert ask("hello", public_key=public(), **large), "each request counts"
+    said = ask("results", status=429, results=[])["message"]
+    assert "5 results and 40 KiB in 10 s" in said
+    clock.advance(seconds=10)
     ask("results", results=[])
+
+
+@pytest.mark.parametrize("path", ["results", "assigned"])
+def test_requests_of_one_place_do_not_wait_for_each_other(app, place, ask, path):
+    """They would take all threads of the web server."""
+    ask("hello", public_key=public())
+    with app.extensions["wakeful.agents"]._locks[place[0]]:
+        assert "again in a second" in ask(path, status=429, results=[])["message"]
+    ask(path, results=[])
 
 
 class Gate:
@@ -1041,6 +1059,33 @@ def test_an_agent_survives_a_server_that_lies(app, place, tmp_path, caplog):
             eventually(lambda: len(stored(app, monitor.id)) > before, "results come again")
     assert "monitors that the server sent cannot be read" in caplog.text
     assert "If their versions of Wakeful differ, run the same on both." in caplog.text
+
+
+@pytest.mark.sqlite
+def test_a_server_makes_an_agent_send_nothing_that_no_monitor_sends(app, place, tmp_path, caplog):
+    """Line breaks are requests of other protocols: commands for a Redis beside the agent."""
+    received = []
+
+    def listen(connection):
+        received.append(connection.read_until(b"\r\n\r\n"))
+        connection.send(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    smuggled = "\r\nSET smuggled yes\r\n"
+    lies = [{"request_method": f"SET{smuggled}"}, {"request_headers": [["X", f"a{smuggled}"]]}]
+    liar = Liar(app, lies)
+    settings = agent_settings(tmp_path, "", place[1])
+    settings.instance.mkdir()
+    (settings.instance / "agent_key").write_text(base64.b64encode(KEY).decode())
+    with closing(Listener(listen)) as site, serving(liar) as url:
+        monitor = make_monitor(app, url=page(site), places=[place[0]])
+        liar.spec = {"url": page(site), "monitor_id": monitor.id}
+        liar.version = to_ms(monitor.updated_at)
+        with running(replace(settings, server=url)):
+            eventually(lambda: stored(app, monitor.id), "a result of the good monitor")
+    assert {one.split()[0] for one in received} == {b"GET"}
+    assert b"smuggled" not in b"".join(received)
+    told = "monitors that the server sent cannot be read and are not checked"
+    assert caplog.text.count(f"4 {told} (request_headers, request_method).") == 1, "not each time"
 
 
 def test_a_slow_answer_that_fits_the_known_difference_changes_nothing():

@@ -17,7 +17,7 @@ from app.engine.recorder.rows import lock
 from app.stores.local.part import changing_monitor
 from tests.engine.test_recorder import ALERTS, START, WHOLE, Engine, at
 from tests.factories import make_outcome
-from tests.stores.test_monitors_at_once import until_somebody_waits
+from tests.support.locks import until_somebody_waits
 
 OTHER = "b@example.test"
 

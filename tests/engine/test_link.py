@@ -1,6 +1,7 @@
 """An agent's link to its server: a turn, a backlog, a file of results that fails, and the end."""
 
 import base64
+import gzip
 import json
 import sqlite3
 import threading
@@ -11,12 +12,14 @@ from functools import partial
 
 import pytest
 
+from app.codec import Odd
 from app.codec.sealing import new_private_key, public_key_of, seal_to
 from app.engine.agent import known
 from app.engine.agent import link as links
 from app.engine.agent.buffer import Buffer, Made
 from app.engine.agent.clock import Clock
 from app.engine.agent.link import Assigned, Greeted, Link, Stood
+from app.engine.agent.trouble import Foreign
 from tests.support.loopback import serving
 from tests.support.service import eventually
 
@@ -173,6 +176,82 @@ def test_what_is_asked_for_anew_while_an_answer_is_on_its_way_is_not_forgotten(p
         del player.on["assigned"]
         link._turn()
     assert player.asked.count("assigned") == 3
+
+
+# --- A server that lies
+
+
+@pytest.mark.parametrize("path", ["hello", "results", "assigned"])
+def test_an_answer_that_is_larger_than_any_of_the_server_is_not_read(
+    player, tmp_path, monkeypatch, path
+):
+    monkeypatch.setattr(links, "LARGEST_LIST", 2 * links.LARGEST_ANSWER)
+    most = links.LARGEST_LIST if path == "assigned" else links.LARGEST_ANSWER
+    whole = getattr(player, path)
+    with linked(player, tmp_path) as (link, _buffer):
+        setattr(player, path, lambda: whole() | {"more": "x" * (most - 1_000)})
+        link._turn()
+        link._location, link._change = "", 0  # as after the start
+        setattr(player, path, lambda: whole() | {"more": "x" * most})
+        with pytest.raises(Foreign, match="its answer is too large"):
+            link._turn()
+
+
+def test_a_compressed_answer_is_refused_before_it_takes_memory(player, tmp_path):
+    """The agent asks for none. A MiB of zeros takes 1 KB on the wire."""
+    asked = []
+
+    def server(environ, start_response):
+        asked.append(environ["HTTP_ACCEPT_ENCODING"])
+        body = gzip.compress(b"".join(player(environ, lambda *_answer: None)))
+        headers = [("Content-Encoding", "gzip"), ("Content-Length", str(len(body)))]
+        start_response("200 OK", headers)
+        return [body]
+
+    with linked(server, tmp_path) as (link, _buffer), pytest.raises(Foreign, match="compressed"):
+        link._turn()
+    assert asked == ["identity"]
+
+
+def test_a_list_of_too_many_values_takes_no_memory(player, tmp_path, monkeypatch):
+    """40 MB of empty lists took 1.1 GB. Whoever knows the agent's public key can seal them."""
+    told = {"whole": True, "assigned": [{}] * 1_000, "gone": []}
+    sealed = seal_to(public_key_of(KEY), told, "wakeful assigned v1 oslo")
+    answer = {"change": 1, "sealed": base64.b64encode(sealed).decode()}
+    monkeypatch.setattr(links, "MOST_VALUES", 1_000)
+    player.assigned = lambda: answer
+    with linked(player, tmp_path) as (link, _buffer):
+        with pytest.raises(Odd, match="too many values"):
+            link._turn()
+        monkeypatch.setattr(links, "MOST_VALUES", 2_010)
+        link._turn()
+
+
+@pytest.mark.parametrize(
+    "location", ["", "a\r\nb", "oslo\n2026-11-25 ERROR forged", "\x1b[2J", "x" * 65, " oslo"]
+)
+def test_a_place_that_would_forge_lines_of_the_log_is_odd(player, tmp_path, location):
+    player.hello = lambda: {"location": location, "confirm_seconds": 5}
+    with linked(player, tmp_path) as (link, _buffer):
+        with pytest.raises(Odd, match="location"):
+            link._turn()
+        assert heard(link) == []
+
+
+def test_a_servers_sentence_is_one_short_line_in_the_log(tmp_path, caplog):
+    def server(_environ, start_response):
+        start_response("403 Forbidden", [("Content-Type", "application/json")])
+        forged = "No.\r\n2026-11-25 12:00:00 ERROR forged\x1b[2J\u2028"
+        return [json.dumps({"message": forged + "x" * 3_000_00}).encode()]
+
+    with linked(server, tmp_path) as (link, _buffer):
+        link.start()
+        eventually(lambda: caplog.messages, "the log says it")
+        link.close(10)
+    (said,) = caplog.messages
+    assert said.isprintable()
+    assert "No. 2026-11-25 12:00:00 ERROR forged" in said
+    assert len(said) < links.LONGEST_SENTENCE + 100
 
 
 # --- A file of results that fails

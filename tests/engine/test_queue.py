@@ -525,6 +525,23 @@ def test_a_check_that_cannot_be_packed_keeps_no_other_from_being_sent(
     assert faults(caplog) == ["sending batches:"]
 
 
+def test_a_check_that_no_monitor_has_is_not_made_and_keeps_no_other_from_being_made(
+    redis_server, settings, carrier, impatient
+):
+    """Such as one with a line break in a header, which sends requests of other protocols."""
+    done, bad = [], (Pair("X", "a\r\nSET smuggled yes"),)
+    with closing(Listener(serve)) as site, desk(settings, sending=True) as made:
+        carrier.submit(CheckSpec(page(site), 7, request_headers=bad, timeout=5), done.append)
+        carrier.submit(CheckSpec(page(site), 8, timeout=5), done.append)
+        made.take(next_batch(redis_server))
+        eventually(lambda: len(done) == 2, "both")
+        assert site.connections == 1
+    found = {one.result.monitor_id: one.result for one in done}
+    assert found[8].verdict is Verdict.UP
+    assert found[7].cause_code == Cause.CHECK_ERROR
+    assert "(request_headers)" in found[7].cause
+
+
 def test_outcomes_that_we_cannot_read_keep_no_others_from_being_taken(
     redis_server, settings, carrier, impatient, caplog
 ):

@@ -1,13 +1,61 @@
-"""How many checks a minute a place makes."""
+"""How many checks a process made in the last minute."""
 
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from app.engine import checker as checkers
+from app.engine.carriers import RemoteNetwork, Report
+from app.engine.checker import Checker
 from app.engine.rate import Rate
+from app.records import PageQuery
+from app.stores import current_store
 
 
 def test_the_rate_is_that_of_the_last_minute():
     rate = Rate()
-    assert rate.per_minute(0, 0) is None
-    assert rate.per_minute(4, 100) is None, "too early to tell"
-    assert rate.per_minute(30, 15) == 30
+    assert rate.per_minute(0, 0) == 0
+    assert rate.per_minute(30, 15) == 15
     assert rate.per_minute(60, 30) == 30
     assert rate.per_minute(90, 75) == 60
     assert rate.per_minute(150, 75) == 0
+
+
+def test_the_first_checks_after_a_start_are_not_extrapolated():
+    """All monitors that were never checked are checked at once; the next check is in a minute."""
+    rate = Rate()
+    rate.per_minute(0, 0)
+    assert [rate.per_minute(seconds, 3) for seconds in (12, 25, 59)] == [3, 3, 3]
+
+
+def test_a_window_that_is_longer_than_a_minute_counts_in_part():
+    """While the database was away, nobody asked."""
+    rate = Rate()
+    rate.per_minute(0, 0)
+    assert rate.per_minute(300, 50) == 10
+
+
+def test_a_check_over_a_queue_counts_once_for_its_place(app, settings, monkeypatch):
+    """Its checker counts it. A prober that works for several checkers is reported by each of them,
+    under one name.
+    """
+    monkeypatch.setattr(checkers, "LOOK_SECONDS", 0.0)
+    settings, ahead = replace(settings, location="eu"), timedelta(milliseconds=250)
+    told = [Report("prober:host:1", "1.0", ahead, 1, 1)]
+    with app.app_context():
+        for made in (1, 2):  # by each of two checkers
+            network = RemoteNetwork()
+            network.reports = lambda: told
+            checker = Checker(app, settings, remote=network)
+            start = checker._reported_at
+            checker._look(start)
+            checker._returns.made += made
+            checker._look(start + 12)
+        (place,) = [one for one in _places() if one.name == "eu"]
+    assert place.checks_per_minute == 3
+    assert (place.version, place.clock_offset_ms) == ("1.0", 250), "its probers', not a checker's"
+
+
+def _places():
+    return current_store().locations.list(PageQuery()).items

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,9 +14,8 @@ from sqlalchemy import event, select, text
 from app.commands.opened import ready
 from app.db import assignments, changes, db, writing
 from app.db.connections import CACHE_KB, SMALL_CACHE_KB
-from app.db.tables import LocationRow, ResultRow
+from app.db.tables import ResultRow
 from app.engine import returns
-from app.engine.carriers import RemoteNetwork
 from app.engine.checker import Checker
 from app.engine.unread import Piece, Unread
 from app.records import Outcome, Result, Verdict
@@ -188,28 +186,6 @@ def test_a_checker_keeps_little_of_an_sqlite_file_in_memory(core, settings):
             found.append(-db.session.scalar(text("PRAGMA cache_size")))
             db.engine.dispose()
     assert found == [CACHE_KB, SMALL_CACHE_KB]
-
-
-@pytest.mark.sqlite
-@pytest.mark.parametrize(
-    ("before", "queued", "after"),
-    [
-        (None, True, "queue"),
-        (None, False, "local"),
-        ("queue", False, "local"),
-        ("agent", True, "agent"),  # another carrier would end its token
-    ],
-)
-def test_a_checker_says_how_checks_get_to_its_place(core, settings, before, queued, after):
-    settings = replace(settings, location="oslo")
-    with core.app_context():
-        if before:
-            with writing() as session:
-                session.add(LocationRow(name="oslo", carrier=before, created_at=datetime.now(UTC)))
-        checker = Checker(core, settings, remote=RemoteNetwork() if queued else None)
-        checker._look(time.monotonic())
-        found = db.session.scalars(select(LocationRow.carrier).where(LocationRow.name == "oslo"))
-        assert found.one() == after
 
 
 def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, settings, monkeypatch):

@@ -668,7 +668,7 @@ def test_an_outage_that_outlasts_its_maintenance_is_confirmed_again_in_each_plac
     if rule == "any":
         (incident,) = places.opened
         assert who_saw(incident.evidence) == (
-            "1 of 3 places; oslo had not checked it since; sydney had not checked it since"
+            "1 of 3 places; oslo and sydney had not checked it since"
         )
     places.see("oslo", "down", 131.1)
     places.see("sydney", "down", 131.2)

@@ -35,6 +35,7 @@ from app.checks.redact import Redactor
 from app.codec import values as remote_values
 from app.commands import bodies
 from app.commands import connection as web_connection
+from app.engine.agent import trouble
 from app.errors import Invalid, Unavailable
 from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
@@ -397,11 +398,18 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("comment: brackets", comments.remarks, times("["), 10_000),
     ("timeline: durations", lambda s: timeline._DURATION.sub("", s), times("9"), 60_000),
     ("timeline: dots", lambda s: timeline._DURATION.sub("", s), times("9.9 "), 60_000),
+    ("agent: an answer of a proxy", lambda s: trouble.TUNNEL.match(s),
+     around("Tunnel connection failed: ", "1"), 60_000),
     ("live: texts", lambda s: fragments._TOKEN.sub("", fragments._AGING.sub("", s)),
      times("<time data-ago"), 30_000),
     ("audit: secret fields", audit._SECRET.search, times("password_se"), 60_000),
     ("live: tokens", lambda s: fragments._TOKEN.sub("", fragments._AGING.sub("", s)),
      times('<name="csrf_token"'), 30_000),
+    ("text: no control character", rules.characters, times("ä"), 500_000),
+    ("text: lines", lambda text: rules.characters(text, lines=True), times("a\n"), 500_000),
+    ("text: one line", lambda text: rules.one_line(text, len(text)), times("a\n "), 100_000),
+    ("agent: a proxy's answer", trouble.TUNNEL.match,
+     around("Tunnel connection failed: ", "1"), 500_000),
 ]  # fmt: skip
 
 
@@ -476,6 +484,7 @@ checks/redact.py _body_secrets
 commands/bodies.py _CHUNK_SIZE
 commands/bodies.py _TRAILER
 commands/connection.py _BARE_LF
+engine/agent/trouble.py TUNNEL
 forms/location.py _NAME
 imports/gatus.py _VARIABLE
 imports/gatus_conditions.py _CODE
@@ -499,6 +508,8 @@ rules/comments.py _HEAD
 rules/masking.py spellings
 rules/post_text.py _LINK
 rules/quiet_hours.py _CLOCK
+rules/text.py _CONTROL
+rules/text.py _CONTROL_BUT_LINES
 rules/text.py _EMAIL
 rules/text.py _INTEGER
 rules/text.py _MOMENT

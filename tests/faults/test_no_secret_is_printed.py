@@ -227,7 +227,7 @@ def refusing_redis(told: str) -> Iterator[int]:
 @pytest.mark.parametrize(
     ("words", "until"),
     [
-        (["prober"], "Cannot connect to redis"),
+        (["prober"], "The broker cannot be used"),
         (["checker", "--carrier", "queue"], "The broker cannot be used"),
     ],
 )
@@ -245,7 +245,7 @@ def test_a_broker_that_repeats_its_url_in_a_refusal_has_no_password_printed(tmp_
             *words,
             BROKER_URL=f"redis://:{password}@127.0.0.1:{port}/0",
             BATCH_KEY=planted["batch key"],
-            LOCATION="default",
+            LOCATION="eu",
         ) as said,
     ):
         printed = await_text(said, until)

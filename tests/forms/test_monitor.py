@@ -286,9 +286,9 @@ ROWS = [
     ),
     ({"alerts[7]": "email"}, "alerts.7", "[key]"),
     ({"alerts[7][name]": "email"}, "alerts.7.name", "[key]"),
-    ({"alerts[x][key]": "email"}, "alerts[x][key]", "does not take"),
-    ({"alerts[-1][key]": "email"}, "alerts[-1][key]", "does not take"),
-    ({"alerts[][key]": "email"}, "alerts[][key]", "does not take"),
+    ({"alerts[x][key]": "email"}, "alerts[x][key]", "Send alerts[0][key] and alerts[0][value]"),
+    ({"alerts[-1][key]": "email"}, "alerts[-1][key]", "Send alerts[0][key] and alerts[0][value]"),
+    ({"alerts[][key]": "email"}, "alerts[][key]", "Send alerts[0][key] and alerts[0][value]"),
     ({"alerts": "email"}, "alerts", "to clear the list"),
     ({"alerts": "", "alerts[0][key]": "email"}, "alerts", "not both"),
     ({"request_headers[0][key]": "a b", "request_headers[0][value]": "1"},
@@ -321,7 +321,9 @@ def test_sections_1_and_2_a_rows_error_is_named_with_its_index_as_sent(sent, nam
 @pytest.mark.parametrize(
     ("sent", "name"),
     [
-        ([("tags", "a"), ("tags", "a")], "tags"),
+        ([("name", "a"), ("name", "b")], "name"),
+        ([("tags[0]", "a"), ("tags[0]", "a")], "tags.0"),
+        ([("locations[0]", "default")] * 2, "locations.0"),
         ([("alerts[0][key]", "email")] * 2 + [("alerts[0][value]", "a@b.example")], "alerts.0.key"),
         (
             [
@@ -335,6 +337,24 @@ def test_sections_1_and_2_a_rows_error_is_named_with_its_index_as_sent(sent, nam
 )
 def test_section_1_a_name_sent_twice_is_refused(sent, name):
     assert "more than once" in faults(sent)[name][0]
+
+
+@pytest.mark.parametrize(
+    ("sent", "name", "right"),
+    [
+        ([("locations", "a"), ("locations", "b")], "locations", "Send locations[0]=default"),
+        ([("locations[]", "a"), ("locations[]", "b")], "locations[]", "Send locations[0]=default"),
+        ([("locations[first]", "a")], "locations[first]", "Send locations[0]=default"),
+        ([("locations[0][key][0]", "a")], "locations[0][key][0]", "Send locations[0]=default"),
+        ([("alerts", "a"), ("alerts", "b")], "alerts", "Send alerts[0][key] and alerts[0][value]"),
+        ([("alerts[][key]", "email")], "alerts[][key]", "Send alerts[0][key] and alerts[0][value]"),
+        ([("tags", "a"), ("tags", "b")], "tags", "Send comma-separated words, such as tags=web"),
+        ([("tags[]", "a")], "tags[]", "Send comma-separated words, such as tags=web"),
+        ([("url[]", "https://a.test/")], "url[]", "This field takes one value, not a list."),
+    ],
+)
+def test_a_list_in_the_notation_of_other_programs_is_answered_with_the_right_one(sent, name, right):
+    assert right in faults(sent)[name][0]
 
 
 def test_section_5_a_chat_id_alone_is_valid_if_the_instance_has_a_bot_token():

@@ -189,6 +189,24 @@ def test_section_12_a_page_that_is_refused_names_its_faulty_fields(sent, names):
     assert names_of(sent) == names
 
 
+@pytest.mark.parametrize(
+    ("sent", "name", "right"),
+    [
+        ([("monitors", "1"), ("monitors", "2")], "monitors", "Send monitors[0]=1"),
+        ([("monitors[]", "1")], "monitors[]", "Send monitors[0]=1"),
+        ([("groups[][name]", "A")], "groups[][name]", "Send groups[0][name] and groups[0][mon"),
+        ([("groups", "A"), ("groups", "B")], "groups", "Send groups[0][name] and groups[0][mon"),
+        (
+            [("groups[3][name]", "A"), *[("groups[3][monitors]", one) for one in "12"]],
+            "groups.3.monitors",
+            "Send groups[3][monitors][0]=1",
+        ),
+    ],
+)
+def test_a_list_in_the_notation_of_other_programs_is_answered_with_the_right_one(sent, name, right):
+    assert right in faulty(bind, StatusPageForm, [("name", "Shop"), *sent])[name][0]
+
+
 def test_json_has_groups_as_a_list_of_objects():
     read = read_json(
         '{"name": "Shop", "monitors": [3, "1", 2], "names": [{"key": 1, "value": "Till"}],'

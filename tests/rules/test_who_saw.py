@@ -23,8 +23,22 @@ def evidence(*places):
         ([DOWN, {"verdict": "unknown"}], "1 of 2 places; place-1 cannot tell"),
         (
             [DOWN, UP, UP, UP, UP, UP],
-            "1 of 6 places (place-0); place-1 still gets 200; place-2 still gets 200;"
-            " place-3 still gets 200; 2 more do not see it",
+            "1 of 6 places (place-0); place-1, place-2 and place-3 still get 200;"
+            " 2 more do not see it",
+        ),
+        (
+            [DOWN, UP, UP, UP, UP],
+            "1 of 5 places (place-0); place-1, place-2 and place-3 still get 200;"
+            " 1 more does not see it",
+        ),
+        (
+            [DOWN, UP, UP | {"status_code": 204}, UP, {"verdict": "unknown", "earlier": True}],
+            "1 of 5 places (place-0); place-1 and place-3 still get 200; place-2 still gets 204;"
+            " place-4 had not checked it since",
+        ),
+        (
+            [DOWN, {"verdict": "up"}, {"verdict": "up"}],
+            "1 of 3 places (place-0); place-1 and place-2 still reach it",
         ),
         (
             [DOWN, UP | {"earlier": True}],

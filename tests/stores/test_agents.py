@@ -1,14 +1,16 @@
 """What the server makes of the results of an agent, which several web processes may take."""
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
 
 from app import create_app
-from app.db import db, places
+from app.db import db, journal, places
 from app.db.tables import AssignmentRow, HeartbeatRow, IncidentRow, LateOutageRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.engine import now as on_demand
@@ -228,6 +230,10 @@ class Killed(BaseException):
     """The process ends here."""
 
 
+def killed(*_arguments, **_options):
+    raise Killed
+
+
 @pytest.mark.one_on_postgres
 @pytest.mark.parametrize("step", range(1, 6))
 def test_after_a_kill_at_any_step_the_agent_sends_again_and_nothing_is_lost_or_doubled(
@@ -264,6 +270,58 @@ def test_after_a_kill_at_any_step_the_agent_sends_again_and_nothing_is_lost_or_d
     assert last_result_at(app) is not None
 
 
+@pytest.fixture
+def unrecordable(monkeypatch):
+    """Lets results of a monitor fail in the middle of their transaction."""
+
+    def plan(monitor, fault):
+        row_of = journal.row_of
+
+        def fail(result, *more):
+            if result.monitor_id == monitor.id:
+                raise fault
+            return row_of(result, *more)
+
+        monkeypatch.setattr(journal, "row_of", fail)
+
+    return plan
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize("age", [timedelta(0), HOUR], ids=["judged", "late"])
+def test_a_result_that_we_cannot_record_is_refused_and_costs_no_other(
+    app, one, watched, at, unrecordable, caplog, age
+):
+    """Its agent sent it again, with all others, for a day."""
+    bad, *good = (watched(confirmations=0) for _number in range(6))
+    monitors = [*good[:2], bad, *good[2:]]
+    unrecordable(bad, ZeroDivisionError("a fault of ours"))
+    sent = [
+        result(monitor, Verdict.DOWN, at - age - number * SECOND)
+        for number in range(2)
+        for monitor in monitors
+    ]
+    told = one.take(*sent)
+    assert (told["taken"], told["refused"]) == (10, 2)
+    assert [len(moments(app, monitor)) for monitor in monitors] == [2, 2, 0, 2, 2, 2]
+    assert len(incidents(app)) == (0 if age else 5)
+    assert caplog.text.count("ZeroDivisionError: a fault of ours") == 1, "one trace for a request"
+    assert "A result of oslo cannot be recorded" in caplog.text
+    assert one.take(*sent)["refused"] == 2
+
+
+@pytest.mark.one_on_postgres
+def test_a_database_that_is_away_for_a_moment_refuses_no_result(
+    app, one, watched, at, unrecordable
+):
+    busy = sqlite3.OperationalError("database is locked")
+    busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    monitor = watched()
+    unrecordable(monitor, OperationalError("INSERT", {}, busy))
+    with pytest.raises(OperationalError):
+        one.take(result(monitor, Verdict.DOWN, at), result(watched(), Verdict.DOWN, at))
+
+
 def test_a_late_outage_ends_though_the_server_was_killed_before_it_looked(
     app, one, other, watched, at, monkeypatch
 ):
@@ -280,8 +338,8 @@ def test_a_late_outage_ends_though_the_server_was_killed_before_it_looked(
     assert ends[0] > back
     good = result(monitor, Verdict.UP, back)
     with monkeypatch.context() as patch:
-        patch.setattr(recorder, "record_late", lambda *_arguments, **_options: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
+        patch.setattr(recorder, "record_late", killed)
+        with pytest.raises(Killed):
             one.take(good)
     other.take(good)
     assert late_outages(app) == [back]

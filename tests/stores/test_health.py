@@ -105,16 +105,22 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
     assert told in [one.sentence for one in examine(core, settings) if one.fault]
 
 
-def test_an_agent_that_may_make_no_check_is_a_warning_that_holds_no_address(core, checker):
+@pytest.mark.parametrize("carrier", ["agent", "local"])
+def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core, checker, carrier):
     settings = core.extensions["wakeful.settings"]
     with writing() as session:
-        place = LocationRow(name="oslo", carrier="agent", created_at=NOW)
+        place = LocationRow(name="oslo", carrier=carrier, created_at=NOW)
         session.add(place)
         session.flush()
         id = place.id
     for _ in range(2):
         make_monitor(core, places=[1, id])
-    places.seen("oslo", NOW, process="agent:oslo", last_check_at=NOW)
+    checkers = [checker]
+    if carrier == "local":
+        checkers.append(Shards("checker:elsewhere:two", "oslo"))
+    for one in checkers:
+        one.look(NOW, 0)
+    places.seen("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
 
     def last_checks(*verdicts):
         with writing() as session:
@@ -124,12 +130,18 @@ def test_an_agent_that_may_make_no_check_is_a_warning_that_holds_no_address(core
 
     last_checks(Verdict.UNKNOWN, Verdict.UP)
     assert health.health(NOW).warnings == ()
+    assert health.unable_places(NOW) == []
     last_checks(Verdict.UNKNOWN, Verdict.UNKNOWN)
     told = "The place oslo can check none of its 2 monitors. The list of places says why."
     assert (health.health(NOW).faults, health.health(NOW).warnings) == ((), (told,))
+    assert health.unable_places(NOW) == [told]
+    if carrier == "local":
+        gone = NOW + timedelta(minutes=2)
+        assert health.unable_places(gone) == [], "that its checker is gone is told instead"
     now = datetime.now(UTC)  # the doctor has a clock of its own
-    checker.look(now, 0)
-    places.seen("oslo", now, process="agent:oslo", last_check_at=now)
+    for one in checkers:
+        one.look(now, 0)
+    places.seen("oslo", now, process=f"{carrier}:oslo", last_check_at=now)
     assert told in [one.sentence for one in examine(core, settings) if one.fault]
 
 

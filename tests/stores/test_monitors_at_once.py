@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import select, text
+from sqlalchemy import select
 
 from app.config import Settings
 from app.db import db, places, writing
@@ -22,21 +21,9 @@ from app.stores.local import LocalStore
 from tests.factories import make_outcome, now
 from tests.stores.contract.making import add_monitor
 from tests.stores.test_status_pages_at_once import store
+from tests.support.locks import until_somebody_waits
 
 __all__ = ["store"]  # a fixture
-
-WAITING = text(
-    "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
-    " WHERE NOT granted AND datname = current_database()"
-)
-
-
-def until_somebody_waits() -> None:
-    until = time.monotonic() + 30
-    with db.engine.connect() as beside:
-        while not beside.scalar(WAITING):
-            assert time.monotonic() < until, "nobody waits for a lock"
-            beside.rollback()
 
 
 def test_who_deletes_a_monitor_waits_for_who_changes_it(

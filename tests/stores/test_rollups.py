@@ -23,6 +23,7 @@ from app.records import UPTIME_RANGES, Classification, IncidentQuery, MonitorQue
 from app.stats.tally import DAY_MS, HOUR_MS
 from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor, make_outcome, now
+from tests.support.queries import queries
 
 pytestmark = pytest.mark.usefixtures("context")
 MINUTE = timedelta(minutes=1)
@@ -185,6 +186,30 @@ def test_a_list_of_monitors_has_the_figures_that_each_has_alone(core: Flask) -> 
         together = read(ids)
         assert together == {id: read([id])[id] for id in ids}
         assert len({str(value) for value in together.values()}) > 1
+
+
+def test_days_in_place_of_their_hours_have_the_same_time(core: Flask) -> None:
+    midnight = hour(now()).replace(hour=0) - timedelta(days=1)
+    id = make_monitor(core, created_at=midnight - timedelta(days=5)).id
+    add_results(id, midnight - timedelta(days=3), midnight + timedelta(hours=12))
+    here = midnight + timedelta(hours=12)
+    rollups.roll(here)
+    first = to_ms(midnight)
+    for begin, end in (
+        (first - 3 * DAY_MS, to_ms(here)),
+        (first - 2 * DAY_MS - 5 * HOUR_MS, first - DAY_MS + 2 * HOUR_MS),
+        (first - 2 * DAY_MS, first - DAY_MS),
+        (first - DAY_MS - 2 * HOUR_MS, first - DAY_MS + HOUR_MS),
+        (first - DAY_MS + 2 * HOUR_MS, first - DAY_MS + 5 * HOUR_MS),
+        (first + 2 * HOUR_MS, first + 5 * HOUR_MS),
+    ):
+        ways = [rollups.between([id], begin, end, here, days=days)[id] for days in (False, True)]
+        hours, fewer = (sum(sums.up for _start, sums in found) for found in ways)
+        assert hours == fewer == end - begin
+        assert all(begin <= start < end for found in ways for start, _sums in found)
+    with queries() as sent:
+        rollups.between([id], first - 3 * DAY_MS, to_ms(here), here)
+    assert not [one for one in sent if "rollups" in one and " OR " in one]
 
 
 def listed(ids: Sequence[int], at: datetime, ranges: Sequence[str], *, hours: bool) -> Figures:

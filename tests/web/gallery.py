@@ -241,6 +241,7 @@ LIVING = {
     "place-made": Sight(
         "/settings/locations/new", then=press("Save", name="bergen", label="Bergen")
     ),
+    "place-queue": Sight("/settings/locations/2/start"),
     "place-edit": Sight("/settings/locations/2/edit", brief=True),
     "place-token": Sight("/settings/locations/3/token", brief=True),
     "place-delete": Sight("/settings/locations/4/delete", brief=True),
@@ -272,6 +273,7 @@ LIVING = {
     "monitor-down": Sight("/monitors/1"),
     "monitor-up": Sight("/monitors/3?range=7d"),
     "monitor-phases": Sight("/monitors/4?range=24h&phases=1", brief=True),
+    "monitor-places": Sight("/monitors/4"),
     "monitor-year": Sight("/monitors/12?range=365d&phases=1"),
     "monitor-chart-read": Sight("/monitors/3?range=7d", then=read_chart),
     "monitor-zoomed": Sight(f"/monitors/12?from={ZOOM_FROM}&to={ZOOM_TO}", then=open_phases),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -422,6 +422,17 @@ def add_places(ids: dict[str, int]) -> None:
         )  # fmt: skip
         journal.known_numbers([slow])
         journal.keep([journal.row_of(slow, journal.location_id("oslo"))])
+        for name, ms in (("oslo", 190), ("sydney", 310)):
+            earlier = [
+                replace(
+                    slow,
+                    checked_at=at - timedelta(seconds=1800 * step + 25),
+                    response_time=ms + 40 * (step % 5),
+                )
+                for step in range(1, 48)
+            ]
+            number = journal.location_id(name)
+            journal.keep([journal.row_of(one, number) for one in earlier])
         incident = session.get_one(IncidentRow, 2)
         down = {"verdict": "down", "cause_code": "http_status:503", "cause": UNAVAILABLE,
                 "status_code": 503, "response_time": 165}  # fmt: skip

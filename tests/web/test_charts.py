@@ -146,6 +146,25 @@ def test_a_single_measurement_is_a_dot() -> None:
         assert len(xs) == 2, "an area of no width is not seen"
 
 
+def test_several_places_are_a_line_each_in_place_of_their_average() -> None:
+    figures = answer(100, 110, 120, 130, None, 150)
+    for one, down in zip(figures["buckets"], (0, 0, 0, 0, 60, 0), strict=True):
+        one |= {"down": down}
+    near = charts.PlaceTimes("Oslo", "place-0", [20, 30, 20, 30, None, 40], bridged=1)
+    far = charts.PlaceTimes("Sydney", "place-1", [300, None, 310, None, None, None], bridged=1)
+    silent = charts.PlaceTimes("Bergen", "place-2", [None] * 6)
+    chart = charts.response_chart(figures, hour, places=[near, far, silent])
+    drawn = [(name, path.count("L") + 1) for name, path in chart.lines if name != "p95"]
+    assert drawn == [("place-0", 4), ("place-1", 2)], "not across the outage"
+    assert [name for name, _x, _y in chart.dots] == ["place-0"]
+    assert chart.areas == []
+    assert chart.places == [("place-0", "Oslo"), ("place-1", "Sydney"), ("place-2", "Bergen")]
+    assert chart.label.endswith("Oslo: 20 ms to 40 ms. Sydney: 300 ms to 310 ms.")
+    stacked = charts.response_chart(figures, hour, stacked=True, places=[near, far])
+    assert not stacked.places
+    assert not stacked.lines, "the phases are of all places together"
+
+
 @pytest.mark.parametrize(
     ("slow_after", "drawn"), [(None, None), (150, True), (500, True), (5000, False)]
 )

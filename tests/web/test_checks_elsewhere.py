@@ -185,8 +185,8 @@ def test_a_checker_elsewhere_makes_one_check_for_two_clicks(app, settings, monke
 @pytest.mark.parametrize(
     ("heard", "said"),
     [
-        (None, "Nothing was checked: nobody has checked from its place Oslo office yet."),
-        (300, "Nothing was checked: its place Oslo office was last heard 5 minutes ago."),
+        (None, "Nothing was checked: no check has come from its place Oslo office yet."),
+        (300, "Nothing was checked: its place Oslo office was last heard from 5 minutes ago."),
     ],
 )
 def test_a_silent_place_is_told_at_once_and_nothing_is_asked(app, api, editor, heard, said):
@@ -270,9 +270,9 @@ def test_all_places_that_are_heard_are_asked_and_the_worst_result_is_the_answer(
         for one in told["places"]
     ] == [
         ("default", "up", None),
-        ("far", None, "far was last heard 5 minutes ago and was not asked."),
+        ("far", None, "far was last heard from 5 minutes ago and was not asked."),
         ("near", "down", None),
-        ("new", None, "Nobody has checked from new yet, so it was not asked."),
+        ("new", None, "No check has come from new yet, so it was not asked."),
     ]
     assert told["places"][2]["result"]["id"] == told["id"]
     assert {one.location for one in results(app, monitor.id)} == {"default", "near"}
@@ -285,7 +285,7 @@ def test_all_places_that_are_heard_are_asked_and_the_worst_result_is_the_answer(
         record(app, monitor.id, "near", now() + 2 * SECOND)
         pressed.result(60)
     assert "Checked now from 2 of 4 places." in editor.text
-    assert "far was last heard 5 minutes ago and was not asked." in editor.text
+    assert "far was last heard from 5 minutes ago and was not asked." in editor.text
     assert "Near by: Up in" in editor.text
 
 
@@ -405,7 +405,7 @@ def test_a_place_that_has_ended_is_not_waited_for_to_the_end(app, api, monkeypat
     assert (told["location"], told["verdict"]) == ("near", "up")
     assert told["places"][1]["result"] is None
     assert re.fullmatch(
-        r"No result from Dead office, which was last heard 2\d seconds ago\.",
+        r"No result from Dead office, which was last heard from 2\d seconds ago\.",
         told["places"][1]["message"],
     )
 
@@ -418,7 +418,7 @@ def test_a_place_that_has_ended_is_said_to_have_brought_nothing(app, api, monkey
     answer = api("POST", f"/monitors/{one.id}/check")
     assert answer.status_code == 503
     assert re.fullmatch(
-        r"Its place Dead office has brought no result, and was last heard 2\d seconds ago\."
+        r"Its place Dead office has brought no result, and was last heard from 2\d seconds ago\."
         r" If a result comes later, it is among the monitor's checks\.",
         answer.json["message"],
     )
@@ -426,7 +426,7 @@ def test_a_place_that_has_ended_is_said_to_have_brought_nothing(app, api, monkey
     two = make_monitor(app, places=[dead, gone])
     said = api("POST", f"/monitors/{two.id}/check").json["message"]
     assert said.startswith(
-        "Its places Dead office, gone have brought no result, and were last heard 1"
+        "Its places Dead office, gone have brought no result, and were last heard from 1"
     )
 
 
@@ -598,7 +598,7 @@ def test_a_place_is_asked_if_it_was_heard_within_half_a_minute(app, monkeypatch)
             monkeypatch.setattr(elsewhere, "places_of", lambda _id, _now: found)
             current_store().checks.run(monitor.id)
 
-        with pytest.raises(Conflict, match="Oslo was last heard"):
+        with pytest.raises(Conflict, match="Oslo was last heard from"):
             check(31)
         assert asked(app, monitor.id) == [None]
         with pytest.raises(Unavailable, match="Oslo has brought no result"):

@@ -223,3 +223,18 @@ def test_a_message_that_the_digest_told_is_not_retried(app, editor):
     text = editor.open("/deliveries?status=held").text
     assert f"Retry now delivery {waiting}" in text
     assert f"Retry now delivery {told}" not in text
+
+
+def test_a_message_about_a_place_names_it(app, viewer):
+    with app.app_context():
+        current_store().locations.create({"name": "oslo", "label": "Oslo, Norway"})
+    for name in ("oslo", "gone"):
+        place = {"id": 2, "name": name, "label": None}
+        deliver(app, event="location.silent", facts={"extra": {"location": place}})
+    deliver(app, event="location.online", facts={"extra": {"location": "damaged"}})
+    viewer.open("/deliveries")
+    assert "Place silent: Oslo, Norway" in viewer.text
+    assert "Place silent: gone" in viewer.text
+    assert 'href="/settings/locations">Oslo, Norway' in viewer.page.text
+    assert "Place Oslo, Norway To" in viewer.open("/deliveries/1").text
+    assert viewer.open("/deliveries/3").status == 200

@@ -75,7 +75,8 @@ def test_no_line_is_drawn_across_an_outage(app):
     ]
     with app.test_request_context():
         drawn = hour.drawn(incident(), results, begin, end)
-    assert len(drawn.lines) == 2
+    assert [style for style, _path in drawn.lines] == ["average"] * 2
+    assert not drawn.places
     assert (len(drawn.good), len(drawn.failed)) == (4, 1)
     assert drawn.failed[0].x == drawn.incident.x
     assert drawn.label.startswith("Checks from")
@@ -99,7 +100,12 @@ def test_checks_of_several_places_are_a_line_each_and_say_where_they_were_made(a
     results = [result(-10, 100), from_oslo[0], result(-5, 100), from_oslo[1]]
     with app.test_request_context():
         drawn = hour.drawn(incident(), results, begin, end)
-    assert len(drawn.lines) == 2
+    assert [style for style, _path in drawn.lines] == ["place-0", "place-1"]
+    assert [one.style for one in drawn.good] == ["place-0", "place-1"] * 2
+    assert drawn.places == [("place-0", "default"), ("place-1", "oslo")]
+    assert drawn.label.endswith(
+        "default: 2, 0 failed, 100 ms on average. oslo: 2, 0 failed, 300 ms on average."
+    )
     assert [one.title.partition(", ")[2] for one in drawn.good[:2]] == [
         "default: 100 ms",
         "oslo: 300 ms",

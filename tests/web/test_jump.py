@@ -8,6 +8,7 @@ import pytest
 
 from app.db import db
 from app.db.tables import IncidentRow, MonitorRow
+from app.stores import current_store
 from tests.factories import make_incident, make_monitor
 
 pytestmark = pytest.mark.sqlite
@@ -129,3 +130,14 @@ def test_names_are_shown_as_text(app, editor):
     found(editor, "script")
     assert "<script>alert" not in editor.page.text
     assert "Pause &lt;script&gt;" in editor.page.text
+
+
+def test_a_place_is_found_by_its_name_and_its_label(app, editor, viewer):
+    with app.app_context():
+        current_store().locations.create({"name": "osl-1", "label": "Norway, Oslo"})
+    for query in ("osl", "oslo", "norw"):
+        assert found(editor, query) == ["Norway, Oslo"]
+        assert 'href="/settings/locations/2/edit"' in editor.page.text
+    assert found(viewer, "oslo") == ["Norway, Oslo"]
+    assert 'href="/settings/locations"' in viewer.page.text, "where they may look"
+    assert "Norway, Oslo" not in found(viewer, "o"), "one letter is in too many names"

@@ -6,12 +6,15 @@ import re
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import select, update
 
 from app.access.agents import agent_of
-from app.db import places
+from app.db import db, places, writing
+from app.db.journal import VERDICT_NUMBERS
 from app.db.settings import keep_setting
+from app.db.tables import AssignmentRow, AuditRow
 from app.errors import Unavailable
-from app.records import Monitor, Notice, PageQuery, Pair, Place
+from app.records import Monitor, Notice, PageQuery, Pair, Place, Verdict
 from app.stores import current_store
 from tests.factories import now
 
@@ -44,7 +47,7 @@ def test_an_agent_is_added_and_its_start_command_is_shown_once(app, editor):
     (token,) = TOKEN.findall(editor.text)
     command = rf"WAKEFUL_SERVER=http://\S+ WAKEFUL_AGENT_TOKEN={token} wakeful agent"
     assert re.search(command, editor.text)
-    assert ".venv/bin/wakeful for wakeful" in editor.text
+    assert ".venv/bin/wakeful in place of wakeful" in editor.text
     with app.app_context():
         assert agent_of(token).name == "sydney"
     editor.open(PAGE)
@@ -60,6 +63,25 @@ def test_a_new_token_ends_the_old_one(app, editor):
     with app.app_context():
         assert agent_of(old) is None
         assert agent_of(new) is not None
+
+
+def test_the_page_of_an_agents_place_has_its_command_with_a_gap_for_the_token(app, editor):
+    """With the button alone, people made a token without need, which ended the old one."""
+    token = make_place(app, carrier="agent").token
+    text = editor.open(f"{PAGE}/2/edit").text
+    command = r"WAKEFUL_SERVER=http://\S+ WAKEFUL_AGENT_TOKEN=YOUR_TOKEN wakeful agent"
+    assert re.search(command, text)
+    assert "The new one ends the old one at once." in text
+    assert "look at the log of its agent" in text
+    assert token not in editor.page.text
+
+
+def test_the_place_default_says_that_the_server_itself_checks_from_it(app, editor):
+    make_place(app)
+    text = editor.open(f"{PAGE}/1/edit").text
+    assert "wakeful serve makes the checks of this place" in text
+    assert "there is nothing to start" in text
+    assert "there is nothing to start" not in editor.open(f"{PAGE}/2/edit").text
 
 
 def test_a_reload_of_the_page_with_the_token_does_not_end_it(app, editor):
@@ -129,6 +151,39 @@ def test_a_place_is_edited_and_says_how_to_start_it(app, editor):
     assert stored(app)[1].label == "Oslo, Norway"
 
 
+def test_a_place_on_a_queue_says_after_saving_what_it_takes_to_start_it(app, editor):
+    needed = (
+        ".venv/bin/pip install --requirement requirements/distributed.txt",
+        "openssl rand -base64 32",
+        "WAKEFUL_BROKER_URL=rediss://:PASSWORD@HOST:6380/0 WAKEFUL_BATCH_KEY=THE_KEY",
+        "WAKEFUL_LOCATION=oslo wakeful checker --carrier queue",
+        "wakeful prober --location oslo",
+        "docs/scale.md",
+    )
+    editor.open(f"{PAGE}/new").press("Save", name="oslo", carrier="queue")
+    assert "oslo saved." in editor.text
+    assert [one for one in needed if one not in editor.text] == []
+    editor.open(f"{PAGE}/2/edit")
+    assert [one for one in needed if one not in editor.text] == []
+    editor.press("Save", label="Oslo")
+    assert "How to" not in editor.text, "it was shown when the place was made"
+    assert "Checks a minute" in editor.text
+    editor.open(f"{PAGE}/2/edit").press("Save", carrier="local")
+    assert "wakeful prober" not in editor.open(f"{PAGE}/2/start").text
+    editor.open(f"{PAGE}/2/edit").press("Save", carrier="queue")
+    assert "wakeful prober --location oslo" in editor.text
+
+
+def test_a_change_of_how_a_place_is_checked_is_in_the_audit_log(app, editor):
+    make_place(app)
+    editor.open(f"{PAGE}/2/edit").press("Save", carrier="queue")
+    with app.app_context():
+        newest = select(AuditRow).order_by(AuditRow.id.desc()).limit(1)
+        line = db.session.scalars(newest).one()
+    assert (line.object_kind, line.object_name) == ("location", "oslo")
+    assert line.changes["carrier"] == {"old": "local", "new": "queue"}
+
+
 def test_faults_stand_beside_their_fields(app, editor):
     editor.open(f"{PAGE}/new").press("Save", name="New York")
     assert editor.status == 422
@@ -188,9 +243,30 @@ def test_a_silent_place_is_shown_in_the_list_and_on_every_page(app, editor):
         ago = now() - timedelta(minutes=10)
         places.seen("oslo", ago, process="agent:oslo", last_check_at=ago)
         keep_setting(Notice.PLACES_SILENT, "Oslo, Sydney", now())
-    assert "Silent" in editor.open(PAGE).text
-    assert "they have no vote: Oslo, Sydney." in editor.open("/").text
+    told = "No results come from Oslo, Sydney. Until they do, monitors are judged without them"
+    text = editor.open(PAGE).text
+    assert "Silent" in text
+    assert told in text
+    assert "Show the places" not in text, "this is the page"
+    assert told in editor.open("/").text
     assert f'href="{PAGE}">Show the places' in editor.page.text
+
+
+def test_a_place_that_can_check_nothing_is_a_warning_in_the_list_and_on_home(app, editor):
+    place = make_place(app, carrier="agent")
+    make_monitor(app, locations=["default", "oslo"])
+    with app.app_context():
+        places.seen("oslo", now(), process="agent:oslo", last_check_at=now())
+        with writing() as session:
+            of_oslo = update(AssignmentRow).where(AssignmentRow.location_id == place.id)
+            session.execute(of_oslo.values(verdict=VERDICT_NUMBERS[Verdict.UNKNOWN]))
+    told = "The place oslo cannot check its monitor. The list of places says why. Show the places"
+    assert told in editor.open("/").text
+    assert f'href="{PAGE}">Show the places' in editor.page.text
+    text = editor.open(PAGE).text
+    assert "The last check of its monitor could not be made. Cannot check" in text
+    assert told not in text
+    assert "State Cannot check The last check" in editor.open(f"{PAGE}/{place.id}/edit").text
 
 
 def test_the_list_names_who_learns_of_silence_and_leads_to_the_monitors_of_a_place(app, editor):

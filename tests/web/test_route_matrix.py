@@ -56,8 +56,8 @@ MAY_OPEN = {
         contacts.delete contacts.edit contacts.new imports.start incidents.delete incidents.edit
         incidents.new keys.edit keys.index
         keys.revoke locations.delete locations.edit locations.new
-        locations.token markers.delete monitors.clone monitors.delete monitors.edit monitors.new
-        page_editor.edit page_editor.new post_templates.delete post_templates.edit
+        locations.start locations.token markers.delete monitors.clone monitors.delete monitors.edit
+        monitors.new page_editor.edit page_editor.new post_templates.delete post_templates.edit
         post_templates.new posts.add_update posts.correct_update posts.delete posts.edit posts.new
         shared_channels.make status_pages.clear status_pages.delete status_pages.export
         windows.delete windows.edit windows.new

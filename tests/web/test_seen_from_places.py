@@ -97,7 +97,7 @@ def test_no_page_calls_the_end_by_silence_a_recovery_and_all_name_the_place(edit
     editor.open("/")
     assert "The server refused. Seen from Sydney" in editor.text
     steps = editor.open(f"/incidents/{silenced}").text.partition("Timeline")[2]
-    order = ("Incident opened", "The places that saw it were silent", "Wakeful wrote", "Over")
+    order = ("Incident opened", "No results from where it was seen", "Wakeful wrote", "Over")
     assert sorted(order, key=steps.index) == list(order), "in the order of their times"
     assert "State Over" in editor.text
     assert "Resolved" not in editor.text
@@ -131,6 +131,12 @@ def test_a_monitor_shows_its_response_time_by_place(editor, incident):
     assert "Down when more than half of them fail" in editor.text
     assert "Sydney Up" in editor.text
     assert "310 ms 310 ms 310 ms" in editor.text
+    legend = editor.text.partition("Response time")[2].partition("Places")[0]
+    assert "berlin oslo Sydney p95" in legend
+    assert "Average" not in legend
+    assert "Sydney: 310 ms to 310 ms." in editor.text
+    assert "Sydney: 310 ms" not in editor.open("/monitors/1?range=7d").text
+    assert "Average p95" in editor.text, "only sums of all places are kept at hand"
 
 
 def test_the_api_gives_what_each_place_sees(app, incident):

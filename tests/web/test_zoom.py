@@ -36,7 +36,7 @@ def test_a_chosen_time_is_shown_with_its_surroundings(viewer, monitor):
     start, end = now() - timedelta(hours=31), now() - timedelta(hours=29)
     page = viewer.open(f"/monitors/{monitor.id}?from={iso(start)}&to={iso(end)}")
     assert "Response time: 120 ms on average" in page.page.text
-    assert 'class="dot"' in page.page.text
+    assert 'class="dot average"' in page.page.text
     assert "Slow after 300 ms" in page.page.text
     for name in ("Earlier", "Later", "Zoom out"):
         assert f">{name}</a>" in page.page.text

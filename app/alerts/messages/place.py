@@ -11,7 +11,7 @@ from app.alerts.messages.message import Link, Message, Tone
 from app.i18n import N_, _, _n
 
 NO_RESULTS = N_("No results come from it, so it has no vote.")
-ADVICE = N_("Check that its checker, prober or agent runs and reaches this server.")
+ADVICE = N_("Check that its checker, prober or agent is running and reaches this server.")
 FOOTER = N_("You get this message because your contact is a default contact.")
 
 
@@ -64,7 +64,7 @@ def _affected(extra: Facts) -> str:
     if not unknown:
         return _("All its monitors are checked from other places too.")
     return _n(
-        "%(num)s monitor is checked from nowhere else and now unknown.",
-        "%(num)s monitors are checked from nowhere else and now unknown.",
+        "%(num)s monitor is checked from nowhere else and is now unknown.",
+        "%(num)s monitors are checked from nowhere else and are now unknown.",
         unknown,
     )

@@ -19,8 +19,9 @@ from app.checks.certificate import read_certificate
 from app.checks.evidence import addresses, clean, phases
 from app.checks.http.trace import Hop, Trace
 from app.checks.redact import Redactor
+from app.codec.evidence import fitted
 from app.net.charset import charset
-from app.records import EVIDENCE_BODY_BYTES, Timings
+from app.records import EVIDENCE_BODY_BYTES, MAX_URL, Timings
 from app.rules.time import iso
 
 # Bytes of the body that are searched for secrets: more than are kept, so that a secret across the
@@ -44,14 +45,14 @@ def make_evidence(trace: Trace, timings: Timings) -> dict[str, Any]:
     }
     if trace.last is not None:
         evidence.update(_last(trace.last, redactor))
-    return evidence
+    return fitted(evidence)
 
 
 def _redirect(before: Hop, hop: Hop, redactor: Redactor) -> dict[str, Any]:
     """One redirect: the status line that sent it, its target, and the address that answered."""
     return {
         "status_line": clean(redactor.text(before.seen.status_line)) if before.seen else None,
-        "url": redactor.text(hop.target.url),
+        "url": redactor.text(hop.target.url)[:MAX_URL],
         "ip": hop.seen.ip if hop.seen else None,
     }
 

@@ -12,7 +12,7 @@ from app.checks.http.trace import Trace
 from app.checks.http.verdict import Judged, judge
 from app.checks.outcome import GoodEvidence
 from app.checks.redact import Redactor
-from app.records import Outcome, Result, Timings, Verdict
+from app.records import MAX_RESULT_CAUSE, MAX_URL, Outcome, Result, Timings, Verdict
 
 
 class Outcomes:
@@ -36,13 +36,13 @@ class Outcomes:
             verdict=judged.verdict,
             monitor_id=trace.spec.monitor_id,
             cause_code=judged.failure.code if judged.failure else None,
-            cause=hide(judged.failure.sentence) if judged.failure else None,
+            cause=_cut(hide(judged.failure.sentence)) if judged.failure else None,
             status_code=seen.status or None if seen is not None and seen.complete else None,
             response_time=response_ms,
             timings=timings,
             ip=seen.ip if seen else None,
             http_version=seen.http_version if seen else None,
-            redirects=tuple(hide(url) for url in trace.redirects),
+            redirects=tuple(hide(url)[:MAX_URL] for url in trace.redirects),
             warnings=judged.warnings,
             location=self._location,
         )
@@ -62,6 +62,10 @@ class Outcomes:
         leaf = judged.leaf.fingerprint if judged.leaf else None
         face = (trace.spec.url, seen.status, seen.ip, leaf, len(trace.hops)) if seen else ()
         return self._good.wanted(trace.spec.monitor_id, face)
+
+
+def _cut(sentence: str) -> str:
+    return sentence if len(sentence) <= MAX_RESULT_CAUSE else f"{sentence[: MAX_RESULT_CAUSE - 1]}…"
 
 
 def answered(trace: Trace) -> bool:

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from app.checks.prober import Prober
-from app.codec.packing import pack, spec_of
+from app.codec.packing import pack
+from app.codec.specs import spec_of
 from app.codec.values import Json, Odd, moment, must, object_, own_id, whole
 from app.config import PREFIX, SettingError, Settings
 from app.engine import schedule
@@ -95,6 +96,7 @@ class Agent:
         self._recent: deque[float] = deque()  # when checks came back, in the last minute
         self._clean_at = 0.0
         self._closed = Closed()
+        self._odd = ""  # the fields that could not be read, as the log has them
         self.on_turn: Callable[[], object] = lambda: None
         self._link = Link(
             settings.server or "",
@@ -245,24 +247,35 @@ class Agent:
     def _assign(self, news: Assigned) -> None:
         now = self._clock.now()
         found: set[int] = set()
-        odd: list[Odd] = []
+        odd: list[str] = []
         for one in news.assigned:
             try:
                 job = self._job(one)
             except Odd as fault:
-                odd.append(fault)
+                odd.append(str(fault))
                 continue
             found.add(job.monitor_id)
             self._jobs[job.monitor_id] = job
             self._plan.put(job, now)
-        if odd:
-            log.error("%d monitors that the server sent cannot be read (%s).", len(odd), odd[0])
+        self._tell_odd(odd, whole=news.whole)
         gone = (self._jobs.keys() - found) if news.whole else set(news.gone)
         self._plan.drop(gone)
         for monitor_id in gone:
             self._jobs.pop(monitor_id, None)
             self._done.pop(monitor_id, None)
             self._started.pop(monitor_id, None)
+
+    def _tell_odd(self, odd: list[str], *, whole: bool) -> None:
+        """Log once that monitors cannot be read: a server may send the same each second."""
+        fields = ", ".join(sorted({*odd}))
+        if odd and fields != self._odd:
+            log.error(
+                "%d monitors that the server sent cannot be read and are not checked (%s).",
+                len(odd),
+                fields,
+            )
+        if odd or whole:
+            self._odd = fields
 
     def _job(self, one: Json) -> Job:
         """Read strictly: what cannot be computed with would end the agent, at each start again.

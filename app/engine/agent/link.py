@@ -19,8 +19,8 @@ import requests
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from app.codec import Odd
-from app.codec.sealing import ABOUT_ASSIGNED, key_of, new_private_key, public_key_of, unseal
-from app.codec.values import Json, moment, must, object_, own_id, text, whole
+from app.codec.sealing import ABOUT_ASSIGNED, key_of, new_private_key, public_key_of, unseal_text
+from app.codec.values import Json, moment, must, object_, own_id, parsed, text, whole
 from app.config import SettingError
 from app.engine.agent import trouble
 from app.engine.agent.buffer import Buffer
@@ -30,7 +30,9 @@ from app.engine.agent.known import Known
 from app.engine.agent.trouble import Failing, Foreign, Later, Refused
 from app.i18n import _
 from app.net.trust import Bundle
+from app.records import MAX_LOCATION
 from app.rules.retry_after import pause_of
+from app.rules.text import one_line
 from app.version import __version__
 
 log = logging.getLogger(__name__)
@@ -42,7 +44,11 @@ LONGEST_ASKED = 60.0  # seconds to wait because the server says so
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 AT_ONCE = 200  # results in one request
 WHOLE_SECONDS = 300.0  # for all of an answer, of which parts keep coming
-LARGEST_ANSWER = 256 * 1024 * 1024  # bytes; 1,000 monitors take 1 MB, or 90 with long bodies
+# Of a list of monitors, in bytes: a monitor takes 1 KB, or 90 with the longest body in ASCII.
+LARGEST_LIST = 64 * 1024 * 1024
+MOST_VALUES = 1_000_000  # in it; a monitor has some 20, or 110 with all headers
+LARGEST_ANSWER = 1024 * 1024  # any other; that to 200 results takes 50 KB
+MOST_IN_ANSWER = 10_000  # values, outside of what is sealed
 CHUNK = 64 * 1024
 TOO_LARGE = 413
 LATER = "later"
@@ -114,6 +120,8 @@ class Link:
                 "Authorization": f"Bearer {token}",
                 "Content-Type": "application/json",
                 "User-Agent": f"Wakeful-Agent/{__version__}",
+                # A MiB of zeros takes 1 KB compressed: what is read would not be what is sent.
+                "Accept-Encoding": "identity",
             }
         )
         self._location = ""
@@ -257,7 +265,11 @@ class Link:
         confirm = told.get("confirm_seconds")
         if not isinstance(confirm, int | float) or not 0 <= confirm <= LONGEST_CONFIRM:
             raise Odd("confirm_seconds")
-        self._location = must(text(told.get("location")), "location")
+        location = must(text(told.get("location")), "location")
+        # It goes to the log, and to a line of a file.
+        if not location or location != one_line(location, MAX_LOCATION):
+            raise Odd("location")
+        self._location = location
         self._tell(Greeted(self._location, timedelta(seconds=confirm)))
 
     def _post(self) -> tuple[int, bool]:
@@ -302,7 +314,8 @@ class Link:
             allow_redirects=False,
             stream=True,
         ) as answer:
-            status, found = answer.status_code, _body(answer)
+            most = LARGEST_LIST if path == "assigned" else LARGEST_ANSWER
+            status, found = answer.status_code, _body(answer, most)
             if status == 429:
                 raise Later(_pause(answer), _message(found))
         took = uptime() - sent
@@ -320,7 +333,8 @@ class Link:
     def _opened(self, location: str, sealed: str) -> Assigned:
         """Raises Odd and Forged."""
         about = ABOUT_ASSIGNED.format(location)
-        told = object_(unseal(self._private, _from_base64(sealed), about), "sealed")
+        found = unseal_text(self._private, _from_base64(sealed), about)
+        told = object_(parsed(found, MOST_VALUES), "sealed")
         assigned = [object_(one, "assigned") for one in _list(told, "assigned")]
         gone = [must(own_id(one), "gone") for one in _list(told, "gone")]
         return Assigned(told.get("whole") is True, assigned, gone)
@@ -345,13 +359,15 @@ def _pause(answer: requests.Response) -> float:
     return asked or 0.0
 
 
-def _body(answer: requests.Response) -> bytes:
-    """All of the answer, however it is sent: not more than fits in memory, and not for ever."""
+def _body(answer: requests.Response, most: int) -> bytes:
+    """All of the answer, however it is sent: not more than ``most`` bytes, and not for ever."""
+    if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise Foreign("its answer is compressed, which the agent has not asked for")
     found, until = bytearray(), time.monotonic() + WHOLE_SECONDS
     try:
-        while chunk := answer.raw.read1(CHUNK, decode_content=True):
+        while chunk := answer.raw.read1(CHUNK, decode_content=False):
             found += chunk
-            if len(found) > LARGEST_ANSWER:
+            if len(found) > most:
                 raise Foreign("its answer is too large")
             if time.monotonic() > until:
                 raise requests.ReadTimeout
@@ -365,8 +381,8 @@ def _body(answer: requests.Response) -> bytes:
 def _read(status: int, body: bytes) -> dict[str, Any]:
     """What the server's API says; raises Foreign if something else answers."""
     try:
-        told = json.loads(body)
-    except (ValueError, RecursionError):
+        told = parsed(body, MOST_IN_ANSWER)
+    except Odd:
         told = None
     wanted = "data" if status == 200 else "message"
     if not isinstance(told, dict) or wanted not in told:
@@ -375,7 +391,7 @@ def _read(status: int, body: bytes) -> dict[str, Any]:
 
 
 def _sentence(told: Mapping[str, Any]) -> str:
-    return str(told["message"])[:LONGEST_SENTENCE]
+    return one_line(str(told["message"]), LONGEST_SENTENCE)
 
 
 def _message(body: bytes) -> str:

@@ -1,5 +1,5 @@
-"""How much an agent may send: whoever has stolen its token floods neither the database nor the
-threads of the web server.
+"""How much an agent may send: whoever has stolen its token floods neither the database nor its disk
+nor the threads of the web server.
 
 A place may bring ``ROOM`` times the results that its monitors make, so an agent that was cut off
 for a day has delivered after 76 minutes (1440 / (ROOM - 1)), beside what it goes on to check. The
@@ -27,12 +27,15 @@ ROOM = 20
 MOST_RESULTS = 500  # of one request
 LEAST_RESULTS = MOST_RESULTS  # in a window: a whole request always fits
 LEAST_REQUESTS = 200
+LEAST_KIB = 2_048  # two requests as large as the server reads
+# Of each result, so much on average. A good one has 400 bytes, one of a failure up to 32 KiB.
+KIB_OF_A_RESULT = 4
 RESULTS_OF_A_REQUEST = 50  # an agent sends up to 200, but fewer with long evidence
 KNOWN_SECONDS = 10.0  # how long what a place's monitors make is remembered
 SHARES = 100  # of a budget: what a process takes at once and may leave
 TOO_MUCH = N_(
-    "The agent of %(place)s sends too much: at most %(requests)s requests and %(results)s results"
-    " in %(window)s s. Send the rest in %(reset)s s."
+    "The agent of %(place)s sends too much: at most %(requests)s requests, %(results)s results and"
+    " %(kib)s KiB in %(window)s s. Send the rest in %(reset)s s."
 )
 
 
@@ -42,16 +45,21 @@ class Budget:
 
     requests: int
     results: int
+    kib: int
 
 
 def budget_of(results: float) -> Budget:
     """The budget of a place whose monitors make this many results in a window."""
     allowed = max(LEAST_RESULTS, round(ROOM * results))
-    return Budget(LEAST_REQUESTS + allowed // RESULTS_OF_A_REQUEST, allowed)
+    return Budget(
+        LEAST_REQUESTS + allowed // RESULTS_OF_A_REQUEST,
+        allowed,
+        max(LEAST_KIB, KIB_OF_A_RESULT * allowed),
+    )
 
 
 class Budgets:
-    """Of all places. Both methods count, and raise Throttled."""
+    """Of all places. Each method counts, and raises Throttled."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -60,11 +68,16 @@ class Budgets:
     def request(self, place: AgentPlace) -> None:
         self._count(place, "requests", 1)
 
+    def body(self, place: AgentPlace, size: int) -> None:
+        """``size``: of a request's body, in bytes."""
+        self._count(place, "kib", -(-size // 1024))
+
     def results(self, place: AgentPlace, number: int) -> None:
-        if number:
-            self._count(place, "results", number)
+        self._count(place, "results", number)
 
     def _count(self, place: AgentPlace, what: str, number: int) -> None:
+        if not number:
+            return
         budget = self._of(place.id)
         most: int = getattr(budget, what)
         used = self._access.shares.count(
@@ -78,6 +91,7 @@ class Budgets:
                     place=place.name,
                     requests=budget.requests,
                     results=budget.results,
+                    kib=budget.kib,
                     window=WINDOW_SECONDS,
                     reset=reset,
                 ),

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import select
 
@@ -26,6 +26,7 @@ from app.access.agents import AgentPlace
 from app.codec.packing import outcome_of
 from app.codec.values import Odd
 from app.db import db, journal, shards, writing
+from app.db.faults import passes
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.engine import recorder
@@ -39,7 +40,11 @@ from app.stores.local.agent_budget import MOST_RESULTS
 
 log = logging.getLogger(__name__)
 
-BUSY = N_("Results of %(place)s are being recorded. Send these again in a second.")
+T = TypeVar("T")
+
+BUSY = N_(
+    "Another request of the agent of %(place)s is being answered. Send this one again in a second."
+)
 # Results of one monitor in a request that are judged, each in a transaction of its own. While a
 # result counts (two intervals and the time limit, which is no longer than a third one), an agent
 # makes four checks by its schedule, and repeats each of them until a failure is confirmed. Twice as
@@ -84,7 +89,7 @@ def read(data: Any) -> tuple[list[Sent], int]:
             at = from_ms(to_ms(outcome.result.checked_at))  # as it will be stored
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
             sent.append(Sent(placed, made_for))
-        except (Odd, KeyError, TypeError, OverflowError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             wrong += 1
     return sent, wrong
 
@@ -103,6 +108,7 @@ class Taking:
     def __init__(self, place: AgentPlace, now: datetime) -> None:
         self._place, self._now = place, now
         self.refused = 0
+        self._told = False
         self.standings: dict[int, Standing] = {}
         self._of_before = 0
         self._judged: list[Sent] = []
@@ -119,21 +125,17 @@ class Taking:
         return bool(self._judged or self._counting)
 
     def take(self, sent: Sequence[Sent]) -> None:
-        """Record each result, or refuse it for good. Raises Throttled if there are others: their
-        monitors were changed each time when they were to be judged. The agent sends all again then,
-        and what is recorded already is left out.
+        """Record each result, or refuse it for good, also one that we cannot record because of a
+        fault of ours. Raises Throttled if there are others: their monitors were changed each time
+        when they were to be judged. The agent sends all again then, and what is recorded already is
+        left out.
         """
         # A deleted place may have had the same name.
         journal.know_location(self._place.name, self._place.id)
         left = sent
         for _try in range(TRIES):
             left = self._take(left)
-        recorder.record_late(
-            _results(self._late),
-            location=self._place.name,
-            # Also those that were judged before: the server may have been stopped just then.
-            judged=_results([*self._judged, *self._counting]),
-        )
+        self._correct()
         if self._of_before:
             log.warning(
                 "%d results of %s are left out: when it made them, it did not know yet that what"
@@ -169,10 +171,68 @@ class Taking:
         self._counting += counting
         return judged
 
+    def _correct(self) -> None:
+        """Correct the figures by late results."""
+        # Also those that were judged before: the server may have been stopped just then.
+        judged = [*self._judged, *self._counting]
+        late = [(one, True) for one in self._late] + [(one, False) for one in judged]
+        late.sort(key=lambda pair: pair[0].monitor_id)  # parts have all results of a monitor
+
+        def record(part: Sequence[tuple[Sent, bool]]) -> None:
+            recorder.record_late(
+                _results(one for one, is_late in part if is_late),
+                location=self._place.name,
+                judged=_results(one for one, is_late in part if not is_late),
+            )
+
+        lost = {id(one) for one, is_late in self._apart(record, late) if is_late}
+        self.refused += len(lost)
+        self._late = [one for one in self._late if id(one) not in lost]
+
     def _judge(
         self, some: Sequence[Sent], turns: dict[int, int], tokens: Mapping[int, int]
     ) -> list[Sent]:
-        """Judge one result of each monitor, in one transaction. Returns those that were dropped."""
+        """Judge one result of each monitor. Returns those that were dropped."""
+        dropped: list[Sent] = []
+
+        def record(part: Sequence[Sent]) -> None:
+            dropped.extend(self._judge_at_once(part, turns, tokens))
+
+        self.refused += len(self._apart(record, some))
+        return dropped
+
+    def _apart(self, record: Callable[[Sequence[T]], None], some: Sequence[T]) -> list[T]:
+        """Record all, together if that works, else in halves of halves: one that we cannot record
+        costs no other. Returns those that cannot be recorded.
+        """
+        if not some:
+            return []
+        try:
+            record(some)
+            return []
+        except Exception as fault:
+            if passes(fault):
+                raise
+            if len(some) == 1:
+                self._tell(fault)
+                return [*some]
+        half = len(some) // 2
+        return self._apart(record, some[:half]) + self._apart(record, some[half:])
+
+    def _tell(self, fault: Exception) -> None:
+        """Log a fault of ours, the first of a request: a thousand equal traces fill a disk."""
+        if not self._told:
+            log.error(
+                "A result of %s cannot be recorded, and is left out. The fault is ours:",
+                self._place.name,
+                exc_info=fault,
+            )
+        self._told = True
+
+    def _judge_at_once(
+        self, some: Sequence[Sent], turns: dict[int, int], tokens: Mapping[int, int]
+    ) -> list[Sent]:
+        """As ``_judge``, in one transaction."""
         claims = [_claim(one.monitor_id, turns[one.monitor_id], tokens) for one in some]
         outcomes = [(claim, one.outcome) for claim, one in zip(claims, some, strict=True)]
         stood = recorder.record_claimed(outcomes, self._now, location=self._place.name)

@@ -20,6 +20,7 @@ from app.access import Access, agents
 from app.access.agents import AgentPlace
 from app.codec.packing import pack
 from app.codec.sealing import ABOUT_ASSIGNED, public_key, seal_to
+from app.codec.values import text
 from app.config import Settings
 from app.db import assignments, changes, db, places, shards, writing
 from app.db.assignments import Assigned
@@ -28,6 +29,7 @@ from app.db.types import to_ms
 from app.engine.schedule import Standing
 from app.errors import Conflict, Invalid
 from app.i18n import N_, _
+from app.records import MAX_ID
 from app.stores.local import agent_results
 from app.stores.local.agent_budget import Budgets
 from app.stores.local.agent_results import Taking
@@ -37,8 +39,7 @@ OTHER_KEY = N_(
     "place and start the agent with it."
 )
 MOST_CHANGES = 5_000  # with more, the agent reads everything again
-BEAT_SECONDS = 2.0  # how often a request is written down as a sign of life
-LONGEST_VERSION = 32
+SIGN_SECONDS = 2.0  # how often a request is written down as a sign of life
 
 
 class LocalAgents:
@@ -47,7 +48,7 @@ class LocalAgents:
         self._confirm_seconds = settings.confirm_seconds
         # By place
         self._locks: dict[int, threading.Lock] = defaultdict(threading.Lock)
-        self._beats: dict[int, float] = {}  # when its last sign of life was written (monotonic)
+        self._signs: dict[int, float] = {}  # when its last sign of life was written (monotonic)
 
     def place_of(self, token: str) -> AgentPlace | None:
         place = agents.agent_of(token)
@@ -76,12 +77,16 @@ class LocalAgents:
                 raise Conflict(_(OTHER_KEY))
         return {"location": place.name, "confirm_seconds": self._confirm_seconds}
 
-    def assigned(self, place: AgentPlace, since: int | None) -> dict[str, Any]:
-        """What the agent has to check: all of it, or what has changed since this number. Only the
-        agent can read it.
+    def assigned(self, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
+        """What the agent has to check: all of it, or what has changed ``since`` a number. Only the
+        agent can read it. Raises Conflict and Throttled.
         """
         if place.public_key is None:
             raise Conflict(_("Send your public key first."))
+        with self._alone(place):
+            return self._sealed(place, place.public_key, _number(data.get("since"), 0, MAX_ID))
+
+    def _sealed(self, place: AgentPlace, key: str, since: int | None) -> dict[str, Any]:
         change = changes.newest()  # before the rows are read: later changes come again
         ids = None if since is None else self._changed(since, change)
         if ids is None:
@@ -94,8 +99,7 @@ class LocalAgents:
             "assigned": [_assigned(one, versions) for one in found],
             "gone": sorted((ids or set()) - {one.spec.monitor_id for one in found}),
         }
-        public = base64.b64decode(place.public_key)
-        sealed = seal_to(public, told, ABOUT_ASSIGNED.format(place.name))
+        sealed = seal_to(base64.b64decode(key), told, ABOUT_ASSIGNED.format(place.name))
         return {"change": change, "sealed": base64.b64encode(sealed).decode()}
 
     @staticmethod
@@ -112,12 +116,12 @@ class LocalAgents:
         """Take results. Returns how many were taken and refused, the standing of each monitor that
         one of them counts for, and the number of the newest change. Raises Invalid and Throttled.
         """
-        sent, wrong = agent_results.read(data.get("results"))
         taking = Taking(place, datetime.now(UTC))
         with self._alone(place):
+            sent, wrong = agent_results.read(data.get("results"))
             self.budgets.results(place, len(sent) + wrong)
             taking.take(sent)
-        self._beat(place, data, recorded=taking.counts)
+        self._write_sign(place, data, recorded=taking.counts)
         return {
             "taken": taking.taken,
             "refused": taking.refused + wrong,
@@ -127,8 +131,9 @@ class LocalAgents:
 
     @contextmanager
     def _alone(self, place: AgentPlace) -> Iterator[None]:
-        """An agent that repeats a request may come before the first has ended. The second does not
-        wait: waiting requests of one place would take all threads of the web server.
+        """One request of a place at a time, of those that take long. An agent sends one after the
+        other; one that repeats a request may come before the first has ended. The second does not
+        wait, nor is it answered: requests of one place would take all threads of the web server.
         """
         lock = self._locks[place.id]
         if not lock.acquire(blocking=False):
@@ -138,27 +143,27 @@ class LocalAgents:
         finally:
             lock.release()
 
-    def _beat(self, place: AgentPlace, data: Mapping[str, Any], *, recorded: bool) -> None:
+    def _write_sign(self, place: AgentPlace, data: Mapping[str, Any], *, recorded: bool) -> None:
         now, clock = datetime.now(UTC), time.monotonic()
-        if not recorded and clock - self._beats.get(place.id, float("-inf")) < BEAT_SECONDS:
+        if not recorded and clock - self._signs.get(place.id, float("-inf")) < SIGN_SECONDS:
             return
-        self._beats[place.id] = clock
+        self._signs[place.id] = clock
         with writing():
             places.seen(
                 place.name,
                 now,
                 process=f"agent:{place.name}"[:96],
-                version=str(data.get("version") or "")[:LONGEST_VERSION] or None,
-                clock_offset_ms=_number(data.get("clock_offset_ms"), 10**12),
-                checks_per_minute=_number(data.get("checks_per_minute"), 10**8),
+                version=text(data.get("version")),
+                clock_offset_ms=_number(data.get("clock_offset_ms"), -(10**12), 10**12),
+                checks_per_minute=_number(data.get("checks_per_minute"), 0, 10**8),
                 last_check_at=now if recorded else None,
             )
 
 
-def _number(value: Any, most: int) -> int | None:
+def _number(value: Any, least: int, most: int) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value if abs(value) <= most else None
+    return value if least <= value <= most else None
 
 
 def _versions(ids: Sequence[int]) -> dict[int, int]:

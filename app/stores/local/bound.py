@@ -143,6 +143,9 @@ class _Monitors(_Part):
         self._tag.check(id)
         return self._inner.monitors.get(id)
 
+    def require(self, id: int) -> None:
+        self._tag.check(id)
+
     def locations(self) -> Mapping[str, str]:
         return self._inner.monitors.locations()
 

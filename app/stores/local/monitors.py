@@ -52,7 +52,7 @@ from app.stores import base, same_url
 from app.stores.base import Fields
 from app.stores.local import contacts, states
 from app.stores.local.cancelling import keeping_calendars, pages_showing
-from app.stores.local.part import Part, changing_monitor, found_monitor
+from app.stores.local.part import Part, changing_monitor, found_monitor, require_monitor
 from app.stores.local.places import (
     names_of,
     next_check_at,
@@ -144,6 +144,9 @@ class Monitors(Part, base.Monitors):
         if not records:
             raise NotFound("monitor", id)
         return records[0]
+
+    def require(self, id: int) -> None:
+        require_monitor(id)
 
     def refs(
         self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, bindparam, func, or_, select, tuple_
 
 from app.codec import reader
-from app.db import db, rollups
+from app.db import by_place, db, rollups
 from app.db.journal import VERDICT_NUMBERS, decode
 from app.db.tables import (
     IncidentRow,
@@ -21,7 +21,7 @@ from app.db.tables import (
 )
 from app.db.types import from_ms, readable, to_ms
 from app.engine.recorder.evidence import good_checks
-from app.errors import Invalid, NotFound
+from app.errors import Invalid
 from app.i18n import _
 from app.records import (
     DELETED_LOCATION,
@@ -36,16 +36,19 @@ from app.records import (
 from app.stats import RANGES, series
 from app.stats.tally import DAY_MS, HOUR_MS
 from app.stores import base
-from app.stores.local.part import Part
+from app.stores.local.part import Part, require_monitor
 from app.stores.local.search import fits
 
 _certificate = reader(Certificate, "certificate")
+_STATE = MonitorStateRow.__table__.c
+# Built once, and of the table: each page of a monitor asks.
+_LEAF = select(_STATE.ssl_fingerprint).where(_STATE.monitor_id == bindparam("id"))
 
 
 class Results(Part, base.Results):
     def list(self, query: ResultQuery) -> Page[Result]:
         """The newest first; ``from_`` is included, ``to`` is not."""
-        _summed(query.monitor_id)
+        require_monitor(query.monitor_id)
         matching = [ResultRow.monitor_id == query.monitor_id]
         if query.from_ is not None:
             matching.append(ResultRow.at >= to_ms(query.from_))
@@ -72,10 +75,8 @@ class Results(Part, base.Results):
         return Page(decode(rows), query.page, query.per_page, total)
 
     def certificates(self, monitor_id: int) -> CertificateChain:
-        _summed(monitor_id)
-        leaf = db.session.scalar(
-            select(MonitorStateRow.ssl_fingerprint).where(MonitorStateRow.monitor_id == monitor_id)
-        )
+        require_monitor(monitor_id)
+        leaf = db.session.scalar(_LEAF, {"id": monitor_id})
         if leaf is None:
             return CertificateChain()
         for check in _checks_kept(monitor_id):
@@ -91,7 +92,7 @@ class Results(Part, base.Results):
         """``range_`` is a key of ``app.stats.RANGES``."""
         if range_ not in RANGES:
             raise Invalid({"range": [_("Choose one of: %(words)s.", words=", ".join(RANGES))]})
-        monitor = _summed(monitor_id)
+        monitor = require_monitor(monitor_id)
         now = self.now()
         start, end = series.start_of(range_, to_ms(now)), to_ms(now)
         width = series.BUCKETS[range_]
@@ -110,7 +111,7 @@ class Results(Part, base.Results):
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
     ) -> Mapping[str, Any]:
-        monitor = _summed(monitor_id)
+        monitor = require_monitor(monitor_id)
         now = self.now()
         if start >= now:
             raise Invalid({"from": [_("This time is in the future.")]})
@@ -131,20 +132,22 @@ class Results(Part, base.Results):
         )
         return series.between(span, parts[monitor_id], incidents, late)
 
+    def by_place(
+        self, monitor_id: int, start: datetime, count: int, seconds: int
+    ) -> Mapping[str, Sequence[int | None]]:
+        found: dict[str, list[int | None]] = {}
+        for name, bucket, average in by_place.averages(
+            db.session, monitor_id, to_ms(start), count, seconds * 1000
+        ):
+            found.setdefault(name, [None] * count)[bucket] = average
+        return found
+
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
         ids = [id for id in dict.fromkeys(monitor_ids) if fits(id)]
         known = db.session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(ids))).all()
         return rollups.report_figures(known, to_ms(start), to_ms(end), self.now(), days=days)
-
-
-def _summed(id: int) -> Any:
-    """The row that statistics need of a monitor. Raises NotFound."""
-    found = rollups.monitor_of(id) if fits(id) else None
-    if found is None:
-        raise NotFound("monitor", id)
-    return found
 
 
 def _is_from(name: str) -> ColumnElement[bool]:

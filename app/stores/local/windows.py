@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, or_, select, true
@@ -26,19 +27,19 @@ from app.stores.local.cancelling import (
     pages_of_window,
 )
 from app.stores.local.part import Part, found_row
-from app.stores.local.search import fits, ids_of_page
+from app.stores.local.search import Asking, asking, fits
 
 END_BEFORE_START = N_("The end must be later than the start.")
 _MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
+_ORDER = (MaintenanceWindowRow.start_at.desc(), MaintenanceWindowRow.id.desc())
 
 
 class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
     def list(self, query: PageQuery) -> Page[MaintenanceWindow]:
         """The newest start first."""
-        order = (MaintenanceWindowRow.start_at.desc(), MaintenanceWindowRow.id.desc())
-        ids, total = ids_of_page(select(MaintenanceWindowRow.id), order, query.page, query.per_page)
+        ids, total = _asking(query.page, query.per_page).found()
         its = select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(ids))
-        rows = db.session.scalars(its.order_by(*order)).all() if ids else ()
+        rows = db.session.scalars(its.order_by(*_ORDER)).all() if ids else ()
         return Page(with_monitors(db.session, rows), query.page, query.per_page, total)
 
     def get(self, id: int) -> MaintenanceWindow:
@@ -78,6 +79,11 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
             row = _found(session, id)
             cancel_window(session, row, self.now())
             session.delete(row)
+
+
+@lru_cache(maxsize=16)  # each page of a monitor asks for the first page
+def _asking(page: int, per_page: int) -> Asking:
+    return asking(select(MaintenanceWindowRow.id), _ORDER, page, per_page)
 
 
 def _columns(fields: Fields) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from app.errors import (
     WakefulError,
 )
 from app.i18n import N_, _
+from app.rules.text import one_line
 from app.stores.remote.connection import Answer, Connection
 
 MAX_SENTENCE = 300
@@ -105,8 +106,7 @@ def sentence(value: Any) -> str | None:
     """A text of theirs that can be shown: one line, of a bounded length; None for anything else."""
     if not isinstance(value, str):
         return None
-    shown = "".join(c if c.isprintable() else " " for c in value).strip()
-    return shown[:MAX_SENTENCE] or None
+    return one_line(value, MAX_SENTENCE) or None
 
 
 def _message(body: Any) -> str | None:

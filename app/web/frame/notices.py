@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from flask import request, url_for
@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from app.i18n import N_, _
 from app.records import Notice
-from app.stores import current_access
+from app.stores import current_access, health
 from app.stores.writable import cannot_write
 from app.web.frame import session
 from app.web.shown import times
@@ -24,9 +24,10 @@ UNTIL_IT_DOES = N_(
     "Monitors that cannot be reached are unknown until it does. No incident opens for them, and the"
     " time counts neither as up nor as down."
 )
+# ``them`` are the results: the places may be one or several.
 SILENT = N_(
-    "No results come from these places, so they have no vote: %(places)s. Monitors that are checked"
-    " from nowhere else are unknown."
+    "No results come from %(places)s. Until they do, monitors are judged without them, and those"
+    " that are checked from nowhere else are unknown."
 )
 STUCK = N_("Until then no check is recorded and nobody is alerted to anything new.")
 
@@ -36,18 +37,32 @@ def standing() -> Sequence[tuple[str, str]]:
     if session.database_away() or not current_user.is_authenticated:
         return []
     said = [_said(notice, value) for notice, value in current_access().notices().items()]
-    # On home alone: to find out is to write.
-    stuck = cannot_write() if request.endpoint == "home.show" else None
-    return [("warning", f"{stuck} {_(STUCK)}"), *said] if stuck else said
+    return [*_of_home(), *said] if request.endpoint == "home.show" else said
+
+
+def _of_home() -> Iterator[tuple[str, str]]:
+    """What is too much to find out for each page: whether this installation can write, which it
+    tries, and whether places can check, of which it counts the last checks.
+    """
+    if stuck := cannot_write():
+        yield "warning", f"{stuck} {_(STUCK)}"
+    for sentence in health.unable_places(times.now()):
+        yield "warning", _with_places(sentence)
+
+
+def _with_places(sentence: str) -> str:
+    """The sentence with a link to the list of places, but not on that page."""
+    if request.endpoint == "locations.index":
+        return sentence
+    link = Markup('{} <a href="{}">{}</a>')
+    return link.format(sentence, url_for("locations.index"), _("Show the places"))
 
 
 def _said(notice: Notice, value: str) -> tuple[str, str]:
     if notice is Notice.DEMO:
         return "info", _(DEMO)
     if notice is Notice.PLACES_SILENT:
-        link = Markup('{} <a href="{}">{}</a>')
-        where = url_for("locations.index")
-        return "warning", link.format(_(SILENT, places=value), where, _("Show the places"))
+        return "warning", _with_places(_(SILENT, places=value))
     return "warning", f"{_network(value)} {_(UNTIL_IT_DOES)}"
 
 

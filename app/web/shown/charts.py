@@ -63,7 +63,8 @@ class Band:
 @dataclass(frozen=True, slots=True)
 class Chart:
     """A response-time chart. ``lines`` and ``areas`` are SVG paths by the name of their class,
-    ``dots`` are measurements without a neighbour, which no line could show.
+    ``dots`` are measurements without a neighbour, which no line could show, each with its class.
+    ``places``: class and title of each line of a place.
     """
 
     label: str
@@ -75,7 +76,8 @@ class Chart:
     titles: Sequence[Band]
     x_ticks: Sequence[Tick]
     y_ticks: Sequence[Tick]
-    dots: Sequence[Point] = ()
+    dots: Sequence[tuple[str, float, float]] = ()
+    places: Sequence[tuple[str, str]] = ()
     slow: Threshold | None = None
     markers: Sequence[MarkerLine] = ()
     width: int = WIDTH
@@ -88,6 +90,18 @@ class Chart:
     @property
     def empty(self) -> bool:
         return not self.lines and not self.areas and not self.dots
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceTimes:
+    """The response times of a place by bucket. ``style``: the class of its line. ``bridged``: how
+    many buckets without a measurement lie between two of its checks.
+    """
+
+    title: str
+    style: str
+    times: Sequence[int | None]
+    bridged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,28 +129,38 @@ def response_chart(
     incidents: Iterable[Span] = (),
     late: Iterable[Span] = (),
     markers: Iterable[tuple[datetime, str]] = (),
+    places: Sequence[PlaceTimes] = (),
 ) -> Chart:
     """The chart of a ``statistics`` answer.
 
     ``say`` formats the moment of a bucket, ``marks`` are labels of the axis. ``stacked`` shows the
     phases on top of each other instead of average and 95th percentile. ``slow_after``: the
     threshold in ms, if there is one. ``late``: outages that were found afterwards.
-    ``markers``: moment and name of each, oldest first.
+    ``markers``: moment and name of each, oldest first. ``places``: a line for each, in place of the
+    average of all, which nobody measured; the phases are of all places together.
     """
     buckets = statistics["buckets"]
-    highest = max((_highest(bucket, stacked) for bucket in buckets), default=0)
+    highest = max(
+        *(_highest(bucket, stacked) for bucket in buckets),
+        *(ms or 0 for place in places for ms in place.times),
+        0,
+        0,
+    )
     scale = Scale(len(buckets), nice_top(_with_threshold(highest, slow_after)))
-    dots: list[Point] = []
+    areas: list[tuple[str, str]] = []
+    runs: list[tuple[str, list[Point]]] = []
     if stacked:
-        areas, lines = _stack(buckets, scale), []
+        areas = _stack(buckets, scale)
+    elif places:
+        runs = [(one.style, run) for one in places for run in _runs_of(one, buckets, scale)]
     else:
-        runs = _runs(buckets, "response_time", scale)
-        areas = [("average", _area(run, scale)) for run in runs if len(run) > 1]
-        lines = [("average", _path(run)) for run in runs if len(run) > 1]
+        runs = [("average", run) for run in _runs(buckets, "response_time", scale)]
+        areas = [(name, _area(run, scale)) for name, run in runs if len(run) > 1]
+    lines = [(name, _path(run)) for name, run in runs if len(run) > 1]
+    if not stacked:
         lines += [("p95", _path(run)) for run in _runs(buckets, "p95", scale) if len(run) > 1]
-        dots = [run[0] for run in runs if len(run) == 1]
     return Chart(
-        label=summary(statistics),
+        label=" ".join([summary(statistics), *filter(None, map(_of_place, places))]),
         areas=areas,
         lines=lines,
         maintenance=_maintenance(buckets, scale),
@@ -145,7 +169,8 @@ def response_chart(
         titles=_titles(buckets, scale, say),
         x_ticks=[_x_tick(_place(buckets, scale, at), text) for at, text in marks],
         y_ticks=[Tick(scale.y(ms), milliseconds(ms)) for ms in _steps(scale.top_ms)],
-        dots=dots,
+        dots=[(name, *run[0]) for name, run in runs if len(run) == 1],
+        places=() if stacked else [(one.style, one.title) for one in places],
         slow=_threshold(scale, slow_after),
         markers=marker_lines(
             [(_place(buckets, scale, at), name, f"{say(at)}: {name}") for at, name in markers],
@@ -164,6 +189,19 @@ def summary(statistics: Mapping[str, Any]) -> str:
         average=milliseconds(figures["avg"]),
         p95=milliseconds(figures["p95"]),
         most=milliseconds(figures["max"]),
+    )
+
+
+def _of_place(place: PlaceTimes) -> str:
+    """What the chart shows of one of several places, in words."""
+    known = [ms for ms in place.times if ms is not None]
+    if not known:
+        return ""
+    return _(
+        "%(place)s: %(least)s to %(most)s.",
+        place=place.title,
+        least=milliseconds(min(known)),
+        most=milliseconds(max(known)),
     )
 
 
@@ -332,6 +370,23 @@ def _runs(buckets: Sequence[Bucket], name: str, scale: Scale) -> list[list[Point
         if not _between_checks(bucket)
     ]
     return _unbroken(points)
+
+
+def _runs_of(place: PlaceTimes, buckets: Sequence[Bucket], scale: Scale) -> Iterator[list[Point]]:
+    """The points of a place in runs, split where it did not measure for longer than between two of
+    its checks, or the monitor was down.
+    """
+    run: list[Point] = []
+    missing = 0
+    for number, (ms, bucket) in enumerate(zip(place.times, buckets, strict=True)):
+        missing = 0 if ms is not None else missing + 1
+        if run and (bucket["down"] or missing > place.bridged):
+            yield run
+            run = []
+        if ms is not None:
+            run.append((scale.x(number + 0.5), scale.y(ms)))
+    if run:
+        yield run
 
 
 def _between_checks(bucket: Bucket) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from app.errors import NotFound
@@ -22,21 +22,25 @@ PER_PAGE, PAGES = 100, 10  # of results: an interval of 30 s from eight places
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One check, with what its title says. ``y`` is the lower edge for one without an answer."""
+    """One check, with what its title says. ``y`` is the lower edge for one without an answer.
+    ``style``: the class of its place, where there are several.
+    """
 
     x: float
     y: float
     title: str
+    style: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Hour:
     """What the macro draws. ``lines`` are SVG paths between good checks of a place without another
-    check between them. ``unknown``: checks that could not be made.
+    check between them, each with its class. ``unknown``: checks that could not be made. ``places``:
+    class and title of each, where there are several.
     """
 
     label: str
-    lines: Sequence[str]
+    lines: Sequence[tuple[str, str]]
     good: Sequence[Dot]
     failed: Sequence[Dot]
     unknown: Sequence[Dot]
@@ -44,6 +48,7 @@ class Hour:
     x_ticks: Sequence[charts.Tick]
     y_ticks: Sequence[charts.Tick]
     markers: Sequence[MarkerLine] = ()
+    places: Sequence[tuple[str, str]] = ()
     width: int = WIDTH
     height: int = HEIGHT
     left: int = LEFT
@@ -87,14 +92,19 @@ def drawn(
     good = [one for one in results if one.is_good and one.response_time is not None]
     failed = [one for one in results if one.verdict is Verdict.DOWN]
     unknown = [one for one in results if one.verdict is Verdict.UNKNOWN]
-    said = _Said(several=len({one.location for one in results}) > 1)
+    styles = places.styles(one.location for one in results)
+    if len(styles) == 1:
+        styles = dict.fromkeys(styles, "average")
+    several = len(styles) > 1
+    said = _Said(several)
+    label = _label(results, good, failed, len(unknown), begin, end)
     first = max(begin, incident.started_at)
     last = min(end, incident.ended_at or end)
     left = scale.x(first)
     return Hour(
-        label=_label(results, good, failed, len(unknown), begin, end),
-        lines=[_path(run) for run in _runs(results, scale) if len(run) > 1],
-        good=[scale.dot(one, said.of(one)) for one in good],
+        label=" ".join([label, *map(_of_place, _by_place(results))]) if several else label,
+        lines=[(styles[place], _path(run)) for place, run in _runs(results, scale) if len(run) > 1],
+        good=[replace(scale.dot(one, said.of(one)), style=styles[one.location]) for one in good],
         failed=[scale.dot(one, said.of(one)) for one in failed],
         unknown=[scale.dot(one, said.of(one)) for one in unknown],
         incident=charts.Band(left, max(2.0, round(scale.x(last) - left, 1)), _("Incident")),
@@ -111,6 +121,7 @@ def drawn(
             ],
             WIDTH - RIGHT,
         ),
+        places=[(style, places.title(name)) for name, style in styles.items()] if several else (),
     )
 
 
@@ -134,7 +145,26 @@ def _took(results: Iterable[Result]) -> Iterator[int]:
     return (one.response_time for one in results if one.is_good and one.response_time is not None)
 
 
-def _runs(results: Sequence[Result], scale: _Scale) -> Iterator[list[charts.Point]]:
+def _by_place(results: Sequence[Result]) -> Iterator[tuple[str, Sequence[Result]]]:
+    """The title of each place, and its results."""
+    for name in places.styles(one.location for one in results):
+        yield places.title(name), [one for one in results if one.location == name]
+
+
+def _of_place(its: tuple[str, Sequence[Result]]) -> str:
+    """What the chart shows of one of several places, in words."""
+    title, results = its
+    failed = sum(one.verdict is Verdict.DOWN for one in results)
+    said = _(
+        "%(place)s: %(count)s, %(failed)s failed", place=title, count=len(results), failed=failed
+    )
+    if took := list(_took(results)):
+        average = charts.milliseconds(sum(took) / len(took))
+        return _("%(figures)s, %(average)s on average.", figures=said, average=average)
+    return f"{said}."
+
+
+def _runs(results: Sequence[Result], scale: _Scale) -> Iterator[tuple[str, list[charts.Point]]]:
     """The points of good checks of each place in runs, split where one failed or could not be made:
     a line across an outage would say that it answered meanwhile, and one from place to place that
     the response time went up and down.
@@ -147,10 +177,10 @@ def _runs(results: Sequence[Result], scale: _Scale) -> Iterator[list[charts.Poin
             if one.is_good and one.response_time is not None:
                 run.append((scale.x(one.checked_at), scale.y(one.response_time)))
             elif run:
-                yield run
+                yield place, run
                 run = []
         if run:
-            yield run
+            yield place, run
 
 
 def _path(run: Sequence[charts.Point]) -> str:

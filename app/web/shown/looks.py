@@ -71,6 +71,8 @@ PLACE = {
     PlaceState.SILENT: Look(N_("Silent"), "down", "down"),
     PlaceState.NEVER_SEEN: Look(N_("Never seen"), "pending", "paused"),
 }
+# It lives, and none of its last checks could be made.
+UNABLE = Look(N_("Cannot check"), "degraded", "degraded")
 CARRIER = {
     Carrier.LOCAL: N_("Checker on the database"),
     Carrier.QUEUE: N_("Probers on a queue"),
@@ -150,10 +152,15 @@ def look_of(looks: Mapping[Any, Look], word: str) -> Look:
     return looks.get(word) or Look(str(word), UNKNOWN.shape, UNKNOWN.tone)
 
 
+def place(state: str, trouble: str | None) -> Look:
+    """The look of a place. ``trouble``: why it can make none of its checks, if it cannot."""
+    return UNABLE if trouble and state == PlaceState.ONLINE else look_of(PLACE, state)
+
+
 def clock_offset(ms: int) -> str:
     """How far the clock of a place is from ours."""
     if abs(ms) < CLOCK_RIGHT_MS:
-        return _("right")
+        return _("accurate")
     amount = f"{abs(ms):,} ms" if abs(ms) < 10_000 else f"{abs(ms) / 1000:,.0f} s"
     if ms > 0:
         return _("%(amount)s ahead", amount=amount)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from flask import g
 
@@ -13,6 +14,8 @@ from app.web.frame import servers
 from app.web.frame.store_errors import NOT_TAKEN
 
 DELETED = N_("Deleted place")
+
+Name = TypeVar("Name", bound=str | None)
 
 
 def titles() -> Mapping[str, str]:
@@ -48,6 +51,22 @@ def title(name: str | None) -> str:
 
 def choices() -> list[tuple[str, str]]:
     return list(titles().items())
+
+
+STYLES = 8  # of lines in charts: ``place-0`` and so on in charts.css
+
+
+def styles(names: Iterable[Name]) -> dict[Name, str]:
+    """The class of each place's line in a chart, in the order of the places; beyond ``STYLES``
+    places they come again.
+    """
+    known = list(titles())
+    last = len(known)
+    ordered = sorted(
+        set(names),
+        key=lambda name: (known.index(name) if name in known else last, name or ""),
+    )
+    return {name: f"place-{number % STYLES}" for number, name in enumerate(ordered)}
 
 
 def tell_apart(monitor: Monitor, results: Sequence[Result]) -> bool:

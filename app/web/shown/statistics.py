@@ -30,7 +30,9 @@ from app.stats import RANGES
 from app.stores import Feature, current_store
 from app.web.frame import servers
 from app.web.shown import axis, charts, late, looks, markers, monitor_rows, readings, times, zoom
+from app.web.shown import places as seen_from
 
+HOUR = 3600
 DEFAULT_RANGE = "24h"
 BAR_DAYS = 90
 CHECKS_SHOWN = 10
@@ -169,6 +171,7 @@ def drawn(
         incidents=real,
         late=late.spans(statistics, INCIDENTS_MARKED),
         markers=_markers(monitor.id, buckets),
+        places=_lines(monitor, first, len(buckets), seconds),
     )
     return {
         "chart": chart,
@@ -177,6 +180,24 @@ def drawn(
         "seconds": seconds,
         "page": _larger(monitor.id) if servers.offers(Feature.SPANS) else None,
     }
+
+
+def _lines(
+    monitor: Monitor, start: datetime, count: int, seconds: int
+) -> Sequence[charts.PlaceTimes]:
+    """What the chart draws of each place, where there are several. Of longer times only sums of all
+    places together are kept at hand.
+    """
+    if not 1 < len(monitor.locations) <= seen_from.STYLES or seconds >= HOUR:
+        return ()
+    found = current_store().results.by_place(monitor.id, start, count, seconds)
+    return [
+        charts.PlaceTimes(
+            seen_from.title(name), style, found[name], bridged=monitor.interval // seconds
+        )
+        for name, style in seen_from.styles(monitor.locations).items()
+        if name in found
+    ]
 
 
 def _larger(id: int) -> str:

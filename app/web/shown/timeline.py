@@ -19,7 +19,7 @@ from app.web.views.deliveries import channel_label, reason_text
 _DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)
 
 # Other places were checking: it is not that no checks ran.
-NOT_HEARD = N_("The places that saw it were silent")
+NOT_HEARD = N_("No results from where it was seen")
 
 # The kinds of steps, in their order at the same moment: a cause comes before its effect.
 DEPLOYED, CHECK, OPENED, GAP, PERSON, ENDED, TOLD = range(7)

@@ -8,15 +8,17 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from flask import Blueprint, render_template, request, url_for
+from flask_login import current_user
 
 from app.errors import WakefulError
 from app.i18n import _
-from app.records import MAX_SEARCH, Incident, IncidentQuery, MonitorRef
+from app.records import MAX_SEARCH, Incident, IncidentQuery, MonitorRef, PageQuery
 from app.stores import current_store
 from app.web.frame import servers
 from app.web.frame.fragments import HEADER
 from app.web.frame.session import guarded
 from app.web.shown import looks, times
+from app.web.shown.places import titles
 from app.web.views import jump_actions, jump_pages
 from app.web.views.jump_pages import Place
 
@@ -24,6 +26,7 @@ blueprint = guarded(Blueprint("jump", __name__))
 
 MONITORS_SHOWN = 8
 OTHERS_SHOWN = 4
+LOCATIONS_ASKED = 100
 
 
 @blueprint.get("/jump")
@@ -49,6 +52,7 @@ def _found(query: str) -> list[Place]:
     if len(query) >= jump_actions.SHORTEST:
         places += asking(lambda: jump_actions.on(monitors[0].id) if monitors else [])
         places += asking(lambda: jump_actions.alone(query))
+        places += asking(lambda: _locations(query))
         places += asking(lambda: _tags(query)) + asking(lambda: _incidents(query))
     # Last: "ack" is in "Backup", but means "Acknowledge".
     return places + jump_pages.within(query)
@@ -84,6 +88,23 @@ def _monitors(query: str) -> list[MonitorRef]:
 
 def _monitor(one: MonitorRef) -> Place:
     return Place(one.name, one.url, url_for("monitors.show", id=one.id), "monitors")
+
+
+def _locations(query: str) -> list[Place]:
+    """Places that checks run from; for people who may not edit one, the list of all."""
+    wanted = query.casefold()
+    found = {name for name, title in titles().items() if wanted in f"{name}\n{title}".casefold()}
+    if not found:
+        return []
+    listed = current_store().locations.list(PageQuery(per_page=LOCATIONS_ASKED)).items
+    meant = [one for one in listed if one.name in found][:OTHERS_SHOWN]
+    return [Place(one.title, _("Place"), _address(one.id), "monitors") for one in meant]
+
+
+def _address(location_id: int) -> str:
+    if current_user.may_edit:
+        return url_for("locations.edit", id=location_id)
+    return url_for("locations.index")
 
 
 def _tags(query: str) -> list[Place]:

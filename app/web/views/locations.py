@@ -100,8 +100,26 @@ def _edited(form: BrowserLocationForm, place: Place | None) -> Answer:
             if record.token:
                 return _started(record)
             saved(form, _("%(name)s saved.", name=record.title))
-            return redirect(url_for(".index"))
+            return redirect(_next(record, place))
     return _form_page(form, place, 422 if form.is_submitted() else 200)
+
+
+def _next(record: Place, before: Place | None) -> str:
+    """After a place was saved: how to start it, where that is new and takes several commands."""
+    is_new = before is None or before.carrier != record.carrier
+    if record.carrier == Carrier.QUEUE and is_new:
+        return url_for(".start", id=record.id)
+    return url_for(".index")
+
+
+@blueprint.get("/<int:id>/start")
+@needs(Role.EDITOR)
+def start(id: int) -> str | Response:
+    """How to start the checks of a place that get there over a queue."""
+    place = current_store().locations.get(id)
+    if place.carrier != Carrier.QUEUE:
+        return redirect(url_for(".edit", id=id))
+    return render_template("locations/queue.html", place=place, queue=QUEUE_COMMANDS)
 
 
 def _save(form: BrowserLocationForm, place: Place | None) -> Place:
@@ -130,6 +148,7 @@ def _form_page(
         place=place,
         ends_agent=ends_agent,
         queue=QUEUE_COMMANDS,
+        agent=_agent_command("YOUR_TOKEN"),
         once="" if place else once.token(),
     )
     return page, status
@@ -153,10 +172,14 @@ def _started(place: Place) -> Response:
     """How to start the agent, with its token. It is in the answer itself, never after a redirect:
     it would have to wait in a cookie.
     """
-    server = f"WAKEFUL_SERVER={shlex.quote(_server())}"
-    command = f"{server} WAKEFUL_AGENT_TOKEN={place.token} wakeful agent"
+    command = _agent_command(str(place.token))
     page = render_template("locations/started.html", place=place, command=command)
     return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
+
+
+def _agent_command(token: str) -> str:
+    server = f"WAKEFUL_SERVER={shlex.quote(_server())}"
+    return f"{server} WAKEFUL_AGENT_TOKEN={token} wakeful agent"
 
 
 def _server() -> str:

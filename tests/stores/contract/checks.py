@@ -45,7 +45,7 @@ class ChecksContract:
     ) -> None:
         place = add_place(store, label="Oslo office", carrier="agent")
         monitor = add_monitor(store, locations=(place.name,))
-        with pytest.raises(Conflict, match="nobody has checked from its place Oslo office yet"):
+        with pytest.raises(Conflict, match="no check has come from its place Oslo office yet"):
             store.checks.run(monitor.id)
         assert not store.results.list(ResultQuery(monitor.id)).items
 

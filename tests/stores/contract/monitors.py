@@ -104,6 +104,16 @@ class MonitorsContract:
         resumed = store.monitors.update(monitor.id, {"pause": False})
         assert (resumed.paused, resumed.status == MonitorStatus.PAUSED) == (False, False)
 
+    def test_a_monitor_that_is_not_there_is_not_found(self, store: Store) -> None:
+        monitor = add_monitor(store)
+        store.monitors.require(monitor.id)
+        for id in (monitor.id + 1, HUGE, -HUGE):
+            with pytest.raises(NotFound):
+                store.monitors.require(id)
+        store.monitors.delete(monitor.id)
+        with pytest.raises(NotFound):
+            store.monitors.require(monitor.id)
+
     def test_a_deleted_monitor_is_gone_with_its_incidents(self, store: Store) -> None:
         monitor, other = add_monitor(store), add_monitor(store, name="Other")
         incident, kept = add_incident(store, monitor), add_incident(store, other)

@@ -28,7 +28,7 @@ _dropped = Tally(
     "A message in the queue was dropped: {reason}",
     "{count} messages in the queue were dropped. The newest: {reason}",
 )
-_trouble = Trouble("taking batches")
+trouble = Trouble("taking batches")
 
 
 class Channel(redis.Channel):
@@ -45,7 +45,7 @@ class Channel(redis.Channel):
         try:
             return super()._brpop_read(**options)  # type: ignore[no-untyped-call]
         except ResponseError as fault:  # such as a key of another type; it would end the worker
-            _trouble.tell(fault)
+            trouble.tell(fault)
             self.client.connection.disconnect()  # Redis may be another one by now
             time.sleep(PAUSE_SECONDS)
             return True
@@ -76,7 +76,7 @@ def refuse_malformed() -> None:
 
 def _taken(answer: Any, **_options: Any) -> Any:
     """The answer of Redis to BRPOP, with a message of ours; None for one without a batch."""
-    _trouble.over()
+    trouble.over()
     if answer is None:
         return None
     queue, message = answer

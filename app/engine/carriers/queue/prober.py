@@ -17,7 +17,7 @@ import threading
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -27,9 +27,12 @@ from celery import signals
 from celery.exceptions import SecurityWarning
 
 from app.checks.prober import Prober
-from app.codec.packing import moment, pack, spec_of
+from app.codec.packing import moment, pack
 from app.codec.sealing import BatchKey, Forged
+from app.codec.specs import spec_of
+from app.codec.values import Odd, own_id
 from app.config import Settings
+from app.engine.carriers.queue.awaited import FirstBatch
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
     FRESH_SECONDS,
@@ -44,13 +47,16 @@ from app.engine.carriers.queue.broker import (
     needed,
     queue_of,
 )
+from app.engine.carriers.queue.celery_log import say_once
 from app.engine.carriers.queue.malformed import received, refuse_malformed
+from app.engine.carriers.queue.malformed import trouble as connection
 from app.engine.carriers.queue.replay import Once
 from app.engine.carriers.queue.silence import LOOK_SECONDS, SILENT_SECONDS, Consumer
 from app.engine.carriers.queue.trouble import Tally, Trouble
 from app.engine.network import Network
 from app.engine.probing import make_prober
 from app.engine.schedule import Claim
+from app.i18n import _
 from app.net.canary import network_works, parse_canaries
 from app.net.policy import Policy
 from app.records import CheckSpec, Outcome
@@ -140,7 +146,7 @@ class Desk:
                 f"A batch is {age:.0f} s old by our clock; {FRESH_SECONDS:.0f} s are "
                 "allowed. Compare the clocks of this machine and of the checker."
             )
-        checks = [(ticket, spec_of(packed)) for ticket, packed in batch["checks"]]
+        checks = [(ticket, _spec(packed)) for ticket, packed in batch["checks"]]
         self._accept(batch["id"], batch["to"], [ticket for ticket, _spec in checks])
         self._wait_for_room(batch["id"], time.monotonic() + FRESH_SECONDS - max(0.0, age))
         self._begin(batch["id"], checks)
@@ -307,11 +313,16 @@ def make_desk(settings: Settings) -> Desk:
 
 
 def watch(
-    consumer: Consumer, refused: Tally, end: Callable[[], None], stop: threading.Event
+    consumer: Consumer,
+    first: FirstBatch,
+    refused: Tally,
+    end: Callable[[], None],
+    stop: threading.Event,
 ) -> None:
     """Call ``end`` once the consumer is silent; returns then, or at ``stop``."""
     while not stop.wait(LOOK_SECONDS):
         refused.flush()
+        first.look(time.monotonic())
         if consumer.is_silent(time.monotonic()):
             log.error(
                 "Batches wait in the queue, and this prober has received none for %.0f s. It ends, "
@@ -320,6 +331,18 @@ def watch(
             )
             end()
             return
+
+
+def _spec(packed: Any) -> CheckSpec:
+    """The check. One that no monitor has only says so as its outcome: the others of its batch are
+    made, and people see on the monitor's page why it is not.
+    """
+    try:
+        return spec_of(packed)
+    except Odd as field:
+        id = own_id(packed.get("monitor_id")) if isinstance(packed, Mapping) else None
+        why = _("Not checked: the prober cannot use what it was sent (%(field)s).", field=field)
+        return CheckSpec(url="", monitor_id=id, fault=why)
 
 
 def _decoded(sealed: object) -> bytes:
@@ -336,7 +359,10 @@ WHERE = "in WAKEFUL_ALLOW_NETWORKS of this prober"
 def run(settings: Settings) -> int:
     """Work until SIGTERM or SIGINT; returns the exit code."""
     broker_url, _key = needed(settings)
+    own_queue = queue_of(settings.location)
+    log.info("Checking for the place %s: batches from the queue %s.", settings.location, own_queue)
     refuse_malformed()
+    say_once(connection)
     celery = make_celery(broker_url)
     desks: list[Desk] = []  # one, in the process that makes the checks
     stopped = threading.Event()
@@ -359,12 +385,21 @@ def run(settings: Settings) -> int:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         desk = make_desk(settings)
         desks.append(desk)
-        queue, client = queue_of(settings.location), make_redis(broker_url)
+        client = make_redis(broker_url)
         consumer = Consumer(
-            lambda: int(client.llen(queue)), lambda: received.value, desk.has_room, SILENT_SECONDS
+            lambda: int(client.llen(own_queue)),
+            lambda: received.value,
+            desk.has_room,
+            SILENT_SECONDS,
+        )
+        first = FirstBatch(
+            settings.location, lambda: received.value, consumer.waiting, time.monotonic()
         )
         threading.Thread(
-            target=watch, args=[consumer, refused, end_all, stopped], name="silence", daemon=True
+            target=watch,
+            args=[consumer, first, refused, end_all, stopped],
+            name="silence",
+            daemon=True,
         ).start()
 
     def end(**_more: object) -> None:
@@ -384,7 +419,7 @@ def run(settings: Settings) -> int:
     # A container often runs as root. Celery warns because of pickle, which is not accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     worker = celery.Worker(
-        queues=[queue_of(settings.location)],
+        queues=[own_queue],
         pool="prefork",
         concurrency=1,
         hostname=f"prober-{os.getpid()}@{socket.gethostname()}",

@@ -1,0 +1,132 @@
+"""Read a check that came from another machine: the server of an agent, or the checker behind a
+queue.
+
+It must satisfy the rules of a stored monitor. Otherwise whoever took that machine over could have
+this one send what no monitor sends: a method with line breaks is a request of another protocol to
+any host that this machine may reach. Which URLs can be checked, ``checks.kinds`` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from app.codec.values import Odd, object_
+from app.records import (
+    ALERT_DAYS,
+    AUTO,
+    MAX_ACCEPTED_STATUSES,
+    MAX_CREDENTIAL,
+    MAX_HEADERS,
+    MAX_ID,
+    MAX_REQUEST_BODY_BYTES,
+    MAX_TEXT_LOOKUP,
+    MAX_URL,
+    SLOW_AFTER_MS,
+    TIMEOUT_SECONDS,
+    AlertCondition,
+    CheckSpec,
+    Pair,
+    RequestMethod,
+)
+from app.rules import text
+from app.rules.statuses import parse_statuses
+
+LONGEST_FAULT = 500  # characters of a sentence; Wakeful's own have fewer
+
+
+def spec_of(data: Any) -> CheckSpec:
+    """A check as ``packing.pack`` wrote it. Raises Odd with the name of a field whose value no
+    stored monitor has.
+    """
+    known = object_(data, "check")
+    values: dict[str, Any] = {}
+    for name, read in _READ.items():
+        if name in known:
+            try:
+                values[name] = read(known[name])
+            except (TypeError, ValueError, AttributeError):
+                raise Odd(name) from None
+    try:
+        return CheckSpec(**values)
+    except TypeError:
+        raise Odd("url") from None  # the only field without a default
+
+
+def _words(value: Any, most: int) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return text.characters(text.length(value, most))
+
+
+def _body(value: Any) -> str:
+    return text.characters(text.size(value, MAX_REQUEST_BODY_BYTES), lines=True)
+
+
+def _statuses(value: Any) -> str:
+    parse_statuses(_words(value, MAX_ACCEPTED_STATUSES))
+    return str(value)
+
+
+def _headers(value: Any) -> tuple[Pair, ...]:
+    if not isinstance(value, list) or len(value) > MAX_HEADERS:
+        raise TypeError
+    return tuple(_header(*one) for one in value)
+
+
+def _header(name: Any, value: Any) -> Pair:
+    return Pair(text.header_name(name), text.header_value(name, value))
+
+
+def _auth(value: Any) -> tuple[str, str]:
+    user, password = value
+    return _words(user, MAX_CREDENTIAL), _words(password, MAX_CREDENTIAL)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _number(value: Any, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ValueError
+    return value
+
+
+def _timeout(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError
+    if not 0 < value <= TIMEOUT_SECONDS[1]:
+        raise ValueError
+    return value
+
+
+def _days(value: Any) -> int | str:
+    return AUTO if value == AUTO else _number(value, 0, max(ALERT_DAYS))
+
+
+def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else read(value)
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "url": partial(_words, most=MAX_URL),
+    "monitor_id": _or_none(partial(_number, least=1, most=MAX_ID)),
+    "request_method": RequestMethod,
+    "request_headers": _headers,
+    "auth": _or_none(_auth),
+    "request_body": _or_none(_body),
+    "alert_condition": AlertCondition,
+    "alert_text_lookup": _or_none(partial(_words, most=MAX_TEXT_LOOKUP)),
+    "timeout": _timeout,
+    "accepted_statuses": _statuses,
+    "follow_redirects": _flag,
+    "verify_tls": _flag,
+    "cache_buster": _flag,
+    "slow_after": _or_none(partial(_number, least=SLOW_AFTER_MS[0], most=SLOW_AFTER_MS[1])),
+    "ssl_alert_days": _or_none(_days),
+    "fault": _or_none(partial(_words, most=LONGEST_FAULT)),
+}
