@@ -32,8 +32,6 @@ class Relay:
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.run_until_complete(self._end())
-        self._loop.close()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -42,6 +40,9 @@ class Relay:
         self._ready.set()
         self._loop.run_forever()
         server.close()
+        # In this thread: in the caller's, another loop may be running, as playwright's in a test.
+        self._loop.run_until_complete(self._end())
+        self._loop.close()
 
     async def _end(self) -> None:
         for writer in self._writers:

@@ -295,7 +295,7 @@ def test_the_alert_worker_looks_for_silence_once_no_checker_runs(type_, monkeypa
         look(watch)
         looks.release()
 
-    def tend(_now, _since):
+    def tend(*_times):
         tended.release()
         raise OSError("a fault")
 
