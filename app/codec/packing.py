@@ -64,12 +64,6 @@ def _packed(value: Any) -> Any:
 # --- Reading
 
 
-def was_made(packed: Any) -> bool:
-    """``was_made`` of the result in an outcome as ``pack`` wrote it."""
-    result = packed.get("result") if isinstance(packed, Mapping) else None
-    return isinstance(result, Mapping) and result.get("cause_code") != Cause.BLOCKED_BY_POLICY
-
-
 def outcome_of(data: Any) -> Outcome:
     """An outcome as ``pack`` wrote it. Raises Odd for anything that a check cannot bring."""
     outcome = _outcome(data)

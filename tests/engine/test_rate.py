@@ -42,7 +42,7 @@ def test_a_check_over_a_queue_counts_once_for_its_place(app, settings, monkeypat
     """
     monkeypatch.setattr(checkers, "LOOK_SECONDS", 0.0)
     settings, ahead = replace(settings, location="eu"), timedelta(milliseconds=250)
-    told = [Report("prober:host:1", "1.0", ahead, 1, 1)]
+    told = [Report("prober:host:1", "1.0", ahead, 1)]
     with app.app_context():
         for made in (1, 2):  # by each of two checkers
             network = RemoteNetwork()

@@ -35,15 +35,14 @@ class Carrier(Protocol):
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a process that makes checks elsewhere said of itself. ``clock_offset``: how far its
-    clock is ahead of ours. Since the last report, ``checks``: how many came back that somebody
-    waited for, and ``made``: how many of them policy did not block.
+    clock is ahead of ours. ``checks``: how many came back since the last report that somebody
+    waited for.
     """
 
     process: str
     version: str
     clock_offset: timedelta
     checks: int
-    made: int
 
 
 class RemoteNetwork:

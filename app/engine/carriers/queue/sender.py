@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.codec.packing import moment, outcome_of, pack, was_made
+from app.codec.packing import moment, outcome_of, pack
 from app.codec.sealing import NONCE_BYTES, BatchKey, Forged
 from app.codec.values import Odd
 from app.config import PREFIX, Settings
@@ -169,7 +169,7 @@ class QueueCarrier:
             probers = [one for one in self._state.probers.values() if not one.told]
             told = [one.report for one in probers]
             for one in probers:
-                one.report, one.told = replace(one.report, checks=0, made=0), True
+                one.report, one.told = replace(one.report, checks=0), True
         return told
 
     # --- the two threads
@@ -359,7 +359,7 @@ class QueueCarrier:
                 for ticket, outcome in told["outcomes"]
                 if (check := self._state.checks.pop(ticket, None)) is not None
             ]
-            self._heard(told, offset, [outcome for _check, outcome in taken])
+            self._heard(told, offset, len(taken))
             if not self._state.checks:
                 self._idle.notify_all()
         for check, outcome in taken:
@@ -368,15 +368,13 @@ class QueueCarrier:
             except Exception as fault:
                 self._taking.tell(fault)  # the other outcomes are taken
 
-    def _heard(self, told: dict[str, Any], offset: timedelta, taken: list[Any]) -> None:
-        """``taken``: those of its outcomes that somebody waited for."""
+    def _heard(self, told: dict[str, Any], offset: timedelta, taken: int) -> None:
+        """``taken``: how many of its outcomes somebody waited for."""
         now = time.monotonic()
         name = told["prober"]
         before = self._state.probers.get(name)
-        checks, made = (before.report.checks, before.report.made) if before else (0, 0)
-        checks += len(taken)
-        made += sum(map(was_made, taken))
-        report = Report(name, told["version"], offset, checks, made)
+        checks = taken + (before.report.checks if before else 0)
+        report = Report(name, told["version"], offset, checks)
         self._state.probers[name] = _Prober(report, told["network_down"], now)
         for batch_id in told["running"]:
             if batch := self._state.batches.get(batch_id):
