@@ -27,6 +27,7 @@ from app.records import (
     SubscriberQuery,
 )
 from app.rules.brackets import Name, Pairs, parse
+from app.rules.text import shortened
 
 # The answer stays short even if a body has ten thousand misspelt fields.
 MOST_ERRORS = 50
@@ -161,5 +162,5 @@ def _known(name: Name | None, fields: Mapping[str, SchemaField]) -> Name | None:
 
 def _shown(name: str) -> str:
     """A sent name as an error's key: cut, and without characters that JSON cannot carry."""
-    short = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    short = shortened(name, _LONGEST_NAME)
     return short.encode("utf-8", "replace").decode()

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from urllib.parse import quote, unquote, urlsplit
 
 from app.records import MASK
-from app.rules.text import printable
+from app.rules.text import printable, shortened
 
 MAX_ANSWER = 300
 _SHORTEST_SECRET = 6  # a shorter piece, such as "api", would blank out ordinary words
@@ -61,7 +61,7 @@ def clean(text: str, secrets: Iterable[str], limit: int = MAX_ANSWER) -> str:
     for spelling in spellings(secrets, re.IGNORECASE):
         line = spelling.sub(MASK, line)
     line = " ".join(line.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    return shortened(line, limit)
 
 
 def spellings(

@@ -192,4 +192,9 @@ def one_line(value: str, most: int) -> str:
     its line breaks forge lines of a log.
     """
     line = " ".join(printable(value[: 4 * most]).split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return shortened(line, most)
+
+
+def shortened(value: str, most: int) -> str:
+    """The text, or its beginning and an ellipsis: at most ``most`` characters."""
+    return value if len(value) <= most else f"{value[: most - 1]}…"

@@ -15,6 +15,7 @@ from typing import Any
 from app.i18n import N_, _, _n
 from app.records import Change, ChangeKind
 from app.rules.figures import span
+from app.rules.text import shortened
 
 Check = Mapping[str, Any]
 
@@ -232,7 +233,7 @@ def _change(kind: ChangeKind, sentence: str, before: str, now: str, **values: st
 
 def _cut(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+    return shortened(line, LONGEST)
 
 
 def _number(check: Check, name: str) -> int | None:

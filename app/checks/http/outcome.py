@@ -13,6 +13,7 @@ from app.checks.http.verdict import Judged, judge
 from app.checks.outcome import GoodEvidence
 from app.checks.redact import Redactor
 from app.records import MAX_RESULT_CAUSE, MAX_URL, Outcome, Result, Timings, Verdict
+from app.rules.text import shortened
 
 
 class Outcomes:
@@ -36,7 +37,9 @@ class Outcomes:
             verdict=judged.verdict,
             monitor_id=trace.spec.monitor_id,
             cause_code=judged.failure.code if judged.failure else None,
-            cause=_cut(hide(judged.failure.sentence)) if judged.failure else None,
+            cause=shortened(hide(judged.failure.sentence), MAX_RESULT_CAUSE)
+            if judged.failure
+            else None,
             status_code=seen.status or None if seen is not None and seen.complete else None,
             response_time=response_ms,
             timings=timings,
@@ -62,10 +65,6 @@ class Outcomes:
         leaf = judged.leaf.fingerprint if judged.leaf else None
         face = (trace.spec.url, seen.status, seen.ip, leaf, len(trace.hops)) if seen else ()
         return self._good.wanted(trace.spec.monitor_id, face)
-
-
-def _cut(sentence: str) -> str:
-    return sentence if len(sentence) <= MAX_RESULT_CAUSE else f"{sentence[: MAX_RESULT_CAUSE - 1]}…"
 
 
 def answered(trace: Trace) -> bool:

@@ -22,6 +22,7 @@ from app.i18n import _
 from app.net.families import routed
 from app.net.policy import Policy
 from app.records import MAX_REDIRECTS, Cause, CheckSpec, Warn
+from app.rules.text import shortened
 from app.rules.url import Target, join
 
 
@@ -198,7 +199,7 @@ def _as_sent(location: str) -> str:
 
 
 def _cannot_follow(here: Target, location: str, why: str) -> str:
-    shown = location if len(location) <= 100 else location[:99] + "…"
+    shown = shortened(location, 100)
     shown = "".join(character if character.isprintable() else "\ufffd" for character in shown)
     sentence = _(
         "%(host)s redirects to “%(location)s”, which cannot be followed.",

@@ -19,6 +19,7 @@ from app.net.charset import decode
 from app.records import TEXT_CONDITIONS, Cause, Verdict, Warn
 from app.rules.certificates import warns
 from app.rules.statuses import is_accepted
+from app.rules.text import shortened
 
 # Faults of the body, which are less specific than a status that is not accepted.
 _BEHIND_THE_STATUS = frozenset({Cause.BODY_TRUNCATED, Cause.TIMEOUT_BODY, Cause.INVALID_HTTP})
@@ -98,7 +99,7 @@ def _text(seen: Seen, trace: Trace) -> tuple[Failure | None, str | None]:
     lookup = trace.spec.alert_text_lookup or ""
     text = decode(seen.body, seen.header("content-type"))
     cause = judge_text(trace.spec.alert_condition, lookup, text, seen.cut)
-    shown = lookup if len(lookup) <= 80 else lookup[:79] + "…"
+    shown = shortened(lookup, 80)
     failure = None
     if cause is not None:
         sentence = (

@@ -28,6 +28,7 @@ from app.checks.tcp.run import Seen
 from app.checks.text import excerpt, judge_text
 from app.i18n import N_, _, _n
 from app.records import Cause, Outcome, Result, Timings, Verdict
+from app.rules.text import shortened
 
 # Faults of this machine, which say nothing about the target.
 _OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -157,7 +158,7 @@ def _text(seen: Seen) -> Failure | None:
         "port": seen.target.port,
         "limit": f"{seen.spec.timeout:g}",
         "size": _size(seen),
-        "text": lookup if len(lookup) <= 80 else lookup[:79] + "…",
+        "text": shortened(lookup, 80),
     }
     return Failure(cause, _(sentence, **values))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.rules.text import shortened
+
 MOST_NAMED = 4
 NAME_LENGTH = 24
 LEFT_FROM = 0.7  # of the width: names further right would stick out
@@ -33,4 +35,4 @@ def marker_lines(markers: Sequence[tuple[float, str, str]], right: float) -> lis
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
+    return shortened(name, NAME_LENGTH)
