@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import datetime, time, timedelta
 
 from app.i18n import N_, _
-from app.rules.time import zone_of
+from app.rules.time import clock_moment, zone_of
 from app.rules.zones import zones
 
 CLOCK_TIME = N_("Send a time of day as HH:MM, from 00:00 to 23:59, such as 22:00.")
@@ -36,8 +36,9 @@ class QuietHours:
         today = at.astimezone(zone).date()
         for days in _DAYS:
             day = today + timedelta(days)
-            began = _instant(day, start, zone, second=False)
-            over = _instant(day + timedelta(end <= start), end, zone, second=True)
+            last = day + timedelta(end <= start)
+            began = clock_moment(datetime.combine(day, start), zone, second=False)
+            over = clock_moment(datetime.combine(last, end), zone, second=True)
             if began <= at < over:
                 return over
         return None
@@ -61,10 +62,3 @@ def parse_zone(name: str) -> str:
     if name not in zones():
         raise ValueError(_(ZONE))
     return name
-
-
-def _instant(day: date, at: time, zone: tzinfo, *, second: bool) -> datetime:
-    wall = datetime.combine(day, at, tzinfo=zone)
-    first = wall.astimezone(UTC)
-    # In a gap, fold=1 gives an earlier moment: only a time that occurs twice has a later one.
-    return max(first, wall.replace(fold=1).astimezone(UTC)) if second else first

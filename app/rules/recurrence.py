@@ -1,14 +1,16 @@
 """When maintenance takes place: windows that occur once, repeat, or follow a cron line. Pure.
 
 Moments are in UTC; repeats follow the clocks of the window's zone. The first occurrence is the
-window as typed, from ``start_at`` to ``end_at``. Every later one is as long as the first:
+window as typed, from ``start_at`` to ``end_at``. Every later one has the same times of day:
 
     daily, weekly    at the same time of day
     monthly          on the same day; in a shorter month on its last day, so that none is skipped
     a cron line      whenever the line matches, after ``start_at``
 
-A time of day that the clocks skip becomes the moment of the skip; of one that occurs twice, the
-first counts. So the order on the clocks is the order in time.
+A start that the clocks skip becomes the moment of the skip; of one that occurs twice, the first
+counts. So the order on the clocks is the order in time. An end is read as the end of quiet hours
+is: 22:00 to 06:00 ends at 06:00, however long that night was. An occurrence within an hour that is
+skipped or occurs twice is as long as the clocks say: it neither vanishes nor lasts for both hours.
 
 No occurrence starts after ``repeat_until``. An occurrence includes its start but not its end.
 """
@@ -18,14 +20,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import count, islice, takewhile
+from itertools import count, groupby, islice, takewhile
 
 from cronsim import CronSim, CronSimError
 from dateutil.relativedelta import relativedelta
 
 from app.i18n import _
 from app.records import MaintenanceWindow
-from app.rules.time import is_zone, zone_of
+from app.rules.time import clock_moment, is_zone, zone_of
 
 ONCE = "none"
 STEPS = {"daily": timedelta(days=1), "weekly": timedelta(weeks=1)}
@@ -79,15 +81,8 @@ def explain(repeat: str, zone: str = "UTC") -> str:
 
 def covers(window: MaintenanceWindow, moment: datetime) -> bool:
     """Whether ``moment`` is in an occurrence of ``window``."""
-    start = _latest_start(window, moment)
-    return start is not None and moment < start + _length(window)
-
-
-def ends_at(window: MaintenanceWindow, moment: datetime) -> datetime | None:
-    """The end of the occurrence that ``moment`` is in; None when it is in none."""
-    start = _latest_start(window, moment)
-    end = None if start is None else start + _length(window)
-    return end if end is not None and moment < end else None
+    span = next(_spans(window, moment), None)
+    return span is not None and span[0] <= moment
 
 
 def next_occurrences(window: MaintenanceWindow, n: int, after: datetime) -> list[Span]:
@@ -136,51 +131,63 @@ def _applies(window: MaintenanceWindow) -> bool:
     return not window.unreadable and _is_repeat(window.repeat)
 
 
-def _length(window: MaintenanceWindow) -> timedelta:
-    return window.end_at - window.start_at
+def _spans(window: MaintenanceWindow, after: datetime) -> Iterator[Span]:
+    """Occurrences in order, from the first that is not over at ``after``."""
+    if not _applies(window):
+        return
+    until = window.repeat_until
+    try:
+        for start, wall in _starts(window, _since(window, after)):
+            if until is not None and start > max(until, window.start_at):
+                return
+            end = _end(window, start, wall)
+            if end > after:
+                yield start, end
+    except (OverflowError, ValueError):  # the calendar ends with the year 9999
+        return
 
 
-def _latest_start(window: MaintenanceWindow, moment: datetime) -> datetime | None:
-    """The start of the last occurrence that began at ``moment`` or before.
+def _since(window: MaintenanceWindow, after: datetime) -> datetime:
+    """What started before this is over at ``after``."""
+    longest = max(_length(window), window.end_at - window.start_at)
+    if after - window.start_at <= longest + SET_BACK:
+        return window.start_at
+    since = after - longest
+    # An occurrence during which the clocks are set back takes longer than they say.
+    offsets = {
+        moment.astimezone(zone_of(window.zone)).utcoffset()
+        for moment in (since - SET_BACK, since, after)
+    }
+    return since if len(offsets) == 1 else since - SET_BACK
 
-    All have the same length, so if any contains the moment, the last one does.
+
+def _starts(window: MaintenanceWindow, since: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """Starts in order, from the last one at ``since`` or from one before, and the times on the
+    clocks that they stand for.
     """
-    if moment < window.start_at or not _applies(window):
-        return None
-    latest = moment if window.repeat_until is None else min(moment, window.repeat_until)
-    if latest < window.start_at or window.repeat == ONCE:
-        return window.start_at
-    if window.repeat not in (*STEPS, MONTHLY):
-        return max(window.start_at, _latest_tick(window, latest) or window.start_at)
-    number = _number_before(window, _wall_before(window, latest))
-    while number > 0 and _repeat(window, number) > latest:
-        number -= 1
-    return _repeat(window, number)
+    if since <= window.start_at:
+        yield window.start_at, _wall(window, window.start_at)
+    if window.repeat == ONCE:
+        return
+    # Several skipped times of day are one moment.
+    for start, walls in groupby(_walls(window, since), lambda wall: _moment(window, wall)):
+        if start > window.start_at:
+            yield start, max(walls)
 
 
-def _number_before(window: MaintenanceWindow, wall: datetime) -> int:
-    """How many repeats begin before a time on the clocks; may be one too many."""
-    first = _wall(window, window.start_at)
+def _walls(window: MaintenanceWindow, since: datetime) -> Iterator[datetime]:
+    first, last = _wall(window, window.start_at), _wall_before(window, since)
+    if window.repeat == MONTHLY:
+        months = (last.year - first.year) * 12 + last.month - first.month
+        return (first + relativedelta(months=n) for n in count(max(0, months - 1)))
     if window.repeat in STEPS:
-        return max(0, (wall - first) // STEPS[window.repeat])
-    return max(0, (wall.year - first.year) * 12 + wall.month - first.month)
-
-
-def _repeat(window: MaintenanceWindow, number: int) -> datetime:
-    """The start of an occurrence; number 0 is the window as typed."""
-    if number == 0:
-        return window.start_at
-    first = _wall(window, window.start_at)
-    if window.repeat in STEPS:
-        return _moment(window, first + number * STEPS[window.repeat])
-    return _moment(window, first + relativedelta(months=number))
-
-
-def _latest_tick(window: MaintenanceWindow, latest: datetime) -> datetime | None:
+        step = STEPS[window.repeat]
+        return (first + n * step for n in count(max(0, (last - first) // step - 1)))
     # Reverse search looks before the given moment, and a tick at the moment itself counts.
-    beyond = _wall_before(window, latest).replace(second=0, microsecond=0) + timedelta(minutes=1)
-    ticks = (_moment(window, tick) for tick in CronSim(window.repeat, beyond, reverse=True))
-    return next((tick for tick in ticks if tick <= latest), None)
+    beyond = last.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    ticks = CronSim(window.repeat, beyond, reverse=True)
+    tick = next((tick for tick in ticks if _moment(window, tick) <= since), first)
+    return CronSim(window.repeat, max(first, tick - timedelta(minutes=1)))
 
 
 # Clocks ---------------------------------------------------------------------------------------
@@ -200,6 +207,30 @@ def _wall_before(window: MaintenanceWindow, moment: datetime) -> datetime:
     return max(_wall(window, moment), _wall(window, moment - SET_BACK) + SET_BACK)
 
 
+def _length(window: MaintenanceWindow) -> timedelta:
+    """What the clocks say of the window as typed. They may show an earlier time at its end."""
+    on_clocks = _wall(window, window.end_at) - _wall(window, window.start_at)
+    return on_clocks if on_clocks > timedelta() else window.end_at - window.start_at
+
+
+def _end(window: MaintenanceWindow, start: datetime, wall: datetime) -> datetime:
+    """The end of the occurrence that starts at ``start``, which stands for ``wall``."""
+    if start == window.start_at:
+        return window.end_at
+    length, zone = _length(window), zone_of(window.zone)
+    end = clock_moment(wall + length, zone, second=True)
+    changes = (_change(window, wall), _change(window, wall + length))
+    within = changes[0] == changes[1] is not None
+    return start + length if within or end <= start else end
+
+
+def _change(window: MaintenanceWindow, wall: datetime) -> tuple[object, object] | None:
+    """The change of the clocks that skips ``wall`` or lets it occur twice."""
+    there = wall.replace(tzinfo=zone_of(window.zone))
+    offsets = (there.utcoffset(), there.replace(fold=1).utcoffset())
+    return None if offsets[0] == offsets[1] else offsets
+
+
 def _moment(window: MaintenanceWindow, wall: datetime) -> datetime:
     zone = zone_of(window.zone)
     found = wall.replace(tzinfo=zone).astimezone(UTC)
@@ -215,39 +246,3 @@ def _moment(window: MaintenanceWindow, wall: datetime) -> datetime:
         else:
             late = middle
     return late
-
-
-def _spans(window: MaintenanceWindow, after: datetime) -> Iterator[Span]:
-    """Occurrences in order, from the first that is not over at ``after``."""
-    length = _length(window)
-    if not _applies(window):
-        return
-    try:
-        for start in _starts(window, after - length):
-            if window.repeat_until is not None and start > max(
-                window.repeat_until, window.start_at
-            ):
-                return
-            if start + length > after:
-                yield start, start + length
-    except (OverflowError, ValueError):  # the calendar ends with the year 9999
-        return
-
-
-def _starts(window: MaintenanceWindow, since: datetime) -> Iterator[datetime]:
-    """Starts in order, from the last one at ``since`` or before."""
-    start = _latest_start(window, since) or window.start_at
-    yield start
-    if window.repeat in (*STEPS, MONTHLY):
-        number = _number_before(window, _wall(window, start))
-        later = (_repeat(window, repeat) for repeat in count(number))
-    elif window.repeat != ONCE:
-        ticks = CronSim(window.repeat, _wall(window, start))
-        later = (_moment(window, tick) for tick in ticks)
-    else:
-        return
-    last = start
-    for moment in later:
-        if moment > last:  # several skipped times of day are one moment
-            yield moment
-            last = moment

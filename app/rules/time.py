@@ -38,6 +38,15 @@ def zone_of(name: str | None) -> tzinfo:
     return _zone(name or "UTC") or UTC
 
 
+def clock_moment(wall: datetime, zone: tzinfo, *, second: bool) -> datetime:
+    """When the clocks of ``zone`` show ``wall``, in UTC. A time that they skip counts as much later
+    as they skip. Of one that they show twice, the first, or the second.
+    """
+    first = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    # In a gap, fold=1 gives an earlier moment: only a time that occurs twice has a later one.
+    return max(first, wall.replace(tzinfo=zone, fold=1).astimezone(UTC)) if second else first
+
+
 def _zone(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name)
