@@ -66,7 +66,8 @@ from app.records import (
 from app.stats import report
 
 SENT_MOMENT = (
-    "Y-m-dTH:i:s, read as UTC; Z or an offset may follow (in a form, + must be written %2B)."
+    "Y-m-dTH:i:s, read as UTC; Z or an offset may follow (in a form, + must be written %2B). "
+    "A fraction of a second is dropped."
 )
 
 

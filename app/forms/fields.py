@@ -454,9 +454,7 @@ def typed_in(zone: ZoneInfo, value: str) -> datetime:
     """A time as typed in ``zone``; of a time that occurs twice, the first."""
     if len(value) == len("2026-11-21T08:00"):
         value += ":00"  # browsers omit seconds of zero
-    if len(value) != len("2026-11-21T08:00:00"):
-        raise ValueError(_(text.MOMENT))
-    wall = text.moment(value).replace(tzinfo=None)
+    wall = text.moment(f"{value}Z").replace(tzinfo=None)  # it names no zone of its own
     try:
         there = wall.replace(tzinfo=zone).astimezone(UTC)
         back = there.astimezone(zone).replace(tzinfo=None)

@@ -29,7 +29,7 @@ NO_EMAIL = N_("This is not an email address. Enter one such as name@example.com.
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _MOMENT = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})"
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?"
     r"(?:(Z)|([+-])([0-9]{2}):([0-9]{2}))?",
     re.ASCII,
 )
@@ -136,7 +136,9 @@ def one_of(words: list[str]) -> str:
 
 
 def moment(value: str) -> datetime:
-    """Read ``Y-m-dTH:i:s`` with ``Z``, an offset or neither (UTC) as an aware datetime in UTC."""
+    """Read ``Y-m-dTH:i:s`` with ``Z``, an offset or neither (UTC) as an aware datetime in UTC. A
+    fraction of a second, which JavaScript writes, is dropped.
+    """
     found = _MOMENT.fullmatch(one_value(value))
     if found is None:
         plus = re.search(r"[0-9] [0-9]{2}:[0-9]{2}\Z", value)

@@ -10,6 +10,7 @@ from app.commands.named.user import found
 from app.commands.opened import access_opened
 from app.i18n import N_, _
 from app.records import Scope
+from app.rules import text
 from app.rules.time import iso
 
 
@@ -72,9 +73,6 @@ def key_revoke(prefix: str) -> None:
 
 def _moment(raw: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(raw)
-    except ValueError:
-        raise click.BadParameter(
-            _("it must be a time such as 2027-01-31T00:00:00."), param_hint="--expires"
-        ) from None
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return text.moment(raw)
+    except ValueError as fault:
+        raise click.BadParameter(str(fault), param_hint="--expires") from None
