@@ -22,7 +22,7 @@ from app.codec.writing import plain
 from app.records import MAX_RESULT_CAUSE, MAX_URL, PHASES, Cause, Outcome, Pair, Result
 
 LONGEST_WORD = 64  # a warning
-MOST_TEXTS = 10  # five redirects are followed, and there are five warnings
+MOST_TEXTS = 10  # ten redirects are followed, and there are fewer warnings
 LONGEST_IP = 100  # an IPv6 address with its zone
 LARGEST_NUMBER = 2**31 - 1  # of an INTEGER column
 

@@ -284,7 +284,8 @@ class MonitorForm(SchemaForm):
         most_bytes=MAX_REQUEST_BODY_BYTES,
         lines=True,
         description=N_(
-            "Sent with every check, whatever the method. Shown masked once it is stored."
+            "Sent with every check, whatever the method. It is treated as a secret: it is shown "
+            "masked once it is stored, and no redirect takes it to another host, port or scheme."
         ),
     )
     cache_buster = NumberSwitch(
@@ -306,7 +307,15 @@ class MonitorForm(SchemaForm):
         default=DEFAULT_ACCEPTED_STATUSES,
         description=N_("Comma-separated codes and ranges, such as 200-299,401."),
     )
-    follow_redirects = Switch(N_("Follow redirects"), default=True, description=N_("Up to five."))
+    follow_redirects = Switch(
+        N_("Follow redirects"),
+        default=True,
+        description=N_(
+            "Up to ten. To another host, port or scheme, only the headers User-Agent, Accept, "
+            "Accept-Language, Cache-Control and Pragma are sent: no other header, no password and "
+            "no body. From http to https of the same host, all are sent."
+        ),
+    )
     verify_tls = Switch(
         N_("Verify the certificate"),
         default=True,

@@ -35,7 +35,7 @@ MAX_REPORT_DAYS = 366
 # What a check may read (decisions.md 3).
 BODY_CAP_BYTES = 1024 * 1024  # decoded
 HEADERS_CAP_BYTES = 64 * 1024
-MAX_REDIRECTS = 5
+MAX_REDIRECTS = 10
 EVIDENCE_BODY_BYTES = 4096
 MAX_RESULT_CAUSE = 1_000  # characters of a sentence, which may quote a URL of a redirect
 

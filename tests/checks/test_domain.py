@@ -14,9 +14,10 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from app.checks.expiry import rdap, whois
-from app.checks.expiry.domain import domain_expiry, registrable_domain
+from app.checks.expiry.domain import domain_expiry
 from app.checks.expiry.registry import NoAnswer
 from app.net.policy import Policy
+from app.rules.suffixes import registrable_domain
 from tests.lab.net import BlackHole, ClosedPort, Connection, Listener
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -28,7 +29,12 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
         ("example.com", "example.com"),
         ("www.Shop.Example.COM.", "example.com"),
         ("a.b.example.co.uk", "example.co.uk"),
-        ("someone.github.io", "github.io"),  # a private suffix is registered too
+        ("www.someone.github.io", "someone.github.io"),
+        ("shop.co.ua", "shop.co.ua"),
+        ("a.b.uk.com", "b.uk.com"),
+        ("uk.com", "uk.com"),  # a private suffix is registered too
+        ("s3.amazonaws.com", "s3.amazonaws.com"),
+        ("ec2-192-0-2-1.compute-1.amazonaws.com", "ec2-192-0-2-1.compute-1.amazonaws.com"),
         ("example.kawasaki.jp", None),
         ("www.city.kawasaki.jp", "city.kawasaki.jp"),
         ("www.bücher.example", "xn--bcher-kva.example"),

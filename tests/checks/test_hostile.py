@@ -14,7 +14,7 @@ from app.checks.prober import Prober
 from app.codec.evidence import LARGEST
 from app.codec.packing import outcome_of, pack
 from app.net.policy import Policy
-from app.records import Cause, CheckSpec, Outcome, Warn
+from app.records import MAX_REDIRECTS, Cause, CheckSpec, Outcome, Warn
 from tests.checks.servers import closing
 from tests.lab.net import Connection, Listener
 from tests.lab.runner import peak_memory_of
@@ -76,9 +76,9 @@ def test_evidence_of_the_largest_answers_is_bounded_and_taken_by_the_server(
 
     def answer(connection: Connection) -> None:
         path = connection.read_until(b"\r\n\r\n").split()[1]
-        number = int(path[1:2] or b"0")
-        if number < 5:
-            moved = b"HTTP/1.1 302 Found\r\nLocation: /%d%s\r\n" % (number + 1, b"x" * 14_000)
+        number = int(path[1:3] or b"0")
+        if number < MAX_REDIRECTS:
+            moved = b"HTTP/1.1 302 Found\r\nLocation: /%02d%s\r\n" % (number + 1, b"x" * 14_000)
             connection.send(moved + b"Content-Length: 0\r\n\r\n")
         else:
             headers = b"".join(b"X-%d: %s\r\n" % (one, b"\xff" * 600) for one in range(100))
@@ -88,7 +88,7 @@ def test_evidence_of_the_largest_answers_is_bounded_and_taken_by_the_server(
     with closing(target):
         outcome = prober.check(CheckSpec(url=f"http://127.0.0.1:{target.port}/", timeout=30))
     assert outcome.result.cause_code == "http_status:503"
-    assert [len(url) for url in outcome.result.redirects] == [2_048] * 5
+    assert [len(url) for url in outcome.result.redirects] == [2_048] * MAX_REDIRECTS
     evidence = json.dumps(outcome.evidence)
     assert LARGEST / 3 < len(evidence) <= LARGEST
     assert outcome_of(json.loads(json.dumps(pack(outcome)))).evidence is not None
@@ -102,8 +102,8 @@ def test_the_cause_of_an_endless_redirect_to_a_long_url_is_taken_by_the_server(
 ) -> None:
     def answer(connection: Connection) -> None:
         path = connection.read_until(b"\r\n\r\n").split()[1]
-        number = int(path[1:2] or b"0") + goes_to
-        moved = b"HTTP/1.1 302 Found\r\nLocation: /%d%s\r\n" % (number, b"x" * 2_000)
+        number = int(path[1:3] or b"0") + goes_to
+        moved = b"HTTP/1.1 302 Found\r\nLocation: /%02d%s\r\n" % (number, b"x" * 2_000)
         connection.send(moved + b"Content-Length: 0\r\n\r\n")
 
     target = Listener(answer)

@@ -22,11 +22,13 @@ import certifi
 import pytest
 import trustme
 
+from app.checks.http.compose import Carried
 from app.checks.prober import Prober
 from app.net import families
 from app.net.policy import Policy
 from app.net.trust import Bundle
 from app.records import MASK, Cause, CheckSpec, Outcome, Pair, Timings, Verdict, Warn
+from app.rules.url import parse_url
 from tests.checks.servers import NameServer, Trap, Web, closing, host, http
 from tests.lab.net import BlackHole, Listener
 from tests.support.loopback import IPV6
@@ -183,10 +185,8 @@ SECRETS = {
 }
 
 
-def test_credentials_are_never_sent_again_after_a_change_of_origin(
-    prober: Prober, web: Web
-) -> None:
-    """a.test, a.test again, b.test, and back to a.test: only the first two see secrets."""
+def test_secrets_go_to_the_first_origin_alone(prober: Prober, web: Web) -> None:
+    """a.test, a.test again, b.test, and back to a.test: all but b.test see them."""
     b, a = f"http://b.test:{web.port}", f"http://a.test:{web.port}"
     chain = f"/to/302?/to/307?{b}/to/308?{a}/end"
     result = prober.check(spec(web, chain, **SECRETS)).result
@@ -195,8 +195,107 @@ def test_credentials_are_never_sent_again_after_a_change_of_origin(
         [name in sent(web, number) for name in ("authorization", "x-token", "cookie")]
         for number in range(4)
     ]
-    assert secret == [[True] * 3, [True] * 3, [False] * 3, [False] * 3]
+    assert secret == [[True] * 3, [True] * 3, [False] * 3, [True] * 3]
     assert result.redirects == (f"{a}/to/307?{b}/to/308?{a}/end", f"{b}/to/308?{a}/end", f"{a}/end")
+
+
+OPEN_HEADERS = {
+    "User-Agent": "curl/8", "Accept": "text/plain", "Accept-Language": "de",
+    "Cache-Control": "no-store", "Pragma": "x",
+}  # fmt: skip
+
+
+def test_headers_that_are_no_secret_go_to_every_origin(prober: Prober, web: Web) -> None:
+    headers = tuple(Pair(name, value) for name, value in OPEN_HEADERS.items())
+    hidden = tuple(
+        Pair(name, "x") for name in ("Referer", "Origin", "Host", "Accept-Charset", "Content-Type")
+    )
+    chain = f"/to/302?http://b.test:{web.port}/end"
+    prober.check(spec(web, chain, request_headers=headers + hidden))
+    for number in (0, 1):
+        seen = sent(web, number)
+        assert {name: seen[name.lower()] for name in OPEN_HEADERS} == OPEN_HEADERS
+    assert sent(web, 0)["host"] == "x"
+    assert seen["host"] == f"b.test:{web.port}"
+    assert not {"referer", "origin", "accept-charset", "content-type"} & set(seen)
+
+
+@pytest.mark.parametrize(
+    ("first", "to", "goes"),
+    [
+        ("http://a.test/", "https://a.test/x", True),
+        ("http://a.test:80/", "https://a.test:443/", True),
+        ("http://a.test/", "http://a.test/x", True),
+        ("http://a.test/", "https://www.a.test/", False),
+        ("http://a.test/", "https://a.test:8443/", False),
+        ("http://a.test:8080/", "https://a.test/", False),
+        ("https://a.test/", "http://a.test/", False),
+        ("http://a.test/", "http://a.test:443/", False),
+    ],
+)
+def test_a_step_from_http_to_https_of_one_host_keeps_secrets(
+    first: str, to: str, goes: bool
+) -> None:
+    fields: dict[str, Any] = {"request_method": "POST", "request_body": "a=1"} | SECRETS
+    carried, target = Carried(CheckSpec(url=first, **fields)), parse_url(to)
+    lines = b"\n".join(carried.headers(target)).lower()
+    assert [name in lines for name in (b"authorization:", b"x-token:", b"cookie:")] == [goes] * 3
+    assert carried.body(target) == (b"a=1" if goes else b"")
+    assert (carried.withheld(target) is None) is goes
+
+
+JSON = {
+    "request_body": '{"a": 1}',
+    "request_headers": (Pair("Content-Type", "application/json"),),
+}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "GET", "OPTIONS"])
+def test_a_body_goes_with_its_type_and_to_no_other_origin(
+    prober: Prober, web: Web, method: str
+) -> None:
+    b, a = f"http://b.test:{web.port}", f"http://a.test:{web.port}"
+    chain = f"/to/307?/to/308?{b}/to/307?{a}/end"
+    prober.check(spec(web, chain, request_method=method, **JSON))
+    body = JSON["request_body"].encode()  # type: ignore[union-attr]
+    types = [sent(web, number).get("content-type") for number in range(4)]
+    assert web.bodies == [body, body, b"", body]
+    assert types == ["application/json", "application/json", None, "application/json"]
+    assert all(head.startswith(f"{method} ") for head in web.heads)
+
+
+def test_a_type_goes_with_its_body(prober: Prober, web: Web) -> None:
+    prober.check(spec(web, "/to/303?/end", request_method="POST", **JSON))
+    assert sent(web)[""].startswith("GET ")
+    assert "content-type" not in sent(web)
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "says"),
+    [
+        (401, SECRETS, "user name and password, headers (Cookie, X-Token)."),
+        (403, JSON | {"request_method": "POST"}, "headers (Content-Type), request body."),
+        (401, {"request_headers": (Pair("User-Agent", "x"),)}, None),
+        (401, {}, None),
+        (500, SECRETS, None),
+    ],
+)
+def test_the_cause_says_what_a_redirect_left_out(
+    prober: Prober, status: int, fields: dict[str, Any], says: str | None
+) -> None:
+    refuses = Web(lambda head, body: http(f"{status} No"))
+    first = Web(lambda head, body: http("307 M", b"", f"Location: http://b.test:{refuses.port}/"))
+    with closing(refuses, first):
+        here = prober.check(spec(refuses, **fields)).result
+        elsewhere = prober.check(spec(first, **fields)).result
+    assert here.cause is not None
+    assert elsewhere.cause is not None
+    assert "not sent" not in here.cause
+    if says is None:
+        assert elsewhere.cause == here.cause
+    else:
+        assert f"b.test:{refuses.port}" in elsewhere.cause
+        assert elsewhere.cause.endswith(says)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -220,16 +319,12 @@ def test_cookies_live_within_one_chain_and_their_path(prober: Prober, web: Web) 
     assert "cookie" not in sent(web, 2), "the next check is a new visitor"
 
 
-def test_cookies_go_to_no_other_origin(prober: Prober) -> None:
-    seen = Web(lambda head, body: http())
-    first = Web(
-        lambda head, body: http(
-            "302 Found", b"", f"Location: http://a.test:{seen.port}/", "Set-Cookie: s=1; Path=/"
-        )
-    )
-    with closing(first, seen):
+def test_cookies_go_to_every_port_of_their_host(prober: Prober, web: Web) -> None:
+    location = f"Location: http://a.test:{web.port}/"
+    first = Web(lambda head, body: http("302 Found", b"", location, "Set-Cookie: s=ü; Path=/"))
+    with closing(first):
         prober.check(spec(first))
-    assert "cookie" not in sent(seen)
+    assert sent(web)["cookie"] == "s=ü".encode().decode("latin-1"), "byte for byte"
 
 
 @pytest.mark.parametrize(

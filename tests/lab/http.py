@@ -472,3 +472,21 @@ def no_secrets(x: Exchange) -> None:
     """400 when a request brings what was meant for another host."""
     leaked = {"authorization", "cookie", "x-secret"} & set(x.headers)
     x.answer(status="400 Leaked" if leaked else "200 OK")
+
+
+@route
+def set_cookie(x: Exchange) -> None:
+    """A redirect to ``?url=`` that sets ``?cookie=``."""
+    x.answer(b"", "302 Found", [("Set-Cookie", x.query["cookie"]), ("Location", x.query["url"])])
+
+
+@route
+def echo_cookie(x: Exchange) -> None:
+    """The request's cookies as the body."""
+    x.answer(x.headers.get("cookie", "").encode())
+
+
+@route
+def who_asks(x: Exchange) -> None:
+    """200 for the User-Agent ``curl/8``, else 403."""
+    x.answer(status="200 OK" if x.headers.get("user-agent") == "curl/8" else "403 Forbidden")

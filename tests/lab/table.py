@@ -97,6 +97,16 @@ def redirect(target: At | str, status: int = 302, by: str = "http", **words: Any
     return At(by, (), {"path": path} | words)
 
 
+def set_cookie(cookie: str) -> At:
+    """A cookie of the good server, whose redirect leads to another port of the same host."""
+
+    def path(lab: Lab) -> str:
+        url = quote(lab.other("/echo-cookie"), safe="")
+        return f"/set-cookie?cookie={quote(cookie, safe='')}&url={url}"
+
+    return At("http", (), {"path": path})
+
+
 @dataclass(frozen=True)
 class Row:
     """One case. ``fields`` are the monitor's, as POST /checks takes them; ``longest`` in seconds.
@@ -514,11 +524,27 @@ HTTP = [
 ]
 
 REDIRECTS = [
-    _up("http five redirects", http("/hops/5")),
-    _down("http_redirect/chain", http("/hops/6"), Cause.TOO_MANY_REDIRECTS, "5"),
+    _up("http ten redirects", http("/hops/10")),
+    _down("http_redirect/chain", http("/hops/11"), Cause.TOO_MANY_REDIRECTS, "10"),
     _down("http_redirect/loop", http("/loop/a"), Cause.REDIRECT_LOOP),
     _down("http_redirect/loop to itself", http("/loop-to-itself"), Cause.REDIRECT_LOOP),
     _up("http a cookie and the same URL again", http("/cookie-wall")),
+    *[
+        _up(f"http cookie: {cookie}", set_cookie(cookie), **WITH_TEXT)
+        for cookie in (
+            f"{MARKER}=1; Max-Age=0600",
+            f"{MARKER}=1; Domain=lab.test",
+            f"{MARKER}=1; Expires=Thu, 01-Jan-99 00:00:00 GMT; Max-Age=5",
+        )
+    ],
+    *[
+        _missing(f"http cookie: {cookie}", set_cookie(cookie))
+        for cookie in (
+            f"{MARKER}=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
+            f"{MARKER}=1; Domain=other.test",
+            f"{MARKER}=1; Secure",
+        )
+    ],
     _down("http_redirect/never the same cookie", http("/cookie-maze"), Cause.TOO_MANY_REDIRECTS),
     _down("http redirect to nowhere at all", http("/location-empty"), Cause.REDIRECT_LOOP),
     _down(
@@ -574,6 +600,26 @@ REDIRECTS = [
         "http HTTPS to HTTP downgrade",
         redirect(http(), by="https"),
         Warn.REDIRECT_DOWNGRADE,
+    ),
+    _up(
+        "http own User-Agent goes along",
+        redirect(At("other", ("/who-asks",))),
+        **{"request_headers[0][key]": "User-Agent", "request_headers[0][value]": "curl/8"},
+    ),
+    _down(
+        "http password stays with its origin",
+        redirect(At("other", ("/basic-auth",))),
+        "http_status:401",
+        "user name and password",
+        "not sent",
+        request_auth_username="ann",
+        request_auth_password="pässword:1",
+    ),
+    _up(
+        "http password comes back on its origin",
+        redirect(At("other", (), {"path": lambda lab: f"/to/302?url={lab.http('/basic-auth')}"})),
+        request_auth_username="ann",
+        request_auth_password="pässword:1",
     ),
     _up(
         "http secrets stay with their origin",

@@ -10,18 +10,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from ipaddress import ip_address
 from typing import Literal
-
-import idna
-from publicsuffixlist import PublicSuffixList
 
 from app.checks.expiry import whois
 from app.checks.expiry.registry import NoAnswer
 from app.checks.kinds import read_url
 from app.i18n import _
 from app.net.policy import Policy
+from app.rules.suffixes import registrable_domain
 
 _RDAP_SHARE = 0.6  # of the time; the rest is left for WHOIS when a registry's RDAP does not answer
 
@@ -43,12 +39,6 @@ class DomainExpiry:
     note: str | None = None
 
 
-@cache
-def _suffixes() -> PublicSuffixList:
-    # Only ICANN's part of the list: example.github.io has no registration that could expire.
-    return PublicSuffixList(only_icann=True)
-
-
 def domain_of(url: str, *, private: bool = True) -> str | None:
     """The registrable domain of a URL. ``private`` False leaves out unregistrable names."""
     try:
@@ -58,28 +48,6 @@ def domain_of(url: str, *, private: bool = True) -> str | None:
     if domain is not None and not private and domain.rpartition(".")[2] in UNREGISTERED:
         return None
     return domain
-
-
-def registrable_domain(host: str) -> str | None:
-    """The domain that was registered for ``host``, in ASCII and lower case: example.co.uk.
-
-    None if there is none: for an IP address, a single label such as localhost, a public suffix.
-    """
-    name = host.strip("[]").rstrip(".").lower()
-    try:
-        ip_address(name.partition("%")[0])
-    except ValueError:
-        pass
-    else:
-        return None
-    try:
-        ascii_name = idna.encode(name, uts46=True).decode("ascii")
-    except (idna.IDNAError, UnicodeError):
-        if not name.isascii():
-            return None
-        ascii_name = name  # such as my_host.example.com: not valid IDNA, but in use
-    found = _suffixes().privatesuffix(ascii_name)
-    return str(found) if found else None
 
 
 def domain_expiry(

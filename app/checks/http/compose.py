@@ -9,9 +9,12 @@ import re
 import secrets
 from functools import lru_cache
 
+from app.checks.http.cookies import Jar, host_of
+from app.i18n import _
 from app.net.codings import ACCEPT_ENCODING
 from app.records import CheckSpec, RequestMethod
-from app.rules.url import Target
+from app.rules.text import shortened
+from app.rules.url import Target, parse_url
 
 _BODY_METHODS = frozenset({RequestMethod.POST, RequestMethod.PUT, RequestMethod.PATCH})
 _FRAMING = frozenset(
@@ -23,33 +26,47 @@ _BUSTED = re.compile(rf"([?&]){_BUSTER}=[0-9a-f]*(&|$)")
 _PLAIN = (b"Accept-Encoding: " + ACCEPT_ENCODING.encode(),)
 
 
+# Headers of the monitor that go to any origin: they say who asks, and how, and are no secrets.
+_FOR_ALL = frozenset({"user-agent", "accept", "accept-language", "cache-control", "pragma"})
+# Headers that describe a body, and go when a redirect drops it.
+_OF_BODY = frozenset({"content-type", "content-encoding", "content-language", "content-location"})
+_SHOWN_NAMES = 100
+
+
 class Carried:
-    """What requests carry along a chain of redirects. One object for each check."""
+    """What requests carry along a chain of redirects. One object for each check.
+
+    Credentials, own headers and the body go to the first origin only, whenever the chain is there:
+    another origin may be anyone's.
+    """
 
     def __init__(self, spec: CheckSpec) -> None:
         self.spec = spec
         self.method = str(spec.request_method)
-        self.body = _body(spec)
-        self._own = (
-            True  # own headers and credentials are sent until the origin changes, then never again
-        )
-        self._cookies: dict[tuple[str, str, int], dict[tuple[str, str], str]] = {}
+        self._body = _body(spec)
+        self._dropped_body = False  # a redirect made the request a GET
+        self._first = parse_url(spec.url)
+        self._jar = Jar()
+        self._own_cookies = [
+            pair.value for pair in spec.request_headers if pair.key.lower() == "cookie"
+        ]
+
+    def body(self, target: Target) -> bytes | None:
+        if not self._body or self._is_first(target):
+            return self._body
+        return b"" if self.method in _BODY_METHODS else None
 
     def headers(self, target: Target) -> tuple[bytes, ...]:
         """curl's header lines for a request to this target."""
         spec = self.spec
         bare = not spec.request_headers and spec.auth is None and not spec.cache_buster
-        if bare and self.body is None and not self._cookies:
+        if bare and self._body is None and not self._jar:
             return _PLAIN
         return self._composed(target)
 
     def _composed(self, target: Target) -> tuple[bytes, ...]:
-        own = self.spec.request_headers if self._own else ()
-        lines = [
-            _line(pair.key, pair.value)
-            for pair in own
-            if pair.key.lower() not in _FRAMING | {"cookie"}
-        ]
+        own = [pair for pair in self.spec.request_headers if self._goes(pair.key.lower(), target)]
+        lines = [_line(pair.key, pair.value) for pair in own if pair.key.lower() != "cookie"]
         named = {pair.key.lower() for pair in own}
 
         def default(name: str, value: str) -> None:
@@ -57,21 +74,42 @@ class Carried:
                 lines.append(_line(name, value))
 
         default("Accept-Encoding", ACCEPT_ENCODING)
-        if self._own and self.spec.auth is not None:
+        if self.spec.auth is not None and self._is_first(target):
             default("Authorization", _basic(*self.spec.auth))
         if self.spec.cache_buster:
             default("Cache-Control", "no-cache")
             default("Pragma", "no-cache")
-        if self.body is not None:
+        body = self.body(target)
+        if body is not None:
             lines.append(b"Expect:")  # do not wait for 100 Continue
-            if not self.body and "content-type" not in named:
+            if not body and "content-type" not in named:
                 lines.append(b"Content-Type:")  # curl would send that of a form for an empty body
-        cookies = [pair.value for pair in own if pair.key.lower() == "cookie"] + self._matching(
-            target
-        )
-        if cookies:
-            lines.append(_line("Cookie", "; ".join(cookies)))
+        if cookies := self._cookies(target):
+            lines.append(b"Cookie: " + cookies)
         return tuple(lines)
+
+    def _goes(self, name: str, target: Target) -> bool:
+        """Whether the monitor's own header of this lower-case name is sent."""
+        if name in _FRAMING or (self._dropped_body and name in _OF_BODY):
+            return False
+        return name in _FOR_ALL or self._is_first(target)
+
+    def _is_first(self, target: Target) -> bool:
+        """Whether this is the first origin, or the same host after a step from http to https."""
+        first, origin = self._first.origin, target.origin
+        return origin == first or (first, origin) == (
+            ("http", target.ascii_host, 80),
+            ("https", target.ascii_host, 443),
+        )
+
+    def _cookies(self, target: Target) -> bytes:
+        """The value of the Cookie header: the own cookies have the path /."""
+        own = self._own_cookies if self._is_first(target) else ()
+        cookies = [("/", text.encode("utf-8", "surrogatepass")) for text in own]
+        for cookie in self._jar.matching(target):
+            # As it came: header bytes are read as Latin-1.
+            cookies.append((cookie.path, f"{cookie.name}={cookie.value}".encode("latin-1")))
+        return b"; ".join(text for _path, text in sorted(cookies, key=lambda c: -len(c[0])))
 
     def url(self, target: Target) -> str:
         """The URL to send, with a fresh parameter if the monitor busts caches."""
@@ -80,53 +118,48 @@ class Carried:
         url = without_buster(target.url)
         return f"{url}{'&' if '?' in url else '?'}{_BUSTER}={secrets.token_hex(8)}"
 
+    def withheld(self, target: Target) -> str | None:
+        """What the monitor has and a request to this target does not carry, for a person; None if
+        that is nothing.
+        """
+        if self._is_first(target):
+            return None
+        spec = self.spec
+        headers = {pair.key for pair in spec.request_headers} - _FRAMING
+        names = sorted(name for name in headers if not self._goes(name.lower(), target))
+        parts = [_("user name and password")] if spec.auth is not None else []
+        if names:
+            parts.append(_("headers (%(names)s)", names=shortened(", ".join(names), _SHOWN_NAMES)))
+        if self._body:
+            parts.append(_("request body"))
+        return ", ".join(parts) or None
+
     # --- redirects
 
     def remember(self, target: Target, set_cookies: list[str]) -> None:
-        """Store cookies for later requests of this chain, each for the origin that set it."""
-        for text in set_cookies:
-            pair, *attributes = text.split(";")
-            name, equals, value = pair.strip().partition("=")
-            if not equals or not name:
-                continue
-            given = dict(_attribute(one) for one in attributes)
-            path = given.get("path", "")
-            if not path.startswith("/"):
-                path = target.request_target.partition("?")[0].rpartition("/")[0] or "/"
-            jar = self._cookies.setdefault(target.origin, {})
-            if given.get("max-age", "1").startswith(("0", "-")):
-                jar.pop((name, path), None)
-            else:
-                jar[(name, path)] = value
+        """Store cookies for later requests of this chain. They replace own ones of their name."""
+        changed = self._jar.store(target, set_cookies)
+        first = host_of(self._first)
+        names = {name for name, domain, path in changed if (domain, path) == (first, "/")}
+        if names and self._own_cookies:
+            pieces = [piece.strip() for text in self._own_cookies for piece in text.split(";")]
+            self._own_cookies = [
+                piece for piece in pieces if piece and piece.partition("=")[0].strip() not in names
+            ]
 
-    def redirected(self, status: int, origin_changed: bool) -> None:
+    def redirected(self, status: int) -> None:
         """Prepare the next hop as browsers do: 303, and 301 or 302 after POST, become GET without a
         body.
         """
-        if origin_changed:
-            self._own = False
         if (status == 303 and self.method != "HEAD") or (
             status in (301, 302) and self.method == "POST"
         ):
-            self.method, self.body = "GET", None
+            self.method, self._body, self._dropped_body = "GET", None, True
 
     def state(self, target: Target) -> tuple[object, ...]:
         """All that decides the next request: a state that occurs twice is a redirect loop."""
-        return (self.method, without_buster(target.url), self._own, tuple(self._matching(target)))
-
-    def _matching(self, target: Target) -> list[str]:
-        path = target.request_target.partition("?")[0]
-        jar = self._cookies.get(target.origin, {})
-        return [f"{name}={value}" for (name, of), value in jar.items() if _path_matches(path, of)]
-
-
-def _path_matches(path: str, of: str) -> bool:
-    return path == of or path.startswith(of if of.endswith("/") else of + "/")
-
-
-def _attribute(text: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
-    return name.strip().lower(), value.strip()
+        url = without_buster(target.url)
+        return (self.method, self._dropped_body, url, self._cookies(target))
 
 
 def _body(spec: CheckSpec) -> bytes | None:

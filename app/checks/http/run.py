@@ -92,12 +92,14 @@ class Run:
     def _send(self, hop: Hop) -> None:
         left = max(1, int((self._deadline - time.monotonic()) * 1000))
         carried = self._carried
+        if self.trace.withheld is None and (what := carried.withheld(hop.target)):
+            self.trace.withheld = (hop.target.netloc, what)
         request = Request(
             target=hop.target,
             url=carried.url(hop.target),
             method=carried.method,
             headers=carried.headers(hop.target),
-            body=carried.body,
+            body=carried.body(hop.target),
             addresses=routed(hop.addresses),
             timeout_ms=left,
             limit=self._spec.timeout,
@@ -154,7 +156,7 @@ class Run:
             return
         self._visited.add(self._carried.state(here))
         self._carried.remember(here, seen.all_headers("set-cookie"))
-        self._carried.redirected(seen.status, target.origin != here.origin)
+        self._carried.redirected(seen.status)
         state = self._carried.state(target)
         taken = len(self.trace.hops)
         if state in self._visited:

@@ -29,7 +29,8 @@ class Hop:
 @dataclass(slots=True)
 class Trace:
     """A whole check. ``failure`` is set if the check ended before a verdict: DNS, policy, a
-    redirect, a fault of our own.
+    redirect, a fault of our own. ``withheld``: the first host that a redirect led to without
+    something that the monitor has, and what that is.
     """
 
     spec: CheckSpec
@@ -38,6 +39,7 @@ class Trace:
     hops: list[Hop] = field(default_factory=list)
     failure: Failure | None = None
     warnings: list[str] = field(default_factory=list)
+    withheld: tuple[str, str] | None = None
 
     @property
     def last(self) -> Hop | None:

@@ -77,14 +77,19 @@ def _bad_status(seen: Seen, trace: Trace) -> Failure | None:
         return None
     if is_accepted(seen.status, trace.spec.accepted_statuses):
         return None
-    return Failure(
-        f"{Cause.HTTP_STATUS}:{seen.status}",
-        _(
-            "The server answered %(status)s; expected %(accepted)s.",
-            status=reason(seen.status),
-            accepted=trace.spec.accepted_statuses,
-        ),
+    sentence = _(
+        "The server answered %(status)s; expected %(accepted)s.",
+        status=reason(seen.status),
+        accepted=trace.spec.accepted_statuses,
     )
+    if trace.withheld and 400 <= seen.status < 500:
+        host, what = trace.withheld
+        sentence += " " + _(
+            "The redirect to %(host)s led to another origin, so this was not sent: %(what)s.",
+            host=host,
+            what=what,
+        )
+    return Failure(f"{Cause.HTTP_STATUS}:{seen.status}", sentence)
 
 
 def reason(status: int) -> str:

@@ -1,0 +1,58 @@
+"""The public suffix list: which names are registered, and which belong to many owners."""
+
+from __future__ import annotations
+
+from functools import cache
+from ipaddress import ip_address
+
+import idna
+from publicsuffixlist import PublicSuffixList
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    # Both parts of the list: below a private suffix (uk.com, github.io) each name has an owner of
+    # its own, whom the suffix's registration does not concern.
+    return PublicSuffixList()
+
+
+@cache
+def _icann() -> PublicSuffixList:
+    return PublicSuffixList(only_icann=True)
+
+
+def registrable_domain(host: str) -> str | None:
+    """The domain that was registered for ``host``, in ASCII and lower case: example.co.uk.
+
+    A private suffix itself, such as uk.com, is registered too. None if there is none: for an IP
+    address, a single label such as localhost, a public suffix.
+    """
+    name = host.strip("[]").rstrip(".").lower()
+    try:
+        ip_address(name.partition("%")[0])
+    except ValueError:
+        pass
+    else:
+        return None
+    try:
+        ascii_name = idna.encode(name, uts46=True).decode("ascii")
+    except (idna.IDNAError, UnicodeError):
+        if not name.isascii():
+            return None
+        ascii_name = name  # such as my_host.example.com: not valid IDNA, but in use
+    if domain := _suffixes().privatesuffix(ascii_name):
+        return str(domain)
+    return ascii_name if _icann().is_private(ascii_name) else None
+
+
+def is_public_suffix(name: str) -> bool:
+    """Whether the list names ``name`` as a suffix. A top-level domain that it lacks is none:
+    servers of an internal network may share cookies below it.
+    """
+    return bool(_suffixes().is_public(name, accept_unknown=False))
+
+
+def above(name: str) -> list[str]:
+    """The name itself and each domain above it, the longest first."""
+    labels = name.split(".")
+    return [".".join(labels[start:]) for start in range(len(labels))]
