@@ -46,7 +46,7 @@ READ_ONLY = {
     "id", "request_auth_password_set", "status", "status_since", "cause_code", "cause", "paused",
     "last_checked_at", "next_check_at", "response_time", "uptime", "ssl_expires_at", "domain",
     "domain_expires_at", "ssl_issued_at", "open_incident_id", "created_at", "updated_at", "hours",
-    "unreadable",
+    "unreadable", "missing", "misread",
 }  # fmt: skip
 SETTABLE = [field.name for field in fields(Monitor) if field.name not in READ_ONLY]
 IN_FORM = [field.short_name for field in MonitorForm().schema_fields()]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 from app.records import AUTO, MAX_ID, Pair
@@ -14,6 +16,12 @@ T = TypeVar("T")
 Json = Mapping[str, Any]
 
 FIRST_YEAR, LAST_YEAR = 1970, 9000
+LEAST_SECONDS = 1e8  # since 1970, in March 1973; from a thousand times that on, milliseconds
+FLAGS = {
+    **dict.fromkeys(("1", "true", "yes", "on", "y", "enabled"), True),
+    **dict.fromkeys(("0", "false", "no", "off", "n", "disabled"), False),
+}
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
 class Odd(ValueError):
@@ -95,21 +103,38 @@ def length(value: Any) -> int:
 
 
 def flag(value: Any) -> bool | None:
-    if isinstance(value, bool):
-        return value
-    return {"1": True, "true": True, "0": False, "false": False}.get(str(value).lower())
+    return value if isinstance(value, bool) else FLAGS.get(str(value).strip().lower())
 
 
 def moment(value: Any) -> datetime | None:
-    """An aware datetime in UTC; None if invalid, or so far away that other zones cannot show it."""
-    if not isinstance(value, str):
-        return None
+    """An aware datetime in UTC; None if invalid, or so far away that other zones cannot show it.
+
+    Besides ISO 8601: seconds or milliseconds since 1970, the dates of HTTP, those of PHP.
+    """
     try:
-        read = datetime.fromisoformat(value)
+        read = _moment(value)
         read = (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
+    except (ValueError, TypeError, OverflowError, OSError):
         return None
     return read if FIRST_YEAR <= read.year <= LAST_YEAR else None
+
+
+def _moment(value: Any) -> datetime:
+    if isinstance(value, Mapping):
+        if value.get("timezone", "UTC") not in ("UTC", "Z", "+00:00"):
+            raise ValueError("a zone of its own")
+        return _moment(value["date"]) if isinstance(value.get("date"), str) else _moment(None)
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        plain = value.strip().removesuffix("UTC").removesuffix("GMT").strip().replace("/", "-")
+        try:
+            return datetime.fromisoformat(plain)
+        except ValueError:
+            return parsedate_to_datetime(value)
+    if isinstance(value, bool) or abs(seconds := float(value)) < LEAST_SECONDS:
+        raise ValueError("no time")  # such as a count
+    if abs(seconds) >= LEAST_SECONDS * 1000:
+        seconds /= 1000
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def time(value: Any) -> str | None:

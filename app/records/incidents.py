@@ -115,6 +115,14 @@ class Incident:
     unwatched: Annotated[tuple[tuple[datetime, datetime], ...], Mark.SPANS] = ()
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
+    # as a monitor's
+    missing: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
+    misread: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """As far as is known: a server may say that it is resolved, and not when."""
+        return self.ended_at is None and self.status != IncidentStatus.RESOLVED
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,6 +162,10 @@ class Monitor:
     ssl_issued_at: datetime | None = None  # when the life of the certificate began
     # see ``app.stats.strip``
     hours: Annotated[Sequence[Mapping[str, Any]], Mark.WHERE_ASKED_FOR] = ()
+    # Fields that another server did not send, and those that it sent in a form that is not
+    # understood: what stands in them here is a default, or a part of it.
+    missing: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
+    misread: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from flask import g, has_request_context
+
 from app.codec import Odd
-from app.codec.values import whole
+from app.codec.values import text, whole
 from app.records import Page
+from app.rules.text import one_line
 
 T = TypeVar("T")
+MAX_CALLED = 100
 
 
 def record(body: Any, read: Callable[[Any], T]) -> T:
@@ -22,13 +26,36 @@ def page(body: Any, read: Callable[[Any], T], number: int, per_page: int) -> Pag
     data = _data(body)
     if not isinstance(data, list):
         raise Odd("list")
-    items = [read(one) for one in data]
+    items = each(data, read)
     total = _total(body, number, per_page, len(items))
     if total is None:
         # It has no pages: it sent everything, or as many as were requested.
         full = len(items) >= per_page
         return Page([] if number > 1 else items, number, per_page, len(items), more=full)
     return Page(items[:per_page], number, per_page, total)
+
+
+def each(data: Sequence[Any], read: Callable[[Any], T]) -> list[T]:
+    """The records of a list. One that is not understood is set aside, and the page names it: it
+    must not hide the others.
+    """
+    items = []
+    for entry in data:
+        try:
+            items.append(read(entry))
+        except Odd as odd:
+            if has_request_context():
+                g.setdefault("set_aside", {})[_called(entry, odd)] = True
+    return items
+
+
+def _called(entry: Any, odd: Odd) -> str:
+    """What a record that cannot be read is called: ``7 Shop (started_at)``."""
+    fields = entry if isinstance(entry, Mapping) else {}
+    inner = fields.get("attributes")
+    fields = {**inner, **fields} if isinstance(inner, Mapping) else fields
+    names = [text(fields.get(name)) for name in ("id", "name", "cause")]
+    return one_line(" ".join(filter(None, [*names, f"({odd})"])), MAX_CALLED)
 
 
 def _data(body: Any) -> Any:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from app.codec import reader
-from app.codec.values import word
+from app.codec import foreign, reader
 from app.i18n import N_, _
 from app.records import (
     Incident,
@@ -82,14 +81,19 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
 
 def _read(data: Any, now: datetime) -> Incident:
     """``now`` is the server's clock, for the length of an open one where it is not told."""
-    read = _incident(data)
-    so_far = int(((read.ended_at or now) - read.started_at).total_seconds())
-    return replace(
+    fields, gaps = foreign.incident(data)
+    read = _incident({name: value for name, value in fields.items() if name != "status"})
+    read = replace(
         read,
-        status=word(IncidentStatus, data.get("status")) or _status(read),
-        duration=max(0, so_far) if read.duration is None else read.duration,
+        status=fields["status"] or _status(read),
         changes=changes_of(read.evidence),  # older servers have the evidence alone
+        missing=tuple(gaps.missing),
+        misread=tuple(gaps.misread),
     )
+    if read.duration is None and (read.ended_at is not None or read.is_open):
+        so_far = int(((read.ended_at or now) - read.started_at).total_seconds())
+        read = replace(read, duration=max(0, so_far))
+    return read
 
 
 def _status(incident: Incident) -> IncidentStatus:

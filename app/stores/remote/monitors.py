@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from app.codec import reader
-from app.codec.values import each, flag, object_, text, whole, word
+from app.codec import foreign, reader
+from app.codec.values import each, object_, text, whole
 from app.errors import Invalid
 from app.forms import monitor
+from app.forms.monitor import name_of
 from app.i18n import N_, _
 from app.records import Monitor, MonitorQuery, MonitorRef, MonitorSortBy, MonitorStatus, PageQuery
 from app.rules import brackets
@@ -38,7 +39,7 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
     kind = "monitor"
 
     def read(self, data: Any) -> Monitor:
-        return read(data)
+        return read(data, lambda: Feature.EXTRA_FIELDS in self.offers.known())
 
     def parameters(self, query: MonitorQuery) -> brackets.Pairs:
         if query.state or query.tag:
@@ -148,19 +149,20 @@ def _was_typed(name: str, value: Any) -> bool:
     return name != "quiet_zone" and value != _DEFAULTS[name]
 
 
-def read(data: Any) -> Monitor:
-    read = _read(data)
-    paused = flag(data.get("paused", data.get("pause")))
-    status = word(MonitorStatus, data.get("status"))
-    if status is None:
-        # The server does not return it, so any other status would be a guess.
-        status = MonitorStatus.PAUSED if paused else MonitorStatus.UNKNOWN
+def read(data: Any, own: Callable[[], bool] = lambda: False) -> Monitor:
+    """``own``: whether the server is a Wakeful, which takes its masks back."""
+    fields, gaps = foreign.monitor(data, own)
+    password = bool(fields.get("request_auth_password"))
+    if "request_auth_password_set" not in fields and not password:
+        gaps.missing.append("request_auth_password_set")
+    url = text(fields.get("url")) or ""
+    name = name_of(url) if url else _("Monitor %(id)s", id=fields["id"])
+    read = _read({"name": name, "url": url, "interval": 0, **fields})
     return replace(
         read,
-        status=status,
-        paused=bool(paused) or status is MonitorStatus.PAUSED,
-        request_auth_password_set=read.request_auth_password_set
-        or bool(data.get("request_auth_password")),
+        request_auth_password_set=read.request_auth_password_set or password,
+        missing=tuple(gaps.missing),
+        misread=tuple(gaps.misread),
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from flask import request, url_for
+from flask import g, request, url_for
 from flask_login import current_user
 from markupsafe import Markup
 
-from app.i18n import N_, _
+from app.i18n import N_, _, _n
 from app.records import Notice
 from app.stores import current_access, health
 from app.stores.writable import cannot_write
@@ -29,6 +29,7 @@ SILENT = N_(
     "No results come from %(places)s. Until they do, monitors are judged without them, and those"
     " that are checked from nowhere else are unknown."
 )
+ASIDE_NAMED = 5
 STUCK = N_("Until then no check is recorded and nobody is alerted to anything new.")
 
 
@@ -37,7 +38,23 @@ def standing() -> Sequence[tuple[str, str]]:
     if session.database_away() or not current_user.is_authenticated:
         return []
     said = [_said(notice, value) for notice, value in current_access().notices().items()]
+    if aside := set_aside():
+        said.append(("warning", aside))
     return [*_of_home(), *said] if request.endpoint == "home.show" else said
+
+
+def set_aside() -> str:
+    """Which records of another server this page leaves out, because they were not understood."""
+    names = list(g.get("set_aside", ()))
+    if not names:
+        return ""
+    listed = ", ".join(names[:ASIDE_NAMED]) + (", …" if len(names) > ASIDE_NAMED else "")
+    return _n(
+        "%(num)s record of the server is not understood, and left out here: %(names)s",
+        "%(num)s records of the server are not understood, and left out here: %(names)s",
+        len(names),
+        names=listed,
+    )
 
 
 def _of_home() -> Iterator[tuple[str, str]]:

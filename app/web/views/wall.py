@@ -25,7 +25,7 @@ from app.records import (
     Sort,
 )
 from app.stores import Feature, current_store
-from app.web.frame import fragments, links, servers
+from app.web.frame import fragments, links, notices, servers
 from app.web.frame.session import guarded
 from app.web.shown import looks, times
 
@@ -117,6 +117,7 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
         zone=zone,
         clock=times.now().astimezone(ZoneInfo(zone)),
         public=public,
+        aside=notices.set_aside(),
     )
 
 

@@ -1,0 +1,538 @@
+"""Records of servers that speak interface.md and nothing of ours: it leaves open how they return
+what was written. ``monitor`` and ``incident`` take the forms that such servers use, and return the
+record in the names and forms that ``reader`` reads.
+
+What a server did not send is not its default, and what is not understood must not be written back:
+``Gaps`` names both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.codec.values import Json, Odd, alert_days, flag, moment, object_, own_id, text, word
+from app.records import (
+    AUTO,
+    CONTACT,
+    MASK,
+    MAX_ID,
+    AlertCondition,
+    Channel,
+    IncidentStatus,
+    MonitorStatus,
+    Pair,
+    RequestMethod,
+)
+from app.rules import brackets
+
+LONGEST_TEXT = 256 * 1024  # of JSON within a text
+Owner = Callable[[], bool]
+
+
+@dataclass
+class Gaps:
+    """``missing``: the fields that the server did not send; ``misread``: those that it sent in a
+    form that is not understood, or hides."""
+
+    missing: list[str] = field(default_factory=list)
+    misread: list[str] = field(default_factory=list)
+
+
+# --- What surrounds the fields --------------------------------------------------------------------
+
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[- ]")
+
+
+def _snake(name: str) -> str:
+    return name if name.islower() and "-" not in name else _WORD_STARTS.sub("_", name).lower()
+
+
+def _plain(data: Any, called: str) -> dict[str, Any]:
+    """A record's fields: without an envelope of its own name, without the ``attributes`` of
+    JSON:API, in the spelling of interface.md."""
+    data = object_(data, called)
+    if "id" not in data and isinstance(data.get(called), Mapping):
+        data = data[called]
+    if isinstance(attributes := data.get("attributes"), Mapping):
+        related = data.get("relationships")
+        others = {name: value for name, value in data.items() if name != "type"}
+        data = {**others, **_related(related), **attributes, "id": data.get("id")}
+    if all(name.islower() and "-" not in name and "[" not in name for name in data):
+        return dict(data)
+    fields = {name: value for name, value in data.items() if _snake(name) == name}
+    for name, value in data.items():
+        fields.setdefault(_snake(name), value)
+    return {**_rows(fields), **fields}
+
+
+def _related(related: Any) -> Json:
+    """``monitor_id`` from the relationships of JSON:API."""
+    found = related if isinstance(related, Mapping) else {}
+    ids = {name: _inner(value, "data", "id") for name, value in found.items()}
+    return {f"{name}_id": id for name, id in ids.items() if id is not None}
+
+
+def _inner(value: Any, *path: str) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _rows(fields: Json) -> Json:
+    """Lists whose entries came under the names of a form: ``alerts[0][key]``."""
+    lists: dict[str, dict[tuple[int, str], dict[str, Any]]] = {}
+    for raw, value in fields.items():
+        name = brackets.parse(raw) if "[" in raw else None
+        if name is not None and name.half is not None:
+            lists.setdefault(name.field, {}).setdefault(name.place, {})[name.half] = value
+    return {name: [rows[place] for place in sorted(rows)] for name, rows in lists.items()}
+
+
+def _first(fields: Json, names: Iterable[str]) -> Any:
+    """The first of these fields that says something else than yes or no."""
+    values = (fields.get(name) for name in names)
+    return next((value for value in values if not isinstance(value, bool | None)), None)
+
+
+# --- Single values --------------------------------------------------------------------------------
+
+_HIDDEN = (
+    r"hidden|redacted|masked|filtered|secret|removed|encrypted|protected|private|not shown|omitted"
+    r"|\*+"
+)
+_MASK = re.compile(
+    rf"[*•●∙·xX#]{{3,}}|[\[(<{{]+ ?(?:{_HIDDEN}) ?[\])>}}]+|hidden|redacted|masked", re.IGNORECASE
+)
+_PARTLY = re.compile(r"\*{2,}|[•●]{2,}|…|\.{3,}$|[\[<(](?:" + _HIDDEN + r")[\])>]", re.IGNORECASE)
+_UNITS = {
+    "ms": 0.001, "millisecond": 0.001,
+    "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60,
+    "h": 3600, "hr": 3600, "hour": 3600, "d": 86400, "day": 86400,
+}  # fmt: skip
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([a-z]+)[ ,]*")
+_CLOCK = re.compile(r"(\d{1,3}):(\d\d):(\d\d)")
+_OFF = frozenset({"off", "never", "none", "no", "disabled", "false"})
+
+
+def hides(value: str) -> bool:
+    """Whether a text is a mask, or has one in it."""
+    return bool(_MASK.fullmatch(value.strip()) or _PARTLY.search(value))
+
+
+def _seconds(value: Any) -> int:
+    """A length of time, in seconds unless it names a unit: ``300``, ``"5m"``, ``"PT5M"``."""
+    if isinstance(value, Mapping):
+        unit = text(value.get("unit"))
+        if unit is None:
+            [(unit, amount)] = value.items() if len(value) == 1 else [("", None)]
+        else:
+            amount = value.get("value", value.get("amount"))
+        value = f"{amount} {unit}"
+    found = _whole_seconds(value)
+    if found is None or found <= 0 or found > MAX_ID or found != int(found):
+        raise Odd("seconds")
+    return int(found)
+
+
+def _whole_seconds(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value
+    if not isinstance(value, str) or len(value) > 100:
+        return None
+    words = value.strip().lower().removeprefix("every ")
+    if re.fullmatch(r"[0-9]+(\.0+)?", words):
+        return float(words)
+    if clock := _CLOCK.fullmatch(words):
+        hours, minutes, seconds = map(int, clock.groups())
+        return hours * 3600 + minutes * 60 + seconds
+    words = re.sub(r"^p(?=[\dt])|t(?=\d)", "", words)  # ISO 8601
+    amounts = _AMOUNT.findall(words)
+    units = [_UNITS.get(unit) or _UNITS.get(unit.removesuffix("s")) for _amount, unit in amounts]
+    if not amounts or None in units or _AMOUNT.sub("", words).strip():
+        return None
+    return sum(
+        float(amount) * (unit or 0) for (amount, _u), unit in zip(amounts, units, strict=True)
+    )
+
+
+def _days(value: Any) -> int | str | None:
+    if value is False or (isinstance(value, str) and value.strip().lower() in _OFF):
+        return None
+    if isinstance(value, str) and (found := re.fullmatch(r"([0-9]+) ?d(?:ays?)?", value.strip())):
+        value = found[1]
+    days = alert_days(value)
+    if days is None or (days != AUTO and (int(days) < 0 or float(value) != days)):
+        raise Odd("days")
+    return days
+
+
+def _text(value: Any) -> str:
+    read = text(value)
+    if read is None:
+        raise Odd("text")
+    return read
+
+
+def _open_text(value: Any) -> str | None:
+    """Text that is no mask."""
+    read = _text(value)
+    if _MASK.fullmatch(read.strip()):
+        raise Odd("text")
+    return read or None
+
+
+def _method(value: Any) -> str:
+    read = _text(value).strip()
+    return word(RequestMethod, read.upper()) or read
+
+
+def _condition(value: Any) -> str:
+    read = _text(value).strip()
+    return word(AlertCondition, re.sub(r"[- ]", "_", read.lower())) or read
+
+
+def _switch(value: Any) -> bool:
+    on = flag(value)
+    if on is None:
+        raise Odd("flag")
+    return on
+
+
+def _time(value: Any) -> Any:
+    """None where it says that there is no such time."""
+    if value in (0, "0", False) or (isinstance(value, str) and value.startswith("0000-00-00")):
+        return None
+    read = moment(value)
+    if read is None:
+        raise Odd("time")
+    return read.isoformat()
+
+
+# --- Lists of key and value -----------------------------------------------------------------------
+
+_KEYS = ("key", "channel", "type", "kind", "service", "provider", "header", "name")
+_VALUES = (
+    "value", "target", "address", "url", "recipient", "destination", "to", "endpoint", "targets",
+    "values", "addresses", "recipients",
+)  # fmt: skip
+_BESIDE = frozenset(
+    {"id", "monitor_id", "index", "position", "order", "created_at", "updated_at"}
+)  # fmt: skip
+_PARTS = frozenset((*_KEYS, *_VALUES, *_BESIDE))
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)", re.DOTALL)
+
+
+@dataclass
+class _Rows:
+    """Reads a list of ``alerts`` or of headers. ``exact``: all of it was understood, so that it can
+    be sent back with a change and nothing is lost."""
+
+    alerts: bool
+    own: Owner
+    pairs: list[Pair] = field(default_factory=list)
+    exact: bool = True
+
+    def read(self, value: Any, *, parse: bool = True) -> None:
+        if isinstance(value, Mapping):
+            self._mapping(value)
+        elif isinstance(value, list):
+            for entry in value:
+                self._entry(entry)
+        elif isinstance(value, str) and parse and value.strip()[:1] in ("[", "{"):
+            self.read(_parsed(value), parse=False)
+        elif isinstance(value, str) and not self.alerts:
+            for line in value.splitlines():
+                self._line(line)
+        elif value != "":
+            self.exact = False
+
+    def _mapping(self, value: Json) -> None:
+        if value and all(name.isdigit() for name in value):  # an array with gaps, in PHP
+            for name in sorted(value, key=int):
+                self._entry(value[name])
+        elif (
+            len(value) == 1
+            and isinstance(inner := next(iter(value.values())), list)
+            and ("data" in value or "items" in value)
+        ):
+            self.read(inner, parse=False)
+        elif any(name in value for name in _KEYS) and any(name in value for name in _VALUES):
+            self._row(value)
+        else:
+            for name, inner in value.items():
+                self._by_name(name, inner)
+
+    def _by_name(self, name: str, value: Any) -> None:
+        """An entry under its own name; beside channels there may be anything else."""
+        if self.alerts and word(Channel, name.lower()) is None:
+            self.exact = False
+        else:
+            self._named(name, value)
+
+    def _named(self, key: str, value: Any) -> None:
+        """The value or values under the name of a channel or of a header."""
+        if isinstance(value, Mapping):
+            self._entry({**value, "key": key})
+        elif isinstance(value, list):
+            for one_value in value:
+                self._pair(key, one_value)
+        elif self.alerts and (value is False or value == ""):
+            return  # a channel that is not used
+        else:
+            self._pair(key, value)
+
+    def _entry(self, entry: Any) -> None:
+        if isinstance(entry, str):
+            self._line(entry)
+        elif isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str):
+            self._pair(*entry)
+        elif isinstance(entry, Mapping):
+            self._row(
+                {
+                    plain if (plain := _snake(name)) in _PARTS else name: entry[name]
+                    for name in entry
+                }
+            )
+        else:
+            self.exact = False
+
+    def _row(self, row: Json) -> None:
+        names = [name for name in row if name not in _BESIDE]
+        key = next((name for name in _KEYS if name in names), None)
+        value = next((name for name in _VALUES if name in names), None)
+        if len(names) == 1 and key is None and value is None:
+            self._by_name(names[0], row[names[0]])
+        elif key is None:
+            self.exact = False
+        else:
+            # Whatever stands beside them, such as that it is off, would be lost.
+            self.exact = self.exact and set(names) == {key, value}
+            self._named(text(row[key]) or "", row[value] if value else None)
+
+    def _line(self, line: str) -> None:
+        """``X-Key: value``; ``email:ops@example.com``."""
+        if not line.strip():
+            return
+        found = _HEADER.fullmatch(line.strip())
+        if found is None or (self.alerts and word(Channel, found[1].lower()) is None):
+            self.exact = False
+        else:
+            self._pair(found[1], found[2])
+
+    def _pair(self, key: str, value: Any) -> None:
+        shown = None if isinstance(value, float) else text(value)
+        if (
+            not key
+            or shown is None
+            or (self.alerts and not shown)
+            or (self.alerts and key == CONTACT and not self.own())
+        ):
+            self.exact = False
+        elif hides(shown) and not self.own():
+            self.exact, shown = False, None
+        if key:
+            channel = word(Channel, key.lower()) if self.alerts else None
+            self.pairs.append(Pair(channel or key, MASK if shown is None else shown))
+
+
+def _parsed(value: str) -> Any:
+    try:
+        return json.loads(value) if len(value) <= LONGEST_TEXT else None
+    except (ValueError, RecursionError):
+        return None
+
+
+# --- The records ----------------------------------------------------------------------------------
+
+_MONITOR: Mapping[str, Callable[[Any], Any]] = {
+    "name": _text,
+    "url": _text,
+    "interval": _seconds,
+    "alert_condition": _condition,
+    "alert_text_lookup": _open_text,
+    "request_method": _method,
+    "request_auth_username": _open_text,
+    "cache_buster": _switch,
+    "ssl_alert_days": _days,
+    "domain_alert_days": _days,
+    "maintenance_start_at": _time,
+    "maintenance_end_at": _time,
+}
+# Of these, no value is a value.
+_MAY_BE_NONE = frozenset(
+    {
+        "alert_text_lookup", "request_auth_username", "ssl_alert_days", "domain_alert_days",
+        "maintenance_start_at", "maintenance_end_at", "acknowledged_at", "ended_at", "cause",
+        "comment",
+    }
+)  # fmt: skip
+_ALSO = {
+    "request_method": ("method", "http_method"),
+    "request_headers": ("headers", "http_headers"),
+    "started_at": ("started", "start_at", "start", "start_time", "began_at", "opened_at"),
+    "acknowledged_at": ("acknowledged", "acked_at"),
+    "ended_at": ("ended", "end_at", "end", "end_time", "resolved_at", "closed_at", "resolved"),
+}
+_PAUSED = ("paused", "is_paused", "pause")
+_ACTIVE = ("active", "is_active", "enabled", "is_enabled")
+_UP = ("is_ok", "ok", "is_up", "up", "healthy", "is_healthy")
+_DOWN = ("is_down", "down")
+_STATUS = ("status", "state", "current_status", "last_status")
+_STATUS_WORDS = {
+    "ok": "up", "online": "up", "operational": "up", "healthy": "up", "success": "up",
+    "passing": "up", "available": "up", "reachable": "up",
+    "offline": "down", "failing": "down", "failed": "down", "failure": "down", "error": "down",
+    "critical": "down", "unhealthy": "down", "unavailable": "down", "outage": "down",
+    "unreachable": "down",
+    "slow": "degraded", "warning": "degraded", "new": "pending", "waiting": "pending",
+    "disabled": "paused", "inactive": "paused", "stopped": "paused", "suspended": "paused",
+}  # fmt: skip
+_INCIDENT_WORDS = {
+    "open": "unresolved", "ongoing": "unresolved", "active": "unresolved", "started": "unresolved",
+    "new": "unresolved", "triggered": "unresolved", "firing": "unresolved", "down": "unresolved",
+    "acked": "acknowledged",
+    "closed": "resolved", "ended": "resolved", "fixed": "resolved", "recovered": "resolved",
+    "up": "resolved", "done": "resolved", "finished": "resolved",
+}  # fmt: skip
+
+
+def monitor(data: Any, own: Owner) -> tuple[dict[str, Any], Gaps]:
+    """``own``: whether the server is a Wakeful, whose masks may be sent back to it. Raises Odd for
+    what is no monitor at all.
+    """
+    fields, gaps = _plain(data, "monitor"), Gaps()
+    _named(fields)
+    for name, read in _MONITOR.items():
+        _field(fields, name, read, gaps)
+    for name in ("request_headers", "alerts"):
+        _list(fields, name, own, gaps)
+    id = own_id(fields.get("id"))
+    if id is None:
+        raise Odd("id")
+    if not fields.get("name") and not fields.get("url"):
+        raise Odd("name")
+    _state(fields, gaps)
+    return fields, gaps
+
+
+def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
+    """Raises Odd without an id, its start, or its monitor."""
+    fields, gaps = _plain(data, "incident"), Gaps()
+    of = fields.get("monitor")
+    if isinstance(of, Mapping):
+        fields["monitor"] = of = _plain(of, "monitor")
+        fields.setdefault("monitor_id", of.get("id"))
+    elif own_id(of) is not None:
+        fields.setdefault("monitor_id", of)
+    resolved = _says(fields, ("resolved", "is_resolved", "closed", "ended"))
+    acknowledged = _says(fields, ("acknowledged", "is_acknowledged"))
+    open_ = _says(fields, ("open", "is_open", "ongoing", "is_ongoing", "active"))
+    _named(fields)
+    fields["started_at"] = _or_none(_time, fields.get("started_at"))
+    for name in ("acknowledged_at", "ended_at"):
+        _field(fields, name, _time, gaps)
+    for name in ("cause", "comment"):
+        _field(fields, name, _open_text, gaps)
+    status = _word(fields, IncidentStatus, _INCIDENT_WORDS)
+    if status is None and (resolved or open_ is False):
+        status = IncidentStatus.RESOLVED
+    elif status is None and acknowledged and not fields.get("ended_at"):
+        status = IncidentStatus.ACKNOWLEDGED
+    elif status is None and open_ and not fields.get("acknowledged_at"):
+        status = IncidentStatus.UNRESOLVED
+    if (
+        status is None
+        and not fields.get("ended_at")
+        and "ended_at" in (*gaps.missing, *gaps.misread)
+    ):
+        gaps.missing.append("status")
+    fields["status"] = status
+    return fields, gaps
+
+
+def _named(fields: dict[str, Any]) -> None:
+    """Give the fields the names of interface.md."""
+    for name, others in _ALSO.items():
+        if name not in fields and (value := _first(fields, others)) is not None:
+            fields[name] = value
+
+
+def _field(fields: dict[str, Any], name: str, read: Callable[[Any], Any], gaps: Gaps) -> None:
+    sent, value = name in fields, fields.pop(name, None)
+    if value is None or value == "":
+        if not sent or name not in _MAY_BE_NONE:
+            gaps.missing.append(name)
+        return
+    try:
+        fields[name] = read(value)
+    except (Odd, ValueError):
+        gaps.misread.append(name)
+
+
+def _list(fields: dict[str, Any], name: str, own: Owner, gaps: Gaps) -> None:
+    value = fields.pop(name, None)
+    if value is None:
+        gaps.missing.append(name)
+        return
+    rows = _Rows(name == "alerts", own)
+    rows.read(value)
+    if not rows.exact:
+        gaps.misread.append(name)
+    fields[name] = [{"key": pair.key, "value": pair.value} for pair in rows.pairs]
+
+
+def _or_none(read: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return read(value)
+    except Odd:
+        return None
+
+
+def _says(fields: Json, names: Iterable[str]) -> bool | None:
+    return next((on for name in names if (on := flag(fields.get(name))) is not None), None)
+
+
+def _word(fields: Json, words: Any, others: Mapping[str, str]) -> Any:
+    """The state by the server's word for it."""
+    for name in _STATUS:
+        value = fields.get(name)
+        if isinstance(value, Mapping):
+            value = _first(value, ("value", "name", "slug", "code", "label"))
+        if isinstance(value, str):
+            said = value.strip().lower().replace(" ", "_")
+            if (status := word(words, others.get(said, said))) is not None:
+                return status
+    return None
+
+
+def _state(fields: dict[str, Any], gaps: Gaps) -> None:
+    """Whether it is paused, and its status."""
+    paused = _says(fields, _PAUSED)
+    if paused is None and "paused_at" in fields:
+        paused = fields["paused_at"] not in (None, "", False, 0)
+    if paused is None and (active := _says(fields, _ACTIVE)) is not None:
+        paused = not active
+    status = _word(fields, MonitorStatus, _STATUS_WORDS)
+    if status is None:
+        up = _says(fields, _UP)
+        down = _says(fields, _DOWN)
+        if up is None and down is not None:
+            up = not down
+        if up is None and isinstance(fields.get("status"), bool):
+            up = fields["status"]
+        status = None if up is None else MonitorStatus.UP if up else MonitorStatus.DOWN
+    if paused is None and status == MonitorStatus.PAUSED:
+        paused = True
+    if paused is None:
+        gaps.missing.append("paused")
+    if status is None and paused:
+        status = MonitorStatus.PAUSED
+    if status is None:
+        gaps.missing.append("status")
+    fields["paused"], fields["status"] = paused, status or MonitorStatus.UNKNOWN
