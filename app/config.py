@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from app.codec.sealing import key_of
 from app.i18n import _
 from app.net.canary import parse_canaries
-from app.net.hosts import parse_servers
+from app.net.hosts import Server, parse_servers
 from app.proxies import Network, networks
 from app.rules.channel_values import TELEGRAM_TOKEN
 from app.rules.places import check_not_deleted
@@ -92,6 +92,11 @@ class Settings:
     def secret_keys(self) -> tuple[str, ...]:
         """The first one first; empty where there is none."""
         return (self.secret_key, *self.old_keys) if self.secret_key else ()
+
+    @property
+    def name_servers(self) -> tuple[Server, ...]:
+        """Those of DNS_SERVERS; empty for the system's."""
+        return parse_servers(self.dns_servers or "")
 
     @property
     def is_https(self) -> bool:

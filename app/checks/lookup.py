@@ -62,7 +62,7 @@ class LookUp:
         if target.address is not None:
             self._judge(Resolved(target.ascii_host, (target.address,)), None)
             return
-        known = self._tools.resolver.known(target.ascii_host)
+        known = self._tools.resolver.known(target.dns_name)
         if known is not None:
             self._judge(known, 0.0)
             return
@@ -71,7 +71,7 @@ class LookUp:
             self._deadline, partial(guarded, self._broken, self._no_answer)
         )
         self._forget = self._tools.resolver.lookup(
-            target.ascii_host, partial(guarded, self._broken, self._answered)
+            target.dns_name, partial(guarded, self._broken, self._answered)
         )
 
     def _answered(self, resolved: Resolved) -> None:
@@ -80,7 +80,7 @@ class LookUp:
         self._judge(resolved, time.monotonic() - self._asked)
 
     def _no_answer(self) -> None:
-        resolved = self._tools.resolver.so_far(self._target.ascii_host, self._limit)
+        resolved = self._tools.resolver.so_far(self._target.dns_name, self._limit)
         if self._forget is not None:
             self._forget()
         self._judge(resolved, time.monotonic() - self._asked)

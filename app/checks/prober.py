@@ -19,7 +19,7 @@ from app.checks.tools import Done, Tools
 from app.i18n import _
 from app.net.families import Families
 from app.net.hosts import Server, SystemNames
-from app.net.loop import Loop
+from app.net.loop import MOST_ENDING, Loop
 from app.net.policy import Policy
 from app.net.resolver import Resolver
 from app.net.trust import Bundle
@@ -30,7 +30,8 @@ log = logging.getLogger(__name__)
 DEFAULT_USER_AGENT = "Wakeful/1.0 (uptime check)"
 MAX_AT_ONCE = 2000
 _FILES_A_CHECK = 4  # file descriptors: its connection, two DNS questions, the other family
-_FILES_OF_OTHERS = 100
+_FILES_OF_OTHERS = 100 + MOST_ENDING
+_SETTLE_SECONDS = 1.0  # at the end, for the connections that are ending
 _GRACE_SECONDS = 5.0  # beyond a check's own time, before a blocking caller gives up
 
 
@@ -130,6 +131,7 @@ class Prober:
                 checks.close()
             self._resolver.close()
             self._families.close()
+            self._loop.settle(_SETTLE_SECONDS)
             self._loop.close()
             self._bundle.close()
         return abandoned

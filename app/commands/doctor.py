@@ -390,7 +390,8 @@ def _names(subject: _Subject) -> Iterator[Finding]:
 def _canaries(subject: _Subject) -> Iterator[Finding]:
     kept = setting(MEMORY) if subject.tables else None
     accepted = have_accepted(read_memory(kept, subject.settings.location))
-    for name, said in ask(parse_canaries(subject.settings.canaries), SECONDS).items():
+    canaries, servers = parse_canaries(subject.settings.canaries), subject.settings.name_servers
+    for name, said in ask(canaries, SECONDS, dns_servers=servers).items():
         if said is Said.ACCEPTED:
             yield Finding(_("canary"), _("%(name)s answers.", name=name))
         elif said is Said.NOTHING:

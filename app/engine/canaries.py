@@ -31,12 +31,13 @@ class Canaries:
 
     def __init__(self, settings: Settings) -> None:
         self.named = parse_canaries(settings.canaries)
+        self._dns_servers = settings.name_servers
         self._place = settings.location
         self._accepted: frozenset[str] = frozenset()
 
     def works(self) -> bool:
         """Whether our own network works."""
-        return network_works(self.named, self._accepted)
+        return network_works(self.named, self._accepted, dns_servers=self._dns_servers)
 
     def recall(self) -> None:
         """Read which canaries have accepted before; without that, a refusal counts as an answer."""
@@ -48,7 +49,7 @@ class Canaries:
     def learn(self, now: datetime) -> None:
         """Ask all canaries, and store which of them accept."""
         if self.named:
-            told = ask(self.named)
+            told = ask(self.named, dns_servers=self._dns_servers)
             self._keep(
                 change_setting(MEMORY, lambda kept: write_memory(kept, self._place, told), now)
             )

@@ -8,6 +8,7 @@ asked; if all of them fail too, the results are ``unknown``. Monotonic times com
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from app.engine.schedule import Claim
 from app.i18n import N_, _
 from app.net.networks import LOOPBACK, special
 from app.records import CONFIRMATIONS, TIMEOUT_SECONDS, Cause, Outcome, Verdict
+
+log = logging.getLogger(__name__)
 
 Finished = tuple[Claim, Outcome]  # the claim of a check, and its outcome
 
@@ -173,6 +176,7 @@ class Network:
         try:
             self._answer = self._works is None or self._works()
         except Exception:  # a fault of ours must neither hide outages nor stop the checks
+            log.exception("The canaries cannot be asked; Wakeful's own network counts as working.")
             self._answer = True
         self._wake()
 

@@ -7,16 +7,25 @@ nothing is sent to them beyond the TCP handshake.
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
+import os
 import queue
-import socket
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from enum import StrEnum
-from typing import Any
 
 from app.i18n import _
+from app.net.families import routed
+from app.net.hosts import Server, SystemNames
+from app.net.loop import HANG_UP_SECONDS, Loop
+from app.net.race import APART, Race, Raced, by_turns
+from app.net.resolver import Resolved, Resolver
+
+log = logging.getLogger(__name__)
 
 Canary = tuple[str, int]  # host and port
 
@@ -74,7 +83,11 @@ def name_of(canary: Canary) -> str:
 
 
 def network_works(
-    canaries: Sequence[Canary], accepted: Collection[str] = (), timeout: float = ASK_SECONDS
+    canaries: Sequence[Canary],
+    accepted: Collection[str] = (),
+    timeout: float = ASK_SECONDS,
+    *,
+    dns_servers: Sequence[Server] = (),
 ) -> bool:
     """Whether at least one canary answers a TCP connect.
 
@@ -83,17 +96,25 @@ def network_works(
     or a canary that always refuses would be useless.
 
     The first answer ends the wait of at most ``timeout`` seconds. Without canaries the network
-    counts as working. Never raises.
+    counts as working, and also where asking fails by a fault of ours, which is logged: it must not
+    hide outages. Never raises.
     """
-    return not canaries or any(
-        said is Said.ACCEPTED or (said is Said.REFUSED and name_of(canary) not in accepted)
-        for canary, said in _answers(canaries, timeout)
-    )
+    try:
+        return not canaries or any(
+            said is Said.ACCEPTED or (said is Said.REFUSED and name_of(canary) not in accepted)
+            for canary, said in _answers(canaries, timeout, dns_servers)
+        )
+    except Exception:
+        log.exception("The canaries cannot be asked, so Wakeful's own network counts as working.")
+        return True
 
 
-def ask(canaries: Sequence[Canary], timeout: float = ASK_SECONDS) -> dict[str, Said]:
-    """How each canary responds to a TCP connect, by its name. Never raises."""
-    responses = {name_of(canary): said for canary, said in _answers(canaries, timeout)}
+def ask(
+    canaries: Sequence[Canary], timeout: float = ASK_SECONDS, *, dns_servers: Sequence[Server] = ()
+) -> dict[str, Said]:
+    """How each canary responds to a TCP connect, by its name. Raises only for faults of ours."""
+    answers = _answers(canaries, timeout, dns_servers)
+    responses = {name_of(canary): said for canary, said in answers}
     return {name: responses.get(name, Said.NOTHING) for name in map(name_of, canaries)}
 
 
@@ -127,52 +148,92 @@ def only_refuse(canaries: Sequence[Canary], memory: Mapping[str, Said]) -> list[
     return [name for name in map(name_of, canaries) if memory.get(name) is Said.REFUSED]
 
 
-def _answers(canaries: Sequence[Canary], timeout: float) -> Iterator[tuple[Canary, Said]]:
-    """The responses as they arrive. All canaries are asked at once; late ones are left out."""
+_Answer = tuple[Canary, Said] | Exception
+
+
+def _answers(
+    canaries: Sequence[Canary], timeout: float, dns_servers: Sequence[Server]
+) -> Iterator[tuple[Canary, Said]]:
+    """The responses as they arrive; late ones are left out. Raises for faults of ours."""
     deadline = time.monotonic() + timeout
-    answers: queue.SimpleQueue[tuple[Canary, Said]] = queue.SimpleQueue()
-    for canary in canaries:
-        # One thread each: the system's look-up of a name blocks, and cannot be cancelled, for many
-        # seconds when the network is down. Threads that are left over end by themselves.
-        asking = threading.Thread(
-            target=lambda one=canary: answers.put((one, _asked(one, deadline))),
-            name=f"canary {canary[0]}",
-            daemon=True,
-        )
-        asking.start()
+    answers: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
+    # A thread of its own: nobody waits for the connections to end.
+    asking = threading.Thread(
+        target=_ask, args=(canaries, dns_servers, deadline, answers.put), name="canary", daemon=True
+    )
+    asking.start()
     for _canary in canaries:
         try:
-            yield answers.get(timeout=max(0.0, deadline - time.monotonic()))
+            answer = answers.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             return
+        if isinstance(answer, Exception):
+            raise answer
+        yield answer
 
 
-def _asked(canary: Canary, deadline: float) -> Said:
-    """The best response of any of its addresses."""
-    host, port = canary
+def _ask(
+    canaries: Sequence[Canary],
+    dns_servers: Sequence[Server],
+    deadline: float,
+    put: Callable[[_Answer], None],
+) -> None:
+    """Ask all canaries at once, then end the connections."""
+    unanswered = len(canaries)
+
+    def answered(answer: _Answer) -> None:
+        nonlocal unanswered
+        unanswered -= 1
+        put(answer)
+
     try:
-        rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return Said.NOTHING  # a name that cannot be resolved counts as no answer
-    best = Said.NOTHING
-    for row in rows:
-        said = _connected(row[0], row[4], deadline)
-        if said is Said.ACCEPTED:
-            return said
-        best = said if said is Said.REFUSED else best
-    return best
+        with (
+            closing(Loop(put)) as loop,
+            closing(Resolver(loop, SystemNames(tuple(dns_servers)))) as names,
+        ):
+            for canary in canaries:
+                _Asked(canary, deadline, loop, answered).start(names)
+            while unanswered and (left := deadline - time.monotonic()) > 0:
+                loop.run_once(left)
+            loop.settle(HANG_UP_SECONDS)
+    except Exception as fault:
+        put(fault)
 
 
-def _connected(family: int, address: Any, deadline: float) -> Said:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        return Said.NOTHING
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as one:
-            one.settimeout(left)
-            one.connect(address)
-    except ConnectionRefusedError:
-        return Said.REFUSED
-    except OSError:
-        return Said.NOTHING
-    return Said.ACCEPTED
+class _Asked:
+    """One canary: its name is looked up, and its addresses are connected to."""
+
+    def __init__(
+        self, canary: Canary, deadline: float, loop: Loop, put: Callable[[_Answer], None]
+    ) -> None:
+        self._canary = canary
+        self._deadline = deadline
+        self._loop = loop
+        self._put = put
+
+    def start(self, names: Resolver) -> None:
+        host = self._canary[0].lower()
+        known = names.known(host)
+        if known is None:
+            names.lookup(host, self._resolved)
+        else:
+            self._resolved(known)
+
+    def _resolved(self, resolved: Resolved) -> None:
+        if not resolved.addresses:  # a name that cannot be resolved counts as no answer
+            self._put((self._canary, Said.NOTHING))
+            return
+        addresses = by_turns(routed(resolved.addresses))
+        race = Race(self._loop, addresses, self._canary[1], self._deadline, apart=APART)
+        race.start(self._raced)
+
+    def _raced(self, raced: Raced) -> None:
+        if raced.tcp is not None:
+            self._loop.hang_up(raced.tcp)
+            self._put((self._canary, Said.ACCEPTED))
+        elif raced.ours is not None:
+            self._put(OSError(raced.ours, os.strerror(raced.ours)))
+        elif errno.ECONNREFUSED in raced.errors:
+            self._put((self._canary, Said.REFUSED))
+        else:
+            self._put((self._canary, Said.NOTHING))

@@ -117,7 +117,7 @@ class Network:
         self, unprepared: requests.Request, target: Target, *, own_setting: bool = False
     ) -> Response:
         deadline = monotonic() + self.total_seconds
-        addresses = self.addresses(target.ascii_host, own_setting=own_setting)
+        addresses = self.addresses(target.dns_name, own_setting=own_setting)
         request = unprepared.prepare()
         adapter = _PinnedAdapter(addresses, self.ca_bundle)
         # The adapter alone: a session would connect through a proxy from the environment, past the

@@ -2,7 +2,7 @@
 (decisions.md 10).
 
 curl races both families as browsers do, and does not report what became of the slower one. So the
-family that was not used gets a TCP connection of its own, which is closed at once. A family that
+family that was not used gets a TCP connection of its own, which is ended at once. A family that
 accepted it is not tested again for a while. After a failure the next tests are short, so that a
 name with a dead family does not stay slow to check.
 """
@@ -109,7 +109,7 @@ class Families:
         def finished(raced: Raced) -> None:
             self._races.discard(race)
             if raced.tcp is not None:
-                raced.tcp.close()
+                self._loop.hang_up(raced.tcp)
             self._remember(key, raced.tcp is not None)
             done(None if raced.tcp is not None else warning)
 

@@ -37,7 +37,11 @@ class SystemConfig:
     ndots: int = 1
 
     def names(self, host: str) -> tuple[str, ...]:
-        """The names to look up, in order, as the C library does."""
+        """The names to look up, in order, as the C library does. A final dot makes a name absolute:
+        below a search domain, its answer could be anybody's.
+        """
+        if host.endswith("."):
+            return (host,)
         found = tuple(f"{host}.{domain}" for domain in self.search if len(host) + len(domain) < 253)
         return (host, *found) if host.count(".") >= self.ndots else (*found, host)
 
@@ -159,6 +163,7 @@ class SystemNames:
         text = self._hosts_file.changed()
         if text is not None:
             self._hosts = read_hosts(text)
+        host = host.removesuffix(".")
         known = self._hosts.get(host)
         if known is None and (host == "localhost" or host.endswith(".localhost")):
             return _LOCALHOST  # RFC 6761 6.3: DNS is never asked for it

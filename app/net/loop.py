@@ -2,6 +2,8 @@
 
 curl's multi interface and the resolver share one, so that ten thousand checks a minute need one
 thread. asyncio on top of curl costs half as much CPU again for each check.
+
+It also ends connections for those who are done with them, without a reset (``hang_up``).
 """
 
 from __future__ import annotations
@@ -11,16 +13,22 @@ import itertools
 import logging
 import os
 import select
+import socket
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 log = logging.getLogger(__name__)
 
 READ = select.EPOLLIN
 WRITE = select.EPOLLOUT
+
+HANG_UP_SECONDS = 5.0  # how long the other side may take to end a connection too
+HANG_UP_BYTES = 64 * 1024  # what it may send until then
+MOST_ENDING = 200  # connections that end at once; the oldest is closed before there are more
 
 Handler = Callable[[int, int], None]  # (file descriptor, epoll events)
 
@@ -38,10 +46,36 @@ class Timer:
         self.call = None
 
 
-class Loop:
-    """Runs on one thread; only ``call_soon_threadsafe`` and ``stop`` may be called from others."""
+class _Ending:
+    """A connection on which we write no more, until the other side ends it."""
 
-    def __init__(self) -> None:
+    __slots__ = ("_left", "tcp", "timer")
+
+    def __init__(self, tcp: socket.socket, timer: Timer) -> None:
+        self.tcp = tcp
+        self.timer = timer
+        self._left = HANG_UP_BYTES
+
+    def is_over(self) -> bool:
+        """Read what is there. Returns whether the other side has ended, or has sent too much."""
+        try:
+            while self._left > 0 and (data := self.tcp.recv(self._left)):
+                self._left -= len(data)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+
+class Loop:
+    """Runs on one thread; only ``call_soon_threadsafe`` and ``stop`` may be called from others.
+
+    ``failed`` gets what a handler raises; by default it is logged.
+    """
+
+    def __init__(self, failed: Callable[[Exception], None] | None = None) -> None:
+        self._failed = failed or _log_fault
         self._epoll = select.epoll()
         self._handlers: dict[int, Handler] = {}
         self._timers: list[tuple[float, int, Timer]] = []
@@ -51,6 +85,7 @@ class Loop:
         self._epoll.register(self._wakeup, READ)
         self._woken = False
         self._stopping = False
+        self._ending: dict[int, _Ending] = {}
         # Called after every round of events; curl's finished transfers are collected there, once a
         # round.
         self.after_round: Callable[[], None] = _nothing
@@ -118,13 +153,51 @@ class Loop:
                 continue
             handler = self._handlers.get(fd)
             if handler is not None:
-                _guarded(handler, fd, events)
+                self._guarded(handler, fd, events)
         for _ in range(len(self._calls)):
-            _guarded(self._calls.popleft())
+            self._guarded(self._calls.popleft())
         self._run_timers()
-        _guarded(self.after_round)
+        self._guarded(self.after_round)
+
+    def hang_up(self, tcp: socket.socket) -> None:
+        """End a TCP connection, and close the socket when the other side has ended it too.
+
+        Writing is shut down first, and what arrives is read: the kernel resets a connection that is
+        closed with unread data, and a MySQL server blocks a host that resets its greeting.
+        """
+        tcp.setblocking(False)
+        try:
+            tcp.shutdown(socket.SHUT_WR)
+        except OSError:  # not connected yet, or not any more: nobody waits for its end
+            tcp.close()
+            return
+        if len(self._ending) >= MOST_ENDING:
+            self._ended(next(iter(self._ending)))
+        fd = tcp.fileno()
+        self._ending[fd] = _Ending(tcp, self.call_later(HANG_UP_SECONDS, partial(self._ended, fd)))
+        self.watch(fd, READ, self._read_away)
+
+    def settle(self, seconds: float) -> None:
+        """Run until all connections have ended, for at most ``seconds``."""
+        deadline = time.monotonic() + seconds
+        while self._ending and (left := deadline - time.monotonic()) > 0:
+            self.run_once(left)
+
+    def _read_away(self, fd: int, _events: int) -> None:
+        if self._ending[fd].is_over():
+            self._ended(fd)
+
+    def _ended(self, fd: int) -> None:
+        self.unwatch(fd)
+        ending = self._ending.pop(fd)
+        ending.timer.cancel()
+        ending.tcp.close()
 
     def close(self) -> None:
+        for fd in list(self._ending):
+            self._read_away(fd, READ)
+        for fd in list(self._ending):
+            self._ended(fd)
         self._epoll.close()
         os.close(self._wakeup)
         self._handlers.clear()
@@ -145,16 +218,18 @@ class Loop:
         while self._timers and self._timers[0][0] <= now:
             call = heapq.heappop(self._timers)[2].call
             if call is not None:
-                _guarded(call)
+                self._guarded(call)
+
+    def _guarded(self, call: Callable[..., Any], *arguments: Any) -> None:
+        try:
+            call(*arguments)
+        except Exception as fault:  # one broken handler must not end the thread of all checks
+            self._failed(fault)
 
 
 def _nothing() -> None:
     return None
 
 
-def _guarded(call: Callable[..., Any], *arguments: Any) -> None:
-    try:
-        call(*arguments)
-    except Exception:
-        # One broken handler must not end the thread that runs all checks.
-        log.exception("A handler of the check loop failed")
+def _log_fault(fault: Exception) -> None:
+    log.error("A handler of the check loop failed", exc_info=fault)

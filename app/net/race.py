@@ -37,6 +37,26 @@ class Raced:
     errors: tuple[int, ...] = ()
     silent: bool = False
 
+    @property
+    def ours(self) -> int | None:
+        """The error of this machine, such as having no file descriptor left, if there was one."""
+        return next((number for number in self.errors if number in _OURS), None)
+
+    @property
+    def error(self) -> int:
+        """The error that says most of why there is no connection."""
+        if self.ours is not None:
+            return self.ours
+        if self.silent or not self.errors:
+            return errno.ETIMEDOUT
+        return next((number for number in _MOST_SPECIFIC if number in self.errors), self.errors[0])
+
+
+# If several addresses failed, the first of these says most.
+_MOST_SPECIFIC = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT)
+# Faults of this machine, which say nothing about the target.
+_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
 
 class Race:
     """Lives on the loop's thread. ``deadline`` is monotonic; with ``apart`` 0 all are tried at
@@ -132,7 +152,7 @@ class Race:
             timer.cancel()
         for fd, (tcp, _address) in self._sockets.items():
             self._loop.unwatch(fd)
-            tcp.close()
+            self._loop.hang_up(tcp)  # it may have been accepted a moment ago
         self._sockets.clear()
         self._left.clear()
 
@@ -142,4 +162,4 @@ class Race:
         if done is not None:
             done(raced)
         elif raced.tcp is not None:
-            raced.tcp.close()
+            self._loop.hang_up(raced.tcp)

@@ -84,14 +84,18 @@ class Resolver:
         self._silent: dict[Server, float] = {}
 
     def known(self, host: str) -> Resolved | None:
-        """The answer if it is known without DNS. ``host`` is lower-case ASCII without a trailing
-        dot.
+        """The answer if it is known without DNS. ``host`` is an IP address, or a name in lower-case
+        ASCII; its final dot says that no search domain is tried.
         """
         kept = self._cache.get(host)
         if kept is not None:
             return kept
         local = self._names.local(host)
-        return None if local is None else Resolved(host, _ordered(local))
+        if local is not None:
+            return Resolved(host, _ordered(local))
+        with suppress(ValueError):  # 1.2.3.256 is a name
+            return Resolved(host, (str(ip_address(host)),))
+        return None
 
     def lookup(self, host: str, done: Callable[[Resolved], None]) -> Callable[[], None]:
         """Look ``host`` up; concurrent callers share one look-up. Returns a function that removes
@@ -285,10 +289,19 @@ _SENTENCES = {
 }
 
 
+# RFC 6762. A browser reaches such a printer, so DNS alone does not explain the failure.
+_MDNS = N_(
+    "Names that end in .local are answered by mDNS, which Wakeful does not ask. Use the IP address,"
+    " or add the name to DNS or to /etc/hosts."
+)
+
+
 def _fault(host: str, part: Part, seconds: float = 0.0) -> Resolved:
     said = " " + _("(said by DNS server %(server)s)", server=part.server) if part.server else ""
     cause = part.fault or Cause.DNS_NO_ADDRESS
     sentence = _(_SENTENCES[cause], host=host, said=said, seconds=f"{seconds:.3g}")
+    if host.removesuffix(".").endswith(".local"):
+        sentence += f" {_(_MDNS)}"
     return Resolved(host, (), cause, sentence)
 
 
@@ -301,8 +314,6 @@ def resolve(
     ``host`` is a name as it is sent (``Target.ascii_host``), or an IP address, which is returned
     as it is.
     """
-    with suppress(ValueError):  # 1.2.3.256 is a name
-        return Resolved(host, (str(ip_address(host)),))
     loop = Loop()
     resolver = Resolver(loop, names, cache)
     try:
@@ -322,9 +333,4 @@ def resolve(
 
 def timed_out(host: str, seconds: float) -> Resolved:
     """The result when the caller's own time runs out during the look-up."""
-    return Resolved(
-        host,
-        (),
-        Cause.DNS_TIMEOUT,
-        _(_SENTENCES[Cause.DNS_TIMEOUT], host=host, seconds=f"{seconds:.3g}"),
-    )
+    return _fault(host, Part(fault=Cause.DNS_TIMEOUT), seconds)

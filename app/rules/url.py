@@ -52,7 +52,7 @@ class Target:
 
     ``host`` is as typed. ``ascii_host`` is what is sent: IDNA, or a plain IP address without
     brackets. ``address`` is the IP address if the host is one. ``request_target`` is path and
-    query, never empty.
+    query, never empty. ``absolute``: the host was written with a final dot, which is not sent.
     """
 
     scheme: str
@@ -61,6 +61,12 @@ class Target:
     port: int
     request_target: str
     address: str | None = None
+    absolute: bool = False
+
+    @property
+    def dns_name(self) -> str:
+        """What is looked up. With a final dot, no search domain is tried."""
+        return f"{self.ascii_host}." if self.absolute else self.ascii_host
 
     @property
     def netloc(self) -> str:
@@ -119,7 +125,7 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
             sentence += " " + _("Use the fields for authentication.")
         raise ValueError(sentence)
     host, named = _host_and_port(authority)
-    ascii_host, address = _ascii_host(host)
+    name, address = _ascii_host(host)
     port = named or ports[scheme]
     if port is None:
         raise ValueError(
@@ -130,7 +136,15 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
         )
     path = parts["path"] or "/"
     query = "" if parts["query"] is None else "?" + parts["query"]
-    return Target(scheme, host, ascii_host, port, quote(path + query, safe=_SAFE), address)
+    return Target(
+        scheme,
+        host,
+        name.removesuffix("."),
+        port,
+        quote(path + query, safe=_SAFE),
+        address,
+        absolute=name.endswith("."),
+    )
 
 
 def host_name(text: str) -> str:
@@ -142,6 +156,7 @@ def host_name(text: str) -> str:
         name, address = _ascii_host(text)
     except ValueError:
         raise ValueError(_(NO_HOST_NAME)) from None
+    name = name.removesuffix(".")
     labels = name.split(".")
     if address or labels[-1].isdigit() or not all(map(_is_label, labels)):
         raise ValueError(_(NO_HOST_NAME))
@@ -220,7 +235,7 @@ def _port(text: str) -> int | None:
 
 
 def _ascii_host(host: str) -> tuple[str, str | None]:
-    """The host as it is sent, and the IP address if it is one."""
+    """The host in ASCII, with its final dot if it has one, and the IP address if it is one."""
     if not host or host == "[]":
         raise ValueError(_("The URL needs a host, such as https://example.com."))
     if len(host) > _LONGEST_HOST:
@@ -245,7 +260,7 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
         return legacy, legacy
     if len(bare) > 253 or any(len(label) > 63 for label in bare.split(".")):
         raise ValueError(_(_TOO_LONG))
-    return bare, None
+    return name, None
 
 
 def _to_ascii(host: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -19,6 +21,7 @@ from app.net.canary import (
     read_memory,
     write_memory,
 )
+from tests.checks.servers import NameServer, host
 from tests.lab.net import BlackHole, ClosedPort, Listener
 
 UNREACHABLE = ("127.255.255.255", 9)  # a broadcast address: the kernel refuses it at once
@@ -111,6 +114,36 @@ def test_the_network_is_down_if_no_canary_answers_or_has_a_route(dropping: tuple
         "nothing to wait for, so it says so at once"
     )
     assert time.monotonic() - began < 30
+
+
+def test_a_fault_of_ours_in_asking_counts_as_a_working_network_and_is_logged(
+    accepting: tuple[str, int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def none_left(*arguments: object) -> socket.socket:
+        raise OSError(24, "Too many open files")
+
+    def broken(*arguments: object) -> None:
+        raise ZeroDivisionError
+
+    for place, fault in (
+        ("app.net.race.socket.socket", none_left),
+        ("app.net.race.Race._try", broken),
+        ("app.net.race.Race._ready", broken),
+        ("app.net.canary.Loop", broken),
+    ):
+        caplog.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(place, fault)
+            assert network_works([accepting], [name_of(accepting)], 60)
+        assert "The canaries cannot be asked" in caplog.text
+        assert "Traceback" in caplog.text
+
+
+def test_the_name_of_a_canary_is_asked_of_dns_servers(accepting: tuple[str, int]) -> None:
+    with closing(NameServer({"canary.test": host("canary.test", "127.0.0.1")})) as names:
+        canaries = [("Canary.test", accepting[1]), ("gone.test", accepting[1])]
+        told = ask(canaries, 60, dns_servers=[names.server])
+    assert list(told.values()) == [Said.ACCEPTED, Said.NOTHING]
 
 
 def test_without_canaries_the_network_counts_as_working() -> None:

@@ -317,11 +317,26 @@ def test_the_hosts_file_comes_before_dns_and_is_read_again(tmp_path: Path) -> No
     assert resolve("one.test", 1, names=names).addresses == ("192.0.2.99",)
 
 
-@pytest.mark.parametrize("name", ["localhost", "any.localhost"])
+@pytest.mark.parametrize("name", ["localhost", "any.localhost", "localhost."])
 def test_localhost_is_this_machine_without_asking_dns(name: str) -> None:
     names = system(Server("127.0.0.1", 1))
     assert resolve(name, 1, names=names).addresses == ("::1", "127.0.0.1")
     assert read_hosts("127.0.0.1 localhost\n") == {"localhost": ("127.0.0.1",)}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, [], failing(dns.rcode.SERVFAIL), failing(dns.rcode.REFUSED), lambda *_: None],
+    ids=["nxdomain", "no address", "servfail", "refused", "silence"],
+)
+@pytest.mark.parametrize("name", ["printer.local", "nas.home.local."])
+def test_a_name_that_only_mdns_answers_says_so(
+    names: NameServer, name: str, answer: Answer | None
+) -> None:
+    if answer is not None:
+        names.zone[name.removesuffix(".")] = answer
+    assert "mDNS, which Wakeful does not ask" in ask(names, name, 0.5).sentence
+    assert "mDNS" not in ask(names, "printer.local.example", 0.5).sentence
 
 
 def test_an_ip_address_resolves_to_itself() -> None:
@@ -351,6 +366,8 @@ def test_resolv_conf_is_read_as_the_c_library_does(text: str, config: SystemConf
         (1, "web", ("web.a.test", "web.b.test", "web")),
         (1, "web.c", ("web.c", "web.c.a.test", "web.c.b.test")),
         (5, "web.c", ("web.c.a.test", "web.c.b.test", "web.c")),
+        (1, "web.c.", ("web.c.",)),
+        (1, "web.", ("web.",)),
     ],
 )
 def test_short_names_are_completed_from_the_search_list(

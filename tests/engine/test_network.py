@@ -157,6 +157,20 @@ def test_without_canaries_nothing_waits():
     assert marks(network.sort([finished("1d")], 0)) == "1d"
 
 
+def test_a_fault_in_asking_the_canaries_is_logged_and_hides_no_outage(caplog):
+    asked = threading.Semaphore(0)
+
+    def broken():
+        raise ZeroDivisionError
+
+    network = Network(broken, asked.release)
+    assert network.sort([finished("1d")], 0) == []
+    network.collect(HOLD_SECONDS)
+    assert asked.acquire(timeout=60)
+    assert marks(network.collect(HOLD_SECONDS)) == "1d"
+    assert "ZeroDivisionError" in caplog.text
+
+
 def test_the_canaries_are_asked_only_a_few_times_about_a_target_that_stays_down():
     canaries = Canaries(works=True)
     for turn in range(CONFIRMED_OFTEN):

@@ -69,6 +69,7 @@ class Curls:
         for wire in self._idle:
             wire.close()
         self._idle.clear()
+        self._dirty = False
         self._multi.close()
 
     def _forgotten(self, request: Request) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ Waiting for a text is not slow: ``response_time`` ends with the last byte that a
 
 from __future__ import annotations
 
-import errno
 import os
 from typing import Any
 
@@ -29,11 +28,6 @@ from app.checks.text import excerpt, judge_text
 from app.i18n import N_, _, _n
 from app.records import Cause, Outcome, Result, Timings, Verdict
 from app.rules.text import shortened
-
-# Faults of this machine, which say nothing about the target.
-_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-# If several addresses failed, the first of these names the cause.
-_MOST_SPECIFIC = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT)
 
 
 def make_outcome(seen: Seen, location: str, good: GoodEvidence) -> Outcome:
@@ -97,13 +91,13 @@ def judge(seen: Seen) -> Failure | None:
 
 def _not_connected(seen: Seen) -> Failure:
     place = _("%(host)s port %(port)s", host=", ".join(seen.tried[:3]), port=seen.target.port)
-    number = next((one for one in seen.errors if one in _OURS), None)
-    if number is not None:
+    number = seen.raced.error
+    if seen.raced.ours is not None:
         return Failure(
             Cause.CHECK_ERROR,
             _("The check itself failed: %(error)s.", error=os.strerror(number)),
         )
-    if seen.silent:
+    if seen.raced.silent:
         limit = f"{seen.spec.timeout:g}"
         return Failure(
             Cause.TIMEOUT_CONNECT,
@@ -113,7 +107,6 @@ def _not_connected(seen: Seen) -> Failure:
                 limit=limit,
             ),
         )
-    number = next((one for one in _MOST_SPECIFIC if one in seen.errors), seen.errors[0])
     return connect_failure(number, place, seen.connect or 0.0) or Failure(
         Cause.HOST_UNREACHABLE,
         _(

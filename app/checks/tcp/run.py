@@ -32,8 +32,7 @@ class Seen:
     checked_at: datetime
     found: Found = field(default_factory=Found)
     tried: tuple[str, ...] = ()
-    errors: tuple[int, ...] = ()  # of addresses that accepted no connection
-    silent: bool = False  # some address never answered
+    raced: Raced = field(default_factory=Raced)
     ip: str | None = None
     connect: float | None = None
     banner: bytes = b""
@@ -111,7 +110,7 @@ class Run:
         now = time.monotonic()
         self.seen.connect, self._began = now - self._began, now
         self.seen.ip = raced.address
-        self.seen.errors, self.seen.silent = raced.errors, raced.silent
+        self.seen.raced = raced
         if self._tcp is None:
             self._done(self.seen)
         elif self.seen.listens:
@@ -165,5 +164,5 @@ class Run:
             self._timer.cancel()
         if self._tcp is not None:
             self._tools.loop.unwatch(self._tcp.fileno())
-            self._tcp.close()
+            self._tools.loop.hang_up(self._tcp)
             self._tcp = None

@@ -84,7 +84,8 @@ class Agent:
             raise _unusable(folder, fault) from None
         self._policy = Policy.parse(settings.allow_networks or "", WHERE)
         canaries = parse_canaries(settings.canaries)
-        works = partial(network_works, canaries, frozenset()) if canaries else None
+        ask = partial(network_works, canaries, dns_servers=settings.name_servers)
+        works = ask if canaries else None
         self._back: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         self._network = Network(works, self.wake)
         self._was_down = False

@@ -306,7 +306,8 @@ def make_desk(settings: Settings) -> Desk:
 
     policy = Policy.parse(settings.allow_networks or "", WHERE)
     canaries = parse_canaries(settings.canaries)
-    works = partial(network_works, canaries, frozenset()) if canaries else None
+    ask = partial(network_works, canaries, dns_servers=settings.name_servers)
+    works = ask if canaries else None
     prober = make_prober(settings, lambda: policy)
     heard_by = partial(listeners, client, settings.location)
     return Desk(settings, prober, reply, partial(claim, client), works, heard_by)
