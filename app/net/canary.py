@@ -17,13 +17,16 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from app.i18n import _
 from app.net.families import routed
 from app.net.hosts import Server, SystemNames
 from app.net.loop import HANG_UP_SECONDS, Loop
 from app.net.race import APART, Race, Raced, by_turns
-from app.net.resolver import Resolved, Resolver
+
+if TYPE_CHECKING:
+    from app.net.resolver import Resolved, Resolver
 
 log = logging.getLogger(__name__)
 
@@ -179,6 +182,9 @@ def _ask(
     put: Callable[[_Answer], None],
 ) -> None:
     """Ask all canaries at once, then end the connections."""
+    # Imported here: all commands read the settings, of which canaries are, and few ask DNS.
+    from app.net.resolver import Resolver
+
     unanswered = len(canaries)
 
     def answered(answer: _Answer) -> None:
