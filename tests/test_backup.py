@@ -469,8 +469,8 @@ def test_messages_older_than_an_hour_wait_for_a_person(core, same, tmp_path):
     assert restore_from(path, same, force=True).held == 1
     with core.app_context():
         rows = {row.id: row for row in db.session.scalars(select(DeliveryRow))}
-        assert rows[old].status == DeliveryStatus.FAILED
-        assert rows[old].reason.endswith("when a backup was restored. Retry to send it.")
+        assert (rows[old].status, rows[old].reason) == (DeliveryStatus.HELD, "restored")
+        assert rows[old].next_attempt_at is None
         assert rows[new].status == DeliveryStatus.PENDING
         db.session.remove()
 

@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 from sqlalchemy import bindparam, or_, select
 
 from app.alerts import retries
-from app.alerts.outbox import AT_REST, unleased, update_deliveries
+from app.alerts.outbox import AT_REST, Reason, unleased, update_deliveries
 from app.alerts.recompose import has_message, recompose
 from app.alerts.words import count_of
 from app.db import AnySession
 from app.db.faults import unavailable
 from app.db.tables import DeliveryRow
 from app.db.types import OutOfRange, Unreadable, Why
-from app.i18n import N_, _
+from app.i18n import _
 from app.records import NOT_SENT, DeliveryStatus
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,6 @@ _OUTLIVED = select(DeliveryRow.id).where(
     DeliveryRow.created_at < bindparam("outlived"),
     unleased(bindparam("now", type_=DeliveryRow.lease_until.type)),
 )
-RESTORED = N_("it was older than an hour when a backup was restored. Retry to send it.")
 
 
 def give_up(session: AnySession, id: int, reason: str) -> None:
@@ -119,7 +118,8 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
 
 def hold_after_restore(session: AnySession, now: datetime) -> int:
     """Hold the messages of a restored backup that are older than RESTORED_OLD, until a person
-    retries them: the outages that they are about are over, or have been told. Returns how many.
+    retries them or gives them up: the outages that they are about are over, or have been told.
+    Returns how many.
     """
     waits = or_(
         DeliveryRow.status == DeliveryStatus.PENDING,
@@ -128,7 +128,7 @@ def hold_after_restore(session: AnySession, now: datetime) -> int:
     done = session.execute(
         update_deliveries()
         .where(waits, DeliveryRow.created_at < now - RESTORED_OLD)
-        .values(status=DeliveryStatus.FAILED, reason=NOT_SENT + _(RESTORED), **AT_REST)
+        .values(status=DeliveryStatus.HELD, reason=Reason.RESTORED, **AT_REST)
     )
     return int(done.rowcount)  # type: ignore[attr-defined]
 

@@ -119,7 +119,7 @@ def _openings(session: AnySession, lane: str, incidents: Collection[int]) -> dic
     covered: dict[int, int] = {}
     for known, id, status, reason, group in session.execute(query) if incidents else ():
         incident = known or 0
-        told = reason == Reason.QUIET_HOURS and incident in reminded
+        told = reason in (Reason.QUIET_HOURS, Reason.RESTORED) and incident in reminded
         found[incident] = Opening(id, DeliveryStatus.DELIVERED if told else status, reason)
         covered.pop(incident, None)
         if group is not None:

@@ -23,9 +23,15 @@ MOST_LOST = 50
 
 # Messages to the subscribers of a status page are nobody's alerts: they are not in the log.
 IS_ALERT = DeliveryRow.subscriber_id.is_(None)
-_IS_LOST = func.coalesce(DeliveryRow.reason, "").startswith(NOT_SENT)
+_REASON = func.coalesce(DeliveryRow.reason, "")
+_NOT_TRIED = _REASON.startswith(NOT_SENT)
+# ``Delivery.is_lost`` as a condition.
+_IS_LOST = or_(
+    (DeliveryRow.status == DeliveryStatus.FAILED) & _NOT_TRIED,
+    (DeliveryRow.status == DeliveryStatus.HELD) & (_REASON == Reason.RESTORED),
+)
 # A person has given it up: this says nothing of the channel.
-_GIVEN_UP = func.coalesce(DeliveryRow.reason, "") == Reason.GIVEN_UP
+_GIVEN_UP = _REASON == Reason.GIVEN_UP
 
 
 def to_record(
@@ -93,14 +99,14 @@ def _newest_failed() -> Select[DeliveryRow]:
     """Built once: the home page asks it each time, and building it takes longer than running it."""
     newest = (
         select(func.max(DeliveryRow.id))
-        .where(DeliveryRow.status == DeliveryStatus.FAILED, ~_IS_LOST, ~_GIVEN_UP, IS_ALERT)
+        .where(DeliveryRow.status == DeliveryStatus.FAILED, ~_NOT_TRIED, ~_GIVEN_UP, IS_ALERT)
         .group_by(DeliveryRow.lane)
     )
     return select(DeliveryRow).where(DeliveryRow.id.in_(newest)).order_by(DeliveryRow.id.desc())
 
 
 def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
-    """Messages that were given up without an attempt (``Delivery.is_lost``) and still matter: the
+    """Messages that were not sent (``Delivery.is_lost``) and still matter: the
     incident is open or ended within ``LOST_SHOWN_FOR``, and no later message replaces it. Newest
     first.
     """
@@ -120,7 +126,6 @@ def _lost() -> Select[DeliveryRow]:
         select(DeliveryRow)
         .outerjoin(IncidentRow, IncidentRow.id == DeliveryRow.incident_id)
         .where(
-            DeliveryRow.status == DeliveryStatus.FAILED,
             _IS_LOST,
             IS_ALERT,
             DeliveryRow.event != Event.TEST,

@@ -43,7 +43,7 @@ from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MarkerRow, Monit
 from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, NotFound
 from app.i18n import N_, _
-from app.records import QUIET_HOURS, Channel, DeliveryStatus, Event
+from app.records import QUIET_HOURS, RESTORED, Channel, DeliveryStatus, Event
 from app.rules.time import iso
 from app.rules.unreadable import alerts_unreadable, channels_unreadable
 
@@ -92,6 +92,7 @@ class Reason(StrEnum):
     FLAPPING = N_("flapping")
     OUTAGE_NOT_DELIVERED = N_("outage not delivered")
     QUIET_HOURS = QUIET_HOURS
+    RESTORED = RESTORED
     SETTLED = N_("settled")  # a reminder whose incident was acknowledged or ended meanwhile
     BY_HAND = N_("retried by hand")  # while it is pending again; nothing holds it back
     GIVEN_UP = N_("given up by hand")

@@ -54,7 +54,9 @@ class DeliveryStatus(StrEnum):
 # How the reason of a delivery begins that was given up without an attempt: the message is lost, and
 # the channel may work.
 NOT_SENT = N_("Not sent: ")
-QUIET_HOURS = N_("quiet hours")  # the reason of a delivery that waits for their end, or waited
+# Reasons of deliveries that are held:
+QUIET_HOURS = N_("quiet hours")  # it waits for their end, or waited
+RESTORED = N_("restored")  # it is older than a restored backup, and a person decides (decisions 16)
 
 
 class Attempt(TypedDict):
@@ -88,8 +90,17 @@ class Delivery:
 
     @property
     def is_lost(self) -> bool:
-        """Given up without an attempt: this says nothing about the channel."""
+        """Not sent, and it will not be unless a person retries it: this says nothing about the
+        channel.
+        """
+        if self.awaits_release:
+            return True
         return self.status == DeliveryStatus.FAILED and (self.reason or "").startswith(NOT_SENT)
+
+    @property
+    def awaits_release(self) -> bool:
+        """Held after the restore of a backup, until a person retries it or gives it up."""
+        return self.status == DeliveryStatus.HELD and self.reason == RESTORED
 
     @property
     def in_digest(self) -> bool:

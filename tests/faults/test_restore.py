@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import event
 
-from app.alerts import claims, giving_up, messages, outbox, retries
+from app.alerts import claims, giving_up, log, messages, outbox, retries
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.engine import recorder
@@ -153,6 +153,33 @@ def test_messages_held_for_quiet_hours_and_their_digest_are_given_up(box, sink):
     box.turn(2 * DAY)
     assert (box.row(digest.id).status, box.row(digest.id).reason) == (FAILED, UNSENT)
     assert sink.requests == []
+
+
+def test_what_a_restore_holds_waits_for_a_person_who_releases_outage_and_recovery(box, sink):
+    """decisions.md 16"""
+    monitor = box.monitor(("webhook", sink.url))
+    incident = box.open(monitor)
+    box.clock.advance(seconds=3700)
+    with box.app.app_context(), writing() as session:
+        assert giving_up.hold_after_restore(session, box.clock.now) == 1
+    box.close(monitor, incident)
+    box.turn(1)
+    box.turn(2 * DAY)
+    assert [(row.status, row.reason) for row in box.rows()] == [(HELD, "restored")] * 2
+    assert sink.requests == []
+    with box.app.app_context():
+        assert len(log.lost_messages(db.session, box.clock.now)) == 2
+
+    for row in box.rows():
+        with box.app.app_context():
+            outbox.retry(row.id, box.clock.now)
+    box.turn()
+    assert [request.json["type"] for request in sink.requests] == [
+        "incident.opened",
+        "incident.resolved",
+    ]
+    with box.app.app_context():
+        assert log.lost_messages(db.session, box.clock.now) == []
 
 
 # --- Times without checks

@@ -117,6 +117,16 @@ def test_retry_sends_it_again_and_comes_back_to_the_same_list(app, editor):
         assert row.next_attempt_at is not None
 
 
+def test_home_names_what_a_restore_holds_and_it_can_be_given_up(app, editor):
+    id = deliver(app, status="held", reason=Reason.RESTORED)
+    editor.open("/")
+    assert "A message was never sent." in editor.text
+    assert "A backup was restored, and it is older." in editor.text
+    editor.open("/deliveries?status=held").press(f"Give up delivery {id}")
+    assert "will not be sent" in editor.text
+    assert "never sent" not in editor.open("/").text
+
+
 def test_who_only_looks_cannot_retry_and_what_arrived_needs_none(app, viewer, editor):
     failed, arrived = deliver(app, status="failed", reason="no"), deliver(app)
     assert "Retry now" not in viewer.open("/deliveries").text

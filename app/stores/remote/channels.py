@@ -59,7 +59,12 @@ class Channels(Part, base.Channels):
         if Feature.DELIVERIES not in self.offers.known():
             return ()
         since = self.store.now() - RECENT
-        return [one for one in _given_up(self.store.deliveries, since) if one.is_lost]
+        return [
+            delivery
+            for status in (DeliveryStatus.FAILED, DeliveryStatus.HELD)
+            for delivery in _newest(self.store.deliveries, status, since)
+            if delivery.is_lost
+        ]
 
     def unreadable_alerts(self) -> Sequence[MonitorRef]:
         if Feature.UNREADABLE_ALERTS not in self.offers.known():
@@ -90,14 +95,14 @@ def _monitors(data: Any) -> tuple[MonitorRef, ...]:
 def _failed(deliveries: base.Deliveries, since: datetime) -> Sequence[Delivery]:
     """The newest failure of each channel after ``since`` that has delivered nothing after it."""
     found: dict[object, Delivery] = {}
-    for delivery in _given_up(deliveries, since):
+    for delivery in _newest(deliveries, DeliveryStatus.FAILED, since):
         if not delivery.is_lost:
             found.setdefault(_lane(delivery), delivery)
     return [one for lane, one in found.items() if not _works_again(deliveries, lane, one)]
 
 
-def _given_up(deliveries: base.Deliveries, since: datetime) -> Sequence[Delivery]:
-    found = deliveries.list(DeliveryQuery(status=DeliveryStatus.FAILED, per_page=25)).items
+def _newest(deliveries: base.Deliveries, status: str, since: datetime) -> Sequence[Delivery]:
+    found = deliveries.list(DeliveryQuery(status=status, per_page=25)).items
     return [one for one in found if (at := _last_at(one)) is not None and at > since]
 
 

@@ -24,7 +24,7 @@ from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import channel_setup, times
 from app.web.views import channel_tests
-from app.web.views.deliveries import names_of, reason_text
+from app.web.views.deliveries import names_of
 
 blueprint = guarded(Blueprint("contacts", __name__, url_prefix="/contacts"))
 
@@ -59,7 +59,6 @@ def show(id: int) -> Response:
         monitors=store.monitors.list(query),
         deliveries=deliveries,
         names=names_of(deliveries.items),
-        reason_text=reason_text,
         tried=channel_tests.shown(None),
     )
 

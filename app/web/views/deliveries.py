@@ -41,6 +41,9 @@ REASONS = {
     "outage not delivered": N_("The outage could not be delivered, so its recovery was not sent."),
     "quiet hours": N_("It was due in quiet hours. One message at their end covers it."),
     "settled": N_("It was acknowledged or over before this message went out."),
+    "restored": N_(
+        "A backup was restored, and it is older. Retry now sends it; nothing else does."
+    ),
     "retried by hand": N_("Retried manually."),
     "given up by hand": N_("Given up manually."),
 }
@@ -135,7 +138,7 @@ def failed_channels() -> Sequence[FailedChannel]:
 
 @dataclass(frozen=True, slots=True)
 class LostMessages:
-    """Messages that were given up without an attempt, and the names of their monitors."""
+    """Messages that were not sent and will not be, and the names of their monitors."""
 
     deliveries: Sequence[Delivery] = ()
     names: Mapping[int, str] = field(default_factory=dict)
@@ -169,6 +172,7 @@ def _helpers() -> dict[str, Any]:
         "NOT_SENT": NOT_SENT,
         "ENTER_ALERTS_AGAIN": _(ENTER_ALERTS_AGAIN),
         "channel_label": channel_label,
+        "reason_text": reason_text,
     }
 
 
@@ -237,8 +241,6 @@ def _monitor_choices(chosen: int | None) -> list[tuple[int | str, str]]:
 
 def _sayings() -> dict[str, Any]:
     return {
-        "reason_text": reason_text,
-        "channel_label": channel_label,
         "moment": moment,
         "now": times.now(),
     }
