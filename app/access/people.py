@@ -29,7 +29,7 @@ from app.db.types import Replaced
 from app.errors import Conflict, Invalid, NotFound, Throttled
 from app.i18n import N_, _
 from app.records import MAX_PERSON_NAME, Client, Person, Role
-from app.rules import text
+from app.rules import addresses, text
 from app.rules.time import is_zone
 
 THEMES = ("auto", "light", "dark")
@@ -339,7 +339,7 @@ def refused(rule: Callable[[str], object], value: str) -> str | None:
 
 def _fault(name: str, value: Any) -> str | None:
     if name == "email":
-        return refused(text.email, value)
+        return refused(addresses.check, value)
     if name == "name" and value is not None:
         return refused(lambda one: text.length(one, MAX_PERSON_NAME), value)
     if name == "role" and value not in list(Role):

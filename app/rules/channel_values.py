@@ -12,16 +12,14 @@ from dataclasses import dataclass, field
 
 from app.i18n import N_, _
 from app.records import MAX_ALERT_VALUE, Channel
+from app.rules import addresses
 from app.rules.url import parse_url
 
 TELEGRAM_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _CHAT = re.compile(r"-?[0-9]{1,20}|@[A-Za-z][A-Za-z0-9_]{3,31}")
 _THREAD = re.compile(r"[1-9][0-9]{0,18}")
 _E164 = re.compile(r"\+[1-9][0-9]{6,14}")
-_LOCAL_PART = re.compile(r"[^\s@<>()\[\],;:\\\"\x00-\x1f\x7f]{1,64}")
-_HOST_LABEL = re.compile(r"[^\W_](?:[\w-]{0,61}[^\W_])?")
 _APPRISE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
-MAX_ADDRESS = 254  # RFC 5321: what fits between < and > in a mail session
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +82,11 @@ def parse_telegram(value: str) -> TelegramTarget:
 
 
 def _email(value: str, _token: bool) -> str | None:
-    local, at, domain = value.rpartition("@")
-    well_formed = (
-        at
-        and len(value) <= MAX_ADDRESS
-        and _LOCAL_PART.fullmatch(local)
-        and not local.startswith(".")
-        and not local.endswith(".")
-        and ".." not in local
-        and all(_HOST_LABEL.fullmatch(label) for label in domain.split("."))
-    )
-    return (
-        None
-        if well_formed
-        else _("This is not an email address. Write one address, such as ops@example.com.")
-    )
+    try:
+        addresses.check(value)
+    except ValueError as fault:
+        return str(fault)
+    return None
 
 
 def _url(value: str, _token: bool) -> str | None:

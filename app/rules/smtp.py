@@ -8,14 +8,13 @@ is TLS from the first byte.
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass, field
-from email.utils import parseaddr
 from enum import StrEnum
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from app.i18n import N_, _
-from app.rules import text
+from app.rules import addresses
+from app.rules.url import ascii_host
 
 _SUBMISSION = 587  # the port for mail with a user and a password
 _PORTS = {"smtp": 25, "smtps": 465}
@@ -33,7 +32,9 @@ class Tls(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The parts of the URL."""
+    """The parts of the URL. ``sender`` is empty where neither ``from`` nor the user is an address:
+    who sends mail takes its own name then.
+    """
 
     host: str
     port: int
@@ -65,7 +66,7 @@ def parse(url: str) -> Server:
     if tls not in ("", "required"):
         raise ValueError(_("The mail server's URL is wrong: the only value of tls is required."))
     user = unquote(parts.username) if parts.username else None
-    fallback = user if user and "@" in user else f"wakeful@{socket.gethostname() or 'localhost'}"
+    fallback = user if user and "@" in user else ""
     default = _SUBMISSION if user and parts.scheme == "smtp" else _PORTS[parts.scheme]
     return Server(
         host=parts.hostname,
@@ -84,7 +85,7 @@ def compose(server: Server) -> str:
     if server.user and server.password:
         login += f":{quote(server.password, safe='')}"
     host = f"[{server.host}]" if ":" in server.host else server.host
-    query = {"from": server.sender}
+    query = {"from": server.sender} if server.sender else {}
     if server.tls is Tls.REQUIRED:
         query["tls"] = "required"
     at = f"{login}@" if login else ""
@@ -95,6 +96,7 @@ def check_host(host: str) -> str:
     """Raises ValueError with a sentence."""
     try:
         known = urlsplit(f"smtp://[{host}]" if ":" in host else f"smtp://{host}").hostname
+        ascii_host(host)
     except ValueError:
         raise ValueError(_(HOST)) from None
     if known != host.lower() or any(one.isspace() or one in "/?#@%" for one in host):
@@ -104,13 +106,10 @@ def check_host(host: str) -> str:
 
 def check_sender(sender: str) -> str:
     """Raises ValueError with a sentence."""
-    name, address = parseaddr(sender)
     try:
-        text.email(address)
+        addresses.sender_parts(sender)
     except ValueError:
         raise ValueError(_(SENDER)) from None
-    if sender.strip() not in (address, f"{name} <{address}>", f'"{name}" <{address}>'):
-        raise ValueError(_(SENDER))
     return sender
 
 

@@ -8,7 +8,7 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 
 from app.i18n import N_, _
-from app.records import MAX_CREDENTIAL, MAX_HEADER_BYTES, MAX_ID, MAX_NAME, MIN_PASSWORD
+from app.records import MAX_CREDENTIAL, MAX_HEADER_BYTES, MAX_ID, MIN_PASSWORD
 from app.rules.brackets import Typed
 
 REQUIRED = N_("This field is required.")
@@ -24,9 +24,6 @@ MOMENT = N_(
 MOMENT_PLUS = N_("The + of an offset must be written %2B in a form. A plain + is read as a space.")
 NO_SUCH_TIME = N_("This date or time does not exist.")
 
-NO_EMAIL = N_("This is not an email address. Enter one such as name@example.com.")
-
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _MOMENT = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?"
@@ -97,13 +94,6 @@ def record_id(value: str) -> int:
     if not 1 <= number <= MAX_ID:
         raise ValueError(_("There is no record with the id %(number)s.", number=number))
     return number
-
-
-def email(value: str) -> str:
-    # "=?" begins an encoded word, which a mail's header would decode.
-    if len(value) > MAX_NAME or "=?" in value or not _EMAIL.fullmatch(value):
-        raise ValueError(_(NO_EMAIL))
-    return value
 
 
 def new_password(value: str) -> str:

@@ -248,7 +248,7 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
         except ValueError:
             raise ValueError(_("The URL's IPv6 address cannot be read.")) from None
         return address, address
-    name = _to_ascii(host)
+    name = ascii_host(host)
     if _FORBIDDEN_IN_HOST.search(name):
         raise ValueError(
             _("The URL's host contains characters that are not allowed in host names.")
@@ -263,7 +263,8 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
     return name, None
 
 
-def _to_ascii(host: str) -> str:
+def ascii_host(host: str) -> str:
+    """A host name as it is sent: IDNA, in lower case. Raises ValueError with a sentence."""
     if host.isascii():
         return host.lower()
     # NFKC first: it turns full-width and circled digits and the ideographic full stop into

@@ -43,7 +43,7 @@ from app.records import (
     Role,
     Scope,
 )
-from app.rules import text
+from app.rules import addresses, text
 from app.web.frame.store_errors import outlook, status_of
 from app.web.shown.looks import ROLES
 
@@ -74,7 +74,7 @@ PASSWORD_HINT = N_("%(least)s characters or more.", least=MIN_PASSWORD)
 NOT_THE_SAME = N_("The two passwords are not the same.")
 
 
-def email_field(autocomplete: str, *, rule: Rule | None = text.email) -> Any:
+def email_field(autocomplete: str, *, rule: Rule | None = addresses.check) -> Any:
     return Text(
         N_("Email"),
         required=True,

@@ -182,8 +182,8 @@ class _Controller(Controller):
 
 
 @contextlib.contextmanager
-def mail_sink(**options: Any) -> Iterator[MailSink]:
-    sink = MailSink()
+def mail_sink(sink: MailSink | None = None, **options: Any) -> Iterator[MailSink]:
+    sink = sink or MailSink()
     if options.get("auth_required"):
         options["authenticator"] = sink.authenticate
     controller = _Controller(sink, hostname="127.0.0.1", port=0, **options)

@@ -121,7 +121,8 @@ def test_a_mail_can_be_unsubscribed_from_by_one_click(core: Flask) -> None:
     """RFC 8058; in one piece, because mail programs do not decode these headers."""
     with core.app_context():
         message = compose(FACTS, Context("https://w.example", str))
-        made = mails.build(Outgoing("msg_1", WHO, message, datetime.now(UTC)), "a@b.example")
+        outgoing = Outgoing("msg_1", WHO, message, datetime.now(UTC))
+        made = mails.build(outgoing, "a@b.example").message
     head, _, body = made.as_bytes().partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     assert f"List-Unsubscribe: <{END}>" in lines

@@ -47,6 +47,7 @@ from app.net.codings import Decoder, Undecodable, codings
 from app.pages import history, words
 from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
 from app.rules import (
+    addresses,
     brackets,
     channel_values,
     comments,
@@ -372,7 +373,9 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("form: email of dots", lambda s: channel_values._email(s, False), around("a@", "a."),
      30_000),
     ("form: telegram", channel_values.parse_telegram, around("1:", "a"), 30_000),
-    ("form: address", rules.email, times("a@"), 30_000),
+    ("form: sender", addresses.sender_parts, times('"a '), 30_000),
+    ("form: sender of brackets", addresses.sender_parts, times('<">'), 30_000),
+    ("form: address of dots", addresses.check, around("", "a.", "@b"), 30_000),
     ("form: integer", rules.integer, times("9"), 30_000),
     ("form: moment", rules.moment, times("1 "), 30_000),
     ("form: header name", rules.header_name, around("", "a", " "), 30_000),
@@ -496,13 +499,15 @@ net/charset.py _HEADER_CHARSET
 net/client.py _PAGE
 net/html_text.py _COMMENT
 net/html_text.py _TAG
+rules/addresses.py _LABEL
+rules/addresses.py _LITERAL
+rules/addresses.py _LOCAL
+rules/addresses.py _SENDER
 rules/brackets.py _NAME
 rules/channel_values.py TELEGRAM_TOKEN
 rules/channel_values.py _APPRISE
 rules/channel_values.py _CHAT
 rules/channel_values.py _E164
-rules/channel_values.py _HOST_LABEL
-rules/channel_values.py _LOCAL_PART
 rules/channel_values.py _THREAD
 rules/comments.py _HEAD
 rules/masking.py spellings
@@ -510,7 +515,6 @@ rules/post_text.py _LINK
 rules/quiet_hours.py _CLOCK
 rules/text.py _CONTROL
 rules/text.py _CONTROL_BUT_LINES
-rules/text.py _EMAIL
 rules/text.py _INTEGER
 rules/text.py _MOMENT
 rules/text.py _TOKEN

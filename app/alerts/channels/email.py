@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import re
 import smtplib
 import socket
 import ssl
 import threading
-from collections.abc import Container, Iterator
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 
 from app.alerts.channels import answer, mail
@@ -17,11 +19,14 @@ from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.channels.setup import NO_MAIL_SERVER
 from app.i18n import _
 from app.net.client import TOTAL_SECONDS, Unreachable
-from app.rules import masking
-from app.rules.smtp import Server, parse
+from app.rules import addresses, masking
+from app.rules.smtp import Server, check_sender, parse
+from app.rules.url import ascii_host, parse_url
 
 STEP_SECONDS = 10.0  # for each command and its answer
 MAX_ADDRESSES = 2  # of the server that are tried, so that all fits into TOTAL_SECONDS
+LOGINS = frozenset({"CRAM-MD5", "PLAIN", "LOGIN"})  # that smtplib has
+CHALLENGE, LOGGED_IN, MAX_CHALLENGES = 334, (235, 503), 5
 _MAX_LINE, _MAX_LINES = 8_192, 20  # of the last reply: enough of what it says
 _DOTS = re.compile(rb"^\.", re.MULTILINE)  # a line of one dot ends a mail, so each is doubled
 
@@ -34,27 +39,74 @@ class _Recipient(smtplib.SMTPResponseException):
     """The server refuses the recipient, not our login and not our sender."""
 
 
+class _Smtp(smtplib.SMTP):
+    """smtplib encodes logins as ASCII, and raises for a password with other letters. They are
+    UTF-8 (RFC 4616 for PLAIN; the others do the same).
+    """
+
+    def auth(
+        self,
+        mechanism: str,
+        authobject: Callable[..., str | None],
+        *,
+        initial_response_ok: bool = True,
+    ) -> tuple[int, bytes]:
+        first = authobject() if initial_response_ok else None
+        command = "AUTH " + mechanism + ("" if first is None else f" {_base64(first)}")
+        code, said = self.docmd(command)
+        self._auth_challenge_count = int(first is not None)  # auth_login reads it
+        while code == CHALLENGE and self._auth_challenge_count < MAX_CHALLENGES:
+            self._auth_challenge_count += 1
+            try:
+                challenge = b64decode(said)
+            except ValueError:  # it is no challenge, but words
+                challenge = said
+            code, said = self.docmd(_base64(authobject(challenge) or ""))
+        if code not in LOGGED_IN:
+            raise smtplib.SMTPAuthenticationError(code, said)
+        return code, said
+
+    def auth_cram_md5(  # type: ignore[override]  # typed with overloads there
+        self, challenge: bytes | None = None
+    ) -> str | None:
+        if challenge is None:
+            return None
+        return f"{self.user} {hmac.new(self.password.encode(), challenge, 'md5').hexdigest()}"
+
+
+class _Smtps(_Smtp, smtplib.SMTP_SSL):
+    pass
+
+
+def _base64(text: str) -> str:
+    return b64encode(text.encode()).decode()
+
+
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if tools.settings.smtp_url is None:
         return answer.permanent(_(NO_MAIL_SERVER))
     try:
         server = parse(tools.settings.smtp_url)
-        built = mail.build(outgoing, server.sender)
-        to, sender = mail.wire_address(outgoing.value), built["From"].addresses[0].addr_spec
-    except (ValueError, IndexError) as fault:
+        host = ascii_host(server.host)
+        addresses.check(outgoing.value)
+    except ValueError as fault:
         return answer.permanent(str(fault))
+    try:
+        check_sender(server.sender or "wakeful@localhost")
+    except ValueError as fault:
+        return answer.permanent(_("The sender of emails is wrong. %(why)s", why=str(fault)))
     secrets = [server.password or "", server.user or ""]
     try:
-        with _session(server, tools) as smtp:
+        with _session(server, host, tools) as smtp:
             if server.user is not None:
-                smtp.login(server.user, server.password or "")
-            options = [] if to.isascii() else ["SMTPUTF8"]
+                _login(smtp, server.user, server.password or "")
             smtp.ehlo_or_helo_if_needed()
-            if options and not smtp.has_extn("smtputf8"):
+            built = mail.build(outgoing, server.sender or f"wakeful@{smtp.local_hostname}")
+            if built.needs_smtputf8 and not smtp.has_extn("smtputf8"):
                 return answer.permanent(
                     _("The mail server does not accept addresses with these characters.")
                 )
-            said = _transmit(smtp, sender, to, built.as_bytes(), options)
+            said = _transmit(smtp, built)
             return answer.delivered(masking.clean(said, secrets))
     except _NoTls:
         return answer.permanent(
@@ -62,7 +114,10 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         )
     except smtplib.SMTPNotSupportedError:
         return answer.permanent(
-            _("The mail server does not offer a login, but a user name is set.")
+            _(
+                "The mail server offers none of the logins PLAIN, LOGIN and CRAM-MD5, but a user "
+                "name is set."
+            )
         )
     except smtplib.SMTPResponseException as fault:
         refused = _refused(fault.smtp_code, fault.smtp_error, secrets)
@@ -81,14 +136,22 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         return answer.retry(_say(server.host, fault))
 
 
-def _transmit(smtp: smtplib.SMTP, sender: str, to: str, data: bytes, options: list[str]) -> str:
+def _login(smtp: smtplib.SMTP, user: str, password: str) -> None:
+    smtp.ehlo_or_helo_if_needed()
+    if LOGINS.isdisjoint(smtp.esmtp_features.get("auth", "").split()):
+        raise smtplib.SMTPNotSupportedError
+    smtp.login(user, password)
+
+
+def _transmit(smtp: smtplib.SMTP, built: mail.Mail) -> str:
     """One mail to one address. Raises SMTPResponseException with the server's own words."""
-    _expect(smtp.mail(sender, options))
+    _expect(smtp.mail(built.sender, ["SMTPUTF8"] if built.needs_smtputf8 else []))
     try:
-        _expect(smtp.rcpt(to))
+        _expect(smtp.rcpt(built.to))
     except smtplib.SMTPResponseException as fault:
         raise _Recipient(fault.smtp_code, fault.smtp_error) from None
     _expect(smtp.docmd("DATA"), accepted=(354,))
+    data = built.message.as_bytes()
     smtp.send(_DOTS.sub(b"..", data).removesuffix(b"\r\n") + b"\r\n.\r\n")
     code, said = _last_reply(smtp)
     _expect((code, said))
@@ -117,23 +180,24 @@ def _expect(reply: tuple[int, bytes], accepted: Container[int] = range(200, 300)
 
 
 @contextlib.contextmanager
-def _session(server: Server, tools: Tools) -> Iterator[smtplib.SMTP]:
+def _session(server: Server, host: str, tools: Tools) -> Iterator[smtplib.SMTP]:
     """A connection that is ready for login, cut off as a whole after TOTAL_SECONDS."""
     trust = _trust(server, tools.settings.ca_bundle)
     # Given here, because smtplib would otherwise look this machine's name up in DNS, and wait.
-    name = socket.gethostname() or "localhost"
+    name = "localhost"
     smtp: smtplib.SMTP = (
-        smtplib.SMTP_SSL(local_hostname=name, timeout=STEP_SECONDS, context=trust)
+        _Smtps(local_hostname=name, timeout=STEP_SECONDS, context=trust)
         if server.tls_from_start
-        else smtplib.SMTP(local_hostname=name, timeout=STEP_SECONDS)
+        else _Smtp(local_hostname=name, timeout=STEP_SECONDS)
     )
-    setattr(smtp, "_host", server.host)  # noqa: B010  # the name that TLS checks; no public way
+    setattr(smtp, "_host", host)  # noqa: B010  # the name that TLS checks; no public way
     expired = threading.Event()
     timer = threading.Timer(TOTAL_SECONDS, _cut, (smtp, expired))
     timer.daemon = True
     timer.start()
     try:
-        _connect(smtp, tools.network.addresses(server.host, own_setting=True), server.port)
+        _connect(smtp, tools.network.addresses(host, own_setting=True), server.port)
+        smtp.local_hostname = _own_name(tools.settings.public_url, smtp)
         if expired.is_set():  # before there was a connection to cut
             raise TimeoutError
         _encrypt(smtp, server, trust)
@@ -144,6 +208,18 @@ def _session(server: Server, tools: Tools) -> Iterator[smtplib.SMTP]:
         timer.cancel()
         with contextlib.suppress(OSError):
             smtp.close()
+
+
+def _own_name(public_url: str | None, smtp: smtplib.SMTP) -> str:
+    """The name for EHLO: one that others can look up, else our address. Mail servers refuse the
+    bare name of a container for good (Postfix: 504).
+    """
+    own = parse_url(public_url) if public_url else None
+    if own is not None and own.address is None and "." in own.ascii_host.strip("."):
+        return own.ascii_host.strip(".")
+    if smtp.sock is None:
+        raise smtplib.SMTPServerDisconnected
+    return addresses.literal(smtp.sock.getsockname()[0])
 
 
 def _trust(server: Server, ca_bundle: str | None) -> ssl.SSLContext:

@@ -4,36 +4,50 @@ repeats.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
-from email.utils import format_datetime, parseaddr
+from email.utils import format_datetime
 from functools import cache
 
-import idna
 from jinja2 import Environment, FileSystemLoader, Template
 
 from app import i18n
 from app.alerts.channels.base import Outgoing
 from app.alerts.messages import COLOURS
 from app.alerts.words import shorten
-from app.i18n import _
 from app.paths import TEMPLATES
+from app.rules.addresses import ENCODED, sender_parts, wire
 
 MAX_SUBJECT = 150
-ENCODED = "=?"  # begins an encoded word (RFC 2047)
-# Python encodes a link that does not fit a line of 78, and mail programs then see no link.
-_LONG_LINES = SMTP.clone(max_line_length=998)
+MAX_LINE = 998
+# Not every server takes 8 bits, so what is not ASCII is encoded.
+_POLICY = SMTP.clone(cte_type="7bit")
 
 
-def build(outgoing: Outgoing, sender: str) -> EmailMessage:
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """A mail, and its addresses for the envelope."""
+
+    sender: str
+    to: str
+    message: EmailMessage
+
+    @property
+    def needs_smtputf8(self) -> bool:
+        """Whether an address is not ASCII before its @ (RFC 6531)."""
+        return not (self.sender + self.to).isascii()
+
+
+def build(outgoing: Outgoing, sender: str) -> Mail:
     """The mail. ``sender`` is an address, or ``Name <address>``. Raises ValueError on a bad one."""
     message = outgoing.message
-    name, address = parseaddr(sender)
-    domain = address.rpartition("@")[2] or "localhost"
-    mail = EmailMessage(policy=SMTP)
-    mail["From"] = _address(address, name or "Wakeful")
-    mail["To"] = _address(outgoing.value)
+    name, address = sender_parts(sender)
+    built = Mail(wire(address), wire(outgoing.value), EmailMessage(policy=_POLICY))
+    mail, domain = built.message, built.sender.rpartition("@")[2]
+    mail["From"] = _address(built.sender, name or "Wakeful")
+    mail["To"] = _address(built.to)
     mail["Subject"] = _literal(shorten(message.title, MAX_SUBJECT))
     mail["Date"] = format_datetime(message.at)
     mail["Message-ID"] = f"<{outgoing.id}@{domain}>"
@@ -49,8 +63,10 @@ def build(outgoing: Outgoing, sender: str) -> EmailMessage:
     mail["X-Auto-Response-Suppress"] = "All"
     mail.set_content("\n\n".join([message.title, "\n".join(message.lines())]) + "\n")
     mail.add_alternative(html(outgoing), subtype="html")
-    mail.policy = _LONG_LINES if message.unsubscribe else SMTP
-    return mail
+    # Python encodes a link that does not fit a line of 78, and mail programs then see no link.
+    length = MAX_LINE if message.unsubscribe else _POLICY.max_line_length
+    mail.policy = _POLICY.clone(max_line_length=length, utf8=built.needs_smtputf8)
+    return built
 
 
 def html(outgoing: Outgoing) -> str:
@@ -58,25 +74,8 @@ def html(outgoing: Outgoing) -> str:
     return _template().render(message=message, colour=f"#{COLOURS[message.tone]:06x}")
 
 
-def wire_address(address: str) -> str:
-    """The address as it goes on the wire: an international domain as IDNA."""
-    local, _at, domain = address.rpartition("@")
-    if ENCODED in address:
-        raise ValueError(
-            _("No mail can be sent to an address with %(encoded)s in it.", encoded=ENCODED)
-        )
-    if domain.isascii():
-        return address
-    try:
-        return f"{local}@{idna.encode(domain, uts46=True).decode('ascii')}"
-    except idna.IDNAError:
-        raise ValueError(
-            _("The domain of this address is not a valid international name.")
-        ) from None
-
-
 def _address(address: str, name: str = "") -> Address:
-    local, _at, domain = wire_address(address).rpartition("@")
+    local, _at, domain = address.rpartition("@")
     return Address(_literal(name), local, domain)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs, quote, unquote
 
 from app.alerts import words
 from app.alerts.channels import answer
@@ -87,7 +87,7 @@ def _twilio(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
     return post(
         outgoing,
         tools,
-        f"{provider.api}/2010-04-01/Accounts/{provider.user}/Messages.json",
+        f"{provider.api}/2010-04-01/Accounts/{quote(provider.user, safe='')}/Messages.json",
         {"To": outgoing.value, sender: provider.sender, "Body": text(outgoing.message)},
         auth=(provider.user, provider.password),
         secrets=(

@@ -1,0 +1,74 @@
+"""Email addresses: which may be stored, and how they go on the wire. One rule for people, contacts,
+monitors, subscribers and the sender: what it lets through can stand in a header and in an SMTP
+command, and nothing in it begins another one.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv6Address
+
+from app.i18n import N_, _
+from app.rules.text import characters
+from app.rules.url import ascii_host
+
+MAX_ADDRESS = 254  # bytes. RFC 5321: what fits between < and > in a mail session
+MAX_LOCAL = 64  # bytes
+NO_EMAIL = N_("This is not an email address. Enter one such as name@example.com.")
+ENCODED = "=?"  # begins an encoded word (RFC 2047), which a header would decode
+
+_ATOM = r"[^\s@<>()\[\],;:\\\".\x00-\x20\x7f-\x9f\ud800-\udfff]+"
+_LOCAL = re.compile(rf"{_ATOM}(?:\.{_ATOM})*")
+_SENDER = re.compile(r"(?P<name>[^<>\"]*|\"[^<>\"]*\"\s*)<(?P<address>[^<>]*)>")
+_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")
+_LITERAL = re.compile(r"\[(?:(?P<four>[0-9.]+)|IPv6:(?P<six>[0-9A-Fa-f:.]+))\]")
+
+
+def check(value: str) -> str:
+    """Raises ValueError with a sentence."""
+    wire(value)
+    return value
+
+
+def wire(address: str) -> str:
+    """The address as it goes on the wire: an international domain as IDNA; the part before the @
+    stays as it is, and may need SMTPUTF8. Raises ValueError with a sentence.
+    """
+    local, _at, domain = address.rpartition("@")
+    if len(address) > MAX_ADDRESS or ENCODED in address or not _LOCAL.fullmatch(local):
+        raise ValueError(_(NO_EMAIL))
+    sent = f"{local}@{_domain(domain)}"
+    if len(sent.encode()) > MAX_ADDRESS or len(local.encode()) > MAX_LOCAL:
+        raise ValueError(_(NO_EMAIL))
+    return sent
+
+
+def sender_parts(sender: str) -> tuple[str, str]:
+    """The name and the address of ``Name <address>``; the name is empty for an address alone.
+    Raises ValueError with a sentence.
+
+    Not ``email.utils.parseaddr``, which drops what it does not understand, and an address with an
+    IP address as its domain is among that.
+    """
+    found = _SENDER.fullmatch(characters(sender).strip())
+    name, address = (found["name"].strip(' "'), found["address"]) if found else ("", sender)
+    return name, check(address.strip())
+
+
+def literal(address: str) -> str:
+    """An IP address as the domain of an address, or as the name in EHLO (RFC 5321, 4.1.3)."""
+    return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
+
+
+def _domain(domain: str) -> str:
+    try:
+        if found := _LITERAL.fullmatch(domain):
+            return literal(
+                str(IPv4Address(found["four"]) if found["four"] else IPv6Address(found["six"]))
+            )
+        name = domain if domain.isascii() else ascii_host(domain)
+    except ValueError:
+        raise ValueError(_(NO_EMAIL)) from None
+    if not all(_LABEL.fullmatch(label) for label in name.split(".")):
+        raise ValueError(_(NO_EMAIL))
+    return name
