@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from app.alerts import retries
-from app.alerts.channels.answer import Answer, Verdict
+from app.alerts.channels.answer import Answer, Verdict, is_bug
 from app.alerts.claims import Claim
 from app.alerts.outbox import update_deliveries
 from app.db import AnySession
@@ -37,7 +37,8 @@ def outcome_of(claim: Claim, answer: Answer, now: datetime, rng: random.Random) 
     if answer.ok:
         return AttemptOutcome(claim, attempt, DeliveryStatus.DELIVERED, None, now)
     # A person waits for the answer to a test, and looks at it: it is tried once (decisions.md 5).
-    if answer.verdict is Verdict.PERMANENT or claim.facts.get("event") == Event.TEST:
+    ends = answer.verdict is Verdict.PERMANENT or claim.facts.get("event") == Event.TEST
+    if ends or _is_bug_again(claim, answer):
         return AttemptOutcome(claim, attempt, DeliveryStatus.FAILED, answer.text, now)
     at = retries.next_attempt(claim.began, claim.tries + 1, answer.retry_after, now, rng)
     if _is_question(claim) and claim.tries + 1 >= MOST_QUESTIONS:
@@ -46,6 +47,14 @@ def outcome_of(claim: Claim, answer: Answer, now: datetime, rng: random.Random) 
         reason = answer.text if _is_question(claim) else retries.given_up(answer.text)
         return AttemptOutcome(claim, attempt, DeliveryStatus.FAILED, reason, now)
     return AttemptOutcome(claim, attempt, DeliveryStatus.PENDING, None, now, at)
+
+
+def _is_bug_again(claim: Claim, answer: Answer) -> bool:
+    """Whether a bug of ours keeps it from being sent for the second time: it would do so for a
+    day, and nobody would see it.
+    """
+    earlier = claim.attempts[len(claim.attempts) - claim.tries :]
+    return is_bug(answer.text) and any(is_bug(attempt.get("answer")) for attempt in earlier)
 
 
 def _is_question(claim: Claim) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from app.alerts.channels.answer import Answer, Verdict
+from app.alerts.channels.answer import Answer, Verdict, is_bug
 from app.alerts.lane_rules import Lane
 
 MAX_LANES = 64  # threads at a time
@@ -73,6 +73,7 @@ class Lanes:
         closed = None
         if answer.retry_after is not None:
             closed = now + timedelta(seconds=answer.retry_after)
-        # A permanent refusal is about one message, so the lane still counts as working.
-        healthy = answer.verdict is not Verdict.RETRY
+        # A permanent refusal is about one message, so the lane still counts as working. So does a
+        # bug of ours: what follows in the lane may be sent.
+        healthy = answer.verdict is not Verdict.RETRY or is_bug(answer.text)
         self._known[name] = _Known(Lane(last_ok=healthy, last_at=now, closed_until=closed))

@@ -12,9 +12,9 @@ from sqlalchemy.orm import aliased
 
 from app.alerts.giving_up import unreadable_parts
 from app.alerts.outbox import Reason, lane
-from app.alerts.targets import contact_names, source_ids, targets_of
+from app.alerts.targets import channels_of, contact_names, source_ids, targets_of
 from app.db import AnySession, db, writing
-from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable, readable
 from app.records import NOT_SENT, Attempt, Delivery, DeliveryStatus, Event, mask
 
@@ -85,8 +85,8 @@ def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int | None, lis
 
 
 def failed_channels(session: AnySession) -> list[Delivery]:
-    """The newest failed delivery of each channel value that has delivered nothing since and that a
-    monitor still uses, newest first. Messages given up without an attempt are not among them.
+    """The newest failed delivery of each channel value that has delivered nothing since and that is
+    still used, newest first. Messages given up without an attempt are not among them.
     """
     rows = session.scalars(_newest_failed()).all()
     broken = [row for row in rows if not _works_again(session, row) and _in_use(session, row)]
@@ -164,9 +164,13 @@ def _works_again(session: AnySession, failed: DeliveryRow) -> bool:
 
 
 def _in_use(session: AnySession, failed: DeliveryRow) -> bool:
-    """Whether a monitor of this delivery still has its channel value: an address that has been
-    corrected needs no notice. True if its alerts cannot be read.
+    """Whether a monitor of this delivery, or a contact if it is of none, still has its channel
+    value: an address that has been corrected needs no notice. True if its alerts cannot be read.
     """
+    if failed.monitor_id is None and failed.sources is not None:  # of a place, a report, a contact
+        of_sources = ContactRow.id.in_(source_ids(failed.sources))
+        contacts = session.scalars(select(ContactRow).where(of_sources)).all()
+        return any(_is_of(target, failed) for row in contacts for target in channels_of(row))
     covered = select(DeliveryRow.monitor_id).where(DeliveryRow.covered_by == failed.id)
     ids = [failed.monitor_id] if failed.monitor_id else session.scalars(covered.limit(20)).all()
     monitors = session.scalars(select(MonitorRow).where(MonitorRow.id.in_(ids))).all()

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Mapping
 
 from app.alerts.channels import subscriber_webhook
-from app.alerts.channels.answer import Answer, permanent, retry
+from app.alerts.channels.answer import Answer, bug, permanent
 from app.alerts.channels.base import Sender
 from app.alerts.jobs import Job
 from app.i18n import _
+from app.rules.frames import frames_of, place_of
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +24,8 @@ def send(job: Job, senders: Mapping[str, Sender]) -> Answer:
         return sender(job.outgoing, job.tools)
     except Exception as fault:
         # The error's text and the values in its traceback may contain the channel's secrets.
-        log.error("Sending delivery %d failed with %s.", job.claim.id, type(fault).__name__)
-        return retry(_("Sending failed inside Wakeful (%(fault)s).", fault=type(fault).__name__))
+        log.error("Sending delivery %d failed: %s", job.claim.id, frames_of(fault))
+        return bug(place_of(fault))
 
 
 def _name(job: Job) -> str:

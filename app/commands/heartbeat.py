@@ -22,6 +22,7 @@ from app.i18n import N_, _
 from app.net.client import Blocked, Network, Unreachable
 from app.net.hosts import SystemNames, parse_servers
 from app.records import Notice
+from app.rules.frames import frames_of
 from app.rules.url import parse_url
 from app.stores import backlog
 from app.stores.health import WORKER_SILENT, health
@@ -81,7 +82,7 @@ class Heartbeat:
             reason = reason or self._call()
         except Exception as fault:
             # The error's text may contain the URL.
-            reason = _("A bug in Wakeful: %(fault)s.", fault=type(fault).__name__)
+            reason = _("A bug in Wakeful: %(fault)s.", fault=frames_of(fault))
         self._tell(reason)
         return reason is None
 

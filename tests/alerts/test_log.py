@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from app.access.networks import Policies
+from app.alerts import outbox
+from app.alerts.channels import SENDERS, slack
+from app.alerts.channels.answer import Answer
+from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.log import failed_channels, forget_deliveries
 from app.db import db, writing
-from app.db.tables import DeliveryRow, MonitorRow
+from app.db.tables import ContactRow, DeliveryRow, MonitorRow
 from app.engine.housekeeping import Housekeeper
-from app.records import DeliveryStatus
+from app.records import DeliveryStatus, Event
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, Reply
 
@@ -60,6 +66,65 @@ def test_a_grouped_message_that_failed_stands_for_its_monitors(box: Outbox, sink
     assert broken(box) == [("webhook", "HTTP 410: ok")]
     with box.app.app_context(), writing() as session:
         session.query(MonitorRow).delete()
+    assert broken(box) == []
+
+
+def test_a_bug_in_a_sender_is_logged_with_its_place_and_is_shown_after_the_second_time(
+    box: Outbox, sink: HttpSink, caplog: pytest.LogCaptureFixture
+) -> None:
+    def send(outgoing: Outgoing, tools: Tools) -> Answer:
+        if len(box.rows()) == 1:
+            raise RuntimeError(outgoing.value)
+        return slack.send(outgoing, tools)
+
+    value = f"{sink.url}/services/SECRETSECRET"
+    box.worker.senders = {**SENDERS, "slack": send}
+    monitor = box.monitor(("slack", value))
+    (first,) = box.notice(monitor)
+    box.turn()
+    assert box.row(first).status == DeliveryStatus.PENDING
+    assert "test_log.py" in caplog.text
+    assert "in send > RuntimeError" in caplog.text
+    box.turn(5)
+    row = box.row(first)
+    assert (row.status, len(row.attempts)) == (DeliveryStatus.FAILED, 2)
+    assert "SECRETSECRET" not in caplog.text + str(row.attempts)
+    ((channel, reason),) = broken(box)
+    assert channel == "slack"
+    assert "Sending failed inside Wakeful (RuntimeError, test_log.py:" in str(reason)
+
+    (second,) = box.notice(monitor)  # it is not made to wait for a lane that does not work
+    box.turn()
+    assert box.row(second).status == DeliveryStatus.DELIVERED
+    assert broken(box) == []
+
+
+def test_a_contact_of_no_monitor_whose_channel_does_not_work_is_shown(
+    box: Outbox, sink: HttpSink
+) -> None:
+    sink.replies["/hook"] = [Reply(410)]
+    place = {"id": 2, "name": "osaka", "label": "Osaka"}
+    facts = {"location": place, "monitors": 1, "unknown": 0, "since": None}
+    with box.app.app_context(), writing() as session:
+        contact = ContactRow(
+            name="Ops",
+            name_folded="ops",
+            channels=[["webhook", f"{sink.url}/hook"]],
+            default=True,
+            min_severity="all",
+            acknowledgements=True,
+            quiet_zone="UTC",
+            created_at=box.clock.now,
+            updated_at=box.clock.now,
+        )
+        session.add(contact)
+        session.flush()
+        id = contact.id
+        outbox.tell_of_place(session, Event.LOCATION_SILENT, facts, box.clock.now)
+    box.turn()
+    assert [channel for channel, _reason in broken(box)] == ["webhook"]
+    with box.app.app_context(), writing() as session:
+        session.get_one(ContactRow, id).channels = [["webhook", f"{sink.url}/other"]]
     assert broken(box) == []
 
 

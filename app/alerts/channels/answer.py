@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from app.i18n import N_, _
 from app.rules.retry_after import pause_of
 
 
@@ -32,6 +33,20 @@ class Answer:
     @property
     def ok(self) -> bool:
         return self.verdict is Verdict.DELIVERED
+
+
+# How the text of an answer begins that is a bug of ours. It says nothing of the service.
+BUG = N_("Sending failed inside Wakeful")
+
+
+def bug(place: str) -> Answer:
+    """``place``: where it is, without secrets."""
+    text = _("%(bug)s (%(place)s). The log of the worker says more.", bug=_(BUG), place=place)
+    return Answer(Verdict.RETRY, text)
+
+
+def is_bug(text: str | None) -> bool:
+    return (text or "").startswith(_(BUG))
 
 
 def delivered(text: str) -> Answer:

@@ -17,6 +17,7 @@ from app.config import Settings
 from app.i18n import _
 from app.net.client import Blocked, Network, Response, Unreachable
 from app.rules import masking
+from app.rules.frames import frames_of
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ def _words(response: Response, read: Callable[[Response], str], secrets: Sequenc
         return masking.clean(read(response), secrets)
     except Exception as fault:
         # The error's text may contain the request, with the channel's secrets.
-        log.warning("The answer of a service cannot be read: %s.", type(fault).__name__)
+        log.warning("The answer of a service cannot be read: %s", frames_of(fault))
         return _("The answer could not be read.")
 
 
