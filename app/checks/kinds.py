@@ -116,15 +116,21 @@ def read_url(url: str) -> tuple[Kind, Target]:
     raise ValueError(_("The scheme of the URL is not supported."))
 
 
-def is_elsewhere(stored: str, url: str) -> bool:
-    """Whether ``url`` names another server than ``stored``, by scheme, host and port. A URL of
-    another kind does not count: its checks send nothing that this kind has stored.
+def is_elsewhere(stored: Any, changes: Mapping[str, Any]) -> bool:
+    """Whether ``changes`` to the ``stored`` monitor would send its secrets to another server, or to
+    one that is not verified any more (decisions.md 15): another scheme, host or port, or
+    ``verify_tls`` turned off.
     """
+    verified = getattr(stored, "verify_tls", True)
+    if verified and not changes.get("verify_tls", verified):
+        return True
+    url = changes.get("url", stored.url)
+    if url == stored.url:
+        return False
     try:
-        (kind, old), (other, new) = read_url(stored), read_url(url)
+        return read_url(stored.url)[1].origin != read_url(url)[1].origin
     except ValueError:
         return True
-    return kind is other and old.origin != new.origin
 
 
 def kinds_that_know(field: str) -> tuple[str, ...]:

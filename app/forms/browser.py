@@ -52,6 +52,7 @@ from app.records import (
     DEFAULT_SSL_ALERT_DAYS,
     MAX_ALERTS,
     MAX_CONTACT_NAME,
+    SENT_SECRETS,
     Pair,
     own_alerts,
 )
@@ -297,7 +298,12 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
     def fields(self) -> dict[str, Any]:
         values, lost = self.values(), getattr(self.record, "unreadable", ())
         replaced = lost if self.remove_unreadable.data else CHECK_FIELDS.keys() & lost
-        return {name: values[name] for name in replaced if name in values} | super().fields()
+        fields = {name: values[name] for name in replaced if name in values} | super().fields()
+        if self.leads_elsewhere():
+            # What was typed again is sent, even the stored value: the store drops the rest.
+            typed = {name: values[name] for name in SENT_SECRETS if values.get(name)}
+            fields = typed | fields
+        return fields
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         super().process(formdata, *args, **kwargs)

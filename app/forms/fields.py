@@ -166,8 +166,8 @@ def before_any(text: str, marks: str) -> str:
 
 
 ELSEWHERE = N_(
-    "The URL names another server now, and a stored secret is not sent there. Enter it again, or"
-    " remove it."
+    "The URL names another server now, or its certificate is no longer verified, and a stored"
+    " secret is not sent there. Enter it again, or remove it."
 )
 
 
@@ -191,8 +191,7 @@ class Secret(Text):
         """The stored value must not be used: forget it, or refuse its mask."""
         if self.sent and self.shown is not None and looks_masked(self.shown):
             self.fault(_(ELSEWHERE))
-        elif not self.sent:
-            self.data = self.default
+        super().refuse_stored()
 
 
 def _same_lines(value: str) -> str:

@@ -380,12 +380,12 @@ class MonitorForm(SchemaForm):
     )
 
     def check_together(self) -> None:
-        self._keep_secrets_from_others()
         known = {field.short_name: field for field in self.schema_fields()}
         if self.flawless(self.url) and self.url.data:
             values = {name: field.data for name, field in known.items() if not field.errors}
             for name, sentence in strange_fields(self.url.data, values):
                 known[name].fault(sentence)
+        self._keep_secrets_from_others()
         for names, rule in RULES:
             # Fields of other servers: those without our own have no quiet hours.
             fields = [known[name] for name in names if name in known]
@@ -397,11 +397,17 @@ class MonitorForm(SchemaForm):
         """Whoever may change a URL must not learn the stored secrets: they go to the server for
         which they were entered, and to no other.
         """
-        stored, url = getattr(self.record, "url", ""), self.url.data
-        if stored and url and self.flawless(self.url) and is_elsewhere(stored, url):
+        if self.leads_elsewhere():
             for name in SENT_SECRETS:
                 if name in self:
                     cast(SchemaField, self[name]).refuse_stored()
+
+    def leads_elsewhere(self) -> bool:
+        """Whether the stored secrets must not be sent to the server that this names."""
+        if not getattr(self.record, "url", "") or not self.url.data or self.url.errors:
+            return False
+        changes = {name: self[name].data for name in ("url", "verify_tls") if name in self}
+        return is_elsewhere(self.record, changes)
 
 
 class MonitorUpdateForm(MonitorForm):

@@ -98,7 +98,9 @@ class SchemaField(Field):
             yield self.id, sentence
 
     def refuse_stored(self) -> None:
-        """The record's own value must not be used: the field is that of a secret."""
+        """The record's own value must not be used: the field goes to the monitored server alone."""
+        if not self.sent:
+            self.data = self.default
 
     def fault(self, sentence: str) -> None:
         """Add an error of a rule about several fields."""

@@ -15,8 +15,13 @@ SECRET_FIELDS = {
     "request_body": N_("request body"),
     "alerts": N_("alerts"),
 }
-# Those that a check sends to the monitored server.
-SENT_SECRETS = ("request_headers", "request_auth_password", "request_body")
+# What a check sends to the monitored server and to no other. The user name goes with its password.
+SENT_SECRETS = (
+    "request_headers",
+    "request_auth_username",
+    "request_auth_password",
+    "request_body",
+)
 # Other fields without which a monitor cannot be checked as people want it.
 CHECK_FIELDS = {
     "request_method": N_("method"),

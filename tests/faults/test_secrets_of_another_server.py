@@ -1,4 +1,4 @@
-"""Whoever may change a monitor's URL does not learn its stored secrets: they go to the server for
+"""Whoever may change a monitor does not learn its stored secrets: they go to the server for
 which they were entered, and to no other (decisions.md 15).
 """
 
@@ -14,11 +14,14 @@ from tests.support.loopback import serving
 from tests.web.visitor import Visitor
 
 OLD, SAME = "http://shop.test/", "http://SHOP.test:80/other?page"
+EVIL = "http://evil.test/"
 ELSEWHERE = [
-    "http://evil.test/",
-    "https://shop.test/",
-    "http://shop.test:8080/",
-    "http://shop.test.evil.test/",
+    {"url": EVIL},
+    {"url": "https://shop.test/"},
+    {"url": "http://shop.test:8080/"},
+    {"url": "http://shop.test.evil.test/"},
+    {"verify_tls": "false"},
+    {"verify_tls": "0", "url": SAME},
 ]
 HEADERS = [["Authorization", "Bearer a very secret token"]]
 AGAIN = "Enter it again, or remove it."
@@ -44,23 +47,48 @@ def editor(app):
 def secrets(app, id):
     with app.app_context():
         row = db.session.get(MonitorRow, id)
-        found = row.request_headers, row.request_auth_password, row.request_body
+        found = (
+            row.request_headers,
+            row.request_auth_username,
+            row.request_auth_password,
+            row.request_body,
+        )
         db.session.remove()
     return found
 
 
-ALL = (HEADERS, "geheim", "a very secret body")
-NONE = (None, None, None)
+ALL = (HEADERS, "ada", "geheim", "a very secret body")
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("url", ELSEWHERE)
-def test_a_patch_to_another_server_drops_what_it_does_not_send(app, api, monitor, url):
+@pytest.mark.parametrize("changes", ELSEWHERE)
+def test_a_patch_to_another_server_drops_what_it_does_not_send(app, api, monitor, changes):
     path = f"/monitors/{monitor}"
-    api.data("PATCH", path, data={"url": SAME})
+    api.data("PATCH", path, data={"url": SAME, "verify_tls": "true"})
     assert secrets(app, monitor) == ALL
-    api.data("PATCH", path, data={"url": url, "request_auth_password": "geheim"})
-    assert secrets(app, monitor) == (None, "geheim", None)
+    api.data("PATCH", path, data=changes | {"request_body": "new"})
+    assert secrets(app, monitor) == (None, None, None, "new")
+
+
+@pytest.mark.sqlite
+def test_no_secret_goes_to_another_server_by_way_of_another_kind(app, api, monitor):
+    path = f"/monitors/{monitor}"
+    cleared = dict.fromkeys(["request_headers", "request_auth_username", "request_body"], "")
+    api.data("PATCH", path, data=cleared | {"url": "tcp://shop.test:80"})
+    api.data("PATCH", path, data={"url": EVIL, "request_auth_username": "ada"})
+    assert secrets(app, monitor) == (None, "ada", None, None)
+
+
+@pytest.mark.sqlite
+def test_an_unverified_server_that_stays_unverified_keeps_its_secrets(app, api, monitor):
+    path = f"/monitors/{monitor}"
+    api.data(
+        "PATCH",
+        path,
+        data={"verify_tls": "false", "request_auth_username": "a", "request_auth_password": "b"},
+    )
+    api.data("PATCH", path, data={"verify_tls": "false", "name": "New"})
+    assert secrets(app, monitor) == (None, "a", "b", None)
 
 
 @pytest.mark.sqlite
@@ -70,7 +98,7 @@ def test_a_mask_does_not_bring_a_secret_to_another_server(app, api, monitor):
         "PATCH",
         path,
         data={
-            "url": ELSEWHERE[0],
+            "url": EVIL,
             "request_headers[0][key]": "Authorization",
             "request_headers[0][value]": f"{MASK}oken",
             "request_body": f"{MASK}body",
@@ -83,25 +111,27 @@ def test_a_mask_does_not_bring_a_secret_to_another_server(app, api, monitor):
 
 @pytest.mark.sqlite
 def test_the_form_asks_for_the_secrets_of_another_server(app, editor, monitor):
-    editor.open(f"/monitors/{monitor}/edit").press("Save", url=ELSEWHERE[0])
-    assert editor.status == 422
+    for changes in ({"verify_tls": False}, {"url": EVIL}):
+        editor.open(f"/monitors/{monitor}/edit").press("Save", **changes)
+        assert editor.status == 422
     assert editor.text.count(AGAIN) >= 3
     assert secrets(app, monitor) == ALL
     editor.open(f"/monitors/{monitor}/edit").press("Save", url=SAME)
     assert secrets(app, monitor) == ALL
     editor.open(f"/monitors/{monitor}/edit").press(
         "Save",
-        url=ELSEWHERE[0],
+        url=EVIL,
         request_auth_password="typed",
         request_body="",
-        **{"request_headers[0][value]": "typed"},
+        **{"request_headers[0][value]": HEADERS[0][1]},
     )
-    assert secrets(app, monitor) == ([["Authorization", "typed"]], "typed", None)
+    assert secrets(app, monitor) == (HEADERS, "ada", "typed", None)
 
 
 @pytest.mark.sqlite
-def test_a_clone_for_another_server_does_not_take_the_secrets(app, editor, monitor):
-    editor.open(f"/monitors/{monitor}/clone").press("Save", url=ELSEWHERE[0])
+@pytest.mark.parametrize("changes", [{"url": EVIL}, {"verify_tls": False}])
+def test_a_clone_for_another_server_does_not_take_the_secrets(app, editor, monitor, changes):
+    editor.open(f"/monitors/{monitor}/clone").press("Save", **changes)
     assert editor.status == 422
     assert secrets(app, monitor) == ALL
 

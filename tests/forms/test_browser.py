@@ -101,7 +101,7 @@ def test_saving_a_page_untouched_changes_nothing(pages):
     ("typed", "fields"),
     [
         ({"name": "New"}, {"name": "New"}),
-        ({"verify_tls": None}, {"verify_tls": False}),
+        ({"follow_redirects": None}, {"follow_redirects": False}),
         ({"cache_buster": "1"}, {"cache_buster": 1}),
         ({"request_auth_password": "new"}, {"request_auth_password": "new"}),
         ({"remove_password": "1"}, {"request_auth_password": None}),

@@ -28,7 +28,7 @@ class Checks(Part, base.Checks):
         password = fields.get("request_auth_password")
         if secrets_from is not None and password is None:
             monitor = found_monitor(db.session, secrets_from)
-            if not is_elsewhere(monitor.url, fields["url"]):
+            if not is_elsewhere(monitor, fields):
                 password = monitor.request_auth_password
         spec = spec_of(fields, readable(password))
         if spec.auth is not None and isinstance(password, Unreadable):

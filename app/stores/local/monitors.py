@@ -420,7 +420,7 @@ def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> 
         return
     monitor = found_monitor(session, source)
     password = monitor.request_auth_password
-    if is_elsewhere(monitor.url, columns["url"]):
+    if is_elsewhere(monitor, columns):
         return
     if isinstance(password, Unreadable):
         raise Invalid({"request_auth_password": [_(ENTER_AGAIN)]})
@@ -441,12 +441,10 @@ def _check_together(session: DbSession, row: MonitorRow, changed: set[str]) -> N
 
 
 def _without_stored_secrets(row: MonitorRow, fields: Fields) -> Fields:
-    """``fields``, and with a URL of another server, no secret that was not sent with it. Whoever
-    may change a URL must not learn the stored ones (decisions.md 15).
+    """``fields``, and with another server, no secret that was not sent with it. Whoever may change
+    a URL must not learn the stored ones (decisions.md 15).
     """
-    if "url" not in fields or not is_elsewhere(row.url, fields["url"]):
-        return fields
-    return {**dict.fromkeys(SENT_SECRETS), **fields}
+    return {**dict.fromkeys(SENT_SECRETS), **fields} if is_elsewhere(row, fields) else fields
 
 
 def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:
