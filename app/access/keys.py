@@ -277,12 +277,15 @@ def _record(row: Any, owner: Any) -> ApiKey:
     """``row``: an ApiKeyRow, or one of ``_WITH_OWNERS``. ``owner``: a PersonRow, an ``_Owner``, or
     None.
     """
-    may_write = owner is None or (owner.role in (Role.ADMIN, Role.EDITOR) and not owner.disabled)
+    scope = Scope(row.scope)
+    if owner is not None:
+        most = Scope.READ if owner.disabled else Role(owner.role).scope
+        scope = min(scope, most, key=tuple(Scope).index)
     return ApiKey(
         id=row.id,
         prefix=row.prefix,
         name=row.name,
-        scope=row.scope if may_write else Scope.READ,
+        scope=scope,
         created_at=row.created_at,
         expires_at=row.expires_at,
         last_used_at=row.last_used_at,

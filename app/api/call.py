@@ -9,6 +9,7 @@ from typing import Any
 
 from flask import current_app
 
+from app.api import keys
 from app.api.body import Body
 from app.errors import Invalid
 from app.forms import binding, queries
@@ -36,10 +37,15 @@ class Call:
     def id(self) -> int:
         return self.ids["id"]
 
+    def require(self, scope: Scope) -> None:
+        """Raises Denied for a key that may do less."""
+        if self.key is not None:
+            keys.require(self.key, scope)
+
     @property
     def masked(self) -> bool:
         """A key that may only read sees secrets masked (decisions.md 3)."""
-        return self.key is None or self.key.scope != Scope.WRITE
+        return self.key is None or not self.key.may(Scope.WRITE)
 
     @cached_property
     def query(self) -> Pairs:

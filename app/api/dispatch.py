@@ -131,13 +131,13 @@ def _operate(request: Request, path: Path, ids: dict[str, int], key: ApiKey | No
     operation = path.operations.get(method)
     if operation is None:
         return problem(405, _("This path accepts only %(allow)s.", allow=allow), Allow=allow)
-    writes = operation.private or method not in READING
-    if key is not None and writes and key.scope != Scope.WRITE:
-        return problem(403, _("This key is read-only. Use a key with the scope write."))
-    if key is not None and (sentence := keys.refused(key, path)):
-        return problem(403, sentence)
     try:
+        if key is not None:
+            reads = method in READING
+            keys.check_tag(key, path)
+            keys.require(key, operation.scope or (Scope.READ if reads else Scope.WRITE))
         body = read_body(request)
+        return operation.handler(Call(key, ids, body, lambda: read_query(request)))
     except TooLarge:
         return problem(
             413,
@@ -150,8 +150,6 @@ def _operate(request: Request, path: Path, ids: dict[str, int], key: ApiKey | No
         return problem(
             415, _("Send the fields as application/x-www-form-urlencoded or as application/json.")
         )
-    try:
-        return operation.handler(Call(key, ids, body, lambda: read_query(request)))
     except errors.WakefulError as fault:
         return _translated(fault)
 

@@ -11,6 +11,7 @@ from app.codec import json_of
 from app.forms import binding
 from app.forms.location import LocationForm
 from app.forms.queries import PageForm
+from app.records import Carrier, Scope, needs_admin
 
 LOCATIONS = "/locations"
 LOCATION = "/locations/{id}"
@@ -25,6 +26,7 @@ def list_(call: Call) -> Response:
 
 @operation("POST", LOCATIONS, "Create a place", ANSWER, status=201, form=LocationForm)
 def store(call: Call) -> Response:
+    _check_scope(call, None)
     return created(json_of(call.store.locations.create(call.new(LocationForm))))
 
 
@@ -37,7 +39,9 @@ def show(call: Call) -> Response:
 
 @operation("PUT PATCH", LOCATION, "Update a place", ANSWER, form=LocationForm, update=True)
 def update(call: Call) -> Response:
-    fields = call.changes(LocationForm, call.store.locations.get(call.id))
+    place = call.store.locations.get(call.id)
+    _check_scope(call, place.carrier)
+    fields = call.changes(LocationForm, place)
     return one(json_of(call.store.locations.update(call.id, fields)))
 
 
@@ -49,7 +53,14 @@ def delete(call: Call) -> Response:
     return deleted("location", call.id)
 
 
-@operation("POST", LOCATION + "/token", "Make a new token for an agent", ANSWER)
+def _check_scope(call: Call, before: str | None) -> None:
+    """Raises Denied, before the fields are judged. ``before``: the carrier that the place has."""
+    sent = dict(call.body.pairs())
+    if "carrier" in sent and needs_admin(sent["carrier"] or Carrier.LOCAL, before):
+        call.require(Scope.ADMIN)
+
+
+@operation("POST", LOCATION + "/token", "Make a new token for an agent", ANSWER, scope=Scope.ADMIN)
 def token(call: Call) -> Response:
     call.store.locations.get(call.id)
     call.without_input()

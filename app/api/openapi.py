@@ -142,7 +142,7 @@ def _responses(method: str, path: Path, found: Operation) -> Schema:
     responses: Schema = {str(found.status): good}
     wrong = [422]
     if not path.public:
-        wrong += [401, 429, 413, 415] + ([] if method == "GET" and not found.private else [403])
+        wrong += [401, 429, 413, 415] + ([] if method == "GET" and found.scope is None else [403])
     if path.ids:
         wrong.append(404)
     if ("incidents" in path.template and found.form is not None) or "retry" in path.template:

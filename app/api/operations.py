@@ -16,6 +16,7 @@ from flask import Response
 
 from app.forms.queries import NoQueryForm
 from app.forms.schema import SchemaForm
+from app.records import Scope
 
 if TYPE_CHECKING:
     from app.api.call import Call
@@ -29,8 +30,8 @@ Handler = Callable[["Call"], Response]
 @dataclass(frozen=True, slots=True)
 class Operation:
     """``answer`` names the schema of ``data`` in the OpenAPI document; ``form`` is the body.
-    ``private``: needs the scope write, also where it only reads. ``refusals``: statuses
-    that other operations do not answer.
+    ``scope``: what the key needs, if it is not read for reading and write for writing.
+    ``refusals``: statuses that other operations do not answer.
     """
 
     name: str
@@ -42,7 +43,7 @@ class Operation:
     form: type[SchemaForm] | None = None
     update: bool = False
     query: type[SchemaForm] = NoQueryForm
-    private: bool = False
+    scope: Scope | None = None
     refusals: tuple[int, ...] = ()
 
 

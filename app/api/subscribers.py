@@ -12,13 +12,14 @@ from app.api.operations import operation
 from app.codec import json_of
 from app.forms import binding
 from app.forms.queries import PageForm
+from app.records import Scope
 
 SUBSCRIBERS = "/status-pages/{id}/subscribers"
 
 
 @operation(
     "GET", SUBSCRIBERS, "List a page's subscribers", "Subscriber",
-    paged=True, query=PageForm, private=True,
+    paged=True, query=PageForm, scope=Scope.WRITE,
 )  # fmt: skip
 def list_(call: Call) -> Response:
     call.store.status_pages.get(call.id)

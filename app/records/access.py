@@ -17,8 +17,15 @@ MAX_PASSKEYS = 20  # of a person
 
 
 class Scope(StrEnum):
+    """What a key may do. Each includes the rights of those before it."""
+
     READ = "read"
     WRITE = "write"
+    ADMIN = "admin"
+
+    def includes(self, needed: Scope) -> bool:
+        scopes = tuple(Scope)
+        return scopes.index(self) >= scopes.index(needed)
 
 
 class Role(StrEnum):
@@ -27,6 +34,11 @@ class Role(StrEnum):
     ADMIN = "admin"
     EDITOR = "editor"
     VIEWER = "viewer"
+
+    @property
+    def scope(self) -> Scope:
+        """The most that a key of such a person may do."""
+        return {Role.ADMIN: Scope.ADMIN, Role.EDITOR: Scope.WRITE}.get(self, Scope.READ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +65,9 @@ class ApiKey:
     granted: Annotated[str, Mark.INTERNAL] = ""
     owner_id: Annotated[int | None, Mark.INTERNAL] = None
     owner_disabled: Annotated[bool, Mark.INTERNAL] = False
+
+    def may(self, needed: Scope) -> bool:
+        return Scope(self.scope).includes(needed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,13 @@ class Carrier(StrEnum):
     AGENT = "agent"
 
 
+def needs_admin(carrier: str, before: str | None) -> bool:
+    """Whether only an admin may give a place this carrier; ``before``: the one that it has, None
+    for a new place. Whoever has an agent's token gets the secrets of the monitors of its place.
+    """
+    return carrier == Carrier.AGENT if before is None else carrier != before
+
+
 class PlaceState(StrEnum):
     ONLINE = "online"
     SILENT = "silent"

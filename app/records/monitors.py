@@ -167,6 +167,16 @@ class Monitor:
     missing: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
     misread: Annotated[tuple[str, ...], Mark.INTERNAL] = ()
 
+    @property
+    def sent_secrets(self) -> Sequence[str]:
+        """The names of the stored secrets that its checks send, and so each place of it gets."""
+        stored = {
+            "request_headers": self.request_headers,
+            "request_auth_password": self.request_auth_password_set,
+            "request_body": self.request_body,
+        }
+        return [name for name, value in stored.items() if value]
+
 
 @dataclass(frozen=True, slots=True)
 class MonitorRef:

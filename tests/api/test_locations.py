@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import select
 
 from app.access.agents import agent_of
-from app.db import places, writing
-from app.db.tables import LocationRow
+from app.codec.sealing import new_private_key, public_key_of
+from app.db import db, places, writing
+from app.db.tables import AuditRow, LocationRow
 from app.engine import recorder
-from tests.api.conftest import BASE
+from tests.api.conftest import BASE, Api
 from tests.factories import make_monitor, make_outcome, now
 
 pytestmark = pytest.mark.sqlite
@@ -66,20 +69,20 @@ def test_a_faulty_place_is_refused_by_field(api, sent, faulty):
     assert api.get("/locations")["meta"]["total"] == 1
 
 
-def test_storing_an_agent_returns_its_token_once_and_a_new_one_ends_it(api, core):
-    place = api.data("POST", "/locations", json={"name": "oslo", "carrier": "agent"})
+def test_storing_an_agent_returns_its_token_once_and_a_new_one_ends_it(admin, core):
+    place = admin.data("POST", "/locations", json={"name": "oslo", "carrier": "agent"})
     path = f"/locations/{place['id']}"
-    assert "token" not in api.get(path)["data"]
-    second = api.data("POST", f"{path}/token")["token"]
+    assert "token" not in admin.get(path)["data"]
+    second = admin.data("POST", f"{path}/token")["token"]
     with core.app_context():
         assert agent_of(place["token"]) is None
         found = agent_of(second)
         assert (found.id, found.name, found.public_key) == (place["id"], "oslo", None)
         assert agent_of("wa_") is None
-    api.data("PATCH", path, json={"carrier": "local"})
+    admin.data("PATCH", path, json={"carrier": "local"})
     with core.app_context():
         assert agent_of(second) is None
-    answer = api("POST", f"{path}/token")
+    answer = admin("POST", f"{path}/token")
     assert answer.status_code == 409
 
 
@@ -191,31 +194,31 @@ def test_a_place_whose_checks_all_say_nothing_says_why(api, core):
 
 
 @pytest.mark.parametrize("change", ["carrier", "token"])
-def test_the_trouble_of_a_place_ends_when_others_make_its_checks(api, core, change):
+def test_the_trouble_of_a_place_ends_when_others_make_its_checks(admin, core, change):
     fields = {"name": "oslo", "carrier": "agent" if change == "token" else "local"}
-    id = api.data("POST", "/locations", json=fields)["id"]
+    id = admin.data("POST", "/locations", json=fields)["id"]
     monitor = make_monitor(core, places=[id, 1], confirmations=0)
     with core.app_context():
         for name, verdict in (("default", "down"), ("oslo", "unknown")):
             outcome = make_outcome(verdict, now(), location=name)
             recorder.record([(monitor.id, outcome)], now(), location=name)
     path = f"/locations/{id}"
-    assert api.get(path)["data"]["trouble"] is not None
+    assert admin.get(path)["data"]["trouble"] is not None
     if change == "carrier":
-        api.data("PATCH", path, json={"carrier": "queue"})
+        admin.data("PATCH", path, json={"carrier": "queue"})
     else:
-        api.data("POST", f"{path}/token")
-    assert api.get(path)["data"]["trouble"] is None
-    assert api.get(f"/monitors/{monitor.id}")["data"]["status"] == "down", "no verdict changes"
+        admin.data("POST", f"{path}/token")
+    assert admin.get(path)["data"]["trouble"] is None
+    assert admin.get(f"/monitors/{monitor.id}")["data"]["status"] == "down", "no verdict changes"
 
 
-def test_an_agent_that_lost_its_token_tells_nothing_more(api, core):
-    place = api.data("POST", "/locations", json={"name": "oslo", "carrier": "agent"})
+def test_an_agent_that_lost_its_token_tells_nothing_more(admin, core):
+    place = admin.data("POST", "/locations", json={"name": "oslo", "carrier": "agent"})
     with core.app_context():
         places.seen("oslo", now(), process="agent:oslo", version="1", clock_offset_ms=1)
     path = f"/locations/{place['id']}"
-    assert api.get(path)["data"]["version"] == "1"
-    changed = api.data("PATCH", path, json={"carrier": "local"})
+    assert admin.get(path)["data"]["version"] == "1"
+    changed = admin.data("PATCH", path, json={"carrier": "local"})
     assert (changed["version"], changed["clock_offset_ms"]) == (None, None)
     assert changed["last_seen_at"] is not None
 
@@ -239,3 +242,63 @@ def test_me_names_locations(api):
 def test_a_read_key_sees_places_and_changes_none(api, reader):
     assert reader("GET", "/locations").status_code == 200
     assert reader("POST", "/locations", json={"name": "oslo"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("carrier", "fields"),
+    [
+        (None, {"name": "oslo", "carrier": "agent"}),
+        (None, {"name": "NOT A NAME", "carrier": "agent"}),
+        ("local", {"carrier": "agent"}),
+        ("queue", {"carrier": "agent"}),
+        ("local", {"carrier": "queue"}),
+        ("agent", {"carrier": "local"}),
+        ("agent", {"carrier": ""}),
+        ("agent", {"carrier": "NO CARRIER"}),
+        ("agent", None),  # a new token
+    ],
+)
+def test_section_14_a_place_with_an_agent_needs_the_scope_admin(api, admin, carrier, fields):
+    """Whoever holds the token of an agent gets the secrets of its monitors (section 6)."""
+    method, path = "POST", "/locations"
+    if carrier is not None:
+        id = admin.data("POST", path, json={"name": "oslo", "carrier": carrier})["id"]
+        method, path = ("PATCH", f"{path}/{id}") if fields else ("POST", f"{path}/{id}/token")
+    before = admin.get("/locations")
+    for encoding in ("data", "json"):
+        answer = api(method, path, **{encoding: fields})
+        assert answer.status_code == 403
+        assert "Use a key with the scope admin" in answer.json["message"]
+    assert admin.get("/locations") == before
+    assert admin(method, path, json=fields).status_code in (200, 201, 422)
+
+
+def test_what_gives_no_secrets_away_needs_no_more_than_the_scope_write(api, admin):
+    id = admin.data("POST", "/locations", json={"name": "oslo", "carrier": "agent"})["id"]
+    fields = {"carrier": "agent", "label": "Oslo"}
+    assert api.data("PATCH", f"/locations/{id}", json=fields)["label"] == "Oslo"
+    api.data("POST", "/locations", json={"name": "bonn", "carrier": "queue"})
+    assert api("DELETE", f"/locations/{id}").status_code == 200
+
+
+def test_the_audit_log_says_who_made_an_agent_its_token_and_its_key(app, admin):
+    place = admin.data("POST", "/locations", json={"name": "oslo", "carrier": "agent"})
+    token = admin.data("POST", f"/locations/{place['id']}/token")["token"]
+    key = base64.b64encode(public_key_of(new_private_key())).decode()
+    agent = Api(app.test_client(), token)
+    assert agent("POST", "/agent/hello", json={"public_key": key}).status_code == 200
+    other = base64.b64encode(public_key_of(new_private_key())).decode()
+    assert agent("POST", "/agent/hello", json={"public_key": other}).status_code == 409
+    admin.data("PATCH", f"/locations/{place['id']}", json={"carrier": "local"})
+    with app.app_context():
+        rows = db.session.scalars(
+            select(AuditRow).where(AuditRow.object_kind == "location").order_by(AuditRow.id)
+        )
+        lines = [(row.actor_kind, row.action, sorted(row.changes or {})) for row in rows]
+    assert lines == [
+        ("key", "created", ["carrier", "name", "token"]),
+        ("key", "changed", ["token"]),
+        ("agent", "changed", ["public_key"]),
+        ("key", "changed", ["carrier", "public_key", "token"]),
+    ]
+    assert token not in str(lines)

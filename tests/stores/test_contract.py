@@ -30,7 +30,7 @@ class TestLocalStore(StoreContract):
 class TestRemoteStoreOverWakeful(StoreContract):
     @pytest.fixture
     def store(self, app: Flask) -> Iterator[Store]:
-        key = make_key(app, "write")
+        key = make_key(app, "admin")
         with serving(app) as url:
             yield remote_store(url, key)
 

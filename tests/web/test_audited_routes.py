@@ -117,7 +117,7 @@ def test_every_operation_is_decided():
 
 
 def test_every_operation_that_changes_something_leaves_a_line_of_the_key(app):
-    api = Api(app.test_client(), make_key(app, name="Terraform"))
+    api = Api(app.test_client(), make_key(app, "admin", name="Terraform"))
     for name, fields in REQUESTS:
         method, _, template = name.partition(" ")
         path = re.sub(r"\{\w+\}", "1", template)

@@ -105,7 +105,7 @@ def test_closing_somebody_out_asks_it_too_and_a_lower_role_limits_their_keys(app
     ada = make_person(app, "editor", "ada@wakeful.test")
     make_key(app, name="Ada's", owner_id=ada.id)
     admin.open(f"/people/{ada.id}").press("Save", role="viewer")
-    assert "(its owner may only read)" in admin.open("/keys").text
+    assert "(no more than its owner may)" in admin.open("/keys").text
     admin.open(f"/people/{ada.id}").press("Save", disabled=True)
     assert admin.status == 422
     assert "Choose what becomes of their API keys." in admin.text
@@ -167,3 +167,15 @@ def test_the_dashboard_over_an_api_works_with_a_bound_key_as_far_as_it_may(
         assert "bound to the tag prod" in editor.text
         with made.app_context():
             db.engine.dispose()
+
+
+def test_only_admins_make_keys_of_scope_admin(app, admin, editor):
+    assert "admin" not in editor.open("/keys").form_with("Create key")[0].choices["scope"]
+    values = dict(editor.form_with("Create key")[0].values)
+    values |= {"name": "CI", "scope": "admin"}
+    assert editor.client.post("/keys", data=values).status_code == 422
+    admin.open("/keys").press("Create key", name="Terraform", scope="admin")
+    assert key_named(app, "Terraform").scope == "admin"
+    ada = make_person(app, "editor", "ada@wakeful.test")
+    make_key(app, "admin", name="Ada's", owner_id=ada.id)
+    assert key_named(app, "Ada's").scope == "write"

@@ -29,7 +29,7 @@ def test_an_input_goes_by_the_label_of_its_form(name: str, label: str) -> None:
     ("name", "value", "label"),
     [
         ("role", "viewer", "Viewer: read only"),
-        ("scope", "write", "Write: full access"),  # windows have another scope
+        ("scope", "read", "Read: view only, secrets masked"),  # windows have another scope
         ("keys", "mine", "Hand them over to me: they go on working"),
         ("role", "emperor", "emperor"),
         ("name", "viewer", "viewer"),

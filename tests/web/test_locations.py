@@ -40,26 +40,26 @@ def make_monitor(app, **fields) -> Monitor:
         return current_store().monitors.create(values)
 
 
-def test_an_agent_is_added_and_its_start_command_is_shown_once(app, editor):
-    assert "default" in editor.open(PAGE).text
-    editor.open(f"{PAGE}/new").press("Save", name="sydney", label="Sydney", carrier="agent")
-    assert editor.status == 201
-    (token,) = TOKEN.findall(editor.text)
+def test_an_agent_is_added_and_its_start_command_is_shown_once(app, admin):
+    assert "default" in admin.open(PAGE).text
+    admin.open(f"{PAGE}/new").press("Save", name="sydney", label="Sydney", carrier="agent")
+    assert admin.status == 201
+    (token,) = TOKEN.findall(admin.text)
     command = rf"WAKEFUL_SERVER=http://\S+ WAKEFUL_AGENT_TOKEN={token} wakeful agent"
-    assert re.search(command, editor.text)
-    assert ".venv/bin/wakeful in place of wakeful" in editor.text
+    assert re.search(command, admin.text)
+    assert ".venv/bin/wakeful in place of wakeful" in admin.text
     with app.app_context():
         assert agent_of(token).name == "sydney"
-    editor.open(PAGE)
-    assert "Sydney sydney · Agent Never seen" in editor.text
-    assert token not in editor.page.text
-    assert token not in editor.open(f"{PAGE}/2/edit").page.text
+    admin.open(PAGE)
+    assert "Sydney sydney · Agent Never seen" in admin.text
+    assert token not in admin.page.text
+    assert token not in admin.open(f"{PAGE}/2/edit").page.text
 
 
-def test_a_new_token_ends_the_old_one(app, editor):
+def test_a_new_token_ends_the_old_one(app, admin):
     old = make_place(app, carrier="agent").token
-    editor.open(f"{PAGE}/2/token").press("Make a new token")
-    (new,) = TOKEN.findall(editor.text)
+    admin.open(f"{PAGE}/2/token").press("Make a new token")
+    (new,) = TOKEN.findall(admin.text)
     with app.app_context():
         assert agent_of(old) is None
         assert agent_of(new) is not None
@@ -84,50 +84,48 @@ def test_the_place_default_says_that_the_server_itself_checks_from_it(app, edito
     assert "there is nothing to start" not in editor.open(f"{PAGE}/2/edit").text
 
 
-def test_a_reload_of_the_page_with_the_token_does_not_end_it(app, editor):
+def test_a_reload_of_the_page_with_the_token_does_not_end_it(app, admin):
     make_place(app, carrier="agent")
-    form, _ = editor.open(f"{PAGE}/2/token").form_with("Make a new token")
+    form, _ = admin.open(f"{PAGE}/2/token").form_with("Make a new token")
     typed = dict(form.values)
-    editor.press("Make a new token")
-    (token,) = TOKEN.findall(editor.text)
-    assert editor.client.post(f"{PAGE}/2/token", data=typed).status_code == 302
+    admin.press("Make a new token")
+    (token,) = TOKEN.findall(admin.text)
+    assert admin.client.post(f"{PAGE}/2/token", data=typed).status_code == 302
     with app.app_context():
         assert agent_of(token) is not None
 
 
-def test_a_place_that_becomes_an_agent_gets_its_command(app, editor):
+def test_a_place_that_becomes_an_agent_gets_its_command(app, admin):
     make_place(app)
-    editor.open(f"{PAGE}/2/edit").press("Save", carrier="agent")
-    assert TOKEN.findall(editor.text)
+    admin.open(f"{PAGE}/2/edit").press("Save", carrier="agent")
+    assert TOKEN.findall(admin.text)
 
 
-def test_another_carrier_ends_an_agents_token_only_when_that_was_confirmed(app, editor):
+def test_another_carrier_ends_an_agents_token_only_when_that_was_confirmed(app, admin):
     token = make_place(app, carrier="agent").token
-    editor.open(f"{PAGE}/2/edit").press("Save", carrier="queue", label="Oslo")
-    assert editor.status == 422
-    assert "The token of the agent ends when you save" in editor.text
+    admin.open(f"{PAGE}/2/edit").press("Save", carrier="queue", label="Oslo")
+    assert admin.status == 422
+    assert "The token of the agent ends when you save" in admin.text
     with app.app_context():
         assert agent_of(token).name == "oslo"
-    editor.press("Save and end the token")
-    assert "Oslo saved." in editor.text
+    admin.press("Save and end the token")
+    assert "Oslo saved." in admin.text
     with app.app_context():
         assert agent_of(token) is None
-    editor.open(f"{PAGE}/2/edit").press("Save", carrier="local")
-    assert "Oslo saved." in editor.text, "there is no token to end"
+    admin.open(f"{PAGE}/2/edit").press("Save", carrier="local")
+    assert "Oslo saved." in admin.text, "there is no token to end"
 
 
-def test_a_reload_of_the_page_of_a_new_agent_says_that_it_was_added(app, editor):
-    form, _ = editor.open(f"{PAGE}/new").form_with("Save")
+def test_a_reload_of_the_page_of_a_new_agent_says_that_it_was_added(app, admin):
+    form, _ = admin.open(f"{PAGE}/new").form_with("Save")
     typed = dict(form.values) | {"name": "oslo", "carrier": "agent"}
-    assert editor.client.post(f"{PAGE}/new", data=typed).status_code == 201
-    assert editor.client.post(f"{PAGE}/new", data=typed).status_code == 302
-    assert "This place was added already." in editor.open(PAGE).text
+    assert admin.client.post(f"{PAGE}/new", data=typed).status_code == 201
+    assert admin.client.post(f"{PAGE}/new", data=typed).status_code == 302
+    assert "This place was added already." in admin.open(PAGE).text
 
 
-def test_a_form_that_was_sent_in_vain_adds_its_place_when_it_is_sent_again(
-    app, editor, monkeypatch
-):
-    form, _ = editor.open(f"{PAGE}/new").form_with("Save")
+def test_a_form_that_was_sent_in_vain_adds_its_place_when_it_is_sent_again(app, admin, monkeypatch):
+    form, _ = admin.open(f"{PAGE}/new").form_with("Save")
     typed = dict(form.values) | {"name": "oslo", "carrier": "agent"}
 
     def busy(*_args):
@@ -135,23 +133,23 @@ def test_a_form_that_was_sent_in_vain_adds_its_place_when_it_is_sent_again(
 
     with monkeypatch.context() as patch:
         patch.setattr("app.stores.local.locations.Locations.create", busy)
-        assert editor.client.post(f"{PAGE}/new", data=typed).status_code == 503
-    again = editor.client.post(f"{PAGE}/new", data=typed)
+        assert admin.client.post(f"{PAGE}/new", data=typed).status_code == 503
+    again = admin.client.post(f"{PAGE}/new", data=typed)
     assert again.status_code == 201
     assert TOKEN.search(again.text)
 
 
-def test_a_place_is_edited_and_says_how_to_start_it(app, editor):
+def test_a_place_is_edited_and_says_how_to_start_it(app, admin):
     make_place(app)
-    editor.open(f"{PAGE}/2/edit")
-    assert "WAKEFUL_LOCATION=oslo wakeful checker" in editor.text
-    editor.press("Save", label="Oslo, Norway", carrier="queue")
-    assert "Oslo, Norway saved." in editor.text
-    assert "wakeful prober --location oslo" in editor.open(f"{PAGE}/2/edit").text
+    admin.open(f"{PAGE}/2/edit")
+    assert "WAKEFUL_LOCATION=oslo wakeful checker" in admin.text
+    admin.press("Save", label="Oslo, Norway", carrier="queue")
+    assert "Oslo, Norway saved." in admin.text
+    assert "wakeful prober --location oslo" in admin.open(f"{PAGE}/2/edit").text
     assert stored(app)[1].label == "Oslo, Norway"
 
 
-def test_a_place_on_a_queue_says_after_saving_what_it_takes_to_start_it(app, editor):
+def test_a_place_on_a_queue_says_after_saving_what_it_takes_to_start_it(app, admin):
     needed = (
         ".venv/bin/pip install --requirement requirements/distributed.txt",
         "openssl rand -base64 32",
@@ -160,23 +158,23 @@ def test_a_place_on_a_queue_says_after_saving_what_it_takes_to_start_it(app, edi
         "wakeful prober --location oslo",
         "docs/scale.md",
     )
-    editor.open(f"{PAGE}/new").press("Save", name="oslo", carrier="queue")
-    assert "oslo saved." in editor.text
-    assert [one for one in needed if one not in editor.text] == []
-    editor.open(f"{PAGE}/2/edit")
-    assert [one for one in needed if one not in editor.text] == []
-    editor.press("Save", label="Oslo")
-    assert "How to" not in editor.text, "it was shown when the place was made"
-    assert "Checks a minute" in editor.text
-    editor.open(f"{PAGE}/2/edit").press("Save", carrier="local")
-    assert "wakeful prober" not in editor.open(f"{PAGE}/2/start").text
-    editor.open(f"{PAGE}/2/edit").press("Save", carrier="queue")
-    assert "wakeful prober --location oslo" in editor.text
+    admin.open(f"{PAGE}/new").press("Save", name="oslo", carrier="queue")
+    assert "oslo saved." in admin.text
+    assert [one for one in needed if one not in admin.text] == []
+    admin.open(f"{PAGE}/2/edit")
+    assert [one for one in needed if one not in admin.text] == []
+    admin.press("Save", label="Oslo")
+    assert "How to" not in admin.text, "it was shown when the place was made"
+    assert "Checks a minute" in admin.text
+    admin.open(f"{PAGE}/2/edit").press("Save", carrier="local")
+    assert "wakeful prober" not in admin.open(f"{PAGE}/2/start").text
+    admin.open(f"{PAGE}/2/edit").press("Save", carrier="queue")
+    assert "wakeful prober --location oslo" in admin.text
 
 
-def test_a_change_of_how_a_place_is_checked_is_in_the_audit_log(app, editor):
+def test_a_change_of_how_a_place_is_checked_is_in_the_audit_log(app, admin):
     make_place(app)
-    editor.open(f"{PAGE}/2/edit").press("Save", carrier="queue")
+    admin.open(f"{PAGE}/2/edit").press("Save", carrier="queue")
     with app.app_context():
         newest = select(AuditRow).order_by(AuditRow.id.desc()).limit(1)
         line = db.session.scalars(newest).one()
@@ -331,3 +329,38 @@ def test_many_monitors_get_and_lose_a_place_and_change_their_rule(app, editor):
     assert "Shop 0 was not changed. It is checked from no other place." in editor.text
     apply("place", place="")
     assert "Choose the place." in editor.text
+
+
+def test_the_page_of_an_agent_says_which_secrets_it_gets(app, admin, editor):
+    make_place(app, carrier="agent")
+    make_monitor(app, name="Open", locations=("oslo",))
+    make_monitor(app, name="Elsewhere", request_auth_username="a", request_auth_password="b")
+    make_monitor(
+        app,
+        name="Shop",
+        locations=("oslo",),
+        request_headers=(Pair("X", "1"),),
+        request_auth_username="a",
+        request_auth_password="b",
+    )
+    for path in (f"{PAGE}/2/edit", f"{PAGE}/2/token"):
+        text = admin.open(path).text
+        assert "Shop : request headers and password" in text
+        assert "Open :" not in text
+        assert "Elsewhere" not in text
+    assert f"{PAGE}/2/token" in admin.open(f"{PAGE}/2/edit").page.text
+    assert f"{PAGE}/2/token" not in editor.open(f"{PAGE}/2/edit").page.text
+
+
+def test_an_editor_adds_no_agent_and_changes_no_carrier(app, editor):
+    for path, carriers in ((f"{PAGE}/new", ["local", "queue"]), (f"{PAGE}/2/edit", ["local"])):
+        form = editor.open(path).form_with("Save")[0]
+        assert form.choices["carrier"] == carriers
+        values = dict(form.values) | {"name": "oslo", "carrier": "agent"}
+        assert editor.client.post(path, data=values).status_code == 422
+        if path.endswith("new"):
+            editor.press("Save", name="oslo", carrier="local")
+    assert [place.carrier for place in stored(app)] == ["local", "local"]
+    editor.open(f"{PAGE}/2/edit").press("Save", label="Oslo")
+    assert stored(app)[1].label == "Oslo"
+    assert editor.open(f"{PAGE}/2/token").status == 403

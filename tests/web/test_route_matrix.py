@@ -56,7 +56,7 @@ MAY_OPEN = {
         contacts.delete contacts.edit contacts.new imports.start incidents.delete incidents.edit
         incidents.new keys.edit keys.index
         keys.revoke locations.delete locations.edit locations.new
-        locations.start locations.token markers.delete monitors.clone monitors.delete monitors.edit
+        locations.start markers.delete monitors.clone monitors.delete monitors.edit
         monitors.new page_editor.edit page_editor.new post_templates.delete post_templates.edit
         post_templates.new posts.add_update posts.correct_update posts.delete posts.edit posts.new
         shared_channels.make status_pages.clear status_pages.delete status_pages.export
@@ -66,7 +66,7 @@ MAY_OPEN = {
         audit.export audit.index backups.show invitations.new keys.adopt mail_settings.remove
         mail_settings.show people.delete people.edit people.index people.new
         people.reset_second_factor settings.change_secret
-        settings.show wall_links.index wall_links.revoke
+        settings.show wall_links.index wall_links.revoke locations.token
     """,
 }
 MAY_SEND = {
@@ -85,7 +85,7 @@ MAY_SEND = {
         incidents.comment incidents.delete incidents.edit incidents.new incidents.reopen
         incidents.resolve keys.edit keys.index
         keys.revoke locations.delete locations.edit locations.new
-        locations.token markers.add markers.delete monitors.check monitors.clone monitors.delete
+        markers.add markers.delete monitors.check monitors.clone monitors.delete
         monitors.edit monitors.new monitors.pause monitors.resume monitors.test_alert
         page_editor.edit page_editor.new page_editor.preview post_templates.delete
         post_templates.edit post_templates.new posts.add_update posts.correct_update posts.delete
@@ -98,7 +98,7 @@ MAY_SEND = {
         people.edit
         people.end_sessions people.new people.password people.reset_second_factor
         settings.change_secret settings.require_second_factor settings.show
-        settings.show_secret wall_links.index wall_links.revoke
+        settings.show_secret locations.token wall_links.index wall_links.revoke
     """,
 }
 # They end the session that asks: each is tried with a session of its own.
@@ -121,7 +121,7 @@ MAY_CALL = {
     WRITE: """
         contacts_delete contacts_store contacts_test contacts_update deliveries_give_up
         deliveries_retry deliveries_test incidents_delete incidents_store incidents_update
-        locations_delete locations_store locations_token locations_update markers_delete
+        locations_delete locations_store locations_update markers_delete
         markers_store markers_update monitors_check monitors_check_unsaved monitors_delete
         monitors_store monitors_test_alert monitors_update post_templates_delete
         post_templates_store post_templates_update posts_add_update posts_correct_update
@@ -130,8 +130,10 @@ MAY_CALL = {
         status_pages_update subscribers_clear subscribers_list_ windows_delete windows_store
         windows_update
     """,
+    ADMIN: "locations_token",
 }
-KEYS = ("none", "session of an admin", "expired", "revoked", "of the disabled", READ, WRITE)
+SCOPES = (READ, WRITE, ADMIN)
+KEYS = ("none", "session of an admin", "expired", "revoked", "of the disabled", *SCOPES)
 
 # What people without an account get of a page, by its visibility: 200, or the refusal. The front
 # and the history of a page with a password ask for it.
@@ -152,7 +154,7 @@ class Scene:
             make_person(app, role)
         gone = make_person(app, ADMIN, "disabled@wakeful.test")
         self.clients = {who: self.log_in(who) for who in RANKS}
-        self.keys = {scope: make_key(app, scope, scope) for scope in (READ, WRITE)}
+        self.keys = {scope: make_key(app, scope, scope) for scope in SCOPES}
         for name in ("expired", "revoked", "of the disabled"):
             self.keys[name] = make_key(app, WRITE, name)
         past = datetime.now(UTC) - timedelta(minutes=1)
@@ -290,9 +292,9 @@ def test_every_operation_of_the_api_takes_the_keys_that_it_should_and_no_others(
             status = scene.call(key, path, method)
             if least == OPEN:
                 right = status == 200
-            elif key not in (READ, WRITE):
+            elif key not in SCOPES:
                 right = status == 401
-            elif key == READ and least == WRITE:
+            elif SCOPES.index(key) < SCOPES.index(least):
                 right = status == 403
             else:
                 right = status not in (401, 403) and status < 500
@@ -306,7 +308,7 @@ def test_what_no_operation_is_needs_a_key_too(scene: Scene):
         parts = [str(NOBODY) if part in path.ids else part for part in template.split("/")]
         for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - path.operations.keys():
             for key in KEYS:
-                allowed = path.public or key in (READ, WRITE)
+                allowed = path.public or key in SCOPES
                 status = scene.call(key, PREFIX + "/".join(parts), method)
                 assert status == (405 if allowed else 401), f"{key}: {method} {template}"
 

@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response
 from app.access.keys import manages
 from app.errors import Conflict, Denied, Invalid
 from app.i18n import N_, _
-from app.records import ApiKey, Role
+from app.records import ApiKey, Role, Scope
 from app.stores import current_access
 from app.web.forms import DeleteForm, KeyEditForm, KeyForm, show_errors
 from app.web.frame import once
@@ -30,6 +30,8 @@ ADOPTED = N_("The key “%(name)s” is yours now. It does at most what you may 
 @needs(Role.EDITOR)
 def index() -> Answer:
     form = KeyForm(zone=times.zone())
+    if not current_user.is_admin:
+        form.scope.leave_out(Scope.ADMIN)
     if form.validate_on_submit():
         try:
             made = once.do(lambda: _made(form))

@@ -6,13 +6,25 @@ import shlex
 from collections.abc import Sequence
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Invalid, Unsupported, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserLocationForm
 from app.i18n import N_, _
-from app.records import DEFAULT_LOCATION, Carrier, MonitorRef, Place, Role
+from app.records import (
+    DEFAULT_LOCATION,
+    Carrier,
+    Monitor,
+    MonitorQuery,
+    MonitorRef,
+    MonitorSortBy,
+    Place,
+    Role,
+    needs_admin,
+    words_of,
+)
 from app.stores import Feature, base, current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import links, once, servers
@@ -62,7 +74,8 @@ def _offered() -> None:
 def new() -> Answer:
     if request.method in SAFE_METHODS:
         _offered()
-    return _edited(BrowserLocationForm(data={"carrier": Carrier.AGENT}), None)
+    first = Carrier.AGENT if current_user.is_admin else Carrier.LOCAL
+    return _edited(BrowserLocationForm(data={"carrier": first}), None)
 
 
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
@@ -84,6 +97,11 @@ def _unread(fault: WakefulError, id: int) -> Answer:
 
 
 def _edited(form: BrowserLocationForm, place: Place | None) -> Answer:
+    before = place.carrier if place else None
+    if not current_user.is_admin:
+        form.carrier.leave_out(*(word for word in Carrier if needs_admin(word, before)))
+    elif place is not None and place.name == DEFAULT_LOCATION:
+        form.carrier.leave_out(Carrier.AGENT)
     if form.validate_on_submit():
         try:
             if place is not None and _ends_agent(form, place):
@@ -140,8 +158,6 @@ def _ends_agent(form: BrowserLocationForm, place: Place) -> bool:
 def _form_page(
     form: BrowserLocationForm, place: Place | None, status: int, *, ends_agent: bool = False
 ) -> Answer:
-    if place is not None and place.name == DEFAULT_LOCATION:
-        form.carrier.choices = [one for one in form.carrier.choices if one[0] != Carrier.AGENT]
     page = render_template(
         "locations/form.html",
         form=form,
@@ -149,13 +165,14 @@ def _form_page(
         ends_agent=ends_agent,
         queue=QUEUE_COMMANDS,
         agent=_agent_command("YOUR_TOKEN"),
+        secrets=_secrets_of(place),
         once="" if place else once.token(),
     )
     return page, status
 
 
 @blueprint.route("/<int:id>/token", methods=["GET", "POST"])
-@needs(Role.EDITOR)
+@needs(Role.ADMIN)
 def token(id: int) -> Answer:
     """A new token for an agent."""
     place = current_store().locations.get(id)
@@ -165,7 +182,21 @@ def token(id: int) -> Answer:
             flash(_(SHOWN_ONCE), "info")
             return redirect(url_for(".edit", id=id))
         return _started(made)
-    return render_template("locations/token.html", place=place, once=once.token())
+    return render_template(
+        "locations/token.html", place=place, once=once.token(), secrets=_secrets_of(place)
+    )
+
+
+def _secrets_of(place: Place | None) -> Sequence[tuple[Monitor, str]] | None:
+    """The monitors whose stored secrets an agent gets, the first hundred of its place, each with
+    the names of these secrets; None for a place without an agent.
+    """
+    if place is None or place.carrier != Carrier.AGENT:
+        return None
+    query = MonitorQuery(location=place.name, per_page=100, sort_by=MonitorSortBy.NAME)
+    monitors = current_store().monitors.list(query).items
+    named = [(monitor, words_of(monitor.sent_secrets)) for monitor in monitors]
+    return [(monitor, words) for monitor, words in named if words]
 
 
 def _started(place: Place) -> Response:
