@@ -138,6 +138,9 @@ def _backlog(now: datetime) -> Iterator[Metric]:
     )
 
 
+PLACE_PAGES = 100
+
+
 def _places() -> Iterator[Metric]:
     silent = GaugeMetricFamily(
         "wakeful_place_silent",
@@ -147,20 +150,12 @@ def _places() -> Iterator[Metric]:
     checks = GaugeMetricFamily(
         "wakeful_place_checks_per_minute", "Checks that a place made lately.", labels=["place"]
     )
-    for place in _each_place():
+    for place in current_store().locations.every(PageQuery(PAGE_SIZES[-1]), PLACE_PAGES):
         silent.add_metric([place.name], float(_is_silent(place)))
         if place.checks_per_minute is not None:
             checks.add_metric([place.name], place.checks_per_minute)
     yield silent
     yield checks
-
-
-def _each_place() -> Iterator[Place]:
-    number, last = 1, 1
-    while number <= last:
-        page = current_store().locations.list(PageQuery(PAGE_SIZES[-1], number))
-        yield from page.items
-        number, last = number + 1, page.last_number
 
 
 def _is_silent(place: Place) -> bool:

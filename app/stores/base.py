@@ -14,7 +14,8 @@ store does not offer (``offers`` tells beforehand), ``Unavailable`` when it cann
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -122,11 +123,23 @@ ADDED_TO_API = (
 # --- What resources have in common ----------------------------------------------------------------
 
 
-class Readable(ABC, Generic[Record, Query]):
-    """Records that are listed and shown, and that people do not write."""
+class Listed(ABC, Generic[Record, Query]):
+    """Records that are listed."""
 
     @abstractmethod
     def list(self, query: Query) -> Page[Record]: ...
+
+    def every(self, query: Query, most_pages: int) -> Iterator[Record]:
+        """The records of all pages, of so many at most: another server's count may be anything."""
+        for number in range(1, most_pages + 1):
+            page = self.list(replace(query, page=number))  # type: ignore[type-var]
+            yield from page.items
+            if number >= page.last_number or not page.items:
+                return
+
+
+class Readable(Listed[Record, Query]):
+    """Records that are listed and shown, and that people do not write."""
 
     @abstractmethod
     def get(self, id: int) -> Record: ...
@@ -425,11 +438,8 @@ class Posts(ABC):
         """
 
 
-class Subscribers(ABC):
+class Subscribers(Listed[Subscriber, SubscriberQuery]):
     """Who is told of a page's posts: confirmed ones. Nobody adds one: people confirm themselves."""
-
-    @abstractmethod
-    def list(self, query: SubscriberQuery) -> Page[Subscriber]: ...
 
     @abstractmethod
     def clear(self, page_id: int) -> int:

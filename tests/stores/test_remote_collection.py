@@ -36,12 +36,15 @@ class Notes(Collection[Note, PageQuery]):
 
 
 class Server:
-    """Keeps notes. ``terse``: it answers what was written with 204 and no body."""
+    """Keeps notes. ``terse``: it answers what was written with 204 and no body. ``endless``: each
+    page is the first.
+    """
 
     def __init__(self) -> None:
         self.notes: dict[int, Any] = {}
         self.asked: list[tuple[str, str]] = []
-        self.terse = self.bare = False
+        self.terse = self.bare = self.endless = False
+        self.total: int | None = None
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
         request = Request(environ)
@@ -71,9 +74,9 @@ class Server:
         return shown(self.notes[id], 204 if self.terse else 201)
 
     def listed(self, request: Request) -> Response:
-        first = 10 * (int(request.args.get("page", 1)) - 1)
+        first = 0 if self.endless else 10 * (int(request.args.get("page", 1)) - 1)
         items = list(self.notes.values())[first : first + 10]
-        body = {"data": items, "meta": {"total": len(self.notes)}}
+        body = {"data": items, "meta": {"total": self.total or len(self.notes)}}
         return Response(json.dumps(body), content_type="application/json")
 
 
@@ -118,6 +121,18 @@ def test_a_list_has_pages_and_the_first_number_is_not_sent(server: Server, notes
     assert [len(page.items) for page in pages] == [10, 2]
     assert [page.total for page in pages] == [12, 12]
     assert server.asked == [("GET", "/notes?per_page=10"), ("GET", "/notes?per_page=10&page=2")]
+
+
+@pytest.mark.parametrize("endless", [False, True])
+def test_a_server_that_counts_wrongly_ends_a_walk_over_all_pages(
+    server: Server, notes: Notes, endless: bool
+) -> None:
+    for number in range(12):
+        notes.create({"text": str(number)})
+    server.total, server.endless = 10**9, endless
+    server.asked.clear()
+    records = list(notes.every(PageQuery(), 5))
+    assert (len(records), len(server.asked)) == ((50, 5) if endless else (12, 3))
 
 
 def test_an_update_without_fields_only_reads(server: Server, notes: Notes) -> None:

@@ -35,7 +35,7 @@ MISSING = object()
 LIES: list[Any] = [
     MISSING, None, "x", -1, 10**400, float("inf"), True, [], {}, "\ud800", [None], {"a": 1}, 7.5,
     "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-11-21T08:00:00", "javascript:alert(1)",
-    "<b>x</b>", 2**62,
+    "<b>x\r\nx: y</b>", 2**62,
 ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ has none, the feature; it overrides what its server does in another way.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -50,14 +50,6 @@ class Readable(Part, base.Readable[Record, Query]):
         sent = self.parameters(query)
         page = self._page(self.path, query, self.read, sent=sent, of=self._of())
         return replace(page, items=self.complete(page.items))
-
-    def every(self, query: Query, most_pages: int) -> Iterator[Record]:
-        """The records of all pages, of so many at most."""
-        for number in range(1, most_pages + 1):
-            page = self.list(replace(query, page=number))  # type: ignore[type-var]
-            yield from page.items
-            if number >= page.last_number:
-                return
 
     def get(self, id: int) -> Record:
         answer = self._read(self._address(id), kind=self.kind, id=id)

@@ -20,16 +20,10 @@ def incidents(start: datetime, end: datetime, monitor_id: int | None = None) -> 
 
 def _ended_since(start: datetime, monitor_id: int | None) -> Iterator[Incident]:
     """The list by their ends, open ones first: it is over at the first that ended before."""
-    for number in range(1, PAGES_READ + 1):
-        page = current_store().incidents.list(
-            IncidentQuery(
-                monitor_id=monitor_id, sort_by=IncidentSortBy.ENDED_AT, per_page=PER_PAGE,
-                page=number, brief=True,
-            )
-        )  # fmt: skip
-        for one in page.items:
-            if one.ended_at is not None and one.ended_at <= start:
-                return
-            yield one
-        if number >= page.last_number:
+    query = IncidentQuery(
+        monitor_id=monitor_id, sort_by=IncidentSortBy.ENDED_AT, per_page=PER_PAGE, brief=True
+    )
+    for incident in current_store().incidents.every(query, PAGES_READ):
+        if incident.ended_at is not None and incident.ended_at <= start:
             return
+        yield incident

@@ -32,14 +32,9 @@ def tagged(tag: str) -> Mapping[int, MonitorRef]:
 
 
 def _found(query: MonitorQuery) -> dict[int, MonitorRef]:
-    found: dict[int, MonitorRef] = {}
-    for number in range(1, PAGES + 1):
-        asked = replace(query, sort_by="name", sort="asc", per_page=PAGE, page=number, uptime=())
-        page = current_store().monitors.list(asked)
-        found |= {one.id: MonitorRef(one.id, one.name, one.url) for one in page.items}
-        if number >= page.last_number:
-            break
-    return found
+    query = replace(query, sort_by="name", sort="asc", per_page=PAGE, uptime=())
+    monitors = current_store().monitors.every(query, PAGES)
+    return {one.id: MonitorRef(one.id, one.name, one.url) for one in monitors}
 
 
 def names_on(page: StatusPage) -> dict[int, str]:

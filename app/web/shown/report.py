@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from flask import request
@@ -153,11 +154,5 @@ def tagged(tag: str, most: int) -> list[MonitorRef]:
     if not servers.offers(Feature.OVERVIEW):
         raise Unsupported(_("The server behind this dashboard cannot filter monitors by tag."))
     query = MonitorQuery(tag=tag, sort_by="name", sort="asc", per_page=PAGE, uptime=())
-    found: list[MonitorRef] = []
-    while len(found) < most:
-        page = current_store().monitors.list(query)
-        found += [MonitorRef(one.id, one.name, one.url) for one in page.items]
-        if page.number >= page.last_number:
-            break
-        query = replace(query, page=page.number + 1)
-    return found[:most]
+    monitors = current_store().monitors.every(query, -(-most // PAGE))
+    return [MonitorRef(one.id, one.name, one.url) for one in islice(monitors, most)]

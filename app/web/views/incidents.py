@@ -108,13 +108,7 @@ def _deliveries(id: int) -> Sequence[Delivery]:
     store = current_store()
     if not servers.offers(Feature.DELIVERIES):
         return ()
-    found: list[Delivery] = []
-    for number in range(1, PAGES + 1):
-        page = store.deliveries.list(DeliveryQuery(incident_id=id, per_page=PAGE, page=number))
-        found += page.items
-        if number >= page.last_number or len(page.items) < PAGE:
-            break
-    return found
+    return list(store.deliveries.every(DeliveryQuery(incident_id=id, per_page=PAGE), PAGES))
 
 
 @blueprint.route("/new", methods=["GET", "POST"])

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
@@ -16,11 +15,9 @@ from app.forms import binding
 from app.i18n import _, _n
 from app.records import (
     MASK,
-    Page,
     PostQuery,
     Role,
     StatusPage,
-    Subscriber,
     SubscriberQuery,
     mask,
 )
@@ -37,7 +34,7 @@ blueprint = guarded(Blueprint("status_pages", __name__, url_prefix="/status-page
 
 Answer = str | Response | tuple[str, int]
 
-EXPORTED = 100  # subscribers in one request of the store
+EXPORTED_PAGES = 1_000  # of 100 subscribers each
 POSTS = 25  # on a page's page
 
 
@@ -130,28 +127,18 @@ def export(id: int) -> Response:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(["channel", "target", "subscribed_at", "confirmed_at"])
-    for one in _all_subscribers(id):
-        times = [iso(at) if at else "" for at in (one.created_at, one.confirmed_at)]
-        writer.writerow([plain(one.channel), plain(one.target or ""), *times])
+    query = SubscriberQuery(id, per_page=100)
+    for subscriber in current_store().subscribers.every(query, EXPORTED_PAGES):
+        times = [iso(at) if at else "" for at in (subscriber.created_at, subscriber.confirmed_at)]
+        writer.writerow([plain(subscriber.channel), plain(subscriber.target or ""), *times])
     return Response(
         out.getvalue(),
         headers={
-            "Content-Disposition": f'attachment; filename="subscribers-{page.slug}.csv"',
+            "Content-Disposition": f'attachment; filename="subscribers-{page.id}.csv"',
             "Cache-Control": "no-store",
         },
         content_type="text/csv; charset=utf-8",
     )
-
-
-def _all_subscribers(id: int) -> Iterator[Subscriber]:
-    number = 1
-    while True:
-        query = SubscriberQuery(id, per_page=EXPORTED, page=number)
-        found: Page[Subscriber] = current_store().subscribers.list(query)
-        yield from found.items
-        if number >= found.last_number or not found.items:
-            return
-        number += 1
 
 
 @blueprint.route("/<int:id>/subscribers/clear", methods=["GET", "POST"])
