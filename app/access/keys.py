@@ -20,7 +20,7 @@ from sqlalchemy import bindparam, or_, outerjoin, select, update
 from app import proxies
 from app.db import DbSession, best_effort, db, writing
 from app.db.tables import ApiKeyRow, PersonRow
-from app.errors import Conflict, Invalid, NotFound
+from app.errors import Conflict, Denied, Invalid, NotFound
 from app.i18n import N_, _
 from app.records import MAX_NAME, MAX_TAG, ApiKey, Person, Role, Scope
 
@@ -34,6 +34,11 @@ NOT_A_TAG = N_("One tag of at most %(most)s characters, without a comma.", most=
 BOUND = N_(
     "This API key is bound to the tag %(tag)s. It sees and changes the monitors with this tag,"
     " their incidents, results and deliveries, and nothing else."
+)
+READ_ONLY = N_("This key is read-only. Use a key with the scope write.")
+NOT_ADMIN = N_(
+    "This key has the scope %(scope)s. Use a key with the scope admin: whoever has the token of an"
+    " agent gets the secrets of the monitors that are checked from its place."
 )
 REVOKED = N_("This key is revoked, so it cannot be changed.")
 
@@ -220,6 +225,12 @@ def allowed_from(key: ApiKey, address: str | None) -> bool:
         return found is not None and any(found in one for one in _read(",".join(key.networks)))
     except ValueError:  # damaged: then it is refused everywhere
         return False
+
+
+def require(key: ApiKey, scope: Scope) -> None:
+    """Raises Denied for a key that may do less."""
+    if not key.may(scope):
+        raise Denied(_(NOT_ADMIN, scope=key.scope) if scope is Scope.ADMIN else _(READ_ONLY))
 
 
 def _digest(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from flask import current_app
 
-from app.api import keys
+from app.access.keys import require
 from app.api.body import Body
 from app.errors import Invalid
 from app.forms import binding, queries
@@ -40,7 +40,7 @@ class Call:
     def require(self, scope: Scope) -> None:
         """Raises Denied for a key that may do less."""
         if self.key is not None:
-            keys.require(self.key, scope)
+            require(self.key, scope)
 
     @property
     def masked(self) -> bool:

@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 
 from app import errors
 from app.access import actors
-from app.access.keys import allowed_from
+from app.access.keys import allowed_from, require
 from app.api import agent, keys
 from app.api.body import TooLarge, WrongType, read_body, read_query
 from app.api.call import Call
@@ -135,7 +135,7 @@ def _operate(request: Request, path: Path, ids: dict[str, int], key: ApiKey | No
         if key is not None:
             reads = method in READING
             keys.check_tag(key, path)
-            keys.require(key, operation.scope or (Scope.READ if reads else Scope.WRITE))
+            require(key, operation.scope or (Scope.READ if reads else Scope.WRITE))
         body = read_body(request)
         return operation.handler(Call(key, ids, body, lambda: read_query(request)))
     except TooLarge:

@@ -10,7 +10,7 @@ from app.access.keys import BOUND
 from app.api.operations import Path
 from app.errors import Denied
 from app.i18n import N_, _
-from app.records import ApiKey, Scope
+from app.records import ApiKey
 from app.stores import current_access
 
 UNAUTHENTICATED = N_(
@@ -23,11 +23,6 @@ ELSEWHERE = N_(
 # The beginnings of the paths that a key bound to a tag may use. Its store decides what it sees
 # there (app/stores/local/bound.py).
 OF_A_TAG = ("/me", "/overview", "/monitors", "/incidents", "/deliveries")
-READ_ONLY = N_("This key is read-only. Use a key with the scope write.")
-NOT_ADMIN = N_(
-    "This key has the scope %(scope)s. Use a key with the scope admin: whoever has the token of an"
-    " agent gets the secrets of the monitors that are checked from its place."
-)
 WINDOW_SECONDS = 60
 # Requests are counted some at a time: a hundredth of the limit, so that what a process has counted
 # and not answered yet takes no more than that from the others.
@@ -42,12 +37,6 @@ def authenticate(request: Request) -> ApiKey | None:
     if scheme.lower() != "bearer" or not secret or len(secret) > _LONGEST_KEY:
         return None
     return current_access().authenticate_key(secret)
-
-
-def require(key: ApiKey, scope: Scope) -> None:
-    """Raises Denied for a key that may do less."""
-    if not key.may(scope):
-        raise Denied(_(NOT_ADMIN, scope=key.scope) if scope is Scope.ADMIN else _(READ_ONLY))
 
 
 def check_tag(key: ApiKey, path: Path) -> None:
