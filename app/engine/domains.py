@@ -19,8 +19,9 @@ from app.db.journal import insert_new
 from app.db.states import lock_states
 from app.db.tables import DomainRow, MonitorRow, MonitorStateRow
 from app.db.types import Unreadable
+from app.engine.recorder.alerting import with_alerted
 from app.engine.recorder.quiet import Quiet
-from app.records import Event
+from app.records import ALERT_DAYS, Event
 from app.rules.clocks import SKEW
 from app.rules.time import days_left
 
@@ -28,6 +29,7 @@ ASK_EVERY = timedelta(days=1)
 # RDAP gives a time, WHOIS often only a date in the registry's zone. A renewal moves it much more.
 SAME_DATE = timedelta(days=1)
 NAMED_AT_ONCE = 500
+_EARLIEST = timedelta(days=max(ALERT_DAYS) + 1)
 
 NONE = ""  # in MonitorStateRow.domain: this URL has no domain that could expire
 
@@ -115,7 +117,7 @@ def tell_expiring(now: datetime) -> int:
             session.execute(
                 update(MonitorStateRow)
                 .where(MonitorStateRow.monitor_id == one.monitor.id)
-                .values(domain_alerted=one.expires_at)
+                .values(alerted_domain_dates=one.alerted)
             )
     return len(due)
 
@@ -125,20 +127,20 @@ class _Expiring(NamedTuple):
     domain: str
     expires_at: datetime
     days_left: int
+    alerted: str  # the dates, this one included
 
 
 def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
     """The monitors that are to alert to the expiry of their domain now."""
     state = MonitorStateRow
     rows = session.execute(
-        select(MonitorRow, state.domain, state.domain_alerted, DomainRow.expires_at)
+        select(MonitorRow, state.domain, state.alerted_domain_dates, DomainRow.expires_at)
         .join(state, state.monitor_id == MonitorRow.id)
         .join(DomainRow, DomainRow.domain == state.domain)
         .where(
             MonitorRow.domain_alert_days.is_not(None),
             MonitorRow.paused.is_(False),
-            DomainRow.expires_at.is_not(None),
-            or_(state.domain_alerted.is_(None), state.domain_alerted != DomainRow.expires_at),
+            DomainRow.expires_at <= now + _EARLIEST,
         )
         .order_by(MonitorRow.id)
         .execution_options(populate_existing=True)
@@ -150,14 +152,16 @@ def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
         left = days_left(expires, now)
         if left > (monitor.domain_alert_days or 0):
             continue
-        if alerted and _same_date(alerted, expires):
+        if _is_alerted(alerted, expires):
             continue
         if quiet.covers(monitor, now) or isinstance(monitor.alerts, Unreadable):
             continue  # alerted later, when neither applies any more
-        found.append(_Expiring(monitor, domain, expires, left))
+        alerted = with_alerted(alerted, f"{expires:%Y-%m-%d}")
+        found.append(_Expiring(monitor, domain, expires, left, alerted))
     return found
 
 
-def _same_date(one: datetime, other: datetime) -> bool:
-    """Whether two answers of a registry, both in UTC, mean the same expiry."""
-    return abs(one.date() - other.date()) <= SAME_DATE
+def _is_alerted(alerted: str | None, expires: datetime) -> bool:
+    """Whether people were told of this date, or of one that means the same expiry."""
+    dates = (expires - SAME_DATE, expires, expires + SAME_DATE)
+    return any(f"{date:%Y-%m-%d}" in (alerted or "").split() for date in dates)

@@ -347,7 +347,10 @@ class MonitorForm(SchemaForm):
         N_("Domain expiry"),
         labels=_days_labels,
         none=N_("Off"),
-        description=N_("When to warn that the domain name expires."),
+        description=N_(
+            "When to warn that the domain name expires. Below a suffix such as uk.com or github.io, "
+            "it is unknown where no registry answers for the name itself."
+        ),
     )
     maintenance_start_at = Moment(
         N_("Maintenance from"),

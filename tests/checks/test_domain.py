@@ -253,7 +253,11 @@ def registries(tmp_path: Path, httpserver: HTTPServer) -> Callable[..., str]:
 def ask(bootstrap: str, servers: dict[str, str] | None = None, **more: Any) -> Any:
     more.setdefault("timeout", 5)
     return domain_expiry(
-        "example.test", bootstrap=bootstrap, now=NOW, whois_servers=servers, **more
+        more.pop("domain", "example.test"),
+        bootstrap=bootstrap,
+        now=NOW,
+        whois_servers=servers,
+        **more,
     )
 
 
@@ -303,6 +307,32 @@ def test_whois_is_asked_when_rdap_gives_no_date(
         ask(registries("ftp://only.example/"), {"test": server}),
     ):
         assert (found.expires_at, found.source) == (datetime(2027, 1, 2, tzinfo=UTC), "whois")
+
+
+@pytest.mark.parametrize(
+    "named", ["domain:  UK.TEST", "   Domain Name: uk.test.", "[Domain] uk.test"]
+)
+def test_an_answer_about_the_suffix_above_is_none(
+    httpserver: HTTPServer,
+    registries: Callable[..., str],
+    whois_server: WhoisServer,
+    named: str,
+) -> None:
+    answer = rdap_json(("expiration", "2027-08-13T04:00:00Z")) | {"ldhName": "UK.TEST"}
+    httpserver.expect_request("/rdap/domain/shop.uk.test").respond_with_json(answer)
+    servers = {"uk.test": whois_server(f"{named}\nexpires: 2027-01-02\n"), "test": "127.0.0.1:1"}
+    found = ask(registries(), servers, domain="shop.uk.test")
+    assert found.expires_at is None
+    assert found.note.count("the registry answers for uk.test, not for shop.uk.test") == 2
+
+
+def test_a_private_suffix_may_have_a_registry_of_its_own(
+    httpserver: HTTPServer, registries: Callable[..., str], whois_server: WhoisServer
+) -> None:
+    server = whois_server("Domain Name: shop.uk.test\nexpires: 2027-01-02\n")
+    servers = {"uk.test": server, "test": "127.0.0.1:1", "*": "127.0.0.1:1"}
+    httpserver.expect_request("/rdap/domain/shop.uk.test").respond_with_data("no", status=404)
+    assert ask(registries(), servers, domain="shop.uk.test").source == "whois"
 
 
 def test_an_unknown_expiry_has_a_note_that_says_why(

@@ -10,7 +10,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from app.db import db, schema
-from app.db.tables import IncidentRow, LocationRow, PostTemplateRow
+from app.db.tables import IncidentRow, LocationRow, MonitorStateRow, PostTemplateRow
 from app.records import Location
 from tests.factories import make_incident, make_monitor, now
 
@@ -115,6 +115,25 @@ def test_older_incidents_keep_what_their_comments_say_of_their_end(core):
         schema.upgrade()
         rows = db.session.execute(sa.select(IncidentRow.comment, IncidentRow.ending))
         assert dict(rows.all()) == said
+
+
+def test_what_was_alerted_is_remembered_and_domains_are_named_again(core):
+    monitor = make_monitor(core)
+    with core.app_context():
+        command.downgrade(schema._config(), "0037")
+        with db.engine.begin() as connection:
+            connection.execute(
+                sa.text(
+                    "UPDATE monitor_states SET ssl_alerted = :marks, domain_alerted = :moment,"
+                    " domain = 'co.ua' WHERE monitor_id = :id"
+                ),
+                {"marks": "a" * 16 + "b" * 16, "moment": 1_800_000_000_000, "id": monitor.id},
+            )
+        schema.upgrade()
+        state = db.session.get(MonitorStateRow, monitor.id)
+        assert state.alerted_certificates == f"{'a' * 16} {'b' * 16}"
+        assert state.alerted_domain_dates == "2027-01-15"
+        assert state.domain is None
 
 
 @pytest.mark.postgres

@@ -154,6 +154,23 @@ def test_a_domain_is_alerted_once_and_again_after_a_renewal(house):
     assert house.told()[1:] == [(near, "domain.expiring", 6)]
 
 
+def test_dates_that_registries_give_in_turn_are_alerted_once_each(house):
+    house.monitor("https://example.com/", domain_alert_days=60)
+    for day in range(12):
+        house.registry.expiries["example.com"] = NOW + (20 + 10 * (day % 3)) * DAY
+        house.look_after_domains(day)
+    assert [days for _id, _event, days in house.told()] == [20, 29, 38]
+
+
+def test_a_name_below_a_private_suffix_is_asked_for_itself(house):
+    for host in ("shop.co.ua", "www.a.uk.com", "someone.github.io"):
+        house.monitor(f"https://{host}/", domain_alert_days=60)
+    house.registry.expiries |= dict.fromkeys(("co.ua", "uk.com", "github.io"), NOW + DAY)
+    house.look_after_domains()
+    assert sorted(house.registry.asked) == ["a.uk.com", "shop.co.ua", "someone.github.io"]
+    assert house.told() == []
+
+
 def test_another_domain_that_expires_on_the_same_day_is_alerted_too(house):
     id = house.monitor("https://example.com/", domain_alert_days=7)
     for domain in ("example.com", "example.org"):

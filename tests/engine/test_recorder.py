@@ -2,6 +2,7 @@
 
 import threading
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 
 import pytest
 from sqlalchemy import func, select
@@ -25,6 +26,7 @@ from app.db.tables import (
 )
 from app.db.types import to_ms
 from app.engine import recorder
+from app.engine.recorder import alerting
 from app.engine.recorder.monitors import WATCHING_STOPPED
 from app.engine.schedule import Claim, Standing, due, last_slot, next_check
 from app.errors import Conflict, Invalid, NotFound
@@ -773,9 +775,18 @@ def test_auto_alerts_when_a_third_of_the_certificates_life_remains(engine):
 def test_certificates_of_servers_that_answer_in_turn_are_alerted_once_each(engine):
     id = engine.monitor(ssl_alert_days=7)
     expires = START + timedelta(days=5)
-    for turn in range(12):
-        fingerprint = f"{turn % 4:x}" * 64
+    for turn in range(60):
+        fingerprint = sha256(b"%d" % (turn % 20)).hexdigest()
         engine.check(id, "up", 60 * turn, ssl_expires_at=expires, ssl_fingerprint=fingerprint)
-    assert len(engine.events()) // 2 == 4
+    assert len(engine.events()) // 2 == 20
     engine.check(id, "up", 3600, ssl_expires_at=expires, ssl_fingerprint="9" * 64)
-    assert len(engine.events()) // 2 == 5
+    assert len(engine.events()) // 2 == 21
+
+
+def test_what_was_alerted_is_bounded():
+    column = None
+    for number in range(1_200):
+        column = alerting.with_alerted(column, sha256(b"%d" % number).hexdigest())
+    assert len(column) < 20_000
+    assert alerting.alerted(column, sha256(b"1199").hexdigest())
+    assert not alerting.alerted(column, sha256(b"0").hexdigest())

@@ -472,6 +472,7 @@ api/__init__.py _BELOW_API
 api/operations.py Path
 checks/expiry/whois.py _ENDS
 checks/expiry/whois.py _LIMITED
+checks/expiry/whois.py _NAMED
 checks/expiry/whois.py _REFERRAL
 checks/expiry/whois.py _TIME
 checks/expiry/whois.py _UNKNOWN_DOMAIN

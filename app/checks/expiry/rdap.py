@@ -20,7 +20,7 @@ from whoisit.errors import UnsupportedError, WhoisItError
 from whoisit.parser import parse_events
 from whoisit.query import QueryBuilder
 
-from app.checks.expiry.registry import NoAnswer, fetch, plausible
+from app.checks.expiry.registry import NoAnswer, fetch, plausible, refuse_parent
 from app.i18n import _
 from app.net.policy import Policy
 
@@ -136,10 +136,10 @@ def expiry(domain: str, registries: Registries, deadline: float, policy: Policy 
         raise NoAnswer(_("the registry accepts no more queries for now."))
     if answer.status != 200:
         raise NoAnswer(_("the registry answered %(status)s.", status=answer.status))
-    return expiry_in(answer.body)
+    return expiry_in(answer.body, domain)
 
 
-def expiry_in(raw: bytes) -> datetime:
+def expiry_in(raw: bytes, domain: str = "the domain") -> datetime:
     """The expiry in an RDAP answer, aware UTC. Raises NoAnswer."""
     try:
         data = json.loads(raw)
@@ -148,6 +148,8 @@ def expiry_in(raw: bytes) -> datetime:
     events = data.get("events") if isinstance(data, dict) else None
     if not isinstance(events, list):
         raise NoAnswer(_("the answer has no dates."))
+    if isinstance(name := data.get("ldhName"), str):
+        refuse_parent({name}, domain)
     for name in _ENDINGS:
         for event in events[:_MAX_EVENTS]:
             if _action(event) == name and (moment := _date(event)) is not None:

@@ -15,6 +15,7 @@ import pycurl
 
 from app.i18n import _
 from app.net.policy import Policy
+from app.rules.suffixes import above
 
 MAX_BYTES = 2 * 1024 * 1024  # IANA's list of registries is 60 KB, an answer some 10 KB
 MAX_REDIRECTS = 3
@@ -37,6 +38,22 @@ def plausible(moment: datetime) -> datetime:
     if moment.year not in YEARS:
         raise NoAnswer(_("the date %(date)s cannot be right.", date=f"{moment:%Y-%m-%d}"))
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def refuse_parent(named: set[str], domain: str) -> None:
+    """Raise NoAnswer where an answer is about a domain above ``domain``: some registries answer for
+    uk.com when they are asked for shop.uk.com.
+    """
+    names = {name.lower().rstrip(".") for name in named}
+    parents = [parent for parent in above(domain)[1:] if parent in names]
+    if parents and domain not in names:
+        raise NoAnswer(
+            _(
+                "the registry answers for %(parent)s, not for %(domain)s.",
+                parent=parents[0],
+                domain=domain,
+            )
+        )
 
 
 def fetch(url: str, deadline: float, policy: Policy | None) -> Fetched:

@@ -10,9 +10,10 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 
-from app.checks.expiry.registry import NoAnswer, plausible
+from app.checks.expiry.registry import NoAnswer, plausible, refuse_parent
 from app.i18n import _
 from app.net.policy import Policy
+from app.rules.suffixes import above
 
 IANA = "whois.iana.org"
 MAX_BYTES = 64 * 1024
@@ -57,6 +58,7 @@ _UNKNOWN_DOMAIN = re.compile(
     re.I,
 )
 _LIMITED = re.compile(r"quota|limit exceeded|rate limit|too many (?:queries|requests)", re.I)
+_NAMED = re.compile(r"[\s\[%*-]*+domain(?:[ _-]name)?[\s\].:]++([^\s]++)", re.I)
 _REFERRAL = re.compile(r"(?:refer|whois):\s*+(\S++)", re.I)
 
 # Day first where the order is ambiguous: no registry writes the month first.
@@ -76,14 +78,15 @@ def expiry(
 ) -> datetime:
     """The domain's expiry by the registry, aware UTC. Raises NoAnswer.
 
-    ``servers`` maps a top-level domain, or ``*``, to ``host[:port]``; None asks IANA for the
-    server. ``deadline`` is monotonic.
+    ``servers`` maps a top-level domain, a longer suffix such as ``uk.com``, or ``*`` to
+    ``host[:port]``; None asks IANA for the server. ``deadline`` is monotonic.
     """
     tld = domain.rpartition(".")[2]
     if servers is None:
         server, judge = _referred(ask(IANA, tld, deadline, None), tld), policy
     else:
-        named = servers.get(tld) or servers.get("*")
+        suffixes = [*above(domain)[1:], "*"]
+        named = next((servers[suffix] for suffix in suffixes if servers.get(suffix)), None)
         if not named:
             raise NoAnswer(_("no server is known for .%(tld)s.", tld=tld))
         server, judge = named, None
@@ -158,6 +161,7 @@ def _lines(text: str) -> list[str]:
 def expiry_in(text: str, domain: str = "the domain") -> datetime:
     """The expiry in a WHOIS answer, aware UTC. Raises NoAnswer with the reason."""
     lines = _lines(text)
+    refuse_parent({found[1] for line in lines if (found := _NAMED.match(line))}, domain)
     for value in islice(_named_as_the_end(lines), MAX_DATES):
         moment = parse_date(value)
         if moment is not None:

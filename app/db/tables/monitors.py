@@ -165,11 +165,11 @@ class MonitorStateRow(Model):
     ssl_issued_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     ssl_expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     ssl_fingerprint: Mapped[str | None] = mapped_column(String(64))
-    # Fingerprint that people were told of
-    ssl_alerted: Mapped[str | None] = mapped_column(String(64))
+    # Beginnings of the fingerprints whose expiry people were told of, with spaces between them
+    alerted_certificates: Mapped[str | None] = mapped_column(Text)
     domain: Mapped[str | None] = mapped_column(Text, index=True)  # registrable domain of the URL
-    # Expiry date that people were told of
-    domain_alerted: Mapped[datetime | None] = mapped_column(NamedMoment)
+    # Expiry dates (2027-01-02) that people were told of, with spaces between them
+    alerted_domain_dates: Mapped[str | None] = mapped_column(Text)
     # Rollups are right before this moment
     rolled_until: Mapped[datetime | None] = mapped_column(Moment)
     # Grows with each change of this monitor's rollups

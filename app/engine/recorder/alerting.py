@@ -39,25 +39,21 @@ def tell_again(session: AnySession, monitor_id: int, lanes: Collection[str], now
     )
 
 
-# The servers behind one name may each have a certificate of their own, and answer in turn. If only
-# the last certificate were stored, each would be alerted again and again. So the column holds the
-# beginnings of the last four fingerprints.
-_BEGINNING, _COLUMN = 16, 64
+# The servers behind one name may each have a certificate of their own, and answer in turn; two
+# registries may give two dates for one domain. If only the last were stored, each would be alerted
+# again and again. So a column has a list of what was alerted, the newest first.
+_MOST_ALERTED = 1_000
+_BEGINNING = 16  # of a fingerprint; the whole would be four times as long
 
 
-def knows(told: str, fingerprint: str) -> bool:
-    """Whether this certificate was alerted. ``told`` is the column ``ssl_alerted``."""
-    marks = (told[place : place + _BEGINNING] for place in range(0, _COLUMN, _BEGINNING))
-    return _mark(fingerprint) in marks
+def alerted(column: str | None, fingerprint: str) -> bool:
+    """Whether this certificate was alerted. ``column`` is ``alerted_certificates``."""
+    return column is not None and fingerprint[:_BEGINNING] in column.split()
 
 
-def remember(told: str, fingerprint: str) -> str:
-    """The column ``ssl_alerted`` with this certificate added."""
-    return (_mark(fingerprint) + told)[:_COLUMN]
-
-
-def _mark(fingerprint: str) -> str:
-    return fingerprint[:_BEGINNING].ljust(_BEGINNING)
+def with_alerted(column: str | None, mark: str) -> str:
+    """The column with one more mark, of a certificate or a date."""
+    return " ".join([mark[:_BEGINNING], *(column or "").split()][:_MOST_ALERTED])
 
 
 def certificate_due(outcome: Outcome, setting: int | str | None, now: datetime) -> bool:

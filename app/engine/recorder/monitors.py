@@ -99,7 +99,7 @@ def rewatch(
     if "url" in changed:
         # The target is another one, so everything known about the old one is dropped.
         if domain_of(monitor.url) != row.domain:
-            row.domain_alerted = None  # nobody was alerted to the expiry of the new domain
+            row.alerted_domain_dates = None  # nobody was alerted to the expiry of the new domain
         row.domain = row.ssl_issued_at = row.ssl_expires_at = row.ssl_fingerprint = None
         start_afresh(session, row)
         _forget_verdict(row)

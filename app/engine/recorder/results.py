@@ -39,7 +39,7 @@ _MONITOR_COLUMNS = (
 _WRITTEN = (
     "checked_at", "verdict", "status_since", "failing_since", "failures", "recovering_since",
     "unconfirmed_at", "cause_code", "cause", "response_time", "ssl_issued_at",
-    "ssl_expires_at", "ssl_fingerprint", "ssl_alerted",
+    "ssl_expires_at", "ssl_fingerprint", "alerted_certificates",
 )  # fmt: skip
 _WRITE = (
     update(_STATES)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
@@ -496,12 +496,12 @@ def _certificate(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     columns["ssl_issued_at"] = outcome.ssl_issued_at
     columns["ssl_expires_at"] = outcome.ssl_expires_at
     columns["ssl_fingerprint"] = outcome.ssl_fingerprint
-    told = columns["ssl_alerted"] or ""
-    due = not alerting.knows(told, outcome.ssl_fingerprint) and alerting.certificate_due(
+    before = columns["alerted_certificates"]
+    due = not alerting.alerted(before, outcome.ssl_fingerprint) and alerting.certificate_due(
         outcome, known.monitor.ssl_alert_days, batch.now
     )
     if due and alerting.tell_certificate(batch.session, known.monitor.id, outcome, batch.now):
-        columns["ssl_alerted"] = alerting.remember(told, outcome.ssl_fingerprint)
+        columns["alerted_certificates"] = alerting.with_alerted(before, outcome.ssl_fingerprint)
 
 
 def _keep_evidence(batch: _Batch, before: State, after: Transition, outcome: Outcome) -> None:

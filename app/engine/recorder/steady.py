@@ -117,7 +117,7 @@ def held_of(
         response_time=columns["response_time"],
         covers_s=covers_s(monitor),
         fingerprint=fingerprint,
-        told=bool(fingerprint) and alerting.knows(columns["ssl_alerted"] or "", fingerprint),
+        told=bool(fingerprint) and alerting.alerted(columns["alerted_certificates"], fingerprint),
     )
 
 
