@@ -348,8 +348,8 @@ class MonitorForm(SchemaForm):
         labels=_days_labels,
         none=N_("Off"),
         description=N_(
-            "When to warn that the domain name expires. Below a suffix such as uk.com or github.io, "
-            "it is unknown where no registry answers for the name itself."
+            "When to warn that the domain name expires. Below a suffix such as uk.com or "
+            "github.io, it is unknown where no registry answers for the name itself."
         ),
     )
     maintenance_start_at = Moment(
