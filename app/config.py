@@ -26,6 +26,7 @@ from app.net.hosts import Server, parse_servers
 from app.proxies import Network, networks
 from app.rules.channel_values import TELEGRAM_TOKEN
 from app.rules.places import check_not_deleted
+from app.rules.service_links import is_link
 from app.rules.url import DEFAULT_PORTS, host_of, parse_url, take_apart
 
 if TYPE_CHECKING:
@@ -137,7 +138,11 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
     Raises SettingError.
     """
     unknown = sorted(
-        name for name in environ if name.startswith(PREFIX) and name[len(PREFIX) :] not in KNOWN
+        name
+        for name in environ
+        if name.startswith(PREFIX)
+        and name[len(PREFIX) :] not in KNOWN
+        and not is_link(name, environ)
     )
     if unknown:
         # A misspelt setting that is silently ignored is a policy that silently does not hold.

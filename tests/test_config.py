@@ -136,3 +136,58 @@ def test_what_is_secret_is_not_in_the_settings_as_printed(environ):
         "WAKEFUL_HEARTBEAT_URL": "https://hc.example/hunter2",
     }
     assert "hunter2" not in repr(read(environ | secrets))
+
+
+KUBERNETES = {
+    "WAKEFUL_SERVICE_HOST": "10.0.0.1",
+    "WAKEFUL_SERVICE_PORT": "8000",
+    "WAKEFUL_SERVICE_PORT_HTTP": "8000",
+    "WAKEFUL_PORT": "tcp://10.0.0.1:8000",
+    "WAKEFUL_PORT_8000_TCP": "tcp://10.0.0.1:8000",
+    "WAKEFUL_PORT_8000_TCP_PROTO": "tcp",
+    "WAKEFUL_PORT_8000_TCP_PORT": "8000",
+    "WAKEFUL_PORT_8000_TCP_ADDR": "10.0.0.1",
+    "WAKEFUL_WEB_SERVICE_HOST": "fd00::1",
+    "WAKEFUL_WEB_SERVICE_PORT": "443",
+    "WAKEFUL_WEB_PORT": "tcp://[fd00::1]:443",
+    "WAKEFUL_DNS_SERVERS_PORT_53_UDP": "udp://10.0.0.2:53",
+    "WAKEFUL_DNS_SERVERS_PORT_53_UDP_PROTO": "udp",
+    "WAKEFUL_SMTP_URL_PORT_25_TCP_ADDR": "10.0.0.3",
+}
+DOCKER = {
+    "WAKEFUL_NAME": "/checker/wakeful",
+    "WAKEFUL_PORT": "tcp://172.17.0.2:8000",
+    "WAKEFUL_PORT_8000_TCP_START": "tcp://172.17.0.2:8000",
+    "WAKEFUL_PORT_8000_TCP_PORT_END": "8010",
+    "WAKEFUL_ENV_WAKEFUL_SECRET_KEY": "hunter2",
+    "WAKEFUL_ENV_PATH": "/usr/bin:/bin",
+    "WAKEFUL_DB_1_NAME": "/project_checker_1/wakeful-db-1",
+}
+
+
+@pytest.mark.parametrize("links", [KUBERNETES, DOCKER], ids=["Kubernetes", "Docker"])
+def test_what_kubernetes_and_docker_set_for_a_service_named_wakeful_is_no_setting(environ, links):
+    assert read(environ | links) == read(environ)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PORT", "8000"),
+        ("PORT", "http://10.0.0.1:8000"),
+        ("PORT", "tcp://example.org:8000"),
+        ("PORT", "tcp://10.0.0.1:99999"),
+        ("SMTP_PORT", "25"),
+        ("PORT_8000_TCP", "8000"),
+        ("SERVICE_HOST", "wakeful.example"),
+        ("SERVICE_PORT", "8000"),  # without its host
+        ("NAME", "home"),
+        ("ENV_FILE", "/etc/wakeful.env"),
+        ("SMTP_HOST", "10.0.0.1"),
+        ("SMPT_URL", "tcp://10.0.0.1:25"),
+        ("PORTS_8000_TCP", "tcp://10.0.0.1:8000"),
+    ],
+)
+def test_a_misspelt_setting_is_refused_though_it_looks_like_a_link(environ, name, value):
+    with pytest.raises(SettingError, match=f"WAKEFUL_{name} is not a setting"):
+        read(environ | {f"WAKEFUL_{name}": value})
