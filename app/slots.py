@@ -61,13 +61,14 @@ class Shared:
                 self._held += Counter()  # drops what is at zero
 
 
-THREADS = 16  # of the web server
+THREADS = 32  # of the web server
 LEFT = 2  # of them, for all other requests, when everything below is used up at once
 
 LONG_WAITS = Slots(5)  # checks on request, and answers of services to test alerts
 REMOTE_ANSWERS = Slots(5, patience=0.5)  # of the servers behind a dashboard
-PASSWORDS = Slots(3)  # being hashed, and waiting for that: app/access/passwords.py
-KNOWN_PASSWORDS = Slots(1)  # one more, for people whom we know: strangers cannot use it up
+# Being hashed, and waiting for that: app/access/passwords.py. An office logs in at nine o'clock.
+PASSWORDS = Slots(18)
+KNOWN_PASSWORDS = Slots(2)  # more, for people whom we know: strangers cannot use them up
 # Of the long waits, for checks that other places make. Those may bring nothing for over a minute.
 WAITS_ELSEWHERE = Shared(3, each=2)  # a double click on a monitor is two
 # Of the long waits, for the same form sent before. The rest is left to what that form waits for.

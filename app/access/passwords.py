@@ -19,7 +19,8 @@ from app.rules import text
 from app.slots import BUSY_SECONDS, KNOWN_PASSWORDS, PASSWORDS, Slots
 
 BUSY = N_("Too many people are logging in at this moment.")
-_AT_ONCE = Slots(2, patience=5.0)
+# Who waits is served in turn, for some seconds; PASSWORDS bounds how many wait.
+_AT_ONCE = Slots(2, patience=10.0)
 
 _hasher = PasswordHasher()
 

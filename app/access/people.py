@@ -198,6 +198,8 @@ class People(Counters, Devices):
         # SQLite has one writer, and the results of checks would wait for it.
         if any(self.counted(name, LOGIN_WINDOW_SECONDS) >= most for name, most in counters.items()):
             raise self._too_many()
+        # Nothing was written yet. Whoever waits for a turn must not keep a connection meanwhile.
+        db.session.rollback()
         return passwords.matches(
             hash_, password, count=lambda: self._count_try(counters), known=known
         )
