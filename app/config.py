@@ -10,23 +10,27 @@ from __future__ import annotations
 import base64
 import ipaddress
 import os
+import re
 import secrets
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
-from urllib.parse import urlsplit
 
 from app.codec.sealing import key_of
-from app.i18n import _
+from app.i18n import N_, _
 from app.net.canary import parse_canaries
 from app.net.hosts import Server, parse_servers
+from app.net.policy import Policy
 from app.proxies import Network, networks
+from app.rules import sms, smtp
 from app.rules.channel_values import TELEGRAM_TOKEN
 from app.rules.places import check_not_deleted
 from app.rules.service_links import is_link
+from app.rules.service_url import base_url, plain_url, take_apart_service
 from app.rules.url import DEFAULT_PORTS, host_of, parse_url, take_apart
 
 if TYPE_CHECKING:
@@ -35,9 +39,11 @@ if TYPE_CHECKING:
 PREFIX = "WAKEFUL_"
 DEFAULT_BIND = "127.0.0.1:8000"
 ANY_HOST = "*"
+NO_DATABASE = N_("it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db.")
 # A session lasts no longer, however much it is used; app/access/sessions.py has the rest.
 SESSION_SECONDS = 30 * 24 * 3600
 PUBLIC_TELEGRAM_API = "https://api.telegram.org"
+_SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+")  # of the folder of PUBLIC_URL
 T = TypeVar("T")
 
 
@@ -166,29 +172,29 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
         store=get.parsed("STORE", _store) or "local",
         remotes=_remotes(get),
         location=get.parsed("LOCATION", _location) or "default",
-        smtp_url=get.parsed("SMTP_URL", _scheme("smtp", "smtps")),
+        smtp_url=get.parsed("SMTP_URL", _readable_by(smtp.parse)),
         telegram_token=get.parsed("TELEGRAM_TOKEN", _bot_token),
-        telegram_api=get.parsed("TELEGRAM_API", _http_url) or PUBLIC_TELEGRAM_API,
-        sms_url=get.parsed("SMS_URL", _scheme("twilio", "vonage")),
+        telegram_api=get.parsed("TELEGRAM_API", base_url) or PUBLIC_TELEGRAM_API,
+        sms_url=get.parsed("SMS_URL", _readable_by(sms.parse)),
         webhook_secret=get.parsed("WEBHOOK_SECRET", _webhook_secret),
-        allow_networks=get.parsed("ALLOW_NETWORKS", _networks, empty=""),
-        subscriber_networks=get.parsed("SUBSCRIBER_NETWORKS", _networks) or "",
-        public_url=get.parsed("PUBLIC_URL", _http_url),
+        allow_networks=get.parsed("ALLOW_NETWORKS", _readable_by(Policy.parse), empty=""),
+        subscriber_networks=get.parsed("SUBSCRIBER_NETWORKS", _readable_by(Policy.parse)) or "",
+        public_url=get.parsed("PUBLIC_URL", _public_url),
         allowed_hosts=get.parsed("ALLOWED_HOSTS", _hosts) or (),
         trusted_proxies=get.parsed("TRUSTED_PROXIES", networks) or (),
-        metrics_token=get.text("METRICS_TOKEN"),
+        metrics_token=get.parsed("METRICS_TOKEN", _bearer),
         rate_limit=_or(get.parsed("RATE_LIMIT", _whole(0, 1_000_000)), 600),
         confirm_seconds=_or(get.parsed("CONFIRM_SECONDS", _seconds), 10.0),
-        dns_servers=get.parsed("DNS_SERVERS", _readable_by(parse_servers)),
+        dns_servers=get.parsed("DNS_SERVERS", _names(parse_servers)),
         ca_bundle=get.parsed("CA_BUNDLE", _authorities),
         rdap_bootstrap=get.parsed("RDAP_BOOTSTRAP", _url_or_file),
-        canaries=get.parsed("CANARIES", _readable_by(parse_canaries), empty=""),
+        canaries=get.parsed("CANARIES", _names(parse_canaries), empty=""),
         retention_days=_or(get.parsed("RETENTION_DAYS", _whole(1, 100_000)), 400),
-        broker_url=get.parsed("BROKER_URL", _scheme("redis", "rediss")),
+        broker_url=get.parsed("BROKER_URL", _broker),
         batch_key=get.parsed("BATCH_KEY", _batch_key),
         server=get.parsed("SERVER", _server),
-        agent_token=get.text("AGENT_TOKEN"),
-        heartbeat_url=get.parsed("HEARTBEAT_URL", _readable_by(parse_url)),
+        agent_token=get.parsed("AGENT_TOKEN", _bearer),
+        heartbeat_url=get.parsed("HEARTBEAT_URL", plain_url),
     )
 
 
@@ -280,15 +286,37 @@ def _database_url(raw: str) -> URL:
 
     try:
         url = make_url(raw)
-    except ArgumentError:
-        raise ValueError(
-            _("it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db.")
-        ) from None
-    if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise ValueError(_("it must start with sqlite:// or postgresql://."))
+    except (ArgumentError, ValueError):
+        raise ValueError(_(NO_DATABASE)) from None
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")  # the plain name would ask for psycopg2
+    if url.drivername not in ("sqlite", "sqlite+pysqlite", "postgresql+psycopg"):
+        raise ValueError(_("it must start with sqlite:// or postgresql://."))
+    _check_database(url)
     return url
+
+
+def _check_database(url: URL) -> None:
+    """What the driver makes of it. It would say it at the first query, with all of the URL."""
+    from sqlalchemy.exc import ArgumentError
+
+    if url.port is not None and not 1 <= url.port <= 65_535:
+        raise ValueError(_("its port must be a number from 1 to 65535."))
+    try:
+        names, options = url.get_dialect()().create_connect_args(url)
+    except ArgumentError:
+        raise ValueError(_(NO_DATABASE)) from None
+    if url.get_backend_name() == "sqlite":
+        return
+    try:
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import make_conninfo
+    except ImportError as fault:
+        raise ValueError(_("PostgreSQL's library cannot be used: %(why)s.", why=fault)) from None
+    try:
+        make_conninfo(*names, **options)
+    except ProgrammingError as fault:  # names the option alone
+        raise ValueError(f"{str(fault).strip()}.") from None
 
 
 def split_keys(text: str) -> tuple[str, ...]:
@@ -308,8 +336,13 @@ def _secret_keys(raw: str) -> tuple[str, ...]:
 
 def _bind(raw: str) -> str:
     host, _colon, port = raw.rpartition(":")
-    if not host or not port.isdigit() or not 0 <= int(port) <= 65535:
-        raise ValueError(_("it must be an address and a port, such as 127.0.0.1:8000."))
+    number = port.isascii() and port.isdigit() and int(port[:6]) <= 65_535
+    # host_of reads a port too; and an IPv6 address without brackets is one to gunicorn alone.
+    plain = (":" in host) == (host.startswith("[") and host.endswith("]"))
+    if not number or not plain or host_of(host) is None:
+        raise ValueError(
+            _("it must be an address and a port, such as 127.0.0.1:8000 or [::1]:8000.")
+        )
     return raw
 
 
@@ -350,28 +383,42 @@ def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
                 prefix=PREFIX,
             )
         )
-    for url in urls:
-        try:
-            _http_url(url)
-        except ValueError as fault:
-            raise SettingError(_wrong("REMOTE_URL", fault)) from None
-    urls = [url.rstrip("/").removesuffix("/api/v1") for url in urls]
+    try:
+        urls = [base_url(url).removesuffix("/api/v1").rstrip("/") for url in urls]
+    except ValueError as fault:
+        raise SettingError(_wrong("REMOTE_URL", fault)) from None
+    try:
+        keys = [_bearer(key) for key in keys]
+    except ValueError as fault:
+        raise SettingError(_wrong("REMOTE_KEY", fault)) from None
     # People and addresses tell servers apart by host, port and path.
-    places = [url.partition("://")[2].rpartition("@")[2] for url in urls]
-    if len(set(places)) < len(places):
+    if len({url.partition("://")[2] for url in urls}) < len(urls):
         raise SettingError(_("%(prefix)sREMOTE_URL names one server twice.", prefix=PREFIX))
     return tuple(zip(urls, keys, strict=True))
 
 
-def _http_url(raw: str) -> str:
-    parts = urlsplit(raw)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(_("it must be a URL that starts with http:// or https://."))
-    return raw.rstrip("/")
+def _public_url(raw: str) -> str:
+    """Where people reach Wakeful. Its folder is part of every link, so it is one that is written in
+    one way alone.
+    """
+    url = base_url(raw)
+    folder = url.partition("://")[2].partition("/")[2]
+    if folder and not all(map(_SEGMENT.fullmatch, folder.split("/"))):
+        raise ValueError(
+            _("its folder may have letters, digits and the signs - . _ ~, such as /wakeful.")
+        )
+    return url
 
 
 def _hosts(raw: str) -> tuple[str, ...]:
-    return tuple(_host(part.strip()) for part in raw.split(",") if part.strip())
+    return _some(tuple(_host(part.strip()) for part in raw.split(",") if part.strip()))
+
+
+def _some(values: tuple[T, ...]) -> tuple[T, ...]:
+    """A list that names nothing would be ignored silently."""
+    if not values:
+        raise ValueError(_("it names nothing."))
+    return values
 
 
 def _host(part: str) -> str:
@@ -399,9 +446,9 @@ def _batch_key(raw: str) -> str:
 
 def _server(raw: str) -> str:
     """The server of an agent. Over plain http, whoever carries it could read the token."""
-    url = _http_url(raw).removesuffix("/api/v1")
-    parts = urlsplit(url)
-    if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+    url = base_url(raw).removesuffix("/api/v1").rstrip("/")
+    target = parse_url(url)
+    if target.scheme == "http" and not _is_loopback(target.ascii_host):
         raise ValueError(
             _("it must start with https://. Only on this machine itself, http:// works.")
         )
@@ -415,15 +462,20 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _scheme(*schemes: str) -> Callable[[str], str]:
-    def parse(raw: str) -> str:
-        # The value may hold a password, so the error never repeats it.
-        if raw.partition("://")[0] not in schemes or not raw.partition("://")[2]:
-            named = _(" or ").join(f"{scheme}://" for scheme in schemes)
-            raise ValueError(_("it must start with %(schemes)s.", schemes=named))
-        return raw
+def _broker(raw: str) -> str:
+    """Redis. Its own reader takes a database that is no number for the first one."""
+    service = take_apart_service(raw, "redis", "rediss")
+    number = service.path.removeprefix("/")
+    if number and not (number.isascii() and number.isdigit()):
+        raise ValueError(_("what stands after the port must be the number of a database."))
+    return raw
 
-    return parse
+
+def _bearer(raw: str) -> str:
+    """A token of an Authorization header."""
+    if not all("!" <= mark <= "~" for mark in raw):
+        raise ValueError(_("it may have ASCII letters, digits and signs, and no spaces."))
+    return raw
 
 
 def _bot_token(raw: str) -> str:
@@ -443,23 +495,6 @@ def _webhook_secret(raw: str) -> str:
     return raw
 
 
-def _networks(raw: str) -> str:
-    for part in (part.strip() for part in raw.split(",")):
-        if part in ("", "private", "loopback"):
-            continue
-        try:
-            ipaddress.ip_network(part, strict=False)
-        except ValueError:
-            raise ValueError(
-                _(
-                    "%(part)s is neither a network (CIDR) nor one of the words private and "
-                    "loopback.",
-                    part=repr(part),
-                )
-            ) from None
-    return raw
-
-
 def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
     """A value that somebody else reads later, refused now with that reader's own words."""
 
@@ -470,12 +505,19 @@ def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
     return check
 
 
+def _names(parse: Callable[[str], tuple[object, ...]]) -> Callable[[str], str]:
+    """A list that somebody else reads later."""
+    return _readable_by(lambda raw: _some(parse(raw)))
+
+
 def _authorities(raw: str) -> str:
     """A file of certificates. One that holds none would be ignored silently."""
     if not Path(raw).is_file():
         raise ValueError(_("the file %(file)s does not exist.", file=raw))
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(raw)
+    except PermissionError:
+        raise ValueError(_("the file %(file)s cannot be read.", file=raw)) from None
     except (ssl.SSLError, OSError):
         raise ValueError(_("%(file)s holds no certificates in PEM form.", file=raw)) from None
     return raw
@@ -483,7 +525,7 @@ def _authorities(raw: str) -> str:
 
 def _url_or_file(raw: str) -> str:
     if "://" in raw:
-        return _http_url(raw)
+        return plain_url(raw)
     if not Path(raw).is_file():
         raise ValueError(
             _(
@@ -491,7 +533,20 @@ def _url_or_file(raw: str) -> str:
                 file=raw,
             )
         )
+    # Imported here: only an own list needs it, and it takes 8 MB.
+    from app.checks.expiry.rdap import parse_bootstrap
+
+    try:
+        parse_bootstrap(Path(raw).read_bytes(), datetime.now(UTC), ours=False)
+    except Exception as fault:  # its reader says of some files no more than KeyError
+        raise ValueError(
+            _("%(file)s holds no list of registries (%(fault)s).", file=raw, fault=_why(fault))
+        ) from None
     return raw
+
+
+def _why(fault: Exception) -> str:
+    return fault.strerror or "" if isinstance(fault, OSError) else str(fault).rstrip(".")
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import smtplib
 import ssl
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dns.exception
 import dns.resolver
 from flask import Flask
-from sqlalchemy import exists, func, select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.access import networks
 from app.access.mail_server import smtp_url
 from app.access.setup import SETUP_TOKEN
+from app.commands.finding import SECONDS, Finding, Look, Subject
 from app.commands.heartbeat import withheld
 from app.config import SettingError, Settings
 from app.db import db, heartbeats, integrity, patience, rotation, schema, unreadable
@@ -43,7 +43,6 @@ from app.rules.url import parse_url
 from app.stores import health
 from app.stores.writable import cannot_write
 
-SECONDS = 5.0  # for each question to somebody else
 CLOCK_OFF = timedelta(seconds=5)
 
 # What ends it, by the table that a value cannot be read of.
@@ -103,40 +102,20 @@ HEALS = {
 PARTS = {heartbeats.CHECKER: N_("checker"), heartbeats.WORKER: N_("alert worker")}
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """``fault`` is something to mend; otherwise it is good to know."""
-
-    subject: str
-    sentence: str
-    fault: bool = False
-
-
-@dataclass(slots=True)
-class _Subject:
-    """What is examined. ``tables``: ``_database`` found them, so the other looks may read them."""
-
-    settings: Settings
-    tables: bool = False
-
-
-Look = Callable[[_Subject], Iterator[Finding]]
-
-
 def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
     """All findings, one after the other. Needs no context; never raises for what it looks at.
 
     Only ``_database`` waits for a database that does not answer: if every look did, they would
     take a minute together.
     """
-    subject = _Subject(settings)
+    subject = Subject(settings)
     yield from _run(app, subject, [_folder, _database, _rights])
     of_tables: list[Look] = [_file, _secrets, _old_keys, _clock, _parts, _policy]
     yield from _run(app, subject, of_tables if subject.tables else [_unknown])
     yield from _run(app, subject, [_names, _canaries, _mail, _heartbeat])
 
 
-def _run(app: Flask, subject: _Subject, looks: Iterable[Look]) -> Iterator[Finding]:
+def _run(app: Flask, subject: Subject, looks: Iterable[Look]) -> Iterator[Finding]:
     for look in looks:
         try:
             with app.app_context(), patience(SECONDS):
@@ -158,7 +137,7 @@ def _reason(fault: Exception) -> str:
     )
 
 
-def _folder(subject: _Subject) -> Iterator[Finding]:
+def _folder(subject: Subject) -> Iterator[Finding]:
     settings = subject.settings
     folder = settings.instance
     if not folder.is_dir():
@@ -194,7 +173,7 @@ def _folder(subject: _Subject) -> Iterator[Finding]:
         )
 
 
-def _database(subject: _Subject) -> Iterator[Finding]:
+def _database(subject: Subject) -> Iterator[Finding]:
     kind = db.engine.dialect.name
     version = db.session.scalar(
         text("SELECT sqlite_version()" if kind == "sqlite" else "SHOW server_version")
@@ -216,7 +195,7 @@ def _database(subject: _Subject) -> Iterator[Finding]:
     )
 
 
-def _rights(subject: _Subject) -> Iterator[Finding]:
+def _rights(subject: Subject) -> Iterator[Finding]:
     file = Path(schema.place())
     if db.engine.dialect.name == "sqlite" and _is_open_to_all(file):
         sentence = _(
@@ -225,11 +204,11 @@ def _rights(subject: _Subject) -> Iterator[Finding]:
         yield Finding(_("file"), sentence, fault=True)
 
 
-def _unknown(subject: _Subject) -> Iterator[Finding]:
+def _unknown(subject: Subject) -> Iterator[Finding]:
     yield Finding(_("not examined"), _(UNKNOWN), fault=True)
 
 
-def _file(subject: _Subject) -> Iterator[Finding]:
+def _file(subject: Subject) -> Iterator[Finding]:
     if db.engine.dialect.name != "sqlite":
         return
     found = integrity.faults(SECONDS)
@@ -252,7 +231,7 @@ def _is_open_to_all(file: Path) -> bool:
         return False  # it is not there, or we may not look: ``_database`` says so
 
 
-def _secrets(subject: _Subject) -> Iterator[Finding]:
+def _secrets(subject: Subject) -> Iterator[Finding]:
     if not subject.settings.secret_key or unreadable.key_is_wrong():
         return  # ``_database`` or ``_folder`` has said so
     whole = True
@@ -266,7 +245,7 @@ def _secrets(subject: _Subject) -> Iterator[Finding]:
         yield Finding(_("stored values"), _(STORED_WHOLE))
 
 
-def _old_keys(subject: _Subject) -> Iterator[Finding]:
+def _old_keys(subject: Subject) -> Iterator[Finding]:
     """What stands in the way of removing an old key."""
     if not subject.settings.old_keys:
         return
@@ -284,7 +263,7 @@ def _old_keys(subject: _Subject) -> Iterator[Finding]:
         yield Finding(_("secret key"), _(NO_OLD))
 
 
-def _clock(subject: _Subject) -> Iterator[Finding]:
+def _clock(subject: Subject) -> Iterator[Finding]:
     now = datetime.now(UTC)
     newest = [
         db.session.scalar(select(func.max(MonitorStateRow.checked_at))),
@@ -304,11 +283,11 @@ def _clock(subject: _Subject) -> Iterator[Finding]:
         yield Finding(_("clock"), _("It is %(time)s UTC here.", time=f"{now:%Y-%m-%d %H:%M:%S}"))
 
 
-def _parts(subject: _Subject) -> Iterator[Finding]:
+def _parts(subject: Subject) -> Iterator[Finding]:
     if subject.settings.store != "local":
         return
     # A missing part is no fault where there is nothing to check.
-    needed = bool(db.session.scalar(select(exists().where(MonitorRow.paused.is_(False)))))
+    needed = health.monitors_wait()
     now = datetime.now(UTC)
     for part, label in PARTS.items():
         name = _(label)
@@ -344,7 +323,7 @@ def _parts(subject: _Subject) -> Iterator[Finding]:
                 yield Finding(name, str(place), fault=True)
 
 
-def _policy(subject: _Subject) -> Iterator[Finding]:
+def _policy(subject: Subject) -> Iterator[Finding]:
     settings = subject.settings
     locked = networks.are_locked(settings)
     where = "WAKEFUL_ALLOW_NETWORKS" if locked else _("the Settings page")
@@ -360,7 +339,7 @@ def _policy(subject: _Subject) -> Iterator[Finding]:
     )
 
 
-def _names(subject: _Subject) -> Iterator[Finding]:
+def _names(subject: Subject) -> Iterator[Finding]:
     settings = subject.settings
     if settings.dns_servers:
         resolver = dns.resolver.Resolver(configure=False)
@@ -387,7 +366,7 @@ def _names(subject: _Subject) -> Iterator[Finding]:
         yield Finding(_("names"), _("%(servers)s answer.", servers=asked))
 
 
-def _canaries(subject: _Subject) -> Iterator[Finding]:
+def _canaries(subject: Subject) -> Iterator[Finding]:
     kept = setting(MEMORY) if subject.tables else None
     accepted = have_accepted(read_memory(kept, subject.settings.location))
     canaries, servers = parse_canaries(subject.settings.canaries), subject.settings.name_servers
@@ -422,7 +401,7 @@ def _canaries(subject: _Subject) -> Iterator[Finding]:
             )
 
 
-def _mail(subject: _Subject) -> Iterator[Finding]:
+def _mail(subject: Subject) -> Iterator[Finding]:
     # Without its tables, only the environment can be read.
     url = smtp_url(subject.settings) if subject.tables else subject.settings.smtp_url
     if url is None:
@@ -470,7 +449,7 @@ def _no_mail(monitors: int | None) -> Finding:
     return Finding(_("mail"), sentence, fault=True)
 
 
-def _heartbeat(subject: _Subject) -> Iterator[Finding]:
+def _heartbeat(subject: Subject) -> Iterator[Finding]:
     if subject.settings.store != "local":
         return
     url = subject.settings.heartbeat_url

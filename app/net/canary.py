@@ -24,6 +24,7 @@ from app.net.families import routed
 from app.net.hosts import Server, SystemNames
 from app.net.loop import HANG_UP_SECONDS, Loop
 from app.net.race import APART, Race, Raced, by_turns
+from app.rules.url import take_apart
 
 if TYPE_CHECKING:
     from app.net.resolver import Resolved, Resolver
@@ -64,19 +65,14 @@ def parse_canaries(text: str | None) -> tuple[Canary, ...]:
 
 
 def _host_port(part: str) -> Canary:
-    host, _colon, port = part.rpartition(":")
-    bracketed = host.startswith("[") and host.endswith("]")
-    if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
-        raise ValueError(
-            _("%(part)s has no port from 1 to 65535. Write host:port.", part=repr(part))
-        )
-    if bracketed:
-        host = host[1:-1]
-    if not host or (":" in host) != bracketed:
-        raise ValueError(
-            _("%(part)s is not host:port. Write IPv6 addresses as [::1]:443.", part=repr(part))
-        )
-    return host, int(port)
+    sentence = _("%(part)s is not host:port, such as [::1]:443.", part=repr(part))
+    if not part.rpartition("]")[2].count(":") == 1 or any(mark in part for mark in "/?#"):
+        raise ValueError(sentence)
+    try:
+        target = take_apart(f"tcp://{part}", {"tcp": None})
+    except ValueError as fault:
+        raise ValueError(f"{sentence} {fault}") from None
+    return target.ascii_host, target.port
 
 
 def name_of(canary: Canary) -> str:

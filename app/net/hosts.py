@@ -58,8 +58,8 @@ def _server(part: str) -> Server:
         port = "53" if bracket and not rest else rest[1:] if rest.startswith(":") else "none"
     elif part.count(":") == 1:
         host, _colon, port = part.partition(":")
+    number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 0
     try:
-        number = int(port)
         address = str(ip_address(host))
     except ValueError:
         number, address = 0, ""

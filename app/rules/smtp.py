@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from app.i18n import N_, _
 from app.rules import addresses
-from app.rules.url import ascii_host
+from app.rules.service_url import ESCAPED, take_apart_service
+from app.rules.url import take_apart
 
 _SUBMISSION = 587  # the port for mail with a user and a password
 _PORTS = {"smtp": 25, "smtps": 465}
@@ -54,27 +55,30 @@ class Server:
 
 def parse(url: str) -> Server:
     """Raises ValueError with a sentence that contains nothing of the URL."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise ValueError(_("The mail server's host or port cannot be read.")) from None
-    if parts.scheme not in _PORTS or not parts.hostname:
-        raise ValueError(_("The mail server's URL is wrong. Use smtp://user:password@host:587."))
-    query = parse_qs(parts.query)
-    tls = query.get("tls", [""])[0]
-    if tls not in ("", "required"):
-        raise ValueError(_("The mail server's URL is wrong: the only value of tls is required."))
-    user = unquote(parts.username) if parts.username else None
+    service = take_apart_service(url, *_PORTS)
+    asked = dict(service.query)
+    sender, tls = asked.pop("from", ""), asked.pop("tls", "")
+    if service.path or asked:
+        raise ValueError(
+            _("after the host and port, only ?from= and &tls=required may stand.")
+            + " "
+            + _(ESCAPED)
+        )
+    if tls not in ("", Tls.REQUIRED):
+        raise ValueError(_("the only value of tls is required."))
+    user, scheme = service.user, service.scheme
+    if user is None and service.password:
+        raise ValueError(_("it has a password and no user name."))
+    if sender:
+        check_sender(sender)
     fallback = user if user and "@" in user else ""
-    default = _SUBMISSION if user and parts.scheme == "smtp" else _PORTS[parts.scheme]
     return Server(
-        host=parts.hostname,
-        port=port or default,
-        sender=query.get("from", [fallback])[0],
+        host=service.host,
+        port=service.port or (_SUBMISSION if user and scheme == "smtp" else _PORTS[scheme]),
+        sender=sender or fallback,
         user=user,
-        password=unquote(parts.password) if parts.password else None,
-        tls=_tls(parts.scheme, tls),
+        password=service.password or None,
+        tls=_tls(scheme, tls),
     )
 
 
@@ -95,11 +99,10 @@ def compose(server: Server) -> str:
 def check_host(host: str) -> str:
     """Raises ValueError with a sentence."""
     try:
-        known = urlsplit(f"smtp://[{host}]" if ":" in host else f"smtp://{host}").hostname
-        ascii_host(host)
+        target = take_apart(f"smtp://[{host}]" if ":" in host else f"smtp://{host}", _PORTS)
     except ValueError:
         raise ValueError(_(HOST)) from None
-    if known != host.lower() or any(one.isspace() or one in "/?#@%" for one in host):
+    if target.host.strip("[]") != host or any(mark in host for mark in "/?#"):
         raise ValueError(_(HOST))
     return host
 

@@ -1,7 +1,8 @@
 """The health of this installation, for ``/readyz`` and ``/metrics``, which do not read tables.
 
-Checkers and alert workers write a heartbeat while they run. Before the first heartbeat, and before
-the first check is due, nothing counts as a fault: a fresh installation is ready.
+Checkers and alert workers write a heartbeat while they run. That none runs is no fault where there
+is nothing for them to do: a fresh installation is ready. A dashboard over remote servers has
+neither, and is ready while one of its servers answers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from flask import current_app
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, faults, heartbeats, patience, places, schema, shards, unreadable
@@ -20,6 +21,7 @@ from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, Sha
 from app.i18n import N_, _, _n
 from app.records import Carrier
 from app.rules.clocks import SKEW
+from app.stores import remote_servers
 from app.stores.backlog import late_checks
 from app.stores.writable import cannot_write, is_settling
 
@@ -44,8 +46,8 @@ class Health:
     ``unreadable``: the number of stored values of monitors, people and settings that cannot be
     read. This is not a fault: the service does all the rest, and another instance would not help.
     ``left_alone``: monitors that have had no checker for a while, counted for each place.
-    ``idle``: sentences about places that bring no results, or only unknown ones.
-    No fault either: another instance would not help.
+    ``idle``: sentences about places that bring no results, or only unknown ones, and about remote
+    servers that do not answer while others do. No fault either: another instance would not help.
 
     ``readable``: whether the database can be queried.
     """
@@ -84,6 +86,8 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
                 return Health((sentence,), readable=False)
             signs = heartbeats.signs_of(heartbeats.CHECKER, now)
             senders = heartbeats.signs_of(heartbeats.WORKER, now)
+            waits = checks and monitors_wait()
+            alerts = checks and monitors_wait(MonitorRow.alerts.is_not(None))
             late = _are_late(signs.checked_at, now)
             alone = left_alone(now) if checks and signs.ever and not signs.silent else []
             idle = idle_places(now, alone) if checks else []
@@ -95,11 +99,13 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         db.session.rollback()
         return Health((faults.short(fault),), readable=False)
     if not checks:
-        return Health((stuck,) if stuck else ())
+        away, silent = remote_servers.faults(current_app)
+        return Health((*([stuck] if stuck else ()), *away), idle=silent)
     found = []
-    if signs.ever and signs.silent:
+    # Also where none has ever run, or none for so long that its heartbeat was deleted.
+    if signs.silent and (signs.ever or waits):
         found.append(_(CHECKER_SILENT))
-    if senders.ever and senders.silent:
+    if senders.silent and (senders.ever or alerts):
         found.append(_(WORKER_SILENT))
     checked = signs.checked_at
     if late:
@@ -229,6 +235,11 @@ def left_alone(now: datetime) -> list[LeftAlone]:
         for row in counted
         if row.held < row.watched
     ]
+
+
+def monitors_wait(*among: ColumnElement[bool]) -> bool:
+    """Whether there is a monitor to check, among some."""
+    return bool(db.session.scalar(select(exists().where(MonitorRow.paused.is_(False), *among))))
 
 
 def _are_late(checked: datetime | None, now: datetime) -> bool:

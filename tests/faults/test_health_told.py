@@ -68,7 +68,6 @@ def test_readyz_doctor_and_home_report_a_locked_database(app, monkeypatch):
     make_monitor(app, state={"verdict": Verdict.UP})
     visitor = Visitor(app).log_in(make_person(app).email).open("/")
     assert "Everything is up" in visitor.text
-    assert ready(app) == (200, [])
     # Its checker and worker cannot write either: their signs grow old, and they are not blamed.
     heartbeat(app, "checker:here:1", now() - timedelta(minutes=5))
     heartbeat(app, "worker:here:2", now() - timedelta(minutes=5))
@@ -212,9 +211,9 @@ def test_an_internal_error_is_logged_with_its_traceback(caplog):
 
 
 def test_readyz_and_doctor_report_a_worker_without_heartbeats(app, settings):
-    make_monitor(app)
+    make_monitor(app, alerts=[("email", "ops@example.org")])
     heartbeat(app, "checker:here:1", now())
-    assert ready(app) == (200, [])
+    assert ready(app) == (503, [health.WORKER_SILENT])
     heartbeat(app, "worker:here:2", now() - timedelta(minutes=1))
     assert ready(app) == (503, [health.WORKER_SILENT])
     [said] = found(app, "alert worker")

@@ -70,10 +70,25 @@ def test_a_lease_too_far_in_the_future_counts_as_none(core, checker):
     assert len(faults()) == 1
 
 
-def test_before_the_first_checker_an_installation_is_healthy(core):
-    make_monitor(core)
-    with core.app_context():
-        assert faults() == ()
+def test_an_installation_is_ready_before_its_first_monitor_and_not_while_monitors_wait(app):
+    """Also where heartbeats were deleted: none may have run for a day."""
+
+    def figures():
+        lines = app.test_client().get("/metrics").text.splitlines()
+        return [line for line in lines if line.startswith("wakeful_ready ")]
+
+    def answer():
+        found = app.test_client().get("/readyz")
+        return found.status_code, found.json["faults"]
+
+    make_monitor(app, paused=True)
+    assert answer() == (200, [])
+    assert figures() == ["wakeful_ready 1.0"]
+    make_monitor(app)
+    assert answer() == (503, [health.CHECKER_SILENT])
+    assert figures() == ["wakeful_ready 0.0"]
+    make_monitor(app, alerts=[("email", "ops@example.org")])
+    assert answer() == (503, [health.CHECKER_SILENT, health.WORKER_SILENT])
 
 
 @pytest.mark.parametrize("carrier", ["agent", "queue"])

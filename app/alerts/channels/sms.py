@@ -1,15 +1,11 @@
-"""SMS through the provider that is set once for the instance (``WAKEFUL_SMS_URL``).
-
-twilio://ACCOUNT:TOKEN@FROM   https://www.twilio.com/docs/messaging/api/message-resource
-vonage://KEY:SECRET@FROM      https://developer.vonage.com/messaging/sms/overview
-``?api=`` names another base URL, such as a regional one.
+"""SMS through the provider that is set once for the instance (``app.rules.sms`` says how it is
+written).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from urllib.parse import parse_qs, quote, unquote
+from urllib.parse import quote
 
 from app.alerts import words
 from app.alerts.channels import answer
@@ -20,6 +16,7 @@ from app.alerts.messages import ADDRESS, Message
 from app.i18n import _
 from app.net.client import Response
 from app.rules import masking
+from app.rules.sms import Provider, parse
 
 MAX_LINE = 110  # longer lines would only cost more
 MAX_TEXT = 1_600  # Twilio refuses more
@@ -29,42 +26,11 @@ _GSM = set(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """The parts of SMS_URL. ``sender`` is a number, a name, or a Twilio messaging service."""
-
-    kind: str
-    user: str
-    password: str = field(repr=False)
-    sender: str
-    api: str
-
-
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if tools.settings.sms_url is None:
         return answer.permanent(_(NO_SMS_PROVIDER))
-    try:
-        provider = parse(tools.settings.sms_url)
-    except ValueError as fault:
-        return answer.permanent(str(fault))
-    return _PROVIDERS[provider.kind][1](provider, outgoing, tools)
-
-
-def parse(url: str) -> Provider:
-    """Raises ValueError with a sentence that contains nothing of the URL."""
-    kind, _sign, rest = url.partition("://")
-    rest, _sign, query = rest.partition("?")
-    credentials, at, sender = rest.rstrip("/").rpartition("@")
-    user, colon, password = credentials.partition(":")
-    if kind not in _PROVIDERS or not (at and colon and user and password and sender):
-        raise ValueError(
-            _(
-                "WAKEFUL_SMS_URL is wrong. It looks like twilio://ACCOUNT:TOKEN@FROM or "
-                "vonage://KEY:SECRET@FROM."
-            )
-        )
-    api = parse_qs(query).get("api", [_PROVIDERS[kind][0]])[0].rstrip("/")
-    return Provider(kind, unquote(user), unquote(password), unquote(sender), api)
+    provider = parse(tools.settings.sms_url)
+    return _PROVIDERS[provider.kind](provider, outgoing, tools)
 
 
 def text(message: Message) -> str:
@@ -166,7 +132,7 @@ def _vonage_verdict(
     return answer.permanent(said)
 
 
-_PROVIDERS: dict[str, tuple[str, Callable[[Provider, Outgoing, Tools], Answer]]] = {
-    "twilio": ("https://api.twilio.com", _twilio),
-    "vonage": ("https://rest.nexmo.com", _vonage),
+_PROVIDERS: dict[str, Callable[[Provider, Outgoing, Tools], Answer]] = {
+    "twilio": _twilio,
+    "vonage": _vonage,
 }

@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from app.commands.doctor import Finding, examine
+from app.commands.doctor import examine
+from app.commands.finding import Finding
 from app.commands.opened import opened
 from app.config import read
 from app.i18n import _

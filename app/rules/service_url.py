@@ -1,0 +1,97 @@
+"""Addresses of services that settings name: ``scheme://user:password@host:port/path?query``.
+
+No sentence repeats any of it: it may hold a password, also where nobody expects it.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote
+
+from app.i18n import N_, _
+from app.rules.url import parse_url, scheme_of, take_apart
+
+ESCAPED = N_(
+    "In a user name and a password, write / ? # @ : and % as %2F %3F %23 %40 %3A and %25."
+)  # a string that no values are put into, so its percent signs stay single
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """``host`` is without brackets; ``port`` is None where none is named, ``path`` "" for none."""
+
+    scheme: str
+    host: str
+    port: int | None
+    user: str | None
+    password: str | None = field(repr=False)
+    path: str
+    query: Mapping[str, str]
+
+
+def take_apart_service(text: str, *schemes: str) -> Service:
+    """Raises ValueError with a sentence."""
+    scheme = scheme_of(text)
+    if scheme not in schemes or not text[len(scheme) :].startswith("://"):
+        named = _(" or ").join(f"{one}://" for one in schemes)
+        raise ValueError(_("it must start with %(schemes)s.", schemes=named))
+    rest, _hash, fragment = text[len(scheme) + 3 :].partition("#")
+    rest, _mark, query = rest.partition("?")
+    authority, slash, path = rest.partition("/")
+    login, at, place = authority.rpartition("@")
+    try:
+        if fragment or "@" in path:
+            raise ValueError(_("its host or port cannot be read."))
+        target = take_apart(f"{scheme}://{place}", {scheme: 0})
+    except ValueError as fault:
+        raise ValueError(f"{fault} {_(ESCAPED)}") from None
+    user, colon, password = login.partition(":")
+    return Service(
+        scheme,
+        target.host.strip("[]").lower(),
+        target.port or None,
+        unescaped(user) if at and user else None,
+        unescaped(password) if colon else None,
+        f"{slash}{path}".rstrip("/"),
+        parameters(query),
+    )
+
+
+def parameters(query: str) -> dict[str, str]:
+    """Each parameter of a query, empty ones too. Raises ValueError."""
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
+    except ValueError:
+        raise ValueError(_("what stands after ? cannot be read.")) from None
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError(_("a parameter after ? stands there twice."))
+    return dict(pairs)
+
+
+def unescaped(text: str) -> str:
+    """Raises ValueError."""
+    try:
+        plain = unquote(text, errors="strict")
+    except ValueError:
+        raise ValueError(_(ESCAPED)) from None
+    if any(unicodedata.category(mark) == "Cc" for mark in plain):
+        raise ValueError(_("a user name or a password has control characters."))
+    return plain
+
+
+def plain_url(text: str) -> str:
+    """An http or https URL. Raises ValueError with a sentence."""
+    if "@" in text.partition("://")[2].partition("/")[0]:
+        raise ValueError(_("it must not contain a user name or a password."))
+    parse_url(text)
+    return text
+
+
+def base_url(text: str) -> str:
+    """An http or https URL that paths are added to. Raises ValueError with a sentence."""
+    plain_url(text)
+    if "?" in text or "#" in text:
+        raise ValueError(_("it must end with a host, a port or a path: nothing with ? or #."))
+    return text.rstrip("/")

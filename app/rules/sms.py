@@ -1,0 +1,48 @@
+"""A provider of SMS as one URL, which is how the environment names it:
+
+twilio://ACCOUNT:TOKEN@FROM   https://www.twilio.com/docs/messaging/api/message-resource
+vonage://KEY:SECRET@FROM      https://developer.vonage.com/messaging/sms/overview
+``?api=`` names another base URL, such as a regional one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from app.i18n import N_, _
+from app.rules.service_url import base_url, parameters, unescaped
+
+APIS = {"twilio": "https://api.twilio.com", "vonage": "https://rest.nexmo.com"}
+FORM = N_("it must look like twilio://ACCOUNT:TOKEN@FROM or vonage://KEY:SECRET@FROM.")
+_ACCOUNT = re.compile(r"[A-Za-z0-9_-]+")
+LONGEST_SENDER = 34  # of a messaging service; a number or a name is shorter
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """The parts of the URL. ``sender`` is a number, a name, or a Twilio messaging service."""
+
+    kind: str
+    user: str
+    password: str = field(repr=False)
+    sender: str
+    api: str
+
+
+def parse(url: str) -> Provider:
+    """Raises ValueError with a sentence that contains nothing of the URL."""
+    kind, _sign, rest = url.partition("://")
+    rest, _mark, query = rest.partition("?")
+    credentials, at, sender = rest.rstrip("/").rpartition("@")
+    user, colon, password = credentials.partition(":")
+    if kind not in APIS or not (at and colon and password and _ACCOUNT.fullmatch(user)):
+        raise ValueError(_(FORM))
+    sender, password = unescaped(sender).strip(), unescaped(password)
+    if not 0 < len(sender) <= LONGEST_SENDER or any(mark in sender for mark in "/?#"):
+        raise ValueError(_(FORM))
+    asked = parameters(query)
+    api = base_url(asked.pop("api", "") or APIS[kind])
+    if asked:
+        raise ValueError(_("the only parameter after ? is %(name)s.", name="api"))
+    return Provider(kind, user, password, sender, api)

@@ -1,0 +1,61 @@
+"""Whether the servers behind a dashboard answer, for ``/readyz``, ``/metrics`` and ``doctor``."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, cast
+
+from app.errors import WakefulError
+from app.i18n import N_, _
+from app.records import PAGE_SIZES, MonitorQuery
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from app.stores.base import Store
+
+ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
+ASKED_EVERY = 10.0  # seconds; whoever asks /readyz has no key, and must not ask others through us
+LATE = N_("The server %(server)s did not answer in time.")
+
+_ASKED = "wakeful.remote_servers"
+_lock = threading.Lock()
+
+
+def faults(app: Flask) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences about the servers that do not answer: those that stop the service, because no
+    server answers, and those that do not.
+    """
+    with _lock:
+        asked: tuple[float, Mapping[str, str | None]] | None = app.extensions.get(_ASKED)
+        if asked is None or time.monotonic() - asked[0] >= ASKED_EVERY:
+            stores = app.extensions["wakeful.store"].stores
+            asked = time.monotonic(), ask(app, stores, ANSWER_SECONDS)
+            app.extensions[_ASKED] = asked
+    silent = tuple(fault for fault in asked[1].values() if fault is not None)
+    return (silent, ()) if len(silent) == len(asked[1]) else ((), silent)
+
+
+def ask(app: Flask, stores: Sequence[Any], seconds: float) -> dict[str, str | None]:
+    """What is wrong with each server, by its name: each is asked for one page of monitors, with its
+    key. None: it answers. Returns within ``seconds``.
+    """
+    pool = ThreadPoolExecutor(len(stores), "remote server")
+    asked = {store.name: pool.submit(_fault_of, app, store) for store in stores}
+    wait(asked.values(), seconds)
+    pool.shutdown(wait=False)  # what is late ends by itself: each request has a time limit
+    return {
+        name: one.result() if one.done() else _(LATE, server=name) for name, one in asked.items()
+    }
+
+
+def _fault_of(app: Flask, store: object) -> str | None:
+    with app.app_context():
+        try:
+            cast("Store", store).monitors.list(MonitorQuery(per_page=PAGE_SIZES[0]))
+        except WakefulError as fault:
+            return str(fault)
+    return None
