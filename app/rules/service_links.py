@@ -1,8 +1,8 @@
 """Variables that Kubernetes and Docker set for the services beside a container. A service that is
 called ``wakeful``, or ``wakeful-web``, gives them names that begin as our settings do.
 
-They are recognised by their values as well: ``WAKEFUL_PORT=8000`` is a setting that somebody made
-up, ``WAKEFUL_PORT=tcp://10.0.0.1:8000`` is a link.
+They are recognised by their values as well: a ``_PORT`` of 8000 is a setting that somebody made up,
+one of tcp://10.0.0.1:8000 is a link.
 """
 
 from __future__ import annotations
