@@ -123,7 +123,7 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(type_, tmp_path)
     [
         (b'{"a"', [], 1, "not valid JSON"),
         (b"", [], 1, "The file is empty."),
-        (b"https://a.example", ["--format", "kuma"], 1, "not valid JSON"),
+        (b"https://a.example", ["--format", "kuma"], 1, "not in this format"),
         (b"https://a.example", ["--format", "excel"], 2, "Invalid value"),
         (b"https://a.example", ["--interval", "7"], 2, "Invalid value"),
         (b"https://a.example", ["--server", "a"], 2, "This installation has none."),

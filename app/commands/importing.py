@@ -6,8 +6,9 @@ secret, and what the file says is printed without control characters, which a te
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -15,61 +16,97 @@ import click
 from app.errors import WakefulError
 from app.i18n import _, _n
 from app.imports import files
-from app.imports.candidates import NotReadable, Reading, shown
-from app.stores.importing import Importer, Row, counts
+from app.imports.candidates import NotReadable, Reading
+from app.imports.values import shown
+from app.records import Pair, masked_alert
+from app.stores.importing import Importer, Row, alert_nobody, counts
 
 ALL_CREATED, FAILED, SOME_LEFT_OUT = 0, 1, 3
 STDIN = "-"
 
 
-def read(path: str, format: str) -> Reading:
+def read(path: str, format: str, variables: Mapping[str, str]) -> Reading:
     """Read FILE, or standard input for ``-``. Raises WakefulError with a sentence."""
     try:
         if path == STDIN:
-            return files.read(sys.stdin.buffer.read(files.MOST_BYTES + 1), format)
-        return files.read_path(Path(path), format)
+            return files.read(sys.stdin.buffer.read(files.MOST_BYTES + 1), format, variables)
+        return files.read_path(Path(path), format, variables)
     except NotReadable as fault:
         raise WakefulError(str(fault)) from None
     except OSError as fault:
         raise WakefulError(_("The file cannot be read: %(error)s.", error=fault.strerror)) from None
 
 
+def variables_of(path: str | None) -> dict[str, str]:
+    """The variables of a file with a line ``NAME=value`` for each, before those of the environment.
+    Wakeful's own are no business of a file that somebody else has written.
+    """
+    known = {name: value for name, value in os.environ.items() if not name.startswith("WAKEFUL_")}
+    if path is None:
+        return known
+    try:
+        lines = Path(path).read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise WakefulError(_("The file of variables cannot be read.")) from None
+    for number, line in enumerate(map(str.strip, lines), 1):
+        name, equals, value = line.removeprefix("export ").partition("=")
+        if equals and name.strip():
+            quoted = len(value.strip()) > 1 and value.strip()[0] == value.strip()[-1]
+            value = value.strip()
+            known[name.strip()] = value[1:-1] if quoted and value[0] in "\"'" else value
+        elif line and not line.startswith("#"):
+            raise WakefulError(_("Line %(line)s of the variables is not NAME=value.", line=number))
+    return known
+
+
 def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool) -> int:
     """Print what each entry becomes and create those that can be. Returns the exit code."""
     rows = importer.dry_run(reading.candidates)
     click.echo(_entries(reading.source, len(rows)))
-    for line in (*reading.remarks, *_lines(rows, duplicates)):
+    for line in (*reading.remarks, *_contacts(importer), *_lines(rows, duplicates)):
         click.echo(line)
     chosen = [row for row in rows if _is_chosen(row, duplicates)]
+    for line in _warnings(chosen):
+        click.echo(line)
     if dry_run:
-        count = len(chosen)
         would = _n(
             "%(num)s monitor would be created",
             "%(num)s monitors would be created",
-            count,
-            num=f"{count:,}",
+            len(chosen),
+            num=f"{len(chosen):,}",
         )
-        summary = _summary(rows, would)
+        summary = _summary(rows, would, len(chosen), 0)
         click.echo(_("Dry run, nothing is created: %(summary)s", summary=summary))
         return _code(len(rows), len(chosen))
-    refused = _create(importer, chosen)
-    made = len(chosen) - len(refused)
-    for row, why in refused:
-        click.echo(_("not created  %(entry)s: %(why)s", entry=_place(row), why=why))
-    click.echo(_summary(rows, _created(made)))
+    made, refused = _create(importer, chosen)
+    click.echo(_summary(rows, _created(made), len(chosen), refused))
     return _code(len(rows), made)
 
 
-def _create(importer: Importer, chosen: Sequence[Row]) -> list[tuple[Row, str]]:
-    refused = []
+def _contacts(importer: Importer) -> Iterator[str]:
+    for name, channels in importer.new_contacts.items():
+        values = ", ".join(map(_alert, map(masked_alert, channels)))
+        yield _(
+            "Contact to be created: %(name)s (%(channels)s).", name=shown(name), channels=values
+        )
+
+
+def _warnings(chosen: Sequence[Row]) -> Iterator[str]:
+    silent = sum(not row.judged.alerts for row in chosen)
+    if silent:
+        yield alert_nobody(silent)
+
+
+def _create(importer: Importer, chosen: Sequence[Row]) -> tuple[int, int]:
+    """How many were made, and how many were not."""
     # What was created before the store was lost is said, so that nobody creates it twice.
-    made = 0
+    made, problems = 0, []
     if not chosen:
-        return []
+        return 0, 0
     with click.progressbar(chosen, label=_("Creating monitors"), file=sys.stderr) as bar:
         for row in bar:
             try:
-                why = importer.create(row.judged)
+                created = importer.create(row.judged)
             except WakefulError as fault:
                 sentence = _(
                     "%(created)s, then it stopped at %(entry)s: %(fault)s",
@@ -78,10 +115,13 @@ def _create(importer: Importer, chosen: Sequence[Row]) -> list[tuple[Row, str]]:
                     fault=fault,
                 )
                 raise WakefulError(sentence) from fault
-            if why:
-                refused.append((row, why))
-            made += not why
-    return refused
+            if created.problem:
+                problems.append((row, created))
+            made += created.made
+    for row, created in problems:
+        word = _("created") if created.made else _("not created")
+        click.echo(f"{word}  {_place(row)}: {created.problem}")
+    return made, len(chosen) - made
 
 
 def _is_chosen(row: Row, duplicates: bool) -> bool:
@@ -92,6 +132,11 @@ def _lines(rows: Sequence[Row], duplicates: bool) -> Iterator[str]:
     for row in rows:
         word = _("create") if _is_chosen(row, duplicates) else _("skip")
         yield f"{word:<7} {_place(row)}"
+        if row.judged.settings:
+            yield f"        {' · '.join(row.judged.settings)}"
+        if row.judged.alerts:
+            alerts = ", ".join(map(_alert, row.judged.alerts))
+            yield "        " + _("Alerts: %(alerts)s", alerts=alerts)
         for sentence in (*row.judged.faults, *_twin(row), *row.judged.remarks):
             yield f"        - {sentence}"
         if row.judged.fits and row.judged.candidate.paused:
@@ -103,7 +148,11 @@ def _twin(row: Row) -> Iterator[str]:
         yield _("Duplicate: already monitored as %(name)s.", name=shown(row.watched_by))
     elif row.repeats:
         place = f"{row.repeats[:1].lower()}{row.repeats[1:]}"
-        yield _("Duplicate: same URL as %(place)s.", place=place)
+        yield _("Duplicate: same check as %(place)s.", place=place)
+
+
+def _alert(pair: Pair) -> str:
+    return f"{shown(pair.key)} {shown(pair.value)}"
 
 
 def _place(row: Row) -> str:
@@ -112,15 +161,19 @@ def _place(row: Row) -> str:
     return f"{one.candidate.place}: {name}{shown(one.url)}".rstrip()
 
 
-def _summary(rows: Sequence[Row], made: str) -> str:
-    """``made``: how many monitors came or would come of them, in words."""
-    found = counts(rows)
+def _summary(rows: Sequence[Row], made: str, chosen: int, refused: int) -> str:
+    """``made``: how many monitors came or would come of them, in words. ``refused``: of the chosen
+    ones, by the store. Those that were not chosen and fit are duplicates.
+    """
+    unfit = counts(rows).unfit
+    left, duplicates = unfit + refused, len(rows) - unfit - chosen
     parts = [made]
-    if found.unfit:
-        parts.append(_n("%(num)s cannot be imported", "%(num)s cannot be imported", found.unfit))
-    if found.duplicates:
-        count = f"{found.duplicates:,}"
-        parts.append(_n("%(num)s duplicate", "%(num)s duplicates", found.duplicates, num=count))
+    if left:
+        num = f"{left:,}"
+        parts.append(_n("%(num)s cannot be imported", "%(num)s cannot be imported", left, num=num))
+    if duplicates:
+        num = f"{duplicates:,}"
+        parts.append(_n("%(num)s duplicate", "%(num)s duplicates", duplicates, num=num))
     return f"{', '.join(parts)}."
 
 

@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.checks.kinds import FIELDS, kind_of
 from app.errors import Invalid
 from app.forms import binding
 from app.forms.fields import with_scheme
-from app.forms.monitor import OWN_FIELDS, MonitorForm, name_of, warns_by_default
+from app.forms.monitor import CONDITION_LABELS, OWN_FIELDS, MonitorForm, name_of
 from app.forms.schema import Context, labels_of
 from app.i18n import N_, _
-from app.imports.candidates import Candidate, shown
-from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS, MAX_NAME, Pair
+from app.imports.candidates import Candidate
+from app.imports.values import shown
+from app.records import CONTACT, MAX_NAME, Monitor, Pair, masked_alert
 from app.rules import brackets
 
 # Values that no sentence and no page repeats.
 SECRETS = ("request_headers", "request_auth_password", "request_body", "alerts")
 _LABELS = labels_of(MonitorForm)
+# What a preview shows of a monitor, in this order: some of it always, if its kind has it, the rest
+# where it is not what a monitor without it has.
+_ALWAYS = ("interval", "accepted_statuses", "timeout", "confirmations", "ssl_alert_days")
+_SHOWN = (
+    *_ALWAYS, "domain_alert_days", "slow_after", "remind_after", "alert_condition",
+    "alert_text_lookup", "request_method", "follow_redirects", "verify_tls", "cache_buster",
+    "request_headers", "request_body", "request_auth_username",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A candidate and what a store takes for it; ``fields`` is None where something does not fit,
-    and ``faults`` then say what, and how to correct it.
+    and ``faults`` then say what, and how to correct it. ``settings``: what people look at before
+    they agree, each as label and value.
     """
 
     candidate: Candidate
     fields: Mapping[str, Any] | None = field(default=None, repr=False)
     faults: Sequence[str] = ()
     remarks: Sequence[str] = ()
+    settings: Sequence[str] = field(default=(), repr=False)
 
     @property
     def fits(self) -> bool:
@@ -50,8 +62,8 @@ class Judged:
 
     @property
     def alerts(self) -> Sequence[Pair]:
-        """Contacts and channels. Values of channels are secrets."""
-        return tuple((self.fields or {}).get("alerts") or ())
+        """Contacts and channels, as they may be shown."""
+        return tuple(map(masked_alert, (self.fields or {}).get("alerts") or ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +98,15 @@ def judge(
         fields = binding.bind(MonitorForm, _pairs(values), context)
     except Invalid as fault:
         return Judged(candidate, None, tuple(_faults(fault, values)), tuple(remarks))
-    return Judged(candidate, fields, (), tuple(remarks))
+    lacking = () if own_fields else OWN_FIELDS
+    return Judged(candidate, fields, (), tuple(remarks), _settings(fields, lacking))
 
 
 def _values(candidate: Candidate, shared: Shared) -> dict[str, Any]:
     url = with_scheme(candidate.url)
     name = candidate.name or name_of(url)
-    warning = {"ssl_alert_days": str(DEFAULT_SSL_ALERT_DAYS)} if warns_by_default(url) else {}
     values = {
         "interval": str(shared.interval),
-        **warning,
         **candidate.fields,
         "url": url,
         "name": name[:MAX_NAME],
@@ -127,6 +138,36 @@ def _drop_contacts(values: dict[str, Any]) -> list[str]:
 
 def _not_here(label: str) -> str:
     return _("%(field)s dropped: this server does not support it.", field=_(label))
+
+
+def _settings(fields: Mapping[str, Any], lacking: Collection[str]) -> list[str]:
+    """``lacking``: the fields that the store does not have."""
+    kind = kind_of(fields["url"])
+    found = []
+    for name in _SHOWN:
+        value = fields.get(name)
+        if name in lacking or (kind and name in FIELDS and name not in kind.fields):
+            continue
+        if name in _ALWAYS or value not in (
+            None,
+            "",
+            (),
+            Monitor.__dataclass_fields__[name].default,
+        ):
+            found.append(f"{_(_LABELS[name])}: {_value(name, value)}")
+    return found
+
+
+def _value(name: str, value: Any) -> str:
+    if value is None:
+        return _("off")
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if name == "request_headers":
+        return ", ".join(pair.key for pair in value)
+    if name == "request_body":
+        return _("%(num)s characters", num=len(value))
+    return _(CONDITION_LABELS[value]) if name == "alert_condition" else str(value)
 
 
 def _faults(fault: Invalid, values: Mapping[str, Any]) -> list[str]:

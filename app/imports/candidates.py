@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from app.i18n import N_, _
+from app.imports.values import Entry, plain, shown, span, string
 from app.records import (
     ALERT_DAYS,
     CONFIRMATIONS,
@@ -20,27 +21,34 @@ from app.records import (
     AlertCondition,
     Pair,
 )
-from app.rules.text import one_line
 
 # The formats by the word of ``--format``, each with its name for people.
 FORMATS = {
     "csv": N_("Lines or CSV"),
-    "kuma": N_("Uptime Kuma: backup (JSON) or kuma.db"),
-    "uptimerobot": N_("UptimeRobot: CSV, or JSON of getMonitors"),
+    "kuma": N_("Uptime Kuma: backup or list of monitors (JSON), or kuma.db"),
+    "uptimerobot": N_("UptimeRobot: CSV, or JSON of the API"),
     "betterstack": N_("Better Stack: JSON of /api/v2/monitors, or CSV"),
-    "gatus": N_("Gatus: configuration (YAML)"),
+    "gatus": N_("Gatus: configuration or ConfigMap (YAML)"),
+    "upptime": N_("Upptime: .upptimerc.yml"),
+    "kuvasz": N_("Kuvasz: monitors (YAML)"),
+    "checkmate": N_("Checkmate: monitors (JSON)"),
+    "file_sd": N_("Prometheus: targets for file_sd (JSON or YAML)"),
 }
 MOST_CANDIDATES = 10_000
 MOST_REMARKS = 30
 MOST_ROWS = 100  # tags, headers, alerts: more than a monitor has, so the form refuses them
 MOST_TAG_READ = 1_000
-MOST_SHOWN = 60  # characters of a stranger's text within a sentence
 NO_TEXT_FOUND = AlertCondition.URL_NO_TEXT.value
 TEXT_FOUND = AlertCondition.URL_TEXT.value
-NAMED_UNITS = {
-    "ms": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600,
-    "hr": 3600, "hour": 3600, "d": 86_400, "day": 86_400,
-}  # fmt: skip
+# What tools that warn on several days warn on: the one that Wakeful warns on.
+WARN_DAYS = 14
+SLOW_IS_DEGRADED = N_("A slow response shows as degraded and opens no incident.")
+RECHECK_PAUSE = N_(
+    "The pause of %(pause)s between rechecks is dropped: WAKEFUL_CONFIRM_SECONDS sets one for all"
+    " monitors."
+)
+UNKNOWN_SETTING = N_('Setting "%(name)s" dropped: Wakeful does not have it.')
+NO_MONITORS = N_("The file has no monitors.")
 
 
 class NotReadable(ValueError):
@@ -64,11 +72,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a file holds. ``remarks`` are about all of it."""
+    """What a file holds. ``remarks`` are about all of it. ``contacts``: the channels of those
+    that its monitors name and that are to be made of notifications which several of them share.
+    """
 
     source: str
     candidates: Sequence[Candidate]
     remarks: Sequence[str] = ()
+    contacts: Mapping[str, Sequence[Pair]] = field(default_factory=dict, repr=False)
 
 
 def no_kind(kind: str) -> str:
@@ -97,6 +108,17 @@ def few(entries: Sequence[E]) -> Sequence[E]:
     return entries
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Notification:
+    """The channels of a notification of another tool, and what to say of it. It is read once,
+    because ten thousand monitors may name it.
+    """
+
+    name: str = ""
+    channels: Sequence[Pair] = field(default=(), repr=False)
+    remarks: Sequence[str] = ()
+
+
 @dataclass(slots=True)
 class Draft:
     """A candidate while a source's fields are read, one after the other."""
@@ -108,9 +130,16 @@ class Draft:
     remarks: list[str] = field(default_factory=list)
     refusal: str = ""
     paused: bool = False
+    notifications: list[Notification] = field(default_factory=list, repr=False)
     _rows: set[tuple[str, str, str]] = field(default_factory=set, repr=False)
 
+    @classmethod
+    def of_tool(cls, place: str, name: str) -> Draft:
+        """Of a tool that has its own switch for the warning of a certificate, which starts off."""
+        return cls(place, name, fields={"ssl_alert_days": ""})
+
     def remark(self, sentence: str) -> None:
+        """``sentence``: what is lost or changed. There is no other way to say it."""
         if len(self.remarks) == MOST_REMARKS:
             sentence = _("There are more changes.")
         if sentence not in self.remarks:
@@ -119,11 +148,32 @@ class Draft:
     def refuse(self, sentence: str) -> None:
         self.refusal = self.refusal or sentence
 
-    def interval(self, seconds: float | None) -> None:
-        """The nearest interval that is not shorter; one hour where there is none."""
-        if seconds is None or not 0 < seconds < 10**9:
+    def drop_rest(
+        self, entry: Entry, sentences: Mapping[str, str], of_no_use: Collection[str] = ()
+    ) -> None:
+        """Say what of ``entry`` nobody has read. ``sentences``: of settings that people know;
+        ``of_no_use``: settings whose loss changes no check and no alert, or beginnings of them.
+        """
+        endings = tuple(of_no_use)
+        for key in entry.unread():
+            if key in sentences:
+                self.remark(_(sentences[key]))
+            elif not key.startswith(endings):
+                self.remark(_(UNKNOWN_SETTING, name=shown(key)))
+
+    def notify(self, notification: Notification) -> None:
+        self.notifications.append(notification)
+        for sentence in notification.remarks:
+            self.remark(sentence)
+
+    def interval(self, seconds: float | None, given: object = None) -> None:
+        """The nearest that there is; of two the shorter. ``given``: what the file says."""
+        if seconds is None or seconds <= 0:
+            if string(given):
+                sentence = _('The interval "%(value)s" cannot be read.', value=shown(string(given)))
+                self.refuse(sentence)
             return
-        chosen = min((one for one in INTERVALS if one >= seconds), default=INTERVALS[-1])
+        chosen = min(INTERVALS, key=lambda one: (abs(one - seconds), one))
         self.fields["interval"] = str(chosen)
         if chosen != seconds:
             self._changed(N_("Interval"), span(seconds), span(chosen))
@@ -131,8 +181,11 @@ class Draft:
     def timeout(self, seconds: float | None) -> None:
         self._bounded("timeout", N_("Time limit"), seconds, TIMEOUT_SECONDS, span)
 
-    def confirmations(self, count: float | None) -> None:
+    def confirmations(self, count: float | None, pause: float | None = None) -> None:
+        """``pause``: seconds between them there."""
         self._bounded("confirmations", N_("Rechecks"), count, CONFIRMATIONS, plain)
+        if count and count > 0 and pause:
+            self.remark(_(RECHECK_PAUSE, pause=span(pause)))
 
     def remind_after(self, minutes: float | None) -> None:
         if minutes:
@@ -143,6 +196,7 @@ class Draft:
         if ms is not None:
             show = lambda one: f"{one:g} ms"  # noqa: E731
             self._bounded("slow_after", N_("Slow after"), ms, SLOW_AFTER_MS, show)
+            self.remark(_(SLOW_IS_DEGRADED))
 
     def _bounded(
         self,
@@ -177,6 +231,38 @@ class Draft:
                     new=chosen,
                 )
             )
+
+    def warn(self, name: str, what: str) -> None:
+        """A warning of expiry that the other tool repeats on days that the file does not name."""
+        self.fields[name] = str(WARN_DAYS)
+        self.remark(
+            _("%(what)s: once, %(days)s days before it expires.", what=_(what), days=WARN_DAYS)
+        )
+
+    def switch(self, name: str, *, on: bool) -> None:
+        """``follow_redirects`` or ``verify_tls``."""
+        self.fields[name] = "true" if on else "false"
+
+    def statuses(self, codes: Iterable[object]) -> None:
+        """``200``, ``"200-299"`` and ``"2xx"``; the form says what is wrong with others."""
+        texts = [string(code).strip() for code in codes]
+        found = [
+            f"{code[0]}00-{code[0]}99" if code[1:].lower() == "xx" else code
+            for code in texts
+            if code
+        ]
+        if found:
+            self.fields["accepted_statuses"] = ",".join(found)
+
+    def codes(self, codes: Iterable[int]) -> None:
+        """Single codes, as ranges."""
+        ranges: list[list[int]] = []
+        for code in sorted(codes):
+            if ranges and ranges[-1][1] == code - 1:
+                ranges[-1][1] = code
+            else:
+                ranges.append([code, code])
+        self.statuses(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
 
     def text(self, condition: str, lookup: str) -> None:
         self.fields["alert_condition"] = condition
@@ -251,91 +337,3 @@ def host_and_port(host: str, port: object) -> str:
     host = host.strip()
     bare = f"[{host}]" if ":" in host and not host.startswith("[") else host
     return f"tcp://{bare}:{string(port)}"
-
-
-# --- Values of strangers -------------------------------------------------------------------------
-
-
-def shown(text: str) -> str:
-    """A stranger's text within a sentence: on one line, and not long."""
-    return one_line(text, MOST_SHOWN)
-
-
-def string(value: object) -> str:
-    """A single value as text; empty for none, and for lists and objects. Half of a broken pair,
-    which JSON can write and no page can show, becomes a question mark.
-    """
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value) if isinstance(value, int | float) else ""
-
-
-def number(value: object) -> float | None:
-    """A number, also written as text; None for anything else."""
-    text = string(value).strip() if not isinstance(value, bool) else ""
-    if not text or len(text) > 20:
-        return None
-    try:
-        found = float(text)
-    except ValueError:
-        return None
-    return found if abs(found) < 10**12 else None
-
-
-def truth(value: object) -> bool:
-    """Whether a switch is on: ``true``, ``1``, ``"1"``, ``"yes"``."""
-    return string(value).strip().lower() in ("true", "1", "yes", "on")
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def listed(value: object) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
-
-
-def seconds(value: object) -> float | None:
-    """Seconds of a number, or of a span such as ``5m``, ``1h30m`` and ``5 min``."""
-    plain_number = number(value)
-    if plain_number is not None:
-        return plain_number
-    text = string(value).replace(" ", "").lower()
-    if not 1 < len(text) <= 40:
-        return None
-    total, digits, unit = 0.0, "", ""
-    for character in f"{text}0":
-        if character.isdigit() or character == ".":
-            if unit:
-                factor = _unit(unit)
-                if factor is None or number(digits) is None:
-                    return None
-                total, digits, unit = total + float(digits) * factor, "", ""
-            digits += character
-        elif not digits:
-            return None
-        else:
-            unit += character
-    return total if digits == "0" else None
-
-
-def _unit(word: str) -> float | None:
-    if word in NAMED_UNITS:
-        return NAMED_UNITS[word]
-    return NAMED_UNITS.get(word.removesuffix("s"))
-
-
-def plain(value: float) -> str:
-    return f"{value:g}"
-
-
-def span(value: float) -> str:
-    """``20 s``, ``5 min`` or ``1 h``."""
-    for size, unit in ((3600, "h"), (60, "min")):
-        if value >= size and value % size == 0:
-            return f"{plain(value / size)} {unit}"
-    return f"{plain(value)} s"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from app.i18n import N_, _
-from app.imports.candidates import MOST_ROWS, Draft, shown
-from app.records import Channel
+from app.imports.candidates import MOST_ROWS, Draft, Notification
+from app.imports.values import shown
+from app.records import CONTACT, MAX_ALERTS, MAX_CONTACT_NAME, Channel, Pair
 from app.rules.channel_values import check_value
 
-# Of each type, the channel and the settings that hold its value.
-_TOOLS = {
+# Of each type, the channel and the settings that hold its value; of addresses any is enough.
+_TOOLS: Mapping[str, Mapping[str, tuple[Channel, Sequence[str]]]] = {
     "kuma": {
         "slack": (Channel.SLACK, ("slackwebhookURL",)),
         "mattermost": (Channel.SLACK, ("mattermostWebhookUrl",)),
@@ -22,7 +23,7 @@ _TOOLS = {
             ("telegramBotToken", "telegramChatID", "telegramMessageThreadID"),
         ),
         "webhook": (Channel.WEBHOOK, ("webhookURL",)),
-        "smtp": (Channel.EMAIL, ("smtpTo",)),
+        "smtp": (Channel.EMAIL, ("smtpTo", "smtpCC", "smtpBCC")),
         "twilio": (Channel.SMS, ("twilioToNumber",)),
         "apprise": (Channel.APPRISE, ("appriseURL",)),
     },
@@ -36,8 +37,27 @@ _TOOLS = {
         "email": (Channel.EMAIL, ("to",)),
         "twilio": (Channel.SMS, ("to",)),
     },
+    "kuvasz": {
+        "slack": (Channel.SLACK, ("webhook-url",)),
+        "discord": (Channel.DISCORD, ("webhook-url",)),
+        "telegram": (Channel.TELEGRAM, ("api-token", "chat-id")),
+        "email": (Channel.EMAIL, ("to-address",)),
+        "webhook": (Channel.WEBHOOK, ("url",)),
+    },
+    # As version 2 of the API numbers them.
+    "uptimerobot": {
+        "2": (Channel.EMAIL, ("value",)),
+        "5": (Channel.WEBHOOK, ("value",)),
+        "11": (Channel.SLACK, ("value",)),
+    },
 }
-OTHER_BODY = N_("The webhook receives Wakeful's JSON, which differs.")
+NO_CHANNEL = N_("%(notification)s dropped: Wakeful has no matching channel.")
+NO_ADDRESS = N_("%(notification)s dropped: its address is empty.")
+NOT_IN_FILE = N_("%(notification)s dropped: the file does not contain its address.")
+BAD_ADDRESS = N_("%(notification)s dropped: its address is not valid for %(channel)s.")
+OTHER_BODY = N_(
+    "The webhook receives Wakeful's JSON, which differs, without the headers of the other tool."
+)
 # Characters of a setting that are read.
 MOST_SETTING = 8_000
 
@@ -47,32 +67,15 @@ def keys(tool: str, kind: str) -> Sequence[str]:
     return _TOOLS[tool][kind][1] if kind in _TOOLS[tool] else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
-    """The channels of a notification of another tool, each with its value, and what to say of it.
-    It is read once, because ten thousand monitors may name it.
-    """
-
-    channels: Sequence[tuple[str, str]] = field(default=(), repr=False)
-    remarks: Sequence[str] = ()
-
-    def add_to(self, draft: Draft) -> None:
-        for channel, value in self.channels:
-            draft.pair("alerts", channel, value)
-        for sentence in self.remarks:
-            draft.remark(sentence)
-
-
 def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -> Notification:
     """``name``: how the other tool calls it. Sentences never repeat a value."""
-    label = _('Notification "%(name)s" (%(kind)s)', name=shown(name), kind=shown(kind))
+    label = labelled(name, kind)
     values = [settings[key][: MOST_SETTING + 1].strip() for key in keys(tool, kind)]
-    if not values or not values[0]:
-        return Notification(
-            (),
-            (_("%(notification)s dropped: Wakeful has no matching channel.", notification=label),),
-        )
+    if not values:
+        return Notification(name, (), (_(NO_CHANNEL, notification=label),))
     channel = _TOOLS[tool][kind][0]
+    if not any(values) or not (values[0] or channel is Channel.EMAIL):
+        return Notification(name, (), (_(NO_ADDRESS, notification=label),))
     # Whether the instance has a bot is the form's to ask: other tools always name one.
     fits = {
         value: not check_value(channel, value, telegram_token_set=True)
@@ -80,23 +83,61 @@ def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -
     }
     remarks = []
     if not all(fits.values()):
-        remarks.append(
-            _(
-                "%(notification)s dropped: its address is not valid for %(channel)s.",
-                notification=label,
-                channel=channel.value,
-            )
-        )
+        remarks.append(_(BAD_ADDRESS, notification=label, channel=channel.value))
     if channel is Channel.WEBHOOK and any(fits.values()):
         remarks.append(_(OTHER_BODY))
-    return Notification([(channel.value, value) for value in fits if fits[value]], remarks)
+    return Notification(
+        name, [Pair(channel.value, value) for value in fits if fits[value]], remarks
+    )
+
+
+def missing(name: str, kind: str = "") -> Notification:
+    """One that the file names and does not contain."""
+    return Notification(name, (), (_(NOT_IN_FILE, notification=labelled(name, kind)),))
+
+
+def labelled(name: str, kind: str = "") -> str:
+    if kind and kind != name:
+        return _('Notification "%(name)s" (%(kind)s)', name=shown(name), kind=shown(kind))
+    return _('Notification "%(name)s"', name=shown(name))
+
+
+def share(drafts: Sequence[Draft]) -> dict[str, Sequence[Pair]]:
+    """Give each draft the channels of its notifications. What several drafts share becomes a
+    contact, so that an address is changed once; the channels of these contacts by their names.
+    """
+    fitting = [draft for draft in drafts if not draft.refusal]
+    uses = Counter(one for draft in fitting for one in set(draft.notifications))
+    names: dict[Notification, str] = {}
+    contacts: dict[str, Sequence[Pair]] = {}
+    taken: set[str] = set()
+    for draft in fitting:
+        for one in draft.notifications:
+            if one not in names:
+                names[one] = _contact_name(one, taken) if uses[one] > 1 else ""
+                if names[one]:
+                    contacts[names[one]] = one.channels
+            rows = [Pair(CONTACT, names[one])] if names[one] else one.channels
+            for row in rows:
+                draft.pair("alerts", row.key, row.value)
+    return contacts
+
+
+def _contact_name(notification: Notification, taken: set[str]) -> str:
+    """Empty where it cannot be a contact: digits alone are the id of one."""
+    name = " ".join(notification.name.split())[: MAX_CONTACT_NAME - 4].strip()
+    if not name or name.isdigit() or not 0 < len(notification.channels) <= MAX_ALERTS:
+        return ""
+    numbers = (f"{name} {number}" for number in range(2, 100))
+    free = next((one for one in (name, *numbers) if one.casefold() not in taken), "")
+    taken.add(free.casefold())
+    return free
 
 
 def _split(channel: Channel, values: Sequence[str]) -> list[str]:
-    whole = "/".join(filter(None, values))
-    if len(whole) > MOST_SETTING or channel is not Channel.EMAIL:
-        return [whole[: MOST_SETTING + 1]]
-    parts = whole.replace(";", ",").split(",")
+    if channel is not Channel.EMAIL:
+        return ["/".join(filter(None, values))[: MOST_SETTING + 1]]
+    parts = ",".join(filter(None, values))[: 3 * MOST_SETTING].replace(";", ",").split(",")
     return [_address(part.strip()) for part in parts if part.strip()][:MOST_ROWS]
 
 

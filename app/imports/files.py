@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from app.i18n import N_, _
-from app.imports import betterstack, gatus, kuma, kuma_database, table, uptimerobot
+from app.imports import (
+    betterstack,
+    gatus,
+    kuma,
+    kuma_database,
+    other_tools,
+    table,
+    uptimerobot,
+)
 from app.imports.candidates import NotReadable, Reading, at_line
+from app.imports.yaml_text import Parser
 
 MOST_BYTES = 16 * 1024 * 1024  # of anything but an SQLite file, which is read where it lies
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
@@ -17,13 +26,16 @@ _MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "u
 NOT_THE_FORMAT = N_(
     "The file is not in this format. Choose another format, or detect it automatically."
 )
-UNKNOWN_JSON = N_(
-    "Wakeful does not know this JSON. It reads an Uptime Kuma backup, UptimeRobot's getMonitors,"
-    " or Better Stack's list of monitors."
+UNKNOWN = N_(
+    "Wakeful does not know this %(kind)s. It reads those of Uptime Kuma, UptimeRobot, Better Stack,"
+    " Gatus, Upptime, Kuvasz, Checkmate and Prometheus."
 )
+MARKUP = N_("Wakeful does not read XML or HTML. Export JSON, YAML or CSV.")
+JSON, YAML, LINES = "JSON", "YAML", "CSV"
+Variables = Mapping[str, str]
 
 
-def read_path(path: Path, format: str = "") -> Reading:
+def read_path(path: Path, format: str = "", variables: Variables | None = None) -> Reading:
     """Read a file. An SQLite file may be of any size."""
     with path.open("rb") as file:
         start = file.read(MOST_BYTES + 1)
@@ -33,17 +45,27 @@ def read_path(path: Path, format: str = "") -> Reading:
         raise NotReadable(
             _("The file is too large. At most %(most)s MB are read.", most=MOST_BYTES // 1024**2)
         )
-    return read(start, format)
+    return read(start, format, variables)
 
 
-def read(data: bytes, format: str = "") -> Reading:
+def read(data: bytes, format: str = "", variables: Variables | None = None) -> Reading:
     """Read the content of a file. Raises NotReadable. ``format``: a key of
-    ``candidates.FORMATS``, or empty to find out.
+    ``candidates.FORMATS``, or empty to find out. ``variables``: what the environment variables in
+    it stand for.
     """
     if data.startswith(kuma_database.HEADER):
         return _database(lambda: kuma_database.read(data), format)
     text = decoded(data)
-    return _READERS[format or found_format(text)](text)
+    language = LINES if format == "csv" else language_of(text)
+    if language == LINES:
+        if format not in ("", "csv", "uptimerobot", "betterstack"):
+            raise NotReadable(_(NOT_THE_FORMAT))
+        return table.read(text)
+    content = parsed_json(text) if language == JSON else _yaml(text)
+    for name, (knows, reader) in _TOOLS.items():
+        if format in ("", name) and knows(content):
+            return reader(content, variables or {})
+    raise NotReadable(_(NOT_THE_FORMAT) if format else _(UNKNOWN, kind=language))
 
 
 def _database(reader: Callable[[], Reading], format: str) -> Reading:
@@ -67,19 +89,28 @@ def decoded(data: bytes) -> str:
     return text
 
 
-def found_format(text: str) -> str:
-    if text.lstrip()[:1] in ("{", "["):
-        return "json"
-    starts = ("endpoints:", "alerting:", "external-endpoints:", "---")
-    return "gatus" if any(line.startswith(starts) for line in text.splitlines()) else "csv"
+def language_of(text: str) -> str:
+    start = text.lstrip()[:1]
+    if start in ("{", "["):
+        return JSON
+    if start == "<":
+        raise NotReadable(_(MARKUP))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("#")]
+    keys = sum(map(_is_key, lines))
+    return YAML if lines and (lines[0] == "---" or 2 * keys >= len(lines)) else LINES
 
 
-def _json(text: str, wanted: str = "") -> Reading:
-    data = parsed_json(text)
-    for name, knows, reader in _JSON:
-        if wanted in ("", name) and knows(data):
-            return reader(data)
-    raise NotReadable(_(NOT_THE_FORMAT if wanted else UNKNOWN_JSON))
+def _is_key(line: str) -> bool:
+    """``name: value``, ``- name:``."""
+    key, colon, value = line.lstrip("- ").partition(":")
+    return bool(colon and key) and " " not in key and (not value or value[0].isspace())
+
+
+def _yaml(text: str) -> Any:
+    """The document, or the list of several."""
+    documents = Parser().parse(text)
+    return documents[0] if len(documents) == 1 else documents
 
 
 def parsed_json(text: str) -> Any:
@@ -92,25 +123,13 @@ def parsed_json(text: str) -> Any:
         raise NotReadable(at_line(_("The file is not valid JSON."), line)) from None
 
 
-def _of(source: str) -> Callable[[str], Reading]:
-    """A source that has JSON and CSV."""
-
-    def reader(text: str) -> Reading:
-        return _json(text, source) if found_format(text) == "json" else table.read(text)
-
-    return reader
-
-
-_JSON: Sequence[tuple[str, Callable[[object], bool], Callable[[object], Reading]]] = (
-    ("kuma", kuma.knows, kuma.read),
-    ("uptimerobot", uptimerobot.knows, uptimerobot.read),
-    ("betterstack", betterstack.knows, betterstack.read),
-)
-_READERS: Mapping[str, Callable[[str], Reading]] = {
-    "json": _json,
-    "csv": table.read,
-    "kuma": lambda text: _json(text, "kuma"),
-    "uptimerobot": _of("uptimerobot"),
-    "betterstack": _of("betterstack"),
-    "gatus": gatus.read,
+_TOOLS: Mapping[str, tuple[Callable[[object], bool], Callable[[object, Variables], Reading]]] = {
+    "kuma": (kuma.knows, lambda data, _known: kuma.read(data)),
+    "uptimerobot": (uptimerobot.knows, lambda data, _known: uptimerobot.read(data)),
+    "betterstack": (betterstack.knows, lambda data, _known: betterstack.read(data)),
+    "upptime": (other_tools.knows_upptime, other_tools.read_upptime),
+    "kuvasz": (other_tools.knows_kuvasz, other_tools.read_kuvasz),
+    "checkmate": (other_tools.knows_checkmate, other_tools.read_checkmate),
+    "file_sd": (other_tools.knows_targets, other_tools.read_targets),
+    "gatus": (gatus.knows, gatus.read),
 }

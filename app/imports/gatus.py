@@ -1,135 +1,200 @@
-"""Gatus: its configuration (YAML), the endpoints and what they alert."""
+"""Gatus: its configuration (YAML), alone or in a ConfigMap: the endpoints and what they alert."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.i18n import N_, _
-from app.imports import channels, gatus_conditions, yaml_text
-from app.imports.candidates import (
-    Candidate,
-    Draft,
-    NotReadable,
-    Reading,
-    few,
+from app.imports import channels, gatus_conditions, variables
+from app.imports.candidates import Draft, Notification, NotReadable, Reading, few, no_kind
+from app.imports.values import (
+    Entry,
     listed,
     mapping,
-    no_kind,
     number,
+    plain,
+    says_something,
     seconds,
     shown,
     string,
     truth,
 )
-from app.imports.channels import Notification
+from app.imports.variables import Unfilled, lacks
+from app.imports.yaml_text import Parser
 
 SOURCE = "Gatus"
-DEFAULT_INTERVAL = 60
-DEFAULT_FAILURES = 3  # in a row, before Gatus alerts
+# What counts where the configuration says nothing.
+INTERVAL, TIMEOUT = 60, 10
+FAILURES, SUCCESSES = 3, 2  # in a row, before an alert and before its end
 LABELS = {
     "icmp": N_("Ping (ICMP)"), "udp": "UDP", "sctp": "SCTP", "tls": "TLS",
     "starttls": "STARTTLS", "ssh": "SSH", "ws": "WebSocket", "wss": "WebSocket",
     "grpc": "gRPC", "grpcs": "gRPC",
 }  # fmt: skip
-EXTERNAL = N_("External endpoints are dropped: Wakeful has no push checks yet.")
-SUITES = N_("Suites are dropped: Wakeful has no checks in several steps.")
-_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|([A-Za-z_][A-Za-z0-9_]{0,99}))")
+# Of all endpoints, and of one.
+FOR_ALL = {
+    "maintenance": N_("The maintenance of all endpoints is dropped. Add a maintenance window."),
+    "connectivity": N_("The connectivity checker is dropped."),
+    "remote": N_("Endpoints of remote instances are not in the file and are dropped."),
+}
+DROPPED = {
+    "maintenance-windows": N_("Maintenance windows dropped. Add them under Maintenance."),
+    "ui": N_("Display options (ui) dropped."),
+    "extra-labels": N_("Labels (extra-labels) dropped."),
+}
+NO_CLIENT = N_("Wakeful does not have the client option %(name)s, without which it cannot log in.")
+_LOGINS = ("oauth2", "identity-aware-proxy", "tunnel")
+# Without one of these the check would be another.
+_NEEDED = ("url", "name", "group", "interval", "method", "headers", "body", "conditions", "client")
+_LISTS = ("endpoints", "services", "external-endpoints", "suites")
+MOST_DEPTH = 8  # of what is around a configuration: a ConfigMap, the values of a Helm chart
 
 
-def read(text: str) -> Reading:
-    whole = mapping(yaml_text.parse(text))
-    endpoints = [mapping(one) for one in listed(whole.get("endpoints") or whole.get("services"))]
-    if not endpoints:
-        raise NotReadable(_("The file has no endpoints. Gatus lists them under `endpoints:`."))
-    providers = _Providers(mapping(whole.get("alerting")))
-    found = [_candidate(place, one, providers) for place, one in enumerate(few(endpoints), 1)]
-    remarks = [
-        _(sentence)
-        for key, sentence in (("external-endpoints", EXTERNAL), ("suites", SUITES))
-        if listed(whole.get(key))
-    ]
-    return Reading(SOURCE, found, tuple(remarks))
+def knows(data: object) -> bool:
+    return any(True for _configuration in _configurations(data))
 
 
-def _candidate(place: int, entry: Mapping[str, Any], providers: _Providers) -> Candidate:
-    draft = Draft(_("Endpoint %(place)s", place=place), string(entry.get("name")))
-    draft.url = _plain(draft, "URL", string(entry.get("url")), needed=True)
-    scheme = draft.url.partition("://")[0].lower()
-    if entry.get("dns"):
-        draft.refuse(no_kind("DNS"))
-    elif scheme not in ("http", "https", "tcp"):
-        draft.refuse(no_kind(LABELS.get(scheme, f'"{shown(scheme)}"')))
-    draft.paused = "enabled" in entry and not truth(entry["enabled"])
-    draft.interval(seconds(entry.get("interval")) or DEFAULT_INTERVAL)
-    if group := string(entry.get("group")):
-        draft.tags([group])
-    http = scheme in ("http", "https")
-    if http:
-        _request(draft, entry)
-    _client(draft, mapping(entry.get("client")), http)
-    gatus_conditions.add(draft, [string(one) for one in listed(entry.get("conditions"))], http=http)
-    if entry.get("maintenance-windows"):
-        draft.remark(_("Maintenance windows dropped. Add them under Maintenance."))
-    _alerts(draft, entry, providers)
-    return draft.done()
+def _configurations(data: object) -> Iterator[Mapping[str, Any]]:
+    """The configurations in ``data``: itself, or what Kubernetes' objects hold, also as text."""
+    parser = Parser()
+
+    def within(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
+        if isinstance(value, Mapping) and _is_configuration(value, depth):
+            yield value
+        elif depth < MOST_DEPTH and isinstance(value, Mapping | list):
+            parts = value.values() if isinstance(value, Mapping) else value
+            for part in parts:
+                yield from within(part, depth + 1)
+        elif isinstance(value, str) and depth and "\n" in value and "name:" in value:
+            try:
+                documents = parser.parse(value)
+            except NotReadable:
+                return
+            for document in documents:
+                yield from within(document, MOST_DEPTH)
+
+    yield from within(data, 0)
 
 
-def _plain(draft: Draft, label: str, text: str, *, needed: bool = False) -> str:
-    """``text`` with ``$$`` as ``$``; empty where it needs an environment variable, whose value is
-    not in the file.
-    """
-    sentence = _lacks(label, text)
-    if not sentence:
-        return text.replace("$$", "$")
-    if needed:
-        draft.refuse(sentence)
-        return text
-    draft.remark(_dropped(sentence))
-    return ""
-
-
-def _dropped(sentence: str) -> str:
-    dropped = _("It is dropped.")
-    return f"{sentence} {dropped}"
-
-
-def _lacks(label: str, text: str) -> str:
-    """A sentence if ``text`` needs an environment variable; empty if not."""
-    found = _VARIABLE.search(text.replace("$$", ""))
-    if not found:
-        return ""
-    name = shown(found[1] or found[2])
-    return _(
-        "%(what)s needs the environment variable %(name)s, which is not in the file.",
-        what=label,
-        name=name,
+def _is_configuration(whole: Mapping[str, Any], depth: int) -> bool:
+    """In what Gatus alone reads its names are enough; elsewhere others have ``endpoints`` too."""
+    if not depth:
+        return "endpoints" in whole or "alerting" in whole or "external-endpoints" in whole
+    entries = [mapping(one) for key in _LISTS for one in listed(whole.get(key))]
+    alerting = mapping(whole.get("alerting"))
+    return any("conditions" in one or "token" in one for one in entries) or any(
+        "default-alert" in mapping(one) or "webhook-url" in mapping(one)
+        for one in alerting.values()
     )
 
 
-def _request(draft: Draft, entry: Mapping[str, Any]) -> None:
-    if method := string(entry.get("method")):
-        draft.fields["request_method"] = method.upper()
-    for key, value in mapping(entry.get("headers")).items():
-        if text := _plain(draft, _("The header %(name)s", name=shown(key)), string(value)):
-            draft.pair("request_headers", string(key), text)
-    if body := string(entry.get("body")):
-        if truth(entry.get("graphql")):
-            draft.refuse(_("Wakeful has no GraphQL request bodies."))
-        elif text := _plain(draft, _("The request body"), body):
-            draft.body(text)
+def _merged(parts: Iterator[Mapping[str, Any]]) -> dict[str, Any]:
+    """As Gatus merges files: mappings into each other, lists one behind the other."""
+    whole: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items():
+            before = whole.get(key)
+            if isinstance(before, list) and isinstance(value, list):
+                whole[key] = [*before, *value]
+            elif isinstance(before, Mapping) and isinstance(value, Mapping):
+                whole[key] = {**before, **value}
+            else:
+                whole[key] = value
+    return whole
 
 
-def _client(draft: Draft, client: Mapping[str, Any], http: bool) -> None:
-    draft.timeout(seconds(client.get("timeout")))
+def read(data: object, known: Mapping[str, str]) -> Reading:
+    """``known``: environment variables."""
+    used: set[str] = set()
+    whole = mapping(variables.fill(_merged(_configurations(data)), known, used))
+    lists = {key: listed(whole.get(key)) for key in _LISTS}
+    if not any(lists.values()):
+        raise NotReadable(_("The file has no endpoints. Gatus lists them under `endpoints:`."))
+    few([one for entries in lists.values() for one in entries])
+    providers = _Providers(mapping(whole.get("alerting")))
+    drafts = [
+        _draft(place, Entry(one), providers)
+        for place, one in enumerate((*lists["endpoints"], *lists["services"]), 1)
+    ]
+    for place, one in enumerate(lists["external-endpoints"], 1):
+        label = _("External endpoint %(place)s", place=place)
+        drafts.append(_refused(label, one, no_kind(N_("push"))))
+    for place, one in enumerate(lists["suites"], 1):
+        sentence = _("Wakeful has no checks in several steps.")
+        drafts.append(_refused(_("Suite %(place)s", place=place), one, sentence))
+    contacts = channels.share(drafts)
+    remarks = [_(sentence) for key, sentence in FOR_ALL.items() if _is_on(whole.get(key))]
+    remarks += variables.sentences_of(used)
+    return Reading(SOURCE, [draft.done() for draft in drafts], tuple(remarks), contacts)
+
+
+def _is_on(section: object) -> bool:
+    enabled = mapping(section).get("enabled")
+    return says_something(section) and (enabled is None or truth(enabled))
+
+
+def _refused(place: str, entry: object, sentence: str) -> Draft:
+    draft = Draft.of_tool(place, string(mapping(entry).get("name")))
+    draft.refuse(sentence)
+    return draft
+
+
+def _draft(place: int, entry: Entry, providers: _Providers) -> Draft:
+    draft = Draft.of_tool(_("Endpoint %(place)s", place=place), entry.text("name"))
+    draft.url = entry.text("url")
+    for name in _NEEDED:
+        if sentence := lacks(_('Setting "%(name)s"', name=name), entry.get(name)):
+            draft.refuse(sentence)
+    scheme = draft.url.partition("://")[0].lower()
+    http = scheme in ("http", "https")
+    if entry.get("dns"):
+        draft.refuse(no_kind("DNS"))
+    elif not http and scheme != "tcp":
+        draft.refuse(no_kind(LABELS.get(scheme, f'"{shown(scheme)}"')))
+    _enabled(draft, entry.get("enabled"))
+    given = entry.get("interval")
+    interval = seconds(given) if says_something(given) else INTERVAL
+    draft.interval(interval, given)
+    draft.tags([entry.text("group")])
     if http:
-        draft.fields["verify_tls"] = "false" if truth(client.get("insecure")) else "true"
-        redirects = not truth(client.get("ignore-redirect"))
-        draft.fields["follow_redirects"] = "true" if redirects else "false"
-    for name in ("proxy-url", "dns-resolver", "oauth2", "identity-aware-proxy", "tls", "tunnel"):
+        _request(draft, entry)
+    _client(draft, Entry(entry.get("client")), http=http)
+    gatus_conditions.add(draft, [string(one) for one in entry.list("conditions")], http=http)
+    _alerts(draft, entry, providers, interval or INTERVAL)
+    draft.drop_rest(entry, DROPPED, ("ssh",))
+    return draft
+
+
+def _enabled(draft: Draft, value: object) -> None:
+    if sentence := lacks(_('Setting "%(name)s"', name="enabled"), value):
+        draft.remark(sentence)
+        draft.paused = True
+    else:
+        draft.paused = string(value) != "" and not truth(value)
+
+
+def _request(draft: Draft, entry: Entry) -> None:
+    if method := entry.text("method"):
+        draft.fields["request_method"] = method.upper()
+    for key, value in entry.mapping("headers").items():
+        draft.pair("request_headers", string(key), string(value))
+    if body := entry.text("body"):
+        if entry.on("graphql"):
+            draft.refuse(_("Wakeful has no GraphQL request bodies."))
+        draft.body(body)
+
+
+def _client(draft: Draft, client: Entry, *, http: bool) -> None:
+    draft.timeout(seconds(client.get("timeout")) or TIMEOUT)
+    insecure, ignores = client.on("insecure"), client.on("ignore-redirect")
+    if http:
+        draft.switch("verify_tls", on=not insecure)
+        draft.switch("follow_redirects", on=not ignores)
+    for name in _LOGINS:
         if client.get(name):
-            draft.remark(_("Client option %(name)s dropped: Wakeful does not have it.", name=name))
+            draft.refuse(_(NO_CLIENT, name=name))
+    draft.drop_rest(client, {})
 
 
 class _Providers:
@@ -137,50 +202,98 @@ class _Providers:
 
     def __init__(self, alerting: Mapping[str, Any]) -> None:
         self._alerting = alerting
-        self._settings: dict[str, Mapping[str, str]] = {}
+        self._groups: dict[str, Mapping[str, Mapping[str, Any]]] = {}
         self._read: dict[tuple[str, ...], Notification] = {}
 
     def default(self, kind: str) -> Mapping[str, Any]:
         return mapping(mapping(self._alerting.get(kind)).get("default-alert"))
 
-    def notification(self, kind: str, own: Mapping[str, Any]) -> Notification:
-        """``own``: the settings that an endpoint has in place of the provider's."""
-        if kind not in self._settings:
-            self._settings[kind] = _settings(kind, mapping(self._alerting.get(kind)))
+    def notification(self, kind: str, group: str, own: Mapping[str, Any]) -> Notification:
+        """``own``: the settings of the alert itself, which count before those of the provider for
+        this group, and for all.
+        """
+        provider = mapping(self._alerting.get(kind))
+        if kind not in self._groups:
+            overrides = [mapping(one) for one in listed(provider.get("overrides"))]
+            # Of two for a group the first counts.
+            self._groups[kind] = {string(one.get("group")): one for one in reversed(overrides)}
+        of_group = self._groups[kind].get(group, {}) if group else {}
         settings = {
-            key: _short(own.get(key)) or shared for key, shared in self._settings[kind].items()
+            key: next(filter(None, (_short(one.get(key)) for one in (own, of_group, provider))), "")
+            for key in channels.keys("gatus", kind)
         }
-        place = (kind, *settings.values())
-        if place not in self._read:
-            self._read[place] = _notification(kind, settings)
-        return self._read[place]
+        name = f"{kind} {group}" if of_group else kind
+        identity = (kind, name, *settings.values())
+        if identity not in self._read:
+            self._read[identity] = self._notification(kind, name, settings, provider or own)
+        return self._read[identity]
 
-
-def _settings(kind: str, provider: Mapping[str, Any]) -> Mapping[str, str]:
-    return {key: _short(provider.get(key)) for key in channels.keys("gatus", kind)}
+    def _notification(
+        self, kind: str, name: str, settings: Mapping[str, str], configured: object
+    ) -> Notification:
+        if sentence := next(
+            filter(None, (lacks(channels.labelled(name, kind), one) for one in settings.values())),
+            "",
+        ):
+            dropped = _("It is dropped.")
+            return Notification(name, (), (f"{sentence} {dropped}",))
+        if not configured:
+            return channels.missing(name, kind)
+        return channels.notification("gatus", kind, settings, name)
 
 
 def _short(value: object) -> str:
-    return string(value)[: channels.MOST_SETTING + 1]
+    return value if isinstance(value, Unfilled) else string(value)[: channels.MOST_SETTING + 1]
 
 
-def _notification(kind: str, settings: Mapping[str, str]) -> Notification:
-    lacking = [_lacks(_("Alert %(kind)s", kind=shown(kind)), text) for text in settings.values()]
-    if any(lacking):
-        return Notification((), [_dropped(sentence) for sentence in lacking if sentence])
-    plain = {key: text.replace("$$", "$") for key, text in settings.items()}
-    return channels.notification("gatus", kind, plain, kind)
-
-
-def _alerts(draft: Draft, entry: Mapping[str, Any], providers: _Providers) -> None:
-    failures: list[float] = []
-    for alert in map(mapping, listed(entry.get("alerts"))):
+def _alerts(draft: Draft, entry: Entry, providers: _Providers, interval: float) -> None:
+    kept: list[Mapping[str, Any]] = []
+    for alert in map(mapping, entry.list("alerts")):
         kind = string(alert.get("type"))
-        default = providers.default(kind)
-        if not truth(alert.get("enabled", default.get("enabled", "true"))):
+        own = {key: value for key, value in alert.items() if value is not None}
+        merged = {**providers.default(kind), **own}
+        enabled = merged.get("enabled")
+        if sentence := lacks(_('"enabled" of the alert %(kind)s', kind=shown(kind)), enabled):
+            kept_anyway = _("It is kept.")
+            draft.remark(f"{sentence} {kept_anyway}")
+        elif string(enabled) and not truth(enabled):
             continue
-        providers.notification(kind, mapping(alert.get("provider-override"))).add_to(draft)
-        threshold = alert.get("failure-threshold", default.get("failure-threshold"))
-        failures.append(number(threshold) or DEFAULT_FAILURES)
-    if failures:
-        draft.confirmations(min(failures) - 1)
+        override = mapping(alert.get("provider-override"))
+        notification = providers.notification(kind, entry.text("group"), override)
+        draft.notify(notification)
+        if notification.channels:
+            kept.append(merged)
+    if kept:
+        _thresholds(draft, kept, interval)
+
+
+def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: float) -> None:
+    """Wakeful has one of each for all channels of a monitor."""
+    failures = sorted({number(one.get("failure-threshold")) or FAILURES for one in alerts})
+    draft.confirmations(failures[0] - 1, interval)
+    if failures[1:]:
+        several = ", ".join(map(plain, failures))
+        draft.remark(
+            _(
+                "Failure thresholds %(several)s: %(first)s counts for all alerts.",
+                several=several,
+                first=plain(failures[0]),
+            )
+        )
+    successes = {number(one.get("success-threshold")) or SUCCESSES for one in alerts}
+    if successes != {SUCCESSES}:
+        draft.remark(
+            _(
+                "Success threshold %(several)s dropped: a second good check ends an incident.",
+                several=", ".join(map(plain, sorted(successes))),
+            )
+        )
+    if not all(truth(one.get("send-on-resolved")) for one in alerts):
+        draft.remark(_("Wakeful also alerts when an incident ends (send-on-resolved)."))
+    reminders = {seconds(one.get("minimum-reminder-interval")) or 0 for one in alerts}
+    if reminders != {0}:
+        draft.remind_after(min(filter(None, reminders)) / 60)
+        if len(reminders) > 1:
+            draft.remark(_("The reminders go to all alerts of the monitor."))
+    if any(string(one.get("description")) for one in alerts):
+        draft.remark(_("Alert descriptions dropped: Wakeful's messages name the cause."))

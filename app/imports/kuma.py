@@ -1,37 +1,34 @@
-"""Uptime Kuma: the backup (JSON) of version 1. ``kuma_database`` reads its database into the same
-form.
+"""Uptime Kuma: the backup (JSON) of version 1, and the list of monitors as its clients print it.
+``kuma_database`` reads its database into the same form.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from app.i18n import N_, _
 from app.imports import channels
 from app.imports.candidates import (
+    NO_MONITORS,
     NO_TEXT_FOUND,
     TEXT_FOUND,
-    Candidate,
     Draft,
+    Notification,
     NotReadable,
     Reading,
     few,
     host_and_port,
-    listed,
-    mapping,
     no_kind,
-    number,
-    shown,
-    string,
-    truth,
 )
-from app.imports.channels import Notification
+from app.imports.values import Entry, listed, mapping, records, shown, string, truth
+from app.records import MAX_REDIRECTS
 
 SOURCE = N_("Uptime Kuma")
-RETRY_PAUSE = N_("Retry intervals are dropped: WAKEFUL_CONFIRM_SECONDS sets one for all monitors.")
-GROUPS = N_("Groups become tags: each monitor gets the name of its group.")
+GROUPS = N_("Groups become tags: each monitor gets the names of its groups.")
+GROUP_ALERTS = N_("Notifications of groups are dropped: Wakeful alerts for each monitor.")
 LABELS = {
     "ping": "Ping", "dns": "DNS", "push": "Push", "docker": "Docker", "steam": N_("game server"),
     "gamedig": N_("game server"), "mqtt": "MQTT", "json-query": N_("JSON query"),
@@ -40,113 +37,185 @@ LABELS = {
     "mysql": "MySQL", "mongodb": "MongoDB", "snmp": "SNMP", "rabbitmq": "RabbitMQ",
     "kafka-producer": "Kafka", "manual": N_("manual"),
 }  # fmt: skip
+DROPPED = {
+    "proxyId": N_("Proxy dropped: Wakeful checks without a proxy."),
+    "description": N_("Description dropped: Wakeful has no notes yet."),
+    "ipFamily": N_("IP version dropped: Wakeful tries IPv6 and IPv4."),
+    "maintenance": N_("Maintenance dropped. Add a maintenance window."),
+    "conditions": N_("Conditions dropped: Wakeful cannot check them."),
+    "retryOnlyOnStatusCodeFailure": N_(
+        "Retrying only after a wrong status code is dropped: Wakeful rechecks after each failure."
+    ),
+}
+# Bookkeeping, and settings of kinds that are refused: Uptime Kuma fills in those of all kinds.
+OF_NO_USE = (
+    "id", "weight", "path", "childrenIDs", "dns_", "docker_", "packetSize", "push", "mqtt", "grpc",
+    "radius", "database", "kafka", "rabbitmq", "snmp", "gamedig", "game", "json", "expectedValue",
+    "smtp", "ws", "ping", "remote_browser", "screenshot", "oauth", "authWorkstation", "authDomain",
+    "tls", "includeSensitiveData", "user_id", "created_date", "manual_status", "location",
+    "protocol", "subtype", "ntp", "system_service", "responseMaxLength", "saveResponse",
+    "saveErrorResponse", "timeout", "hostname", "port", "url", "method", "keyword", "invertKeyword",
+    "maxredirects", "accepted_statuscodes", "httpBodyEncoding", "body", "headers", "basic_auth",
+    "authMethod", "bearer", "groupNotifications", "retryInterval", "forceInactive",
+)  # fmt: skip
 _BODY_TYPES = {
     "": "application/json",
     "json": "application/json",
     "xml": "text/xml",
     "form": "application/x-www-form-urlencoded",
 }
+_MARKS = frozenset({
+    "maxretries", "retryInterval", "notificationIDList", "accepted_statuscodes", "upsideDown",
+    "childrenIDs", "resendInterval",
+})  # fmt: skip
+_LISTS = ("monitorList", "monitors")
 MOST_TAG = 500  # characters that are looked at: one tag may be that of every monitor
-# Uptime Kuma warns of a certificate at 7, 14 and 21 days unless its settings say otherwise.
-WARN_DAYS = 14
+MOST_GROUPS = 50  # above each other
 
 
 def knows(data: object) -> bool:
-    return isinstance(mapping(data).get("monitorList"), list)
+    if "monitorList" in mapping(data):
+        return True
+    return any("type" in one and not _MARKS.isdisjoint(one) for one in records(data, *_LISTS))
 
 
 def read(data: object) -> Reading:
-    whole = mapping(data)
-    return candidates_of(
-        listed(whole.get("monitorList")), map(mapping, listed(whole.get("notificationList")))
+    notifications = mapping(data).get("notificationList")
+    return reading_of(
+        [one for one in records(data, *_LISTS) if "type" in one or "name" in one],
+        records(notifications) if notifications else (),
     )
 
 
-def candidates_of(
-    monitors: Sequence[object], notifications: Iterable[Mapping[str, Any]]
+def reading_of(
+    monitors: Sequence[Mapping[str, Any]], notifications: Iterable[Mapping[str, Any]]
 ) -> Reading:
     """``monitors`` and ``notifications`` as the backup has them."""
-    known = {string(one.get("id")): _notification(one) for one in notifications}
-    entries = [mapping(one) for one in few(monitors)]
+    by_id = {string(one.get("id")): _notification(one) for one in notifications}
+    entries = few(monitors)
     if not entries:
-        raise NotReadable(_("The file has no monitors."))
-    groups = {
-        string(one.get("id")): string(one.get("name"))[:MOST_TAG]
-        for one in entries
-        if one.get("type") == "group"
-    }
-    found = [
-        _candidate(place, entry, known, groups)
+        raise NotReadable(_(NO_MONITORS))
+    groups = _groups(entries)
+    drafts = [
+        _draft(place, Entry(entry), by_id, groups)
         for place, entry in enumerate(entries, 1)
         if entry.get("type") != "group"
     ]
+    contacts = channels.share(drafts)
     remarks = [_(GROUPS)] if groups else []
-    if any(number(entry.get("maxretries")) for entry in entries):
-        remarks.append(_(RETRY_PAUSE))
-    return Reading(_(SOURCE), found, tuple(remarks))
+    if any(one.get("type") == "group" and _chosen(one) for one in entries):
+        remarks.append(_(GROUP_ALERTS))
+    return Reading(_(SOURCE), [draft.done() for draft in drafts], tuple(remarks), contacts)
 
 
-def _candidate(
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A group with those around it: their names, from the outermost, and whether one is paused."""
+
+    names: tuple[str, ...]
+    paused: bool
+
+
+def _groups(entries: Iterable[Mapping[str, Any]]) -> dict[str, _Group]:
+    own = {string(one.get("id")): one for one in entries if one.get("type") == "group"}
+    groups: dict[str, _Group] = {}
+    for id in own:
+        around: list[Mapping[str, Any]] = []
+        above = id
+        while above in own and len(around) <= MOST_GROUPS:  # a circle has no end
+            around.append(own[above])
+            above = string(own[above].get("parent"))
+        names = [string(one.get("name"))[:MOST_TAG] for one in reversed(around)]
+        groups[id] = _Group(tuple(names), any(map(_is_paused, around)))
+    return groups
+
+
+def _is_paused(entry: Mapping[str, Any]) -> bool:
+    """``forceInactive``: a group above it is paused."""
+    active = entry.get("active")
+    return truth(entry.get("forceInactive")) or (active is not None and not truth(active))
+
+
+def _draft(
     place: int,
-    entry: Mapping[str, Any],
+    entry: Entry,
     notifications: Mapping[str, Notification],
-    groups: Mapping[str, str],
-) -> Candidate:
-    draft = Draft(_("Monitor %(place)s", place=place), string(entry.get("name")))
-    kind = string(entry.get("type"))
+    groups: Mapping[str, _Group],
+) -> Draft:
+    draft = Draft.of_tool(_("Monitor %(place)s", place=place), entry.text("name"))
+    kind = entry.text("type")
     if kind in ("http", "keyword"):
-        _http(draft, entry)
+        _http(draft, entry, kind)
     elif kind == "port":
-        draft.url = host_and_port(string(entry.get("hostname")), entry.get("port"))
+        draft.url = host_and_port(entry.text("hostname"), entry.get("port"))
+        draft.timeout(entry.number("timeout") or None)
+        if entry.text("expectedTlsAlert") not in ("", "none"):
+            draft.refuse(_("Wakeful cannot check that a server answers with a TLS alert."))
     else:
         draft.url = string(entry.get("url") or entry.get("hostname"))
         draft.refuse(no_kind(LABELS.get(kind, f'"{shown(kind)}"')))
-    if truth(entry.get("upsideDown")):
+    if entry.on("upsideDown"):
         draft.refuse(_("Wakeful has no upside-down mode (up while the check fails)."))
-    draft.paused = "active" in entry and not truth(entry["active"])
-    draft.interval(number(entry.get("interval")))
-    draft.confirmations(number(entry.get("maxretries")))
-    resend = number(entry.get("resendInterval"))
-    draft.remind_after(resend and resend * (number(entry.get("interval")) or 60) / 60)
+    interval = entry.number("interval")
+    draft.interval(interval, entry.get("interval"))
+    pause = entry.number("retryInterval") or interval
+    draft.confirmations(entry.number("maxretries"), pause)
+    resend = entry.number("resendInterval")
+    draft.remind_after(resend and resend * (interval or 60) / 60)
     draft.tags(_tags(entry))
-    if (parent := string(entry.get("parent"))) in groups:
-        draft.tags([groups[parent]])
-    if entry.get("proxyId"):
-        draft.remark(_("Proxy dropped: Wakeful checks without a proxy."))
-    _notifications(draft, entry, notifications)
-    return draft.done()
+    group = groups.get(entry.text("parent"))
+    if group:
+        draft.tags(group.names)
+    active = {"active": entry.get("active"), "forceInactive": entry.get("forceInactive")}
+    if _is_paused(active):
+        draft.paused = True
+    elif group and group.paused:
+        draft.paused = True
+        draft.remark(_("It starts paused, because its group is paused."))
+    for id in _chosen({"notificationIDList": entry.get("notificationIDList")}):
+        draft.notify(notifications.get(id) or channels.missing(id))
+    draft.drop_rest(entry, DROPPED, OF_NO_USE)
+    return draft
 
 
-def _http(draft: Draft, entry: Mapping[str, Any]) -> None:
-    draft.url = string(entry.get("url"))
-    method = string(entry.get("method")).upper()
-    if method:
+def _http(draft: Draft, entry: Entry, kind: str) -> None:
+    draft.url = entry.text("url")
+    if method := entry.text("method").upper():
         draft.fields["request_method"] = method
-    if codes := [string(code) for code in listed(entry.get("accepted_statuscodes"))]:
-        draft.fields["accepted_statuses"] = ",".join(codes)
-    draft.fields["verify_tls"] = "false" if truth(entry.get("ignoreTls")) else "true"
-    redirects = number(entry.get("maxredirects"))
-    draft.fields["follow_redirects"] = "false" if redirects == 0 else "true"
-    draft.timeout(number(entry.get("timeout")) or None)
-    if truth(entry.get("expiryNotification")) and draft.url.lower().startswith("https:"):
-        draft.fields["ssl_alert_days"] = str(WARN_DAYS)
+    draft.statuses(entry.list("accepted_statuscodes") or ["200-299"])
+    draft.switch("verify_tls", on=not entry.on("ignoreTls"))
+    _redirects(draft, entry.number("maxredirects"))
+    # Without one, it is 80% of the interval.
+    draft.timeout(entry.number("timeout") or 0.8 * (entry.number("interval") or 60))
+    if entry.on("expiryNotification") and draft.url.lower().startswith("https:"):
+        draft.warn("ssl_alert_days", N_("Certificate warning"))
+    if entry.on("domainExpiryNotification"):
+        draft.warn("domain_alert_days", N_("Domain warning"))
+    if entry.on("cacheBust"):
+        draft.fields["cache_buster"] = "1"
+    if kind == "keyword":
+        inverted = entry.on("invertKeyword")
+        draft.text(TEXT_FOUND if inverted else NO_TEXT_FOUND, entry.text("keyword"))
+    _headers(draft, entry.get("headers"))
+    _login(draft, entry)
+    if body := entry.text("body"):
+        draft.body(body, _BODY_TYPES.get(entry.text("httpBodyEncoding"), ""))
+
+
+def _redirects(draft: Draft, most: float | None) -> None:
+    draft.switch("follow_redirects", on=most != 0)
+    if most and most != MAX_REDIRECTS:
         draft.remark(
             _(
-                "Certificate warning: once, %(days)s days before it expires.",
-                days=WARN_DAYS,
+                "At most %(most)s redirects: Wakeful follows up to %(ours)s.",
+                most=f"{most:g}",
+                ours=MAX_REDIRECTS,
             )
         )
-    if entry.get("type") == "keyword":
-        inverted = truth(entry.get("invertKeyword"))
-        draft.text(TEXT_FOUND if inverted else NO_TEXT_FOUND, string(entry.get("keyword")))
-    _headers(draft, entry.get("headers"))
-    if body := string(entry.get("body")):
-        draft.body(body, _BODY_TYPES.get(string(entry.get("httpBodyEncoding")), ""))
-    _login(draft, entry)
 
 
 def _headers(draft: Draft, text: object) -> None:
-    headers = text if isinstance(text, Mapping) else _object(text)
+    headers = _object(text)
     if headers is None:
         draft.refuse(_("The request headers are not valid JSON."))
         return
@@ -155,7 +224,9 @@ def _headers(draft: Draft, text: object) -> None:
 
 
 def _object(text: object) -> Mapping[str, Any] | None:
-    """The JSON object that ``text`` is; an empty one for no text."""
+    """``text`` as an object, or the JSON of one; an empty one for no text."""
+    if isinstance(text, Mapping):
+        return text
     if not string(text).strip():
         return {}
     try:
@@ -165,37 +236,43 @@ def _object(text: object) -> Mapping[str, Any] | None:
     return found if isinstance(found, Mapping) else None
 
 
-def _login(draft: Draft, entry: Mapping[str, Any]) -> None:
-    method = string(entry.get("authMethod"))
-    if method not in ("", "basic"):
+def _login(draft: Draft, entry: Entry) -> None:
+    method = entry.text("authMethod")
+    token = entry.text("bearer_token", "bearerToken")
+    if method == "bearer" and token:
+        draft.pair("request_headers", "Authorization", f"Bearer {token}")
+    elif method not in ("", "none", "basic"):
         draft.refuse(
-            _('Wakeful has no "%(method)s" authentication, only Basic.', method=shown(method))
+            _(
+                'Wakeful has no "%(method)s" authentication, only Basic and headers.',
+                method=shown(method),
+            )
         )
-    elif user := string(entry.get("basic_auth_user")):
-        draft.login(user, string(entry.get("basic_auth_pass")))
+    elif user := entry.text("basic_auth_user"):
+        draft.login(user, entry.text("basic_auth_pass"))
 
 
-def _tags(entry: Mapping[str, Any]) -> list[str]:
-    tags = [mapping(one) for one in listed(entry.get("tags"))]
-    return [
-        f"{name}: {value}" if (value := string(one.get("value"))[:MOST_TAG]) else name
-        for one in tags
-        if (name := string(one.get("name"))[:MOST_TAG])
-    ]
+def _tags(entry: Entry) -> list[str]:
+    """``["prod"]``, as some clients print them, or objects with name and value."""
+    tags = []
+    for one in entry.list("tags"):
+        name = (string(mapping(one).get("name")) or string(one))[:MOST_TAG]
+        value = string(mapping(one).get("value"))[:MOST_TAG]
+        if name:
+            tags.append(f"{name}: {value}" if value else name)
+    return tags
 
 
 def _notification(entry: Mapping[str, Any]) -> Notification:
-    config = entry.get("config")
-    found = mapping(config if isinstance(config, Mapping) else _object(config))
-    kind = string(found.get("type"))[: channels.MOST_SETTING]
-    settings = {key: string(found.get(key)) for key in channels.keys("kuma", kind)}
-    return channels.notification("kuma", kind, settings, string(entry.get("name")))
+    settings = _object(entry.get("config")) or entry
+    kind = string(settings.get("type"))[: channels.MOST_SETTING]
+    values = {key: string(settings.get(key)) for key in channels.keys("kuma", kind)}
+    return channels.notification("kuma", kind, values, string(entry.get("name")))
 
 
-def _notifications(
-    draft: Draft, entry: Mapping[str, Any], notifications: Mapping[str, Notification]
-) -> None:
-    for id, chosen in mapping(entry.get("notificationIDList")).items():
-        one = notifications.get(str(id))
-        if one is not None and truth(chosen):
-            one.add_to(draft)
+def _chosen(entry: Mapping[str, Any]) -> list[str]:
+    """The ids of its notifications: ``{"1": true}``, or ``[1]`` as clients print them."""
+    ids = entry.get("notificationIDList")
+    if isinstance(ids, Mapping):
+        return [str(id) for id, chosen in ids.items() if truth(chosen)]
+    return [string(id) for id in listed(ids)]

@@ -13,19 +13,21 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from app.i18n import N_, _
 from app.imports import kuma
-from app.imports.candidates import MOST_CANDIDATES, NotReadable, Reading, number, string
+from app.imports.candidates import MOST_CANDIDATES, NotReadable, Reading
+from app.imports.values import number, string
 
 HEADER = b"SQLite format 3\0"
 SECONDS = 20.0
 MOST_ROWS = 10 * MOST_CANDIDATES
 MOST_VALUE_BYTES = 1024 * 1024
 MOST_TEXT = 64 * 1024 * 1024  # characters in all
-NEEDED, OTHERS = "monitor", ("tag", "monitor_tag", "notification", "monitor_notification")
+NEEDED = "monitor"
 # Of the columns with other names than the backup's fields.
 RENAMED = {
     "ignore_tls": "ignoreTls",
@@ -36,17 +38,25 @@ RENAMED = {
     "auth_method": "authMethod",
     "http_body_encoding": "httpBodyEncoding",
     "proxy_id": "proxyId",
+    "retry_interval": "retryInterval",
+    "retry_only_on_status_code_failure": "retryOnlyOnStatusCodeFailure",
+    "domain_expiry_notification": "domainExpiryNotification",
+    "cache_bust": "cacheBust",
+    "ip_family": "ipFamily",
+    "expected_tls_alert": "expectedTlsAlert",
 }
 COLUMNS = {
     "monitor": (
         "id", "name", "type", "active", "interval", "url", "hostname", "port", "method", "keyword",
         "maxretries", "maxredirects", "timeout", "accepted_statuscodes_json", "headers", "body",
-        "basic_auth_user", "basic_auth_pass", "parent", *RENAMED,
+        "basic_auth_user", "basic_auth_pass", "bearer_token", "parent", "description", "conditions",
+        *RENAMED,
     ),
     "tag": ("id", "name"),
     "monitor_tag": ("monitor_id", "tag_id", "value"),
     "notification": ("id", "name", "config"),
     "monitor_notification": ("monitor_id", "notification_id"),
+    "monitor_maintenance": ("monitor_id",),
 }  # fmt: skip
 NOT_KUMA = N_("This SQLite file is not an Uptime Kuma database: it has no table of monitors.")
 DAMAGED = N_("The SQLite file is damaged and cannot be read.")
@@ -86,9 +96,9 @@ def read_path(path: Path) -> Reading:
         interrupted = "interrupted" in str(fault) or "too big" in str(fault)
         raise NotReadable(_(TOO_MUCH if interrupted else DAMAGED)) from None
     log = path.with_name(f"{path.name}-wal")
-    reading = kuma.candidates_of(_monitors(tables), tables.get("notification", ()))
+    reading = kuma.reading_of(_monitors(tables), tables.get("notification", ()))
     if log.is_file() and log.stat().st_size:
-        return Reading(reading.source, reading.candidates, (*reading.remarks, _(NEWER_IN_LOG)))
+        return replace(reading, remarks=(*reading.remarks, _(NEWER_IN_LOG)))
     return reading
 
 
@@ -128,7 +138,7 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
     plain = {name for name, root in found if isinstance(root, int) and root > 0}
     if NEEDED not in plain:
         raise NotReadable(_(NOT_KUMA))
-    return [NEEDED, *(name for name in OTHERS if name in plain)]
+    return [name for name in COLUMNS if name in plain]
 
 
 def _rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
@@ -161,6 +171,7 @@ def _monitors(tables: Mapping[str, list[Row]]) -> list[dict[str, Any]]:
     alerts: dict[Any, dict[str, bool]] = {}
     for link in tables.get("monitor_notification", ()):
         alerts.setdefault(link.get("monitor_id"), {})[string(link.get("notification_id"))] = True
+    in_maintenance = {link.get("monitor_id") for link in tables.get("monitor_maintenance", ())}
     ordered = sorted(tables[NEEDED], key=lambda one: number(one["id"]) or 0)
     return [
         {RENAMED.get(name, name): value for name, value in row.items()}
@@ -168,6 +179,7 @@ def _monitors(tables: Mapping[str, list[Row]]) -> list[dict[str, Any]]:
             "accepted_statuscodes": _list(row.get("accepted_statuscodes_json")),
             "tags": tags.get(row["id"], []),
             "notificationIDList": alerts.get(row["id"], {}),
+            "maintenance": row["id"] in in_maintenance,
         }
         for row in ordered
     ]

@@ -18,15 +18,18 @@ from app.imports.candidates import (
     Reading,
     host_and_port,
     no_kind,
-    number,
-    seconds,
-    shown,
-    truth,
 )
-from app.records import CONTACT
+from app.imports.values import number, seconds, shown, truth
+from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS
 
 SOURCE = N_("Lines")
 MOST_CELL = 100_000
+# A few lines without a URL are mistakes, each to be named; many are another kind of file.
+MOST_FOREIGN = 10
+NO_LIST = N_(
+    "Wakeful does not know this file: most of its lines have no URL. It reads one monitor a line,"
+    " CSV, and the exports of other tools."
+)
 # The other names of a column, in lower case with single spaces.
 COLUMNS = {
     "url": "url, address, link, url/ip, url / ip, host, hostname, website, site, endpoint",
@@ -80,7 +83,8 @@ def read(text: str) -> Reading:
     header, delimiter = _header(text)
     if header:
         return _with_header(text, delimiter)
-    lines = [(place, line) for place, line in enumerate(text.splitlines(), 1) if line.strip()]
+    stripped = ((place, _bare(line)) for place, line in enumerate(text.splitlines(), 1))
+    lines = [(place, line) for place, line in stripped if line]
     if len(lines) > MOST_CANDIDATES:
         raise NotReadable(
             _(
@@ -88,10 +92,26 @@ def read(text: str) -> Reading:
                 most=f"{MOST_CANDIDATES:,}",
             )
         )
+    rows = [(place, cells(line)) for place, line in lines]
+    foreign = sum(not any(map(_is_url, row)) for _place, row in rows)
+    if not rows or (foreign > MOST_FOREIGN and 2 * foreign > len(rows)):
+        raise NotReadable(_(NO_LIST))
     return Reading(
-        _(SOURCE),
-        [_draft(_("Line %(place)s", place=place), cells(line)).done() for place, line in lines],
+        _(SOURCE), [_draft(_("Line %(place)s", place=place), row).done() for place, row in rows]
     )
+
+
+def _bare(line: str) -> str:
+    """A line without a comment, and without the bullet or number of a list."""
+    line = line.strip()
+    if line.startswith("#"):
+        return ""
+    before, comment, after = line.rpartition(" # ")
+    if comment and not set(after) & set(",;\t") and "://" not in after:
+        line = before.strip()
+    first, space, rest = line.partition(" ")
+    number = first[:-1].isdigit() and first[-1:] in (".", ")")
+    return rest.strip() if space and (number or first in ("-", "*", "+", "•")) else line
 
 
 def _header(text: str) -> tuple[bool, str]:
@@ -207,6 +227,7 @@ def _of_columns(place: int, values: Mapping[str, str], more: bool) -> Candidate:
         draft.fields["request_method"] = draft.fields["request_method"].upper()
     _tags_and_contacts(draft, values.get("tags", ""), values.get("contact", ""))
     draft.paused = truth(values.get("paused", "")) or values.get("status", "").lower() == "paused"
+    _warn(draft)
     return draft.done()
 
 
@@ -265,7 +286,14 @@ def _draft(place: str, row: Sequence[str]) -> Draft:
             )
         )
     _tags_and_contacts(draft, tags, contact)
+    _warn(draft)
     return draft
+
+
+def _warn(draft: Draft) -> None:
+    """A list has no switch for it, so a monitor is warned of as one that a person adds."""
+    if "://" not in draft.url or draft.url.lower().startswith("https://"):
+        draft.fields.setdefault("ssl_alert_days", str(DEFAULT_SSL_ALERT_DAYS))
 
 
 def _tags_and_contacts(draft: Draft, tags: str, contacts: str) -> None:

@@ -4,36 +4,41 @@ dashboard's CSV is read by ``table``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from app.i18n import N_, _
+from app.imports import channels
 from app.imports.candidates import (
+    NO_MONITORS,
     NO_TEXT_FOUND,
     TEXT_FOUND,
-    Candidate,
     Draft,
+    Notification,
     NotReadable,
     Reading,
     few,
     host_and_port,
+    no_kind,
+)
+from app.imports.values import (
+    Entry,
     listed,
     mapping,
-    no_kind,
     number,
+    records,
     shown,
+    span,
     string,
 )
 
 SOURCE = "UptimeRobot"
-CONTACTS_DROPPED = N_(
-    "Alert contacts are dropped: the export does not contain their addresses. Choose contacts "
-    "instead."
-)
 KINDS = {
-    "1": "http", "http": "http", "https": "http", "2": "keyword", "keyword": "keyword",
-    "3": "ping", "ping": "ping", "4": "port", "port": "port", "5": "heartbeat",
-    "heartbeat": "heartbeat", "dns": "dns",
+    "1": "http", "http": "http", "https": "http", "api": "http", "2": "keyword",
+    "keyword": "keyword", "3": "ping", "ping": "ping", "4": "port", "port": "port",
+    "5": "heartbeat", "heartbeat": "heartbeat", "dns": "dns",
 }  # fmt: skip
 LABELS = {"ping": "Ping", "heartbeat": N_("heartbeat"), "dns": "DNS"}
 # Of the port monitors that name a service in place of a port.
@@ -42,102 +47,189 @@ PORTS = {"1": 80, "2": 443, "3": 21, "4": 25, "5": 110, "6": 143}
 METHODS = {
     "1": "HEAD", "2": "GET", "3": "POST", "4": "PUT", "5": "PATCH", "6": "DELETE", "7": "OPTIONS",
 }  # fmt: skip
+LOGINS = {"": "basic", "1": "basic", "http_basic": "basic", "basic": "basic", "none": ""}
+BODY_TYPES = {"1": "application/json", "raw_json": "application/json"}
+FORM = "application/x-www-form-urlencoded"
+WINDOWS = N_("Maintenance windows dropped. Add them under Maintenance.")
+GROUP = N_("The group is dropped: the export has only its number.")
+REGIONS = N_("Regions dropped: Wakeful checks from its own places.")
+DROPPED = {
+    "mwindows": WINDOWS, "maintenanceWindows": WINDOWS, "maintenanceWindowsIds": WINDOWS,
+    "groupId": GROUP, "group_id": GROUP, "groupName": GROUP,
+    "regionalData": REGIONS, "regionsToCheck": REGIONS, "region": REGIONS,
+    "gracePeriod": N_("Grace period dropped: Wakeful rechecks before it opens an incident."),
+    "config": N_("Settings of the monitor type (config) dropped."),
+}  # fmt: skip
+# Figures of the past, and what only other kinds have.
+OF_NO_USE = (
+    "id", "create", "status", "average_response_time", "response_times", "log", "all_time",
+    "custom_uptime",
+    "custom_down", "is_group_main", "sub_type", "subType", "current", "last", "stateDuration",
+    "lastIncident", "userId", "url", "port", "http_", "http", "post", "custom_http", "customHttp",
+    "keyword", "auth", "psp", "ssl", "domainExpire", "sslExpiry", "sslBrand", "updated",
+)  # fmt: skip
 
 
 def knows(data: object) -> bool:
-    return bool(_entries(data))
+    return any(map(_is_monitor, records(data, "monitors", "data")))
 
 
-def _entries(data: object) -> list[Mapping[str, Any]]:
-    pages = [mapping(one) for one in (data if isinstance(data, list) else [data])]
-    rows = [
-        mapping(one)
-        for page in pages
-        for key in ("monitors", "data")
-        for one in listed(page.get(key))
-    ]
-    if not rows:
-        rows = pages
-    return [one for one in rows if "friendly_name" in one or "friendlyName" in one]
+def _is_monitor(record: Mapping[str, Any]) -> bool:
+    return "friendly_name" in record or "friendlyName" in record
 
 
 def read(data: object) -> Reading:
-    entries = _entries(data)
+    entries = [one for one in records(data, "monitors", "data") if _is_monitor(one)]
     if not entries:
-        raise NotReadable(_("The file has no monitors."))
-    found = [_candidate(place, entry) for place, entry in enumerate(few(entries), 1)]
-    remarks = [_(CONTACTS_DROPPED)] if any(_contacts(entry) for entry in entries) else []
-    if missing := _missing(data, len(entries)):
-        remarks.append(missing)
-    return Reading(SOURCE, found, tuple(remarks))
-
-
-def _contacts(entry: Mapping[str, Any]) -> object:
-    return entry.get("alert_contacts") or entry.get("assignedAlertContacts")
+        raise NotReadable(_(NO_MONITORS))
+    known: dict[tuple[str, str], Notification] = {}
+    drafts = [_draft(place, Entry(one), known) for place, one in enumerate(few(entries), 1)]
+    contacts = channels.share(drafts)
+    remarks = [sentence] if (sentence := _missing(data, len(entries))) else []
+    return Reading(SOURCE, [draft.done() for draft in drafts], tuple(remarks), contacts)
 
 
 def _missing(data: object, count: int) -> str:
     """The API answers with at most 50 at a time."""
-    total = number(mapping(mapping(data).get("pagination")).get("total"))
-    if total is None or total <= count:
-        return ""
-    return _(
-        "The file has %(count)s of %(total)s monitors. Export the other pages too.",
-        count=count,
-        total=f"{total:g}",
-    )
+    whole = mapping(data)
+    total = number(mapping(whole.get("pagination")).get("total"))
+    if total is not None and total > count:
+        return _(
+            "The file has %(count)s of %(total)s monitors. Export the other pages too.",
+            count=count,
+            total=f"{total:g}",
+        )
+    if string(whole.get("nextLink")):
+        return _("The file is one page of several. Export the other pages too.")
+    return ""
 
 
-def _candidate(place: int, entry: Mapping[str, Any]) -> Candidate:
-    def get(old: str, new: str) -> Any:
-        return entry[old] if old in entry else entry.get(new)
-
-    draft = Draft(_("Monitor %(place)s", place=place), string(get("friendly_name", "friendlyName")))
-    raw = string(entry.get("type")).lower()
+def _draft(place: int, entry: Entry, known: dict[tuple[str, str], Notification]) -> Draft:
+    name = entry.text("friendly_name", "friendlyName")
+    draft = Draft.of_tool(_("Monitor %(place)s", place=place), name)
+    raw = entry.text("type").lower()
     kind = KINDS.get(raw, raw)
-    draft.url = string(entry.get("url"))
+    draft.url = entry.text("url")
     if kind == "port":
-        port = entry.get("port") or PORTS.get(string(get("sub_type", "subType")))
+        port = entry.get("port") or PORTS.get(entry.text("sub_type", "subType"))
         draft.url = host_and_port(draft.url, port)
     elif kind not in ("http", "keyword"):
         draft.refuse(no_kind(LABELS.get(kind, f'"{shown(raw)}"')))
     if kind == "keyword":
         keyword(
             draft,
-            string(get("keyword_type", "keywordType")),
-            string(get("keyword_value", "keywordValue")),
-            string(get("keyword_case_type", "keywordCaseType")),
+            entry.text("keyword_type", "keywordType"),
+            entry.text("keyword_value", "keywordValue"),
+            entry.text("keyword_case_type", "keywordCaseType"),
         )
-    draft.interval(number(entry.get("interval")))
-    draft.timeout(number(entry.get("timeout")) or None)
+    draft.interval(entry.number("interval"), entry.get("interval"))
+    draft.timeout(entry.number("timeout") or None)
     if kind in ("http", "keyword"):
-        _request(
-            draft, entry, get("http_username", "httpUsername"), get("http_password", "httpPassword")
-        )
+        _request(draft, entry)
+    if entry.number("responseTimeThreshold"):
+        draft.slow_after(entry.number("responseTimeThreshold"))
     # 0 is paused; version 3 says it in words.
-    draft.paused = string(entry.get("status")).lower() in ("0", "paused")
-    draft.tags(string(mapping(tag).get("name")) or string(tag) for tag in listed(entry.get("tags")))
-    return draft.done()
+    draft.paused = entry.text("status").lower() in ("0", "paused")
+    draft.tags(string(mapping(tag).get("name")) or string(tag) for tag in entry.list("tags"))
+    _contacts(draft, entry, known)
+    draft.drop_rest(entry, DROPPED, OF_NO_USE)
+    return draft
 
 
 def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
     """1 and "exists": the alert is raised while the text is there."""
-    found = kind.lower().replace("_", " ").removeprefix("alert") in ("1", "exists", " exists")
-    draft.text(TEXT_FOUND if found else NO_TEXT_FOUND, value)
-    if case.lower() in ("1", "caseinsensitive", "case insensitive"):
+    words = kind.lower().replace("_", " ").removeprefix("alert").strip()
+    draft.text(TEXT_FOUND if words in ("1", "exists") else NO_TEXT_FOUND, value)
+    if case.lower().replace(" ", "") in ("1", "caseinsensitive"):
         draft.remark(_("The keyword becomes case-sensitive."))
 
 
-def _request(draft: Draft, entry: Mapping[str, Any], user: object, password: object) -> None:
-    for headers in (entry.get("custom_http_headers"), entry.get("customHttpHeaders")):
-        for key, value in mapping(headers).items():
-            draft.pair("request_headers", string(key), string(value))
-    method = string(entry.get("http_method") or entry.get("httpMethodType"))
-    if method:
+def _request(draft: Draft, entry: Entry) -> None:
+    for key, value in entry.mapping("custom_http_headers", "customHttpHeaders").items():
+        draft.pair("request_headers", string(key), string(value))
+    if method := entry.text("http_method", "httpMethodType"):
         draft.fields["request_method"] = METHODS.get(method, method.upper())
-    if body := string(entry.get("post_value") or entry.get("postValueData")):
-        draft.body(body)
-    if string(user):
-        draft.login(string(user), string(password))
-    if entry.get("custom_http_statuses") or entry.get("successHttpResponseCodes"):
-        draft.remark(_("Custom status codes dropped. Set the accepted status codes yourself."))
+    kind = entry.text("post_content_type", "postValueType", "post_type").lower()
+    if body := entry.get("post_value", "postValueData"):
+        if kind == "key_value" and isinstance(body, Mapping):
+            draft.body(urlencode({key: string(one) for key, one in body.items()}), FORM)
+        else:
+            text = string(body) or json.dumps(body, ensure_ascii=False)
+            draft.body(text, BODY_TYPES.get(kind, ""))
+    _login(draft, entry)
+    if not _statuses(draft, entry):
+        draft.refuse(_("Its status codes cannot be read."))
+    ssl = entry.mapping("ssl")
+    ignores = entry.on("ignore_ssl_errors") or string(ssl.get("ignore_errors")) in ("1", "true")
+    draft.switch("verify_tls", on=not (ignores or entry.off("checkSSLErrors")))
+    draft.switch("follow_redirects", on=not entry.off("followRedirections"))
+    config = entry.mapping("config")
+    if config.get("apiAssertions"):
+        draft.refuse(_("Wakeful cannot check the assertions of an API monitor."))
+    days = [day for one in listed(config.get("sslExpirationPeriodDays")) if (day := number(one))]
+    if entry.on("sslExpirationReminder"):
+        if days:
+            draft.expiry("ssl_alert_days", N_("Certificate expiry"), max(days))
+        else:
+            draft.warn("ssl_alert_days", N_("Certificate warning"))
+    if entry.on("domainExpirationReminder"):
+        draft.warn("domain_alert_days", N_("Domain warning"))
+
+
+def _login(draft: Draft, entry: Entry) -> None:
+    user = entry.text("http_username", "httpUsername")
+    password = entry.text("http_password", "httpPassword")
+    method = entry.text("http_auth_type", "authType")
+    login = LOGINS.get(method.lower())
+    if method.lower() == "bearer" and password:
+        draft.pair("request_headers", "Authorization", f"Bearer {password}")
+    elif login is None and (method != "2" or user):  # version 2 keeps the number without a user
+        word = "digest" if method == "2" else method.lower()
+        draft.refuse(
+            _('Wakeful has no "%(method)s" authentication, only Basic and headers.', method=word)
+        )
+    elif login and user:
+        draft.login(user, password)
+
+
+def _statuses(draft: Draft, entry: Entry) -> bool:
+    """``["2xx", "404"]``, or ``404:0_200:1`` of version 2: these codes are down (0) or up (1)
+    beside its own rule.
+    """
+    draft.statuses(entry.list("successHttpResponseCodes"))
+    changes = entry.get("custom_http_statuses")
+    if not changes:
+        return True
+    accepted = set(range(200, 400))
+    for part in string(changes).split("_"):
+        code, _colon, up = part.partition(":")
+        if not (code.isascii() and code.isdigit() and len(code) == 3 and up in ("0", "1")):
+            return False
+        (accepted.add if up == "1" else accepted.discard)(int(code))
+    draft.codes(accepted)
+    return bool(accepted)
+
+
+def _contacts(draft: Draft, entry: Entry, known: dict[tuple[str, str], Notification]) -> None:
+    """Version 2 may bring the address; version 3 has only a number."""
+    for contact in map(mapping, entry.list("alert_contacts", "assignedAlertContacts")):
+        kind = string(contact.get("type"))
+        value = string(contact.get("value"))
+        id = string(contact.get("id") or contact.get("alertContactId"))
+        if (kind, value or id) not in known:
+            known[kind, value or id] = _notification(kind, value, id)
+        draft.notify(known[kind, value or id])
+        if threshold := number(contact.get("threshold")):
+            minutes = span(60 * threshold)
+            draft.remark(_("The delay of %(delay)s before an alert is dropped.", delay=minutes))
+        if recurrence := number(contact.get("recurrence")):
+            draft.remind_after(recurrence)
+
+
+def _notification(kind: str, value: str, id: str) -> Notification:
+    if not value:
+        return channels.missing(id)
+    settings = dict.fromkeys(channels.keys("uptimerobot", kind), value)
+    # Its address would be its name, so it does not become a contact.
+    found = channels.notification("uptimerobot", kind, settings, id)
+    return Notification("", found.channels, found.remarks)

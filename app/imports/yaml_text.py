@@ -25,24 +25,6 @@ TOO_MANY = N_("The YAML has more values than Wakeful reads.")
 MERGE = "<<"
 
 
-def parse(text: str) -> Any:
-    if len(text) > MOST_CHARACTERS:
-        raise NotReadable(
-            _(
-                "The YAML is too long. At most %(most)s MB are read.",
-                most=MOST_CHARACTERS // 1024**2,
-            )
-        )
-    try:
-        _measure(text)
-        root = yaml.compose(text, Loader=LOADER)
-    except yaml.YAMLError as fault:
-        mark = getattr(fault, "problem_mark", None)
-        line = mark.line + 1 if mark else None
-        raise NotReadable(at_line(_("The file is not valid YAML."), line)) from None
-    return None if root is None else _Expansion().value(root, 0)
-
-
 def _measure(text: str) -> None:
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=LOADER)):
@@ -56,9 +38,29 @@ def _measure(text: str) -> None:
             raise NotReadable(_(TOO_DEEP))
 
 
-class _Expansion:
+class Parser:
+    """Reads a text, and texts within it: values are counted over all of them."""
+
     def __init__(self) -> None:
         self.left = MOST_VALUES
+
+    def parse(self, text: str) -> list[Any]:
+        """The documents of ``text``, of which YAML may have several."""
+        if len(text) > MOST_CHARACTERS:
+            raise NotReadable(
+                _(
+                    "The YAML is too long. At most %(most)s MB are read.",
+                    most=MOST_CHARACTERS // 1024**2,
+                )
+            )
+        try:
+            _measure(text)
+            roots = list(yaml.compose_all(text, Loader=LOADER))
+        except yaml.YAMLError as fault:
+            mark = getattr(fault, "problem_mark", None)
+            line = mark.line + 1 if mark else None
+            raise NotReadable(at_line(_("The file is not valid YAML."), line)) from None
+        return [self.value(root, 0) for root in roots if root is not None]
 
     def value(self, node: Any, depth: int) -> Any:
         """``node`` with its aliases expanded; one that contains itself is too deep."""

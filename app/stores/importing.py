@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 from app.errors import Invalid, WakefulError
 from app.forms.imported import Judged, Shared
 from app.forms.imported import judge as judge_one
 from app.forms.schema import Context
-from app.i18n import _
+from app.i18n import _, _n
 from app.imports.candidates import Candidate
+from app.records import CONTACT, MASK, Monitor, MonitorQuery, Pair, mask
 from app.stores import same_url
 from app.stores.base import Feature, Store
 
 # More than any list has; a remote store looks at its first pages alone.
 MOST_KNOWN = 20_000
+PAGE = 100
+MOST_SINGLE = 20  # monitors that are asked for one by one
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the dry run. ``watched_by``: the monitor that watches the same URL already;
-    ``repeats``: the place of the earlier line with the same URL.
+    """One line of the dry run. ``watched_by``: the monitor that makes the same check already;
+    ``repeats``: the place of the earlier line with the same check.
     """
 
     judged: Judged
@@ -36,26 +40,60 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of the rows of a dry run."""
+    """Of the rows of a dry run. Of the new ones, ``paused`` start paused and ``silent`` would alert
+    nobody.
+    """
 
     new: int
     duplicates: int
     unfit: int
+    paused: int
+    silent: int
 
 
 def counts(rows: Sequence[Row]) -> Counts:
-    new = sum(row.is_new for row in rows)
+    new = [row.judged for row in rows if row.is_new]
     unfit = sum(not row.judged.fits for row in rows)
-    return Counts(new, len(rows) - new - unfit, unfit)
+    paused = sum(one.candidate.paused for one in new)
+    silent = sum(not one.alerts for one in new)
+    return Counts(len(new), len(rows) - len(new) - unfit, unfit, paused, silent)
+
+
+def alert_nobody(count: int) -> str:
+    return _n(
+        "%(num)s of these monitors alerts nobody. Choose a contact for it.",
+        "%(num)s of these monitors alert nobody. Choose a contact for them.",
+        count,
+        num=f"{count:,}",
+    )
+
+
+class Created(NamedTuple):
+    """``problem``: a sentence, also about a monitor that was made."""
+
+    made: bool
+    problem: str = ""
 
 
 class Importer:
-    """Imports into ``store``; every monitor gets what ``shared`` has."""
+    """Imports into ``store``; every monitor gets what ``shared`` has. ``contacts``: those that the
+    file's monitors name, and their channels.
+    """
 
-    def __init__(self, store: Store, shared: Shared, *, telegram_token_set: bool = False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        shared: Shared,
+        contacts: Mapping[str, Sequence[Pair]] | None = None,
+        *,
+        telegram_token_set: bool = False,
+    ) -> None:
         self.store, self.shared = store, shared
         self.own_fields = Feature.EXTRA_FIELDS in store.offers
         self.contacts = Feature.CONTACTS in store.offers
+        self._of_file = contacts or {}
+        self.new_contacts: dict[str, Sequence[Pair]] = {}
+        self._made: set[str] = set()
         self.context = Context(
             now=store.now(),
             telegram_token_set=telegram_token_set,
@@ -69,12 +107,49 @@ class Importer:
 
     def _contact_known(self, value: str) -> bool:
         name = value.strip()
+        if name in self.new_contacts or name.casefold() in self._names:
+            return True
         is_id = name.isascii() and name.isdigit()
-        return name.casefold() in self._names or (is_id and self.store.contacts.is_known(name))
+        return is_id and self.store.contacts.is_known(name)
+
+    @cached_property
+    def _names_here(self) -> Mapping[str, str]:
+        """What the contacts of the file are called here. One that is there already with the same
+        channels is taken; another of this name is somebody else, so the new one gets a number.
+        """
+        return {name: self._name_here(name, rows) for name, rows in self._of_file.items()}
+
+    def _name_here(self, name: str, channels: Sequence[Pair]) -> str:
+        for number in range(1, 100):
+            free = f"{name} {number}" if number > 1 else name
+            if free in self.new_contacts:
+                continue
+            if free.casefold() not in self._names:
+                self.new_contacts[free] = channels
+                return free
+            id = self.store.contacts.id_of(free)
+            if id is not None and tuple(self.store.contacts.get(id).channels) == tuple(channels):
+                return free
+        return name
+
+    def _here(self, candidate: Candidate) -> Candidate:
+        """With the contacts of the file as they are called here; as channels where the store has no
+        contacts.
+        """
+        rows: list[Pair] = []
+        for row in candidate.fields.get("alerts", ()):
+            if row.key != CONTACT or row.value not in self._of_file:
+                rows.append(row)
+            elif self.contacts:
+                rows.append(Pair(CONTACT, self._names_here[row.value]))
+            else:
+                rows += self._of_file[row.value]
+        alerts = {"alerts": tuple(dict.fromkeys(rows))} if rows else {}
+        return replace(candidate, fields={**candidate.fields, **alerts})
 
     def judge(self, candidate: Candidate) -> Judged:
         return judge_one(
-            candidate,
+            self._here(candidate),
             self.shared,
             self.context,
             own_fields=self.own_fields,
@@ -84,24 +159,49 @@ class Importer:
     def dry_run(self, candidates: Sequence[Candidate]) -> list[Row]:
         """What each becomes. Nothing is stored."""
         judged = [self.judge(one) for one in candidates]
-        known = (
-            self.store.monitors.refs(limit=MOST_KNOWN) if any(one.fits for one in judged) else ()
-        )
-        return _with_twins(
-            judged, {same_url.address(one.url): one.name for one in known if one.url}
-        )
+        addresses = {same_url.address(one.url) for one in judged if one.fits}
+        watched: dict[str, list[Monitor]] = {}
+        for monitor in self._stored(addresses) if addresses else ():
+            watched.setdefault(same_url.address(monitor.url), []).append(monitor)
+        return _with_twins(judged, watched)
 
-    def create(self, judged: Judged) -> str:
-        """Store a monitor; if the store refuses it, the reason as a sentence."""
+    def _stored(self, addresses: set[str]) -> Sequence[Monitor]:
+        """The monitors of these addresses."""
+        refs = self.store.monitors.refs(limit=MOST_KNOWN)
+        ids = {one.id for one in refs if one.url and same_url.address(one.url) in addresses}
+        if len(ids) <= MOST_SINGLE:
+            return [self.store.monitors.get(id) for id in ids]
+        found: list[Monitor] = []
+        for number in range(1, MOST_KNOWN // PAGE + 1):
+            query = MonitorQuery(page=number, per_page=PAGE, uptime=(), brief=True)
+            page = self.store.monitors.list(query)
+            found += [one for one in page.items if one.id in ids]
+            if len(found) >= len(ids) or not page.items or number >= page.last_number:
+                break
+        return found
+
+    def create(self, judged: Judged, *, unsure: bool = False) -> Created:
+        """Store a monitor, and the contacts of the file that it names. ``unsure``: an earlier
+        attempt got no answer, so it may be there.
+        """
         if judged.fields is None:
-            return " ".join(judged.faults)
+            return Created(False, " ".join(judged.faults))
+        id = self._id_of(judged) if unsure else None
         try:
-            monitor = self.store.monitors.create(judged.fields)
+            for row in judged.fields.get("alerts") or ():
+                if row.key == CONTACT and row.value in self.new_contacts.keys() - self._made:
+                    channels = tuple(self.new_contacts[row.value])
+                    self.store.contacts.create({"name": row.value, "channels": channels})
+                    self._made.add(row.value)
+            if id is None:
+                id = self.store.monitors.create(judged.fields).id
         except Invalid as fault:
-            return sentences(fault)
-        if judged.candidate.paused:
-            return self._pause(monitor.id)
-        return ""
+            return Created(False, sentences(fault))
+        return Created(True, self._pause(id) if judged.candidate.paused else "")
+
+    def _id_of(self, judged: Judged) -> int | None:
+        there = self.store.monitors.watching(judged.url)
+        return next((one.id for one in there if one.name == judged.name), None)
 
     def _pause(self, id: int) -> str:
         try:
@@ -111,15 +211,58 @@ class Importer:
         return ""
 
 
-def _with_twins(judged: Sequence[Judged], watched: Mapping[str, str]) -> list[Row]:
+def _with_twins(judged: Sequence[Judged], watched: Mapping[str, Sequence[Monitor]]) -> list[Row]:
     rows: list[Row] = []
-    earlier: dict[str, str] = {}
+    earlier: dict[tuple[Any, ...], str] = {}
     for one in judged:
-        url = same_url.address(one.url) if one.fits else ""
-        rows.append(Row(one, watched.get(url, ""), earlier.get(url, "")))
-        if url:
-            earlier.setdefault(url, one.candidate.place)
+        if one.fields is None:
+            rows.append(Row(one))
+            continue
+        address = same_url.address(one.url)
+        same = (there for there in watched.get(address, ()) if _is_there(there, one.fields))
+        check = (address, *_check_of(one.fields), *_headers_of(one.fields))
+        rows.append(Row(one, next((there.name for there in same), ""), earlier.get(check, "")))
+        earlier.setdefault(check, one.candidate.place)
     return rows
+
+
+# What makes two checks of one URL two: besides these, the request's headers.
+_CHECK = {
+    "request_method": "GET",
+    "request_body": "",
+    "alert_condition": "url_unavailable",
+    "alert_text_lookup": "",
+    "request_auth_username": "",
+}
+
+
+def _check_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(fields.get(name) or usual) for name, usual in _CHECK.items())
+
+
+def _headers_of(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rows = fields.get("request_headers") or ()
+    return sorted((row.key.lower(), row.value) for row in rows)
+
+
+def _is_there(monitor: Monitor, fields: Mapping[str, Any]) -> bool:
+    """Whether a stored monitor of this URL makes the check, or has its name. What a server masks or
+    does not tell counts as the same: a second monitor alerts twice.
+    """
+    if monitor.name == fields["name"]:
+        return True
+    stored = {name: getattr(monitor, name, None) for name in (*_CHECK, "request_headers")}
+    for name, here, there in zip(_CHECK, _check_of(fields), _check_of(stored), strict=True):
+        if here != there and there != mask(here) and name not in monitor.unreadable:
+            return False
+    headers, others = _headers_of(fields), _headers_of(stored)
+    return "request_headers" in monitor.unreadable or (
+        [name for name, _value in headers] == [name for name, _value in others]
+        and all(
+            value == other or other.startswith(MASK)
+            for (_name, value), (_other, other) in zip(headers, others, strict=True)
+        )
+    )
 
 
 def sentences(fault: Invalid) -> str:

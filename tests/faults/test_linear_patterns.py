@@ -40,7 +40,7 @@ from app.errors import Invalid, Unavailable
 from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
 from app.forms.status_page import StatusPageForm
-from app.imports import candidates, files, kuma, table
+from app.imports import files, kuma, table, values
 from app.net import charset
 from app.net.client import Response
 from app.net.codings import Decoder, Undecodable, codings
@@ -354,7 +354,7 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
      around("endpoints:\n- conditions:\n", "  - '[STATUS] != 404'\n"), 60_000),
     ("import: a long text by alias", import_file,
      lambda n: f"endpoints:\n- name: &a {'a' * n}\n" + "- name: *a\n" * (n // 10), 20_000),
-    ("import: a span", candidates.seconds, times("1h"), 30_000),
+    ("import: a span", values.seconds, times("1h"), 30_000),
     ("request: line ends", lambda s: web_connection._BARE_LF.search(s.encode()), times("\r"),
      30_000),
     ("request: chunks of one byte", chunked, times("1\r\na\r\n"), 300_000),
@@ -490,10 +490,10 @@ commands/bodies.py _TRAILER
 commands/connection.py _BARE_LF
 engine/agent/trouble.py TUNNEL
 forms/location.py _NAME
-imports/gatus.py _VARIABLE
 imports/gatus_conditions.py _CODE
 imports/table.py _HOST
 imports/table.py _URL
+imports/variables.py _VARIABLE
 net/charset.py _COMMENTS
 net/charset.py _DECLARATIONS
 net/charset.py _HEADER_CHARSET

@@ -11,11 +11,20 @@ from tests.web.visitor import Visitor
 pytestmark = pytest.mark.sqlite
 
 
-def test_only_the_first_of_very_many_invalid_lines_are_listed(app: Flask) -> None:
+def test_what_is_no_list_of_monitors_is_told_in_one_sentence(app: Flask) -> None:
     editor = Visitor(app).log_in(make_person(app, "editor").email)
     page = editor.open("/monitors/import").press("Preview", urls="no URL\n" * 5_000, interval="60")
+    assert page.status == 422
+    assert "most of its lines have no URL" in page.text
+    assert page.text.count('URL "no URL"') == 0
+
+
+def test_only_the_first_of_very_many_invalid_lines_are_listed(app: Flask) -> None:
+    editor = Visitor(app).log_in(make_person(app, "editor").email)
+    lines = "no URL,http://\n" * 5_000
+    page = editor.open("/monitors/import").press("Preview", urls=lines, interval="60")
     assert page.status == 200
     assert "500 cannot be imported" in page.text
     assert "These are the first 500; 4,500 more do not fit on this page." in page.text
-    assert page.text.count('URL "no URL"') == 500
+    assert page.text.count('URL "http://"') == 500
     assert "Create 0 monitors" not in page.text, "there is nothing to create"

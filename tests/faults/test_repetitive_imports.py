@@ -12,6 +12,7 @@ import pytest
 
 from app.imports import candidates, channels, files, gatus, kuma, table
 from app.imports.candidates import Draft, NotReadable
+from app.records import Pair
 from tests.imports.test_sources import TABLES, kuma_db
 
 
@@ -47,7 +48,7 @@ def test_a_notification_of_many_monitors_is_judged_once(monkeypatch):
     mails = ",".join(f"a{n}@b.example" for n in range(5))
     found = files.read(kuma_backup(50, {"type": "smtp", "smtpTo": mails})).candidates
     assert len(calls) == 5
-    assert [len(one.fields["alerts"]) for one in found] == [5] * 50
+    assert [one.fields["alerts"] for one in found] == [(Pair("contact", "n"),)] * 50
 
 
 def test_an_alert_of_many_endpoints_is_judged_once(monkeypatch):
@@ -55,7 +56,7 @@ def test_an_alert_of_many_endpoints_is_judged_once(monkeypatch):
     data = gatus_file(50, "email: {to: 'a@b.example,c@b.example'}", "{type: email}")
     found = files.read(data).candidates
     assert len(calls) == 2
-    assert [len(one.fields["alerts"]) for one in found] == [2] * 50
+    assert [one.fields["alerts"] for one in found] == [(Pair("contact", "email"),)] * 50
 
 
 def test_an_endpoint_keeps_its_own_settings_of_an_alert():
@@ -71,10 +72,10 @@ def test_an_alert_with_a_variable_is_dropped_and_said_to_be():
     data = gatus_file(2, "slack: {webhook-url: '${HOOK}'}", "{type: slack}")
     for one in files.read(data).candidates:
         assert "alerts" not in one.fields
-        assert one.remarks == (
-            "Alert slack needs the environment variable HOOK, which is not in the file."
-            " It is dropped.",
-        )
+        assert (
+            'Notification "slack" needs the environment variable HOOK, which is not in the file.'
+            " Give it with wakeful import FILE --env VARIABLES. It is dropped."
+        ) in one.remarks
 
 
 def test_a_long_list_of_addresses_is_read_up_to_what_a_monitor_has(monkeypatch):
@@ -101,8 +102,8 @@ def test_a_row_is_kept_once():
     ("module", "name", "data"),
     [
         (table, "_draft", b"https://a.example\n" * 10_001),
-        (kuma, "_candidate", json.dumps({"monitorList": [{"type": "http"}] * 10_001}).encode()),
-        (gatus, "_candidate", b"endpoints:\n" + b"- {url: a}\n" * 10_001),
+        (kuma, "_draft", json.dumps({"monitorList": [{"type": "http"}] * 10_001}).encode()),
+        (gatus, "_draft", b"endpoints:\n" + b"- {url: a}\n" * 10_001),
     ],
 )
 def test_of_too_many_entries_none_is_read(monkeypatch, module, name, data):
@@ -117,7 +118,7 @@ def test_of_too_many_rows_of_a_database_none_is_read(monkeypatch, tmp_path):
     with sqlite3.connect(path) as connection:
         connection.executemany("INSERT INTO monitor (type) VALUES (?)", [("http",)] * 10_001)
     connection.close()
-    calls = counted(monkeypatch, kuma, "_candidate")
+    calls = counted(monkeypatch, kuma, "_draft")
     with pytest.raises(NotReadable, match="10,000"):
         files.read_path(path)
     assert calls == []

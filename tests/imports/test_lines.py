@@ -7,7 +7,8 @@ import pytest
 from app.forms.imported import Shared, judge
 from app.forms.schema import Context
 from app.imports import files, table
-from app.imports.candidates import NotReadable, seconds
+from app.imports.candidates import NotReadable
+from app.imports.values import seconds
 from app.records import Pair
 
 CONTEXT = Context(contact_known=lambda name: name in ("Ops", "Shop team"))
@@ -73,7 +74,7 @@ def test_a_header_row_names_columns_in_any_order():
     assert shop.fields["alerts"] == (Pair("contact", "Ops"),)
     assert blog.candidate.place == "Line 4"
     assert blog.faults == ('Time limit in seconds "soon": Enter a whole number, in digits alone.',)
-    assert blog.remarks == ("Interval: 2 min becomes 3 min.",)
+    assert blog.remarks == ("Interval: 2 min becomes 1 min.",)
 
 
 def test_a_file_saved_by_a_spreadsheet_is_read():

@@ -26,6 +26,11 @@ FORMATS = {
 }
 
 
+RECHECKS = (
+    "The pause of {} between rechecks is dropped: WAKEFUL_CONFIRM_SECONDS sets one for all monitors."
+)
+
+
 def judged(reading):
     return {one.name: judge(one, Shared(), Context()) for one in reading.candidates}
 
@@ -73,14 +78,16 @@ def test_a_monitor_of_uptime_kuma_comes_with_all_that_wakeful_has_too():
         Pair("Content-Type", "application/json"),  # as Uptime Kuma sends it
     )
     assert fields["alerts"] == (
-        Pair("slack", "https://hooks.slack.com/services/T000/B000/kumasecrethook"),
+        Pair("contact", "Ops Slack"),
         Pair("email", "ops@example.org"),
         Pair("email", "dev@example.org"),
         Pair("telegram", "123456:kuma-bot-token/-1001234567890"),
     )
     assert remarks(rows, "Shop") == [
+        "At most 10 redirects: Wakeful follows up to 5.",
         "Certificate warning: once, 14 days before it expires.",
         "Interval: 20 s becomes 1 min.",
+        RECHECKS.format("20 s"),
         'Notification "Pager" (PagerDuty) dropped: Wakeful has no matching channel.',
     ]
 
@@ -95,7 +102,9 @@ def test_keywords_ports_pauses_and_groups_of_uptime_kuma_keep_their_meaning():
     assert rows["No errors"].fields["alert_condition"] == "url_text"
     assert rows["No errors"].fields["remind_after"] == 10
     assert remarks(rows, "No errors") == [
+        "At most 10 redirects: Wakeful follows up to 5.",
         "Rechecks: 9 becomes 5.",
+        RECHECKS.format("1 min"),
         "Proxy dropped: Wakeful checks without a proxy.",
     ]
     assert rows["Database"].fields["url"] == "tcp://db.example.com:5432"
@@ -131,7 +140,10 @@ def test_the_conditions_of_gatus_become_fields():
     assert (fields["verify_tls"], fields["follow_redirects"]) == (False, False)
     assert fields["tags"] == ("core",)
     assert [one.key for one in fields["alerts"]] == ["slack", "email", "email"]
-    assert fields["request_headers"] == (Pair("Authorization", "Bearer gatusheadersecret"),)
+    assert fields["request_headers"] == (
+        Pair("Authorization", "Bearer gatusheadersecret"),
+        Pair("X-Zone", "eu"),
+    )
     said = remarks(rows, "website")
     assert "Condition on [BODY].status dropped: Wakeful cannot check it." in said
     assert "A slow response shows as degraded and opens no incident." in said
@@ -221,7 +233,7 @@ def test_the_database_of_uptime_kuma_is_read_from_a_path_and_from_an_upload(tmp_
         assert fields["alerts"] == (Pair("discord", "https://discord.com/api/webhooks/1/dbhook"),)
         assert fields["tags"] == ("prod",)
         assert rows["Database"].fields["url"] == "tcp://[2001:db8::5]:5432"
-        assert rows["Database"].fields["interval"] == 180
+        assert rows["Database"].fields["interval"] == 60, "2 min is as near to 1 as to 3"
         assert rows["Database"].candidate.paused
         assert not rows["Router"].fits
     assert path.read_bytes() == before

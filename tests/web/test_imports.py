@@ -104,7 +104,7 @@ def test_a_url_that_is_watched_already_is_pointed_out_and_not_ticked(app, editor
         "Preview", urls="HTTPS://Shop.example.com\nnew.example.com\nhttps://new.example.com/"
     )
     assert "Duplicate Already monitored as The shop." in editor.text
-    assert "Duplicate Same URL as line 2." in editor.text
+    assert "Duplicate Same check as line 2." in editor.text
     form, _ = editor.form_with("Create 1 monitor")
     assert [value for name, value in form.values if name == "pick"] == ["1"]
     editor.press("Create 1 monitor", pick=[0, 1])
@@ -251,7 +251,11 @@ def test_more_than_fit_on_a_page_are_told(app, editor, monkeypatch):
 def test_a_preview_shows_tags_and_contacts(app, editor):
     make_contact(app, "Ops")
     editor.open(START).press("Preview", urls='Shop, shop.example.com, "prod, eu", Ops')
-    assert "Shop https://shop.example.com prod eu Alerts: Ops Ready" in editor.text
+    assert (
+        "Shop https://shop.example.com prod eu Alerts: Ops Interval: 60 · Accepted status codes:"
+        " 200-399 · Time limit in seconds: 30 · Rechecks before an incident: 2"
+        " · Certificate expiry: 14 Ready"
+    ) in editor.text
 
 
 def test_a_preview_names_channels_but_not_their_addresses(editor):

@@ -50,7 +50,13 @@ if TYPE_CHECKING:
     help=N_("Add this contact to every monitor. May be repeated."),
 )
 @click.option(
-    "--duplicates", is_flag=True, help=N_("Also create monitors whose URL is already monitored.")
+    "--duplicates", is_flag=True, help=N_("Also create monitors whose check is already made.")
+)
+@click.option(
+    "--env",
+    "env",
+    type=click.Path(exists=True, dir_okay=False),
+    help=N_("A file of lines NAME=value for the environment variables in FILE."),
 )
 @click.option("--server", help=N_("The server to import into, if REMOTE_URL names several."))
 def import_file(
@@ -61,16 +67,18 @@ def import_file(
     tags: tuple[str, ...],
     contacts: tuple[str, ...],
     duplicates: bool,
+    env: str | None,
     server: str | None,
 ) -> None:
     settings = read()
-    reading = importing.read(file, format_ or "")
+    reading = importing.read(file, format_ or "", importing.variables_of(env))
     with opened(settings, create_app) as app:
         if settings.store == "local":
             schema.upgrade()
         importer = Importer(
             _store_of(app, server),
             Shared(int(interval), tags, contacts),
+            reading.contacts,
             telegram_token_set=bool(settings.telegram_token),
         )
         with actors.acting_as(actors.by_command()):

@@ -4,7 +4,7 @@ nothing; then the chosen ones are created step by step; then a page says what be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,9 @@ from app.forms.imported import Shared, candidate_of, record_of
 from app.i18n import N_, _
 from app.imports import files
 from app.imports.candidates import Candidate, NotReadable, Reading
+from app.records import Pair, masked_alert
 from app.stores import Feature, current_store
-from app.stores.importing import Importer, Row, counts
+from app.stores.importing import Importer, Row, alert_nobody, counts
 from app.web.forms import ImportForm
 from app.web.frame import choices, once, progress, servers
 from app.web.frame.session import SAFE_METHODS, guarded
@@ -74,9 +75,11 @@ def _start_page(form: ImportForm, status: int) -> Answer:
 
 def _preview(form: ImportForm, reading: Reading) -> Answer:
     candidates = reading.candidates[:MOST_ROWS]
-    rows = _importer(form.shared()).dry_run(candidates)
-    plan = Plan(candidates, form.shared()).sealed()
-    if len(plan) > MOST_SEALED:
+    plan = Plan(candidates, form.shared(), reading.contacts)
+    importer = _importer(plan)
+    rows = importer.dry_run(candidates)
+    sealed_plan = plan.sealed()
+    if len(sealed_plan) > MOST_SEALED:
         raise NotReadable(_(TOO_LARGE))
     return render_template(
         "imports/preview.html",
@@ -86,7 +89,12 @@ def _preview(form: ImportForm, reading: Reading) -> Answer:
         counts=counts(rows),
         ticked=_ticked(rows),
         more=len(reading.candidates) - len(candidates),
-        sealed=plan,
+        sealed=sealed_plan,
+        contacts={
+            name: [masked_alert(row) for row in rows_]
+            for name, rows_ in importer.new_contacts.items()
+        },
+        alert_nobody=alert_nobody,
         looked_at=SOME_LOOKED_AT if servers.servers() else 0,
     ), 200
 
@@ -95,9 +103,14 @@ def _ticked(rows: Sequence[Row]) -> frozenset[int]:
     return frozenset(place for place, row in enumerate(rows) if row.is_new)
 
 
-def _importer(shared: Shared) -> Importer:
+def _importer(plan: Plan) -> Importer:
     settings = current_app.extensions["wakeful.settings"]
-    return Importer(current_store(), shared, telegram_token_set=bool(settings.telegram_token))
+    return Importer(
+        current_store(),
+        plan.shared,
+        plan.contacts,
+        telegram_token_set=bool(settings.telegram_token),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +119,7 @@ class Plan:
 
     candidates: Sequence[Candidate]
     shared: Shared
+    contacts: Mapping[str, Sequence[Pair]]
 
     def sealed(self) -> str:
         return sealed.seal(
@@ -115,6 +129,10 @@ class Plan:
                 "interval": self.shared.interval,
                 "tags": list(self.shared.tags),
                 "contacts": list(self.shared.contacts),
+                "new_contacts": {
+                    name: [[row.key, row.value] for row in rows]
+                    for name, rows in self.contacts.items()
+                },
             },
             PLAN,
         )
@@ -125,7 +143,10 @@ class Plan:
         if found["who"] != _who():
             raise Denied(sealed.LOST)
         shared = Shared(found["interval"], tuple(found["tags"]), tuple(found["contacts"]))
-        return Plan([candidate_of(one) for one in found["candidates"]], shared)
+        contacts = {
+            name: tuple(Pair(*row) for row in rows) for name, rows in found["new_contacts"].items()
+        }
+        return Plan([candidate_of(one) for one in found["candidates"]], shared, contacts)
 
 
 def _who() -> list[Any]:
@@ -150,28 +171,31 @@ def create() -> Answer:
 
 def _step(text: str, plan: Plan) -> Answer:
     """Create monitors for a while. ``text``: the sealed ``plan``."""
-    importer = _importer(plan.shared)
-    refused = _refused_before(len(plan.candidates))
+    importer = _importer(plan)
+    problems = _problems_before(len(plan.candidates))
+    chosen = _chosen(len(plan.candidates))
+    unsure = request.form.get("unsure", "")
 
-    def act(place: int) -> bool:
-        judged = importer.judge(plan.candidates[place])
-        why = importer.create(judged)
-        if why:
-            refused[place] = why
-        return not why
+    def act(index: int) -> bool:
+        judged = importer.judge(plan.candidates[index])
+        created = importer.create(judged, unsure=str(index) == unsure)
+        if created.problem:
+            problems[index] = created.problem
+        return created.made
 
-    done, left, trouble = progress.work(_chosen(len(plan.candidates)), act)
-    made = done + progress.said("made")
+    made, left, trouble = progress.work(chosen, act)
+    made += progress.said("made")
+    worked = progress.said("worked") + len(chosen) - len(left)
     if left:
         fields = [("sealed", text), ("rest", ",".join(map(str, left))), ("made", str(made)),
-                  ("refused", sealed.seal(list(refused.items()), REFUSED))]  # fmt: skip
+                  ("worked", str(worked)), ("unsure", str(left[0]) if trouble else ""),
+                  ("refused", sealed.seal(list(problems.items()), REFUSED))]  # fmt: skip
         back = url_for("monitors.index")
-        total = made + len(refused)
-        return progress.page(_("Creating monitors"), total, len(left), fields, trouble, back)
+        return progress.page(_("Creating monitors"), worked, len(left), fields, trouble, back)
     return render_template(
         "imports/result.html",
         made=made,
-        refused=[(importer.judge(plan.candidates[place]), why) for place, why in refused.items()],
+        problems=[(importer.judge(plan.candidates[index]), why) for index, why in problems.items()],
     )
 
 
@@ -183,7 +207,7 @@ def _chosen(count: int) -> list[int]:
     return sorted(place for place in places if place < count)
 
 
-def _refused_before(count: int) -> dict[int, str]:
+def _problems_before(count: int) -> dict[int, str]:
     text = request.form.get("refused")
     told = sealed.unseal(text, REFUSED) if text else []
     return {place: why for place, why in told if place < count}

@@ -8,7 +8,7 @@ from app.forms.imported import Shared
 from app.imports import files
 from app.records import MonitorQuery
 from app.stores.base import Feature, Store
-from app.stores.importing import Importer, counts
+from app.stores.importing import Created, Importer, counts
 from tests.stores.contract.contacts import add_contact
 from tests.stores.contract.making import add_monitor
 
@@ -17,19 +17,21 @@ KUMA = Path(__file__).parents[2] / "imports" / "samples" / "kuma-backup.json"
 
 class ImportingContract:
     def test_a_dry_run_stores_nothing_and_an_import_what_fits(self, store: Store) -> None:
-        importer = Importer(store, Shared(tags=("moved",)))
-        rows = importer.dry_run(files.read_path(KUMA).candidates)
+        reading = files.read_path(KUMA)
+        importer = Importer(store, Shared(tags=("moved",)), reading.contacts)
+        rows = importer.dry_run(reading.candidates)
         assert (counts(rows).new, counts(rows).unfit) == (4, 3)
         assert not store.monitors.list(MonitorQuery()).items
         if Feature.EXTRA_FIELDS not in store.offers:
             assert "Tags dropped: this server does not support it." in rows[0].judged.remarks
-        assert [importer.create(row.judged) for row in rows if row.judged.fits] == [""] * 4
-        made = {one.name: one for one in store.monitors.list(MonitorQuery()).items}
-        assert [name for name, one in made.items() if one.paused] == ["Database"]
-        assert made["Shop"].request_auth_username == "watcher"
+        made = [importer.create(row.judged) for row in rows if row.judged.fits]
+        assert made == [Created(True)] * 4
+        by_name = {one.name: one for one in store.monitors.list(MonitorQuery()).items}
+        assert [name for name, one in by_name.items() if one.paused] == ["Database"]
+        assert by_name["Shop"].request_auth_username == "watcher"
         if Feature.EXTRA_FIELDS in store.offers:
-            assert made["Shop"].tags == ("prod", "region: eu", "moved")
-        again = importer.dry_run(files.read_path(KUMA).candidates)
+            assert by_name["Shop"].tags == ("prod", "region: eu", "moved")
+        again = Importer(store, Shared(), reading.contacts).dry_run(reading.candidates)
         assert [row.watched_by for row in again if row.judged.fits] == [
             "Shop",
             "Front page",
@@ -51,6 +53,6 @@ class ImportingContract:
         assert known.is_new
         assert unknown.judged.fits is not contacts, "a server without contacts drops them"
         if contacts:
-            assert importer.create(known.judged) == ""
+            assert importer.create(known.judged) == Created(True)
             (made,) = store.monitors.list(MonitorQuery(search="a.example", search_by="url")).items
             assert [one.value for one in made.alerts] == ["Ops"]

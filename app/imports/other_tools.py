@@ -1,0 +1,301 @@
+"""Tools with few settings: Upptime, Kuvasz, Checkmate, and Prometheus' lists of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.i18n import N_, _
+from app.imports import channels, variables
+from app.imports.candidates import (
+    NO_MONITORS,
+    NO_TEXT_FOUND,
+    TEXT_FOUND,
+    Draft,
+    Notification,
+    NotReadable,
+    Reading,
+    few,
+    host_and_port,
+    no_kind,
+)
+from app.imports.values import Entry, listed, mapping, records, shown, string, truth
+from app.imports.variables import lacks
+
+Known = Mapping[str, str]
+
+
+def _read(source: str, drafts: Sequence[Draft], remarks: Sequence[str] = ()) -> Reading:
+    if not drafts:
+        raise NotReadable(_(NO_MONITORS))
+    contacts = channels.share(drafts)
+    return Reading(source, [draft.done() for draft in drafts], tuple(remarks), contacts)
+
+
+def _refuse_unfilled(draft: Draft, entry: Mapping[str, Any]) -> None:
+    for name, value in entry.items():
+        if sentence := lacks(_('Setting "%(name)s"', name=shown(name)), value):
+            draft.refuse(sentence)
+
+
+# --- Upptime --------------------------------------------------------------------------------------
+
+UPPTIME_CODES = ("200-208", "226", "300-308")
+UPPTIME_DROPPED = {
+    "type": N_("Globalping dropped: Wakeful checks from its own places."),
+    "location": N_("Globalping dropped: Wakeful checks from its own places."),
+    "assignees": N_("Assignees dropped. Choose contacts instead."),
+    "__dangerous__body_degraded": N_("A text that only degrades is dropped."),
+    "__dangerous__body_degraded_if_text_missing": N_("A text that only degrades is dropped."),
+}
+UPPTIME_KINDS = {"icmp-ping": "Ping", "ws": "WebSocket", "ssl": "TLS"}
+
+
+def knows_upptime(data: object) -> bool:
+    return any("url" in mapping(one) for one in listed(mapping(data).get("sites")))
+
+
+def read_upptime(data: object, known: Known) -> Reading:
+    used: set[str] = set()
+    whole = mapping(variables.fill(data, known, used))
+    minutes = _every(string(mapping(whole.get("workflowSchedule")).get("uptime")))
+    sites = few(listed(whole.get("sites")))
+    drafts = [_site(place, mapping(one), minutes) for place, one in enumerate(sites, 1)]
+    return _read("Upptime", drafts, variables.sentences_of(used))
+
+
+def _every(cron: str) -> int:
+    """The minutes of ``*/10 * * * *``."""
+    minute = cron.split(" ")[0].removeprefix("*/")
+    return int(minute) if minute.isascii() and minute.isdigit() and 0 < len(minute) < 3 else 5
+
+
+def _site(place: int, record: Mapping[str, Any], minutes: int) -> Draft:
+    entry = Entry(record)
+    draft = Draft.of_tool(_("Site %(place)s", place=place), entry.text("name"))
+    _refuse_unfilled(draft, record)
+    draft.url = entry.text("url")
+    draft.interval(60 * minutes)
+    check = entry.text("check")
+    if check == "tcp-ping":
+        draft.url = host_and_port(draft.url, entry.get("port"))
+    elif check not in ("", "http"):
+        draft.refuse(no_kind(UPPTIME_KINDS.get(check, f'"{shown(check)}"')))
+    else:
+        _site_request(draft, entry)
+    draft.slow_after(entry.number("maxResponseTime"))
+    draft.timeout(entry.number("requestTimeout"))
+    draft.drop_rest(entry, UPPTIME_DROPPED, ("icon", "slug", "port", "showAverage"))
+    return draft
+
+
+def _site_request(draft: Draft, entry: Entry) -> None:
+    if method := entry.text("method"):
+        draft.fields["request_method"] = method.upper()
+    draft.statuses(entry.list("expectedStatusCodes") or UPPTIME_CODES)
+    redirects = entry.number("maxRedirects")
+    draft.switch("follow_redirects", on=redirects != 0)
+    insecure = [
+        entry.on(f"__dangerous__{name}")
+        for name in ("_insecure", "insecure", "disable_verify_peer", "disable_verify_host")
+    ]
+    draft.switch("verify_tls", on=not any(insecure))
+    for header in entry.list("headers"):
+        name, _colon, value = string(header).partition(":")
+        draft.pair("request_headers", name.strip(), value.strip())
+    if body := entry.text("body"):
+        draft.body(body)
+    down = entry.text("__dangerous__body_down")
+    missing = entry.text("__dangerous__body_down_if_text_missing")
+    if down and missing:
+        draft.remark(_("Of two texts to look for, one is dropped: Wakeful looks for one."))
+    if down or missing:
+        draft.text(NO_TEXT_FOUND if missing else TEXT_FOUND, missing or down)
+
+
+# --- Kuvasz ---------------------------------------------------------------------------------------
+
+KUVASZ_LISTS = {
+    "http-monitors": "http", "monitors": "http", "tcp-monitors": "tcp",
+    "icmp-monitors": "Ping", "push-monitors": "Push", "docker-monitors": "Docker",
+}  # fmt: skip
+KUVASZ_DROPPED = {
+    "expected-headers": N_("Expected response headers dropped: Wakeful cannot check them."),
+    "proxy": N_("Proxy dropped: Wakeful checks without a proxy."),
+}
+
+
+def knows_kuvasz(data: object) -> bool:
+    return any("uptime-check-interval" in entry for _kind, entry in _kuvasz(data))
+
+
+def _kuvasz(data: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for document in data if isinstance(data, list) else [data]:
+        for key, kind in KUVASZ_LISTS.items():
+            for one in listed(mapping(document).get(key)):
+                yield kind, mapping(one)
+
+
+def read_kuvasz(data: object, _known: Known) -> Reading:
+    entries = few(list(_kuvasz(data)))
+    notifications, for_all = _integrations(data)
+    drafts = []
+    for place, (kind, record) in enumerate(entries, 1):
+        entry = Entry(record)
+        draft = Draft.of_tool(_("Monitor %(place)s", place=place), entry.text("name"))
+        _kuvasz_monitor(draft, entry, kind)
+        for name in dict.fromkeys([*map(string, entry.list("integrations")), *for_all]):
+            draft.notify(notifications.get(name) or channels.missing(name))
+        draft.drop_rest(entry, KUVASZ_DROPPED, ("latency-history", "metrics-history", "sensitive"))
+        drafts.append(draft)
+    return _read("Kuvasz", drafts)
+
+
+def _integrations(data: object) -> tuple[dict[str, Notification], list[str]]:
+    """By ``slack:name``, and the names of those of all monitors."""
+    found: dict[str, Notification] = {}
+    for_all = []
+    for document in data if isinstance(data, list) else [data]:
+        for kind, several in mapping(mapping(document).get("integrations")).items():
+            for one in map(mapping, listed(several)):
+                name = f"{kind}:{string(one.get('name'))}"
+                if one.get("enabled") is not None and not truth(one["enabled"]):
+                    found[name] = Notification()
+                    continue
+                settings = {key: string(one.get(key)) for key in channels.keys("kuvasz", kind)}
+                label = string(one.get("name"))
+                found[name] = channels.notification("kuvasz", kind, settings, label)
+                if truth(one.get("global")):
+                    for_all.append(name)
+    return found, for_all
+
+
+def _kuvasz_monitor(draft: Draft, entry: Entry, kind: str) -> None:
+    interval = entry.number("uptime-check-interval")
+    draft.interval(interval, entry.get("uptime-check-interval"))
+    draft.paused = entry.off("enabled")
+    failures = entry.number("failure-count-threshold")
+    draft.confirmations(max(failures - 1, 0) if failures else None, interval)
+    draft.slow_after(entry.number("response-time-threshold-millis", "latency-threshold-ms") or None)
+    draft.url = entry.text("url", "host")
+    if kind == "tcp":
+        draft.url = host_and_port(draft.url, entry.get("port"))
+        draft.timeout((entry.number("timeout-ms") or 0) / 1000 or None)
+    elif kind != "http":
+        draft.refuse(no_kind(kind))
+    else:
+        _kuvasz_request(draft, entry)
+
+
+def _kuvasz_request(draft: Draft, entry: Entry) -> None:
+    if method := entry.text("request-method"):
+        draft.fields["request_method"] = method.upper()
+    draft.statuses(entry.list("expected-status-codes") or ["200-299"])
+    draft.switch("follow_redirects", on=not entry.off("follow-redirects"))
+    for key, value in entry.mapping("request-headers").items():
+        draft.pair("request_headers", string(key), string(value))
+    if entry.on("force-no-cache"):
+        draft.pair("request_headers", "Cache-Control", "no-cache")
+    if body := entry.text("request-body"):
+        draft.body(body)
+    days = entry.number("ssl-expiry-threshold")
+    if entry.on("ssl-check-enabled"):
+        draft.expiry("ssl_alert_days", N_("Certificate expiry"), days or 30)
+    case, negated = (
+        entry.on("expected-keyword-case-sensitive"),
+        entry.on("expected-keyword-negated"),
+    )
+    if text := entry.text("expected-keyword"):
+        draft.text(TEXT_FOUND if negated else NO_TEXT_FOUND, text)
+        if not case:
+            draft.remark(_("The keyword becomes case-sensitive."))
+
+
+# --- Checkmate ------------------------------------------------------------------------------------
+
+CHECKMATE_LISTS = ("data", "monitors")
+CHECKMATE_KINDS = {"ping": "Ping", "docker": "Docker", "hardware": N_("hardware"),
+                   "pagespeed": "PageSpeed", "game": N_("game server")}  # fmt: skip
+CHECKMATE_DROPPED = {
+    "notifications": N_("Notifications dropped: the file has only their numbers."),
+    "description": N_("Description dropped: Wakeful has no notes yet."),
+}
+CHECKMATE_OF_NO_USE = (
+    "_id", "__v", "id", "userId", "teamId", "status", "uptime", "created", "updated", "recent",
+    "checks", "stats", "port", "secret", "threshold", "alertThreshold", "matchMethod", "geo",
+)  # fmt: skip
+
+
+def knows_checkmate(data: object) -> bool:
+    rows = records(data, *CHECKMATE_LISTS)
+    return any("isActive" in one and "url" in one and "type" in one for one in rows)
+
+
+def read_checkmate(data: object, _known: Known) -> Reading:
+    rows = few([one for one in records(data, *CHECKMATE_LISTS) if "url" in one])
+    return _read("Checkmate", [_checkmate(place, Entry(one)) for place, one in enumerate(rows, 1)])
+
+
+def _checkmate(place: int, entry: Entry) -> Draft:
+    draft = Draft.of_tool(_("Monitor %(place)s", place=place), entry.text("name"))
+    draft.url, kind = entry.text("url"), entry.text("type")
+    milliseconds = entry.number("interval")
+    draft.interval(milliseconds and milliseconds / 1000, entry.get("interval"))
+    draft.paused = entry.off("isActive")
+    draft.tags([entry.text("group")])
+    if kind == "port":
+        draft.url = host_and_port(draft.url.partition("://")[2] or draft.url, entry.get("port"))
+    elif kind != "http":
+        draft.refuse(no_kind(CHECKMATE_KINDS.get(kind, f'"{shown(kind)}"')))
+    else:
+        draft.statuses(["200-299"])
+        draft.switch("verify_tls", on=not entry.on("ignoreTlsErrors"))
+        expected, method = entry.text("expectedValue"), entry.text("matchMethod")
+        if entry.text("jsonPath") or (expected and method != "include"):
+            draft.refuse(_("Wakeful cannot compare the response, only look for a text in it."))
+        elif expected:
+            draft.text(NO_TEXT_FOUND, expected)
+    draft.drop_rest(entry, CHECKMATE_DROPPED, CHECKMATE_OF_NO_USE)
+    return draft
+
+
+# --- Prometheus: targets of the blackbox exporter -------------------------------------------------
+
+
+def knows_targets(data: object) -> bool:
+    return any(True for _group in _target_groups(data))
+
+
+def _target_groups(data: object) -> Iterator[Mapping[str, Any]]:
+    """Of a list for ``file_sd``, and of the jobs of a configuration that probe."""
+    jobs = [mapping(one) for one in listed(mapping(data).get("scrape_configs"))]
+    groups = [
+        group
+        for job in jobs
+        if job.get("metrics_path") == "/probe"
+        for group in listed(job.get("static_configs"))
+    ]
+    for group in map(mapping, [*listed(data), *groups]):
+        if "targets" in group:
+            yield group
+
+
+def read_targets(data: object, _known: Known) -> Reading:
+    pairs = [(group, one) for group in _target_groups(data) for one in listed(group["targets"])]
+    drafts = []
+    for place, (group, target) in enumerate(few(pairs), 1):
+        draft = Draft.of_tool(_("Target %(place)s", place=place), "")
+        draft.url = string(target)
+        if "://" not in draft.url:
+            draft.refuse(
+                _("It has no scheme. Write what to check before it: http://, https:// or tcp://.")
+            )
+        labels = mapping(group.get("labels"))
+        draft.tags(
+            f"{key}: {string(value)}"
+            for key, value in labels.items()
+            if not string(key).startswith("__")
+        )
+        drafts.append(draft)
+    remarks = [_("The modules of the blackbox exporter are not in the file and are dropped.")]
+    return _read(_("Prometheus targets"), drafts, remarks)

@@ -1,0 +1,161 @@
+"""Values of strangers' files, as text, numbers and switches; nothing here raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.rules.text import one_line
+
+MOST_SHOWN = 60  # characters of a stranger's text within a sentence
+NAMED_UNITS = {
+    "ms": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600,
+    "hr": 3600, "hour": 3600, "d": 86_400, "day": 86_400,
+}  # fmt: skip
+
+
+class Entry:
+    """A record of a file. It notes which keys were read, so that what nobody asked for is named
+    (``unread``) and not lost in silence. A value may have several names: the first that is there
+    counts.
+    """
+
+    def __init__(self, record: object) -> None:
+        self._record = mapping(record)
+        self._read: set[str] = set()
+
+    def get(self, *names: str) -> Any:
+        self._read.update(names)
+        return next((self._record[name] for name in names if name in self._record), None)
+
+    def has(self, name: str) -> bool:
+        return name in self._record
+
+    def text(self, *names: str) -> str:
+        return string(self.get(*names))
+
+    def number(self, *names: str) -> float | None:
+        return number(self.get(*names))
+
+    def on(self, *names: str) -> bool:
+        return truth(self.get(*names))
+
+    def off(self, *names: str) -> bool:
+        """Whether it is there and not on."""
+        value = self.get(*names)
+        return value is not None and not truth(value)
+
+    def list(self, *names: str) -> Sequence[Any]:
+        return listed(self.get(*names))
+
+    def mapping(self, *names: str) -> Mapping[str, Any]:
+        return mapping(self.get(*names))
+
+    def unread(self) -> Iterator[str]:
+        """The keys with a value that nobody has read; empty values and switches that are off say
+        nothing.
+        """
+        for key, value in self._record.items():
+            if key not in self._read and says_something(value):
+                yield string(key)
+
+
+def says_something(value: object) -> bool:
+    if isinstance(value, Mapping | list | tuple):
+        return bool(value)
+    return string(value).strip().lower() not in ("", "0", "false", "none", "null", "[]", "{}")
+
+
+def records(data: object, *keys: str) -> list[Mapping[str, Any]]:
+    """The records of a JSON: a list of them, an object with them under one of ``keys``, or by id;
+    several such answers may stand in one list.
+    """
+    if isinstance(data, list):
+        return [one for page in data if isinstance(page, Mapping) for one in records(page, *keys)]
+    whole = mapping(data)
+    for key in keys:
+        if isinstance(whole.get(key), Mapping | list):
+            return records(whole[key], *(one for one in keys if one != key))
+    by_id = [one for one in whole.values() if isinstance(one, Mapping)]
+    if by_id and len(by_id) == len(whole):
+        return by_id
+    return [whole] if whole else []
+
+
+def shown(text: str) -> str:
+    """A stranger's text within a sentence: on one line, and not long."""
+    return one_line(text, MOST_SHOWN)
+
+
+def string(value: object) -> str:
+    """A single value as text; empty for none, and for lists and objects. Half of a broken pair,
+    which JSON can write and no page can show, becomes a question mark.
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value) if isinstance(value, int | float) else ""
+
+
+def number(value: object) -> float | None:
+    """A number, also written as text; None for anything else."""
+    text = string(value).strip() if not isinstance(value, bool) else ""
+    if not text or len(text) > 20:
+        return None
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if abs(found) < 10**12 else None
+
+
+def truth(value: object) -> bool:
+    """Whether a switch is on: ``true``, ``1``, ``"1"``, ``"yes"``."""
+    return string(value).strip().lower() in ("true", "1", "yes", "on")
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def listed(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def seconds(value: object, units: Mapping[str, float] = NAMED_UNITS) -> float | None:
+    """Seconds of a number, or of a span such as ``5m``, ``1h30m`` and ``5 min``."""
+    plain_number = number(value)
+    if plain_number is not None:
+        return plain_number
+    text = string(value).replace(" ", "").lower()
+    if not 1 < len(text) <= 40:
+        return None
+    total, digits, unit = 0.0, "", ""
+    for character in f"{text}0":
+        if character.isdigit() or character == ".":
+            if unit:
+                factor = units.get(unit, units.get(unit.removesuffix("s")))
+                if factor is None or number(digits) is None:
+                    return None
+                total, digits, unit = total + float(digits) * factor, "", ""
+            digits += character
+        elif not digits:
+            return None
+        else:
+            unit += character
+    return total if digits == "0" else None
+
+
+def plain(value: float) -> str:
+    return f"{value:g}"
+
+
+def span(value: float) -> str:
+    """``20 s``, ``5 min``, ``1 h`` or ``2 d``."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if value >= size and value % size == 0:
+            return f"{plain(value / size)} {unit}"
+    return f"{plain(value)} s"

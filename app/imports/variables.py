@@ -1,0 +1,76 @@
+"""Environment variables in files: ``$NAME`` and ``${NAME}``, and ``$$`` for a dollar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from app.i18n import _
+from app.imports.values import shown
+
+_VARIABLE = re.compile(r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|([A-Za-z_][A-Za-z0-9_]{0,99}))")
+
+
+class Unfilled(str):
+    """A text with variables that have no value; as it stands in the file."""
+
+    __slots__ = ("names",)
+    names: tuple[str, ...]
+
+
+def fill(value: Any, variables: Mapping[str, str], used: set[str]) -> Any:
+    """``value``, as YAML has it, with its variables replaced; texts where one is missing become
+    ``Unfilled``. What is filled in is not read again. ``used``: gets the names.
+    """
+    if isinstance(value, list):
+        return [fill(one, variables, used) for one in value]
+    if isinstance(value, Mapping):
+        return {key: fill(one, variables, used) for key, one in value.items()}
+    if not isinstance(value, str) or "$" not in value:
+        return value
+    missing: list[str] = []
+
+    def filled(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name:
+            (used.add if name in variables else missing.append)(name)
+        return variables.get(name, "") if name else "$"
+
+    text = _VARIABLE.sub(filled, value)
+    if not missing:
+        return text
+    unfilled = Unfilled(value)
+    unfilled.names = tuple(dict.fromkeys(missing))
+    return unfilled
+
+
+def sentences_of(used: set[str]) -> list[str]:
+    """What to say of the variables that were filled in."""
+    names = ", ".join(sorted(used)[:20])
+    return [_("Filled with environment variables: %(names)s.", names=names)] if used else []
+
+
+def names_in(value: Any) -> Iterator[str]:
+    """The names of variables without a value in ``value``."""
+    if isinstance(value, Unfilled):
+        yield from value.names
+    elif isinstance(value, list):
+        for one in value:
+            yield from names_in(one)
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from names_in(one)
+
+
+def lacks(what: str, value: Any) -> str:
+    """A sentence if ``value`` needs a variable that has no value; empty if not."""
+    name = next(names_in(value), "")
+    if not name:
+        return ""
+    return _(
+        "%(what)s needs the environment variable %(name)s, which is not in the file. Give it with"
+        " wakeful import FILE --env VARIABLES.",
+        what=what,
+        name=shown(name),
+    )
