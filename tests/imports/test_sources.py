@@ -27,7 +27,8 @@ FORMATS = {
 
 
 RECHECKS = (
-    "The pause of {} between rechecks is dropped: WAKEFUL_CONFIRM_SECONDS sets one for all monitors."
+    "The pause of {} between rechecks is dropped: WAKEFUL_CONFIRM_SECONDS sets one for all"
+    " monitors."
 )
 
 
