@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from blinker import Signal
 from flask import current_app
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session
@@ -27,7 +28,7 @@ from app.db.pauses import Pauses
 
 __all__ = [
     "AnySession", "Base", "DbSession", "Model", "best_effort", "db", "is_writing", "patience",
-    "prepare_engine", "writing",
+    "prepare_engine", "writing", "written",
 ]  # fmt: skip
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,10 @@ NOT_STORED = (
 _BEST_EFFORT = "wakeful.best_effort"
 _PAUSES = "wakeful.pauses"
 T = TypeVar("T")
+
+
+# Sent with the application after each transaction of this process that has written.
+written = Signal()
 
 
 class Base(DeclarativeBase):
@@ -94,6 +99,7 @@ def writing() -> Iterator[DbSession]:
             session.commit()
     finally:
         session.info.pop("writing", None)
+    written.send(current_app._get_current_object())  # type: ignore[attr-defined]
 
 
 def _take_lock(session: DbSession) -> None:

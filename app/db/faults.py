@@ -33,6 +33,7 @@ FAILING = N_("The disk that the database is on does not work. Check its file, fo
 _SQLITE = {
     sqlite3.SQLITE_BUSY: BUSY,
     sqlite3.SQLITE_LOCKED: BUSY,
+    sqlite3.SQLITE_PROTOCOL: BUSY,  # somebody holds the locks of its WAL: "locking protocol"
     sqlite3.SQLITE_READONLY: READ_ONLY,
     sqlite3.SQLITE_PERM: READ_ONLY,
     sqlite3.SQLITE_FULL: FULL,

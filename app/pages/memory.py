@@ -1,7 +1,8 @@
 """Answers that are kept: read again at most every two seconds, by one thread at a time.
 
 While one thread reads, the others get the last answer, and only wait for it where that is too old
-to show a change in time. Where nothing can be read, all get the last answer, which then says so.
+to show a change in time, or where something was written in this process since. Where nothing can be
+read, or not promptly, all get the last answer, which then says so.
 """
 
 from __future__ import annotations
@@ -10,38 +11,50 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from contextlib import suppress
+from itertools import count
 from typing import Any, Generic, TypeVar
 
 from app.errors import NotFound, Unavailable
 from app.i18n import N_, _
 
-# From a change to a reader: TOLERATED_SECONDS, and max-age of what browsers keep.
-FRESH_SECONDS = 2.0
-TOLERATED_SECONDS = 4.0
-WAIT_SECONDS = 5.0  # for another thread's reading, where nothing good enough is kept
+# From a change in another process to a reader: TOLERATED_SECONDS, and max-age of what browsers
+# keep.
+FRESH_SECONDS = 1.5
+TOLERATED_SECONDS = 2.0
+# For a reading. SQLite waits ten seconds for locks of its WAL, whatever its timeout says.
+PROMPT_SECONDS = 1.0
+WAIT_SECONDS = 5.0  # where nothing is kept
 NOT_YET = N_("The database does not answer, and nothing is known yet.")
+
+READING = "status page"  # the name of a thread that reads
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
 class Entry(Generic[V]):
-    """``value`` is what was read last. ``away``: since then, reading has failed."""
+    """``value`` is what was read last. ``away``: since then, reading has failed, or takes long.
+    ``version``: what was written before the reading began.
+    """
 
-    __slots__ = ("away", "lock", "read_at", "tried_at", "value")
+    __slots__ = ("away", "read_at", "reading", "tried_at", "value", "version")
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.value: V | None = None
         self.away = False
         self.read_at = self.tried_at = float("-inf")
+        self.version = 0
+        self.reading: Future[None] | None = None
 
 
 class Memory(Generic[K, V]):
     """At most ``most`` values, the least used forgotten first.
 
     ``read(key, before)`` returns the present value and may return ``before``, where nothing has
-    changed. It raises NotFound, and Unavailable; then ``found`` may know an older value.
+    changed. It raises NotFound, and Unavailable; then ``found`` may know an older value. It is
+    called in a thread of its own, because nobody waits for it as long as a database may be silent.
     """
 
     def __init__(
@@ -50,10 +63,14 @@ class Memory(Generic[K, V]):
         most: int,
         found: Callable[[K], V | None] = lambda _key: None,
         clock: Callable[[], float] = time.monotonic,
+        prompt: float = PROMPT_SECONDS,
     ) -> None:
         self._read, self._found, self._most, self._clock = read, found, most, clock
+        self._prompt = prompt
         self._entries: OrderedDict[K, Entry[V]] = OrderedDict()
         self._guard = threading.Lock()
+        self._versions = count(1)
+        self._version = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -63,25 +80,29 @@ class Memory(Generic[K, V]):
         entry = self._entries.get(key)
         return entry.value if entry else None
 
+    def expire(self) -> None:
+        """Something was written: from now on, give nothing that was read before."""
+        self._version = next(self._versions)
+
     def get(self, key: K) -> tuple[V, bool]:
         """The value, and whether it cannot be read now. Raises NotFound and Unavailable."""
         entry = self._entry(key)
-        value, now = entry.value, self._clock()
-        if value is not None and now - entry.tried_at < FRESH_SECONDS:
-            return value, entry.away
-        good_enough = entry.away or now - entry.read_at < TOLERATED_SECONDS
-        if value is not None and good_enough:
-            if not entry.lock.acquire(blocking=False):
-                return value, entry.away
-        elif not entry.lock.acquire(timeout=WAIT_SECONDS):
-            return self._last(entry)
-        try:
-            # Another thread may have read it while this one waited.
-            if self._clock() - entry.tried_at >= FRESH_SECONDS:
-                self._refresh(key, entry)
-            return self._last(entry)
-        finally:
-            entry.lock.release()
+        for _reading in range(2):  # the one that is under way may have begun before a change
+            with self._guard:
+                current = entry.version == self._version
+                now = self._clock()
+                if current and now - entry.tried_at < FRESH_SECONDS:
+                    break
+                others = entry.reading
+                reading = others or self._start(key, entry)
+            recent = current and now - entry.read_at < TOLERATED_SECONDS
+            if others and entry.value is not None and (entry.away or recent):
+                break
+            if not self._has_ended(key, entry, reading):
+                break
+        if entry.value is None:
+            raise Unavailable(_(NOT_YET))
+        return entry.value, entry.away
 
     def _entry(self, key: K) -> Entry[V]:
         entry = self._entries.get(key)
@@ -94,25 +115,50 @@ class Memory(Generic[K, V]):
                 self._entries.popitem(last=False)
         return entry
 
-    def _refresh(self, key: K, entry: Entry[V]) -> None:
-        try:
-            entry.value = self._read(key, entry.value)
-            entry.away, entry.read_at = False, self._clock()
-        except NotFound:
-            with self._guard:
-                self._entries.pop(key, None)
-            raise
-        except Unavailable:
-            entry.away = True
-            if entry.value is None:
-                entry.value = self._found(key)
-        finally:
-            entry.tried_at = self._clock()
+    def _start(self, key: K, entry: Entry[V]) -> Future[None]:
+        reading = entry.reading = Future()
+        arguments = (key, entry, reading)
+        threading.Thread(target=self._refresh, args=arguments, name=READING, daemon=True).start()
+        return reading
 
-    def _last(self, entry: Entry[V]) -> tuple[V, bool]:
+    def _has_ended(self, key: K, entry: Entry[V], reading: Future[None]) -> bool:
+        """Wait for a reading. Raises what it raises."""
+        with suppress(TimeoutError):
+            reading.result(self._prompt)
+            return True
         if entry.value is None:
-            raise Unavailable(_(NOT_YET))
-        return entry.value, entry.away
+            entry.value = self._found(key)
+        if entry.value is None:
+            with suppress(TimeoutError):
+                reading.result(WAIT_SECONDS)
+        with self._guard:
+            entry.away = entry.away or entry.reading is reading
+        return reading.done()
+
+    def _refresh(self, key: K, entry: Entry[V], reading: Future[None]) -> None:
+        version, began = self._version, self._clock()
+        value = entry.value
+        fault: Exception | None = None
+        try:
+            value = self._read(key, value)
+        except Unavailable as away:
+            fault = away
+            value = self._found(key) if value is None else value
+        except Exception as other:
+            fault = other
+        with self._guard:
+            entry.value, entry.version, entry.reading = value, version, None
+            entry.tried_at = self._clock()
+            if fault is None:
+                entry.away, entry.read_at = False, began
+            elif isinstance(fault, Unavailable):
+                entry.away = True
+            elif isinstance(fault, NotFound):
+                self._entries.pop(key, None)
+        if fault is None or isinstance(fault, Unavailable):
+            reading.set_result(None)
+        else:
+            reading.set_exception(fault)
 
 
 class Made:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,6 +57,7 @@ log = logging.getLogger(__name__)
 READING = ("GET", "HEAD")
 PAGES = 500  # that are kept in memory
 MAX_FORM_BYTES = 16_384
+LOOKUPS, LOOKUP_SECONDS = 5, 0.25  # of pages that are not known
 DIRECTORY, LIST = "addresses", "list"
 # They answer while the database is away, and must not wait for it.
 AT_ONCE = ("/healthz", "/readyz")
@@ -101,6 +103,8 @@ class StatusPages:
         self._months: Memory[tuple[int, int, int], Made] = Memory(
             self._read_month, MONTHS, self._copied_month, self._now
         )
+        self._lookups: deque[float] = deque(maxlen=LOOKUPS)
+        public.on_write(app, self._expire)
         self._shown = {one.name: one for one in (FRONT_PAGE, HISTORY, *routes.SHOWN)}
         self._asked = {one.name: one for one in routes.ASKED}
 
@@ -126,6 +130,11 @@ class StatusPages:
 
     def _now(self) -> float:
         return self.clock()
+
+    def _expire(self, _app: Flask) -> None:
+        """Something was written in this process: whoever wrote it sees it."""
+        for memory in (self._directory, self._list, self._pages, self._months):
+            memory.expire()
 
     def before_body(self, environ: Environ) -> Any | None:
         """Whether the API refuses this before its body has come: never on a page's own host name,
@@ -158,6 +167,24 @@ class StatusPages:
     def _pages_known(self) -> Directory:
         return self._directory.get(DIRECTORY)[0]
 
+    def _find_address(self, pick: Callable[[Directory], Address | None]) -> Address | None:
+        """A page that is not known may have been stored by another process a moment ago. Strangers
+        who guess get no query of the database for each.
+        """
+        directory, away = self._directory.get(DIRECTORY)
+        address = pick(directory)
+        if address is None and not away and self._may_look_up():
+            self._directory.expire()
+            address = pick(self._pages_known())
+        return address
+
+    def _may_look_up(self) -> bool:
+        now, before = self.clock(), self._lookups
+        if len(before) == LOOKUPS and now - before[0] < LOOKUP_SECONDS:
+            return False
+        before.append(now)
+        return True
+
     def _answer(self, environ: Environ, path: str, own: Address | None) -> Answer:
         link = self._link(path)
         if link is not None:
@@ -173,7 +200,7 @@ class StatusPages:
         if moved is not None:
             return fixed(308, "Moved.\n", [("Location", moved)])
         target = target_of(path)
-        address = self._pages_known().by_slug.get(target.slug)
+        address = self._find_address(lambda pages: pages.by_slug.get(target.slug))
         if address is None:
             return not_found()
         return self._of_page(environ, address, target, own_host=False)
@@ -219,7 +246,7 @@ class StatusPages:
         return None if page_id is None else Link(asked, token, page_id)
 
     def _of_link(self, environ: Environ, path: str, own: Address | None, link: Link) -> Answer:
-        address = self._pages_known().by_id.get(link.page_id)
+        address = self._find_address(lambda pages: pages.by_id.get(link.page_id))
         # Nobody joins a page that was closed since; leaving it stays possible.
         joins = link.asked.purpose is Purpose.CONFIRM
         if address is None or (joins and address.visibility == Visibility.CLOSED):

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from flask import Flask, current_app
+from flask import Flask, current_app, has_request_context, request
 
 from app.access.mail_server import can_mail, with_mail
 from app.alerts.channels import email
@@ -39,6 +39,17 @@ class Sent:
 
     ok: bool
     said: str
+
+
+def base_here(settings: Settings) -> str:
+    """What links begin with that the person who asks hands over: PUBLIC_URL, or the host that they
+    are using themselves. Links that strangers ask for begin with ``Mail.base``.
+    """
+    if settings.public_url or not has_request_context():
+        return base_url(settings.public_url, settings.bind)
+    # Where the dashboard shows another server's records, its own root is elsewhere.
+    root: str = request.environ.get("wakeful.root", request.root_path)
+    return f"{request.host_url.rstrip('/')}{root.rstrip('/')}"
 
 
 class Mail:

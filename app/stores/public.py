@@ -8,8 +8,10 @@ closed, deleted), and ``Unavailable`` when the database cannot answer.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from flask import Flask
 
 from app.access.subscriptions import Purpose
 from app.records import PublicMonth, PublicPage, StatusPage
@@ -37,6 +39,10 @@ class PublicPages(ABC):
     @abstractmethod
     def channels(self) -> Sequence[str]:
         """How people may subscribe, words of ``Channel``."""
+
+    @abstractmethod
+    def on_write(self, app: Flask, call: Callable[[Flask], None]) -> None:
+        """Call this, a method, whenever this process has written to the database."""
 
     @abstractmethod
     def addresses(self) -> Sequence[Address]:

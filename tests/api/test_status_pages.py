@@ -104,11 +104,6 @@ def test_section_12_what_only_stored_data_shows_is_422(api, page):
     assert api.get("/status-pages")["meta"]["total"] == 2
 
 
-@pytest.mark.settings(public_url=None)
-def test_section_12_without_a_public_url_the_link_is_the_path(api, page):
-    assert page["link"] == "/status/shop"
-
-
 def test_a_post_is_stored_updated_corrected_and_deleted(api, page):
     posts = f"/status-pages/{page['id']}/posts"
     answer = api("POST", posts, data=POST)

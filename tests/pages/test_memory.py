@@ -303,9 +303,9 @@ def test_while_one_thread_reads_the_others_get_the_last_answer():
             assert go_on.wait(30)
         return next(answers)
 
-    memory = Memory(read, 5, clock=lambda: time.monotonic() + passed)
+    memory = Memory(read, 5, clock=lambda: time.monotonic() + passed, prompt=30)
     assert memory.get("a") == (1, False)
-    passed = 3.0
+    passed = 1.8
     reader = threading.Thread(target=memory.get, args=["a"])
     reader.start()
     assert reading.wait(30)
@@ -329,7 +329,7 @@ def test_an_answer_that_is_too_old_is_not_given_while_another_is_read():
             assert go_on.wait(30)
         return next(answers)
 
-    memory = Memory(read, 5, clock=lambda: time.monotonic() + passed)
+    memory = Memory(read, 5, clock=lambda: time.monotonic() + passed, prompt=30)
     memory.get("a")
     passed = 60.0
     threads = [threading.Thread(target=lambda: got.append(memory.get("a"))) for _ in range(4)]
@@ -341,6 +341,55 @@ def test_an_answer_that_is_too_old_is_not_given_while_another_is_read():
         thread.join()
 
     assert got == [(2, False)] * 4
+
+
+def test_what_was_read_before_a_change_is_not_given_after_it():
+    """Also where that reading has not ended yet."""
+    reading, go_on = threading.Event(), threading.Event()
+    stored = 1
+
+    def read(key: str, before: int | None) -> int:
+        value = stored
+        if before is not None and not reading.is_set():
+            reading.set()
+            assert go_on.wait(30)
+        return value
+
+    memory = Memory(read, 5, prompt=30)
+    assert memory.get("a") == (1, False)
+    memory.expire()
+    early = threading.Thread(target=memory.get, args=["a"])
+    early.start()
+    assert reading.wait(30)
+    stored = 2
+    memory.expire()
+    got = []
+    after = threading.Thread(target=lambda: got.append(memory.get("a")))
+    after.start()
+    go_on.set()
+    for thread in (early, after):
+        thread.join()
+    assert got == [(2, False)]
+
+
+def test_a_reading_that_takes_long_is_not_waited_for():
+    reading, go_on = threading.Event(), threading.Event()
+
+    def read(key: str, before: int | None) -> int:
+        if before is None:
+            return 1
+        reading.set()
+        assert go_on.wait(30)
+        return 2
+
+    memory = Memory(read, 5, prompt=0.01)
+    memory.get("a")
+    memory.expire()
+    assert memory.get("a") == memory.get("a") == (1, True)
+    go_on.set()
+    while memory.get("a") == (1, True):
+        pass
+    assert memory.get("a") == (2, False)
 
 
 def test_the_least_used_is_forgotten_first():

@@ -15,10 +15,12 @@ from sqlalchemy import select
 from app.config import Settings
 from app.db import db
 from app.db.tables import MonitorRow
+from app.engine import recorder
 from app.records import ComponentState, PageQuery, PageState
 from app.stores.local import LocalStore
 from app.stores.local.page_states import Standing, standings
-from tests.factories import make_incident, make_monitor, now
+from app.stores.local.public import LocalPublicPages
+from tests.factories import make_incident, make_monitor, make_outcome, now
 from tests.stores.contract.status_pages import add_page
 from tests.stores.test_local import window
 from tests.support.queries import queries
@@ -84,6 +86,43 @@ def test_until_a_first_answer_is_confirmed_a_monitor_is_unknown_and_does_not_cou
 ) -> None:
     id = monitor(core, verdict, checks=1, created_at=now() - timedelta(seconds=5))
     assert state(core, id) == (ComponentState.UNKNOWN, False)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "in_window", "expected"),
+    [
+        (["up"], False, (ComponentState.OPERATIONAL, True)),
+        (["up", "down"], False, (ComponentState.OPERATIONAL, True)),
+        (["up", "degraded"], False, (ComponentState.OPERATIONAL, True)),
+        (["up", "unknown"], False, (ComponentState.OPERATIONAL, True)),
+        (["up", "down", "degraded"], False, (ComponentState.OPERATIONAL, True)),
+        (["down"], False, (ComponentState.UNKNOWN, False)),
+        (["down", "unknown"], False, (ComponentState.UNKNOWN, False)),
+        (["up"], True, (ComponentState.MAINTENANCE, True)),
+        (["down"], True, (ComponentState.MAINTENANCE, True)),
+        (["unknown"], True, (ComponentState.MAINTENANCE, True)),
+        (["up", "down"], True, (ComponentState.MAINTENANCE, True)),
+        ([], True, (ComponentState.UNKNOWN, False)),
+    ],
+)
+@pytest.mark.sqlite
+def test_the_first_checks_of_an_hourly_monitor(
+    core: Flask,
+    store: LocalStore,
+    settings: Settings,
+    verdicts: list[str],
+    in_window: bool,
+    expected: tuple[ComponentState, bool],
+) -> None:
+    """A single failing check changes no page, in the first interval either."""
+    made = make_monitor(core, interval=3600, **(window(1, 2) if in_window else {}))
+    page = add_page(store, monitors=(made.id,))
+    for number, verdict in enumerate(verdicts):
+        at = now() + timedelta(seconds=number)
+        recorder.record([(made.id, make_outcome(verdict, at))], at)
+    assert state(core, made.id) == expected
+    (component,) = LocalPublicPages(settings).page(page.id).components
+    assert component.state == expected[0]
 
 
 def test_an_open_incident_is_an_outage_and_an_ended_one_is_none(

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,11 +13,13 @@ from typing import Any
 from sqlalchemy import Select, select
 
 from app.db import db
+from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import (
     IncidentRow,
     MonitorRow,
     MonitorStateRow,
     PostRow,
+    ResultRow,
     StatusPageMonitorRow,
 )
 from app.records import OPEN_STATES, Classification, ComponentState, PageState, Verdict
@@ -57,8 +59,7 @@ def standings(monitors: Select[Any], now: datetime) -> dict[int, Standing]:
         )
         .where(MonitorRow.id.in_(monitors))
     )
-    rows = db.session.execute(statement)
-    return {row.id: standing(row, in_maintenance=row.in_maintenance) for row in rows}
+    return standings_of(db.session.execute(statement).all(), lambda row: row.in_maintenance)
 
 
 def states_of_pages(ids: Collection[int], now: datetime) -> dict[int, PageState]:
@@ -91,12 +92,19 @@ def _open_posts(ids: Collection[int]) -> defaultdict[int, list[str]]:
     return found
 
 
-def standing(row: Any, *, in_maintenance: bool) -> Standing:
-    """The state of a monitor from the columns that ``standings`` reads of it and of its open
-    incident.
+def standings_of(rows: Sequence[Any], in_maintenance: Callable[[Any], bool]) -> dict[int, Standing]:
+    """The states of monitors by id, from the columns that ``standings`` reads of each and of its
+    open incident.
     """
+    doubtful = [row.id for row in rows if row.verdict is not None and not _is_known(row)]
+    good_before = _good_before(doubtful)
+    return {row.id: _standing(row, in_maintenance(row), row.id in good_before) for row in rows}
+
+
+def _standing(row: Any, in_maintenance: bool, good_before: bool) -> Standing:
     incident_open = row.started_at is not None and row.classification not in EXCUSED
-    checked = incident_open or _is_known(row)
+    planned = in_maintenance and row.verdict is not None
+    checked = incident_open or planned or good_before or _is_known(row)
     state = component_state(
         paused=row.paused,
         checked=checked,
@@ -107,6 +115,17 @@ def standing(row: Any, *, in_maintenance: bool) -> Standing:
     return Standing(state, checked and not row.paused)
 
 
+def _good_before(ids: Collection[int]) -> set[int]:
+    """Those of these monitors that were up in a check before the last one. They are new, so there
+    are few results.
+    """
+    if not ids:
+        return set()
+    up = ResultRow.verdict == VERDICT_NUMBERS[Verdict.UP]
+    its = select(ResultRow.monitor_id).where(ResultRow.monitor_id.in_(ids), up)
+    return set(db.session.scalars(its.distinct()))
+
+
 def _has_lasted(row: Any) -> bool:
     """Whether more than one check in a row gave the verdict: a single one changes no page."""
     since, at = row.status_since, row.checked_at
@@ -114,8 +133,8 @@ def _has_lasted(row: Any) -> bool:
 
 
 def _is_known(row: Any) -> bool:
-    """Whether any check has said how the monitor is. Until the first good one, or the same answer
-    twice, none has: there is nothing that it "stays" meanwhile.
+    """Whether the state alone says that a check has said how the monitor is. Until the first good
+    one, or the same answer twice, none has: there is nothing that it "stays" meanwhile.
     """
     if row.verdict is None:
         return False

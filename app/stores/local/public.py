@@ -11,6 +11,7 @@ from operator import add
 from time import monotonic, sleep
 from typing import Any
 
+from flask import Flask
 from sqlalchemy import func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -19,7 +20,7 @@ from app.access.mail_server import can_mail
 from app.access.subscriptions import Purpose, read_token
 from app.alerts.messages import base_url
 from app.config import Settings
-from app.db import db, latest, patience, rollups
+from app.db import db, latest, patience, rollups, written
 from app.db.faults import unavailable
 from app.db.tables import (
     IncidentRow,
@@ -44,7 +45,6 @@ from app.records import (
     Component,
     ComponentState,
     Group,
-    MaintenanceWindow,
     PageState,
     Post,
     PublicDay,
@@ -60,7 +60,7 @@ from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of
 from app.stats.tally import percent
-from app.stores.local.page_states import EXCUSED, standing
+from app.stores.local.page_states import EXCUSED, Standing, standings_of
 from app.stores.local.posts import records_of_posts
 from app.stores.local.public_windows import windows_of
 from app.stores.local.search import fits
@@ -130,6 +130,9 @@ class LocalPublicPages(PublicPages):
         with suppress(Unavailable), _reading():
             self._mails = can_mail(self._settings)
         return tuple(one for one in SUBSCRIBER_CHANNELS if one != Channel.EMAIL or self._mails)
+
+    def on_write(self, app: Flask, call: Callable[[Flask], None]) -> None:
+        written.connect(call, app)
 
     def addresses(self) -> Sequence[Address]:
         with _reading():
@@ -311,16 +314,14 @@ class _Shown:
         "counts", "created_at", "group", "id", "name", "response_time", "since", "state", "url",
     )  # fmt: skip
 
-    def __init__(self, row: Any, windows: Sequence[MaintenanceWindow], now: datetime) -> None:
+    def __init__(self, row: Any, standing: Standing) -> None:
         self.id: int = row.id
         self.name: str = row.own_name or row.name
         self.group: str | None = row.group
         self.url: str = row.url
         self.created_at: datetime = row.created_at
         self.response_time: int | None = row.response_time
-        own = [one for one in windows if applies_to(one, row.id, tags_of(row.tags))]
-        found = standing(row, in_maintenance=in_maintenance(now, own_window(row), own))
-        self.counts, self.state = found.counts, found.state
+        self.counts, self.state = standing.counts, standing.state
         self.since: datetime | None = {
             ComponentState.OUTAGE: row.started_at,
             ComponentState.DEGRADED: row.status_since,
@@ -383,7 +384,13 @@ def _shown(page_id: int, now: datetime) -> list[_Shown]:
     rows = db.session.execute(_SHOWN.where(StatusPageMonitorRow.status_page_id == page_id)).all()
     windows = active_windows(now) if rows else []
     newest = latest.of_monitors([row.id for row in rows], now)
-    shown = [_Shown(row, windows, now) for row in rows]
+
+    def is_in_maintenance(row: Any) -> bool:
+        own = [one for one in windows if applies_to(one, row.id, tags_of(row.tags))]
+        return in_maintenance(now, own_window(row), own)
+
+    states = standings_of(rows, is_in_maintenance)
+    shown = [_Shown(row, states[row.id]) for row in rows]
     for one in shown:
         if one.id in newest:
             one.response_time = newest[one.id][1]

@@ -31,6 +31,7 @@ from app.stores.local.cancelling import keeping_calendars
 from app.stores.local.page_states import states_of_pages
 from app.stores.local.part import Part, locked_row
 from app.stores.local.search import fits, ids_of_page
+from app.stores.mail import base_here
 
 SLUG_TAKEN = N_("Another status page has this address.")
 DOMAIN_TAKEN = N_("Another status page has this host name.")
@@ -51,7 +52,7 @@ _TRIES = 20  # each that fails was overtaken by one that did not
 class StatusPages(Part, base.StatusPages):
     def __init__(self, store: base.Store, settings: Settings) -> None:
         super().__init__(store)
-        self._public_url, self._hosts = settings.public_url, settings.own_hosts
+        self._settings, self._hosts = settings, settings.own_hosts
         self._any_host = settings.answers_any_host
 
     def list(self, query: PageQuery) -> Page[StatusPage]:
@@ -167,7 +168,7 @@ class StatusPages(Part, base.StatusPages):
         found = {row.id: row for row in rows}
         known = [id for id in ids if id in found]
         members, counts = page_members.of_pages(known), _subscribers(known)
-        states = states_of_pages(known, self.now())
+        states, base = states_of_pages(known, self.now()), base_here(self._settings)
         return [
             StatusPage(
                 id=id,
@@ -175,7 +176,7 @@ class StatusPages(Part, base.StatusPages):
                 monitors=members[id].monitors,
                 names=members[id].names,
                 groups=members[id].groups,
-                link=link_of(found[id], self._public_url),
+                link=link_of(found[id], base),
                 password_set=found[id].password_hash is not None,
                 state=states[id],
                 subscribers=counts[id],
@@ -193,9 +194,9 @@ def locked_page(session: DbSession, id: int) -> StatusPageRow:
     return locked_row(session, StatusPageRow, "status page", id, key_share=True)
 
 
-def link_of(page: StatusPageRow | StatusPage, public_url: str | None) -> str:
-    """Where the public finds a page; without PUBLIC_URL the path alone."""
-    link = page_link((public_url or "").rstrip("/"), page.slug, page.domain)
+def link_of(page: StatusPageRow, base_url: str) -> str:
+    """Where the public finds a page."""
+    link = page_link(base_url, page.slug, page.domain)
     return f"{link}/" if page.domain else link
 
 

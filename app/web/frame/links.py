@@ -10,7 +10,7 @@ from flask import current_app, request, url_for
 from werkzeug.datastructures import MultiDict
 
 from app.records import Sort
-from app.stores import current_mail
+from app.stores.mail import base_here
 
 Args = MultiDict[str, str]
 
@@ -32,15 +32,8 @@ def full_path() -> str:
 
 
 def own(path: str) -> str:
-    """The address of one of our paths for a link that the person who asks hands over: PUBLIC_URL,
-    or the host that they are using themselves. Links that strangers ask for begin with
-    ``current_mail().base``.
-    """
-    if current_app.extensions["wakeful.settings"].public_url:
-        return f"{current_mail().base}{path}"
-    # People are the same whichever server a page is of.
-    root = request.environ.get("wakeful.root", request.root_path)
-    return f"{request.host_url.rstrip('/')}{root.rstrip('/')}{path}"
+    """The address of one of our paths for a link that the person who asks hands over."""
+    return f"{base_here(current_app.extensions['wakeful.settings'])}{path}"
 
 
 def query_of(address: str) -> Args:

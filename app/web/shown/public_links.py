@@ -14,9 +14,8 @@ from app.stores import current_store
 
 
 def of(page: StatusPage) -> str:
-    """The page's own address. An installation without PUBLIC_URL knows only its path: people reach
-    it as they reach this dashboard, or the server behind it. What is no web address, such as a
-    ``javascript:`` from another server, counts as none.
+    """The page's own address. A server without PUBLIC_URL may tell only its path: people reach it
+    as they reach that server. What is no web address, such as a ``javascript:``, counts as none.
     """
     if page.link.lower().startswith(("http://", "https://")):
         return page.link
