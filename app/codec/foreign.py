@@ -426,10 +426,10 @@ def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
     fields, gaps = _plain(data, "incident"), Gaps()
     of = fields.get("monitor")
     if isinstance(of, Mapping):
-        fields["monitor"] = of = _plain(of, "monitor")
-        fields.setdefault("monitor_id", of.get("id"))
-    elif own_id(of) is not None:
-        fields.setdefault("monitor_id", of)
+        fields["monitor"] = _plain(of, "monitor")
+        of = fields["monitor"].get("id")
+    if own_id(fields.get("monitor_id")) is None:
+        fields["monitor_id"] = own_id(of)
     resolved = _says(fields, ("resolved", "is_resolved", "closed", "ended"))
     acknowledged = _says(fields, ("acknowledged", "is_acknowledged"))
     open_ = _says(fields, ("open", "is_open", "ongoing", "is_ongoing", "active"))

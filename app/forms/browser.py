@@ -32,6 +32,7 @@ from app.forms.location import LocationForm
 from app.forms.marker import MarkerForm
 from app.forms.monitor import (
     CHANNEL_CHOICES,
+    OF_INTERFACE,
     CheckForm,
     MonitorForm,
     name_of,
@@ -40,7 +41,7 @@ from app.forms.monitor import (
 from app.forms.post import PostForm, PostUpdateForm
 from app.forms.post_template import PostTemplateForm
 from app.forms.report_mail import ReportMailForm
-from app.forms.schema import Context, SchemaForm
+from app.forms.schema import Context, SchemaField, SchemaForm
 from app.forms.shared_channel import SharedChannelForm
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
@@ -77,6 +78,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
     ``record`` fills the form; ``clone`` makes a new record from it. ``zone`` is the person's.
     ``without`` names the fields that this store does not offer: they are neither shown nor read.
     ``places`` are those that a monitor can be checked from: what people call each, by its name.
+    ``bare``: the store is a server that speaks interface.md alone.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         telegram_token_set: bool = False,
         without: Iterable[str] = (),
         places: Mapping[str, str] | None = None,
+        bare: bool = False,
         **kwargs: Any,
     ) -> None:
         self.clone = clone
@@ -101,6 +104,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
             zone=zone or ZoneInfo("UTC"),
             browser=True,
             places=places,
+            bare=bare,
         )
         super().__init__(*args, record=record, context=context, **kwargs)
         for name in without:
@@ -138,10 +142,15 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
 
     def fields(self) -> dict[str, Any]:
         """The values for the store: all of a new record, the changed ones of an edited one."""
-        values = self.values()
+        values = {name: value for name, value in self.values().items() if self._is_chosen(name)}
         if self.record is None or self.clone:
             return values
         return {name: value for name, value in values.items() if self._changed(name, value)}
+
+    def _is_chosen(self, name: str) -> bool:
+        """Whether there is a value at all: of a field that is not known, only what was entered."""
+        field = self._fields.get(name)
+        return not isinstance(field, SchemaField) or not field.unclear or field.sent
 
     def shown(self) -> str:
         """The state of the form when it was opened, for a hidden input: a hash of each field.
@@ -151,7 +160,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
             return ""
         if self.submitted and self.submitted.get("shown"):
             return str(self.submitted["shown"])
-        names = [field.short_name for field in self.schema_fields()]
+        names = [field.short_name for field in self.schema_fields() if not field.unclear]
         return " ".join(
             f"{name}:{self._mark(name, getattr(self.record, name))}"
             for name in names
@@ -159,7 +168,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         )
 
     def _changed(self, name: str, value: Any) -> bool:
-        if not hasattr(self.record, name):
+        if not hasattr(self.record, name) or self.why_unclear(name):
             return True
         if getattr(self.record, name) == value:
             return False
@@ -289,7 +298,11 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
     def _take_contacts_out(self) -> None:
         """Contacts are boxes on the page, not rows beside the monitor's own channels."""
         alerts = self.alerts
-        alerts.key_choices = CHANNEL_CHOICES
+        alerts.key_choices = [
+            (key, label)
+            for key, label in CHANNEL_CHOICES
+            if key in OF_INTERFACE or not self.context.bare
+        ]
         if not self.submitted:
             stored = [pair.value for pair in alerts.object_data if pair.key == CONTACT]
             alerts.rows = [row for row in alerts.rows if row.key != CONTACT]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from wtforms import widgets
@@ -44,16 +45,22 @@ def looks_masked(value: str) -> bool:
     return value.startswith(MASK) and len(value) in (len(MASK), len(MASK) + 4)
 
 
+KEEP = "keep"  # the choice that leaves what is stored as it is, where that is not known
+LEAVE = N_("Leave as it is")
+
+
 class OneValue(SchemaField):
     """The base of fields with a single value: ``read`` turns non-empty text into a value or raises
     ValueError."""
+
+    keeps = ""  # what a browser sends for a field that is ``unclear``, if nobody touches it
 
     # WTForms' stubs type ``widget`` by field class
     widget: Any = widgets.TextInput()
 
     def __init__(self, *args: Any, required: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.required = required
+        self.required = required = required and not self.unclear
         self.shown: str | None = None  # as typed, to show again beside its error
         if required:
             self.flags.required = True
@@ -69,10 +76,25 @@ class OneValue(SchemaField):
         if not valuelist:
             return
         self.shown = valuelist[0]
-        if self.is_empty(valuelist[0]):
+        if self.is_untouched(valuelist[0]):
+            self.sent, self.data = False, None if self.unclear else self.object_data
+        elif self.is_empty(valuelist[0]):
             self.data = self.default
         else:
             self.data = self.read(valuelist[0])
+
+    def process_data(self, value: Any) -> None:
+        super().process_data(None if self.unclear else value)
+
+    def is_untouched(self, value: str) -> bool:
+        """Whether a browser sends back what the page showed. That is the stored value, whatever our
+        rules say of it: a time that the clocks show twice, or a value of another server.
+        """
+        form = form_of(self)
+        if not form.context.browser or form.record is None:
+            return False
+        shown = self.keeps if self.unclear else self.show(self.object_data)
+        return _same_lines(value) == _same_lines(shown)
 
     def is_empty(self, value: str) -> bool:
         return value == "" and not isinstance(value, Typed)
@@ -138,12 +160,20 @@ class Url(Text):
     widget = widgets.URLInput()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, rule=read_url, **kwargs)
+        super().__init__(*args, **kwargs)
+        self.rule = _read_web_url if form_of(self).context.bare else read_url
 
     def read(self, value: str) -> str:
         if form_of(self).context.browser:
             self.shown = value = with_scheme(value)
         return super().read(value)
+
+
+def _read_web_url(url: str) -> None:
+    """For a server that speaks interface.md alone: it checks by HTTP requests."""
+    parts = urlsplit(url)  # ValueError of its own
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+        raise ValueError(_("This server checks web addresses alone, such as https://example.com."))
 
 
 def with_scheme(text: str) -> str:
@@ -265,23 +295,35 @@ class Ids(OneValue):
 class Options(OneValue, SelectFieldBase):
     """One of a few values. ``choices`` are (text, label) for a select; an optional field starts
     with ``none``. ``labels`` that count something are a function, called for each form: at import
-    nobody has chosen a language.
+    nobody has chosen a language. ``each``: what a stored value is called that is none of them.
     """
 
     widget = widgets.Select()
+    keeps = KEEP
 
     def __init__(
         self,
         *args: Any,
         labels: Labels | Callable[[], Labels],
         none: str | None = None,
+        each: Callable[[Any], str] = str,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.each = each
         labels = labels() if callable(labels) else labels
         self.allowed = {str(value): value for value, _label in labels}
-        self.choices = [("", none)] if none is not None else []
+        self.choices = [(KEEP, LEAVE)] if self.unclear else []
+        self.choices += [("", none)] if none is not None else []
         self.choices += [(str(value), label) for value, label in labels]
+
+    def process_data(self, value: Any) -> None:
+        super().process_data(value)
+        stored = value is not None and form_of(self).context.browser and not self.unclear
+        # Another server may have stored a value that we do not offer.
+        if stored and form_of(self).record is not None and str(value) not in self.allowed:
+            self.allowed[str(value)] = value
+            self.choices.append((str(value), self.each(value)))
 
     def leave_out(self, *values: str) -> None:
         """Neither show nor accept these."""
@@ -299,6 +341,8 @@ class Options(OneValue, SelectFieldBase):
 
     def iter_choices(self) -> Iterator[Choice]:
         current = self._value()
+        if self.unclear and self.shown is None:
+            current = KEEP
         for value, label in self.choices:
             yield Choice(value, _(label), value == current, {})
 
@@ -336,15 +380,29 @@ class CertificateDays(NumberChoice):
         return AUTO if value == AUTO and AUTO in self.allowed else super().read(value)
 
 
-class Switch(OneValue):
+class Switch(OneValue, SelectFieldBase):
     """True or false. In a browser it is a checkbox, and not sent means no."""
 
-    widget = widgets.CheckboxInput()
+    widget: Any = widgets.CheckboxInput()
     on: ClassVar[Any] = True
     off: ClassVar[Any] = False
+    choices: Sequence[tuple[str, str]] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.unclear:  # a box cannot say that nothing is chosen
+            self.widget, self.keeps = widgets.Select(), KEEP
+            self.choices = [(KEEP, LEAVE), ("1", N_("On")), ("0", N_("Off"))]
+
+    def iter_choices(self) -> Iterator[Choice]:
+        for value, label in self.choices or ():
+            yield Choice(value, _(label), value == (self.shown or KEEP), {})
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.iter_choices()
 
     def process_formdata(self, valuelist: list[Any]) -> None:
-        if form_of(self).context.browser and not valuelist:
+        if form_of(self).context.browser and not valuelist and not self.unclear:
             self.sent, self.data = True, self.off
         else:
             super().process_formdata(valuelist[-1:] if form_of(self).context.browser else valuelist)
@@ -433,10 +491,6 @@ class Moment(OneValue):
         zone = form_of(self).context.zone
         if zone is None or not form_of(self).context.browser:
             return text.moment(value)
-        if isinstance(self.object_data, datetime) and value == self.show(self.object_data):
-            # A time that the clocks show twice would otherwise change when an untouched form is
-            # saved.
-            return self.object_data
         return typed_in(zone, value)
 
     def show(self, data: Any) -> str:

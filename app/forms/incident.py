@@ -58,6 +58,8 @@ class IncidentUpdateForm(SchemaForm):
         acknowledged, ended, started = self.acknowledged_at, self.ended_at, self.started()
         if not self.flawless(*self.moments()) or started is None:
             return
+        if not any(field.sent for field in self.moments()):
+            return  # nobody touched them
         for field in (acknowledged, ended):
             if field.data is not None and field.data < started:
                 field.fault(_("This is before the incident started."))

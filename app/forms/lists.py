@@ -33,6 +33,10 @@ HALVES = ("key", "value")
 SEND_INDICES = N_(
     "Send %(name)s[0]=%(example)s and so on (a list in JSON), or the bare name empty for none."
 )
+REPLACES = N_(
+    "This would replace all that this server has stored, which is not known here. Select the box to"
+    " replace it, or remove what you entered."
+)
 NO_SUCH_PLACE = N_("No place has this name.")
 
 
@@ -111,6 +115,7 @@ class PairList(ListField):
         self.hide = hide
         self.key_label, self.value_label, self.key_choices = key_label, value_label, key_choices
         self.rows: list[Row] = []
+        self.replaces = False  # whether the box is ticked that replaces an unclear list
 
     def takes(self, name: Name) -> str | None:
         if name.index is None or name.half in HALVES:
@@ -129,8 +134,10 @@ class PairList(ListField):
         )
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
-        stored: tuple[Pair, ...] = tuple(data) if isinstance(data, tuple | list) else ()
-        self.object_data = self.data = stored
+        self.object_data = tuple(data) if isinstance(data, tuple | list) else ()
+        # Of a list that was not understood no row can be sent back.
+        stored: tuple[Pair, ...] = () if self.unclear else self.object_data
+        self.data = stored
         self.process_errors = []
         self.raw_data = []
         names = indexed(self.name, formdata) if formdata is not None else []
@@ -158,6 +165,17 @@ class PairList(ListField):
             ]
         else:
             self.judge_rows(used, stored)
+        if self.unclear:
+            self._replace(formdata, used)
+
+    def _replace(self, formdata: Any, used: list[Row]) -> None:
+        """A stored list that is not known is only replaced as a whole, by who says so. A copy of
+        the record has no list yet.
+        """
+        self.replaces = bool(formdata.get(f"replace_{self.name}"))
+        self.sent = bool(used) if form_of(self).clone else self.replaces
+        if used and not self.sent:
+            self.process_errors = [_(REPLACES)]
 
     def row_of(self, index: str, pair: Any) -> Row:
         """A stored entry as it is shown."""

@@ -41,6 +41,7 @@ from app.records import (
     DEFAULT_TIMEOUT,
     INTERVALS,
     MAX_ACCEPTED_STATUSES,
+    MAX_ALERT_VALUE,
     MAX_ALERTS,
     MAX_CONTACT_NAME,
     MAX_CREDENTIAL,
@@ -54,6 +55,7 @@ from app.records import (
     SLOW_AFTER_MS,
     TIMEOUT_SECONDS,
     AlertCondition,
+    Channel,
     LocationRule,
     Pair,
     RequestMethod,
@@ -100,16 +102,20 @@ AUTO_LABEL = N_("Automatic (when a third of its lifetime remains)")
 
 
 def interval_label(seconds: int) -> str:
-    if seconds >= 3600:
-        return _n("Every hour", "Every %(num)s hours", seconds // 3600)
-    return _n("Every minute", "Every %(num)s minutes", seconds // 60)
+    if seconds % 60:
+        return _n("Every second", "Every %(num)s seconds", seconds)
+    if seconds % 3600:
+        return _n("Every minute", "Every %(num)s minutes", seconds // 60)
+    return _n("Every hour", "Every %(num)s hours", seconds // 3600)
 
 
 def interval_length(seconds: int) -> str:
     """Behind a label that says "every"."""
-    if seconds >= 3600:
-        return _n("hour", "%(num)s hours", seconds // 3600)
-    return _n("minute", "%(num)s minutes", seconds // 60)
+    if seconds % 60:
+        return _n("second", "%(num)s seconds", seconds)
+    if seconds % 3600:
+        return _n("minute", "%(num)s minutes", seconds // 60)
+    return _n("hour", "%(num)s hours", seconds // 3600)
 
 
 def interval_labels() -> Labels:
@@ -167,6 +173,8 @@ def no_contact(value: str) -> str:
 
 
 def _check_channel(field: Field, pair: Pair, keys: Sequence[str]) -> tuple[str | None, str | None]:
+    if form_of(field).context.bare:
+        return _check_foreign(field, pair)
     if pair.key not in CHANNELS:
         return text.one_of([str(key) for key in keys]), None
     fault = _fault(lambda: text.characters(pair.value))
@@ -177,6 +185,16 @@ def _check_channel(field: Field, pair: Pair, keys: Sequence[str]) -> tuple[str |
     )
 
 
+def _check_foreign(field: Field, pair: Pair) -> tuple[str | None, str | None]:
+    """A channel of a server that speaks interface.md alone, which does not say what the values
+    are.
+    """
+    stored = [other.key for other in field.object_data]
+    keys = [*(str(channel) for channel in OF_INTERFACE), *stored]
+    fault = None if pair.key in keys else text.one_of(list(dict.fromkeys(keys)))
+    return fault, _fault(lambda: text.characters(text.length(pair.value, MAX_ALERT_VALUE)))
+
+
 def _fault(rule: object) -> str | None:
     try:
         rule()  # type: ignore[operator]
@@ -185,6 +203,7 @@ def _fault(rule: object) -> str | None:
     return None
 
 
+OF_INTERFACE = [channel for channel in CHANNELS if channel != Channel.APPRISE]
 CHANNEL_CHOICES = [(str(channel), shown.label) for channel, shown in CHANNELS.items()]
 
 
@@ -242,6 +261,7 @@ class MonitorForm(SchemaForm):
         N_("Interval"),
         required=True,
         labels=interval_labels,
+        each=interval_label,
         description=N_("How often the URL is checked."),
     )
     alert_condition = Word(
@@ -337,6 +357,7 @@ class MonitorForm(SchemaForm):
     ssl_alert_days = CertificateDays(
         N_("Certificate expiry"),
         labels=lambda: [(AUTO, AUTO_LABEL), *_days_labels()],
+        each=days_label,
         none=N_("Off"),
         description=N_(
             "When to warn that the certificate expires. auto: when a third of its lifetime "
@@ -346,6 +367,7 @@ class MonitorForm(SchemaForm):
     domain_alert_days = NumberChoice(
         N_("Domain expiry"),
         labels=_days_labels,
+        each=days_label,
         none=N_("Off"),
         description=N_(
             "When to warn that the domain name expires. Below a suffix such as uk.com or "
@@ -383,7 +405,14 @@ class MonitorForm(SchemaForm):
     )
 
     def check_together(self) -> None:
-        known = {field.short_name: field for field in self.schema_fields()}
+        if self.context.bare:
+            self._keep_secrets_from_others()
+            return
+        known = {
+            field.short_name: field
+            for field in self.schema_fields()
+            if field.sent or not field.unclear
+        }
         if self.flawless(self.url) and self.url.data:
             values = {name: field.data for name, field in known.items() if not field.errors}
             for name, sentence in strange_fields(self.url.data, values):
@@ -409,6 +438,8 @@ class MonitorForm(SchemaForm):
         """Whether the stored secrets must not be sent to the server that this names."""
         if not getattr(self.record, "url", "") or not self.url.data or self.url.errors:
             return False
+        if self.context.bare and self.record.url == self.url.data:  # type: ignore[union-attr]
+            return False  # of a kind that we do not know
         changes = {name: self[name].data for name in ("url", "verify_tls") if name in self}
         return is_elsewhere(self.record, changes)
 

@@ -22,6 +22,8 @@ from app.rules import brackets
 from app.rules.brackets import Name
 
 UNKNOWN = N_("This operation does not take this field.")
+NOT_SENT = N_("This server does not say what is stored.")
+NOT_UNDERSTOOD = N_("What this server has stored is hidden, or in a form that is not understood.")
 TWICE = N_("This field was sent more than once. Send it once.")
 
 
@@ -33,7 +35,8 @@ class Context:
     ``browser``: absent checkboxes mean no, blank rows are ignored, and a time may omit its seconds.
     ``places`` are the existing ones, each name with what people call it; none if only the store
     knows them. ``contact_known``: whether
-    there is a contact of this name or id; None if only the store knows.
+    there is a contact of this name or id; None if only the store knows. ``bare``: the record is of
+    a server that speaks interface.md alone, whose rules are not ours.
     """
 
     now: datetime | None = None
@@ -42,6 +45,7 @@ class Context:
     browser: bool = False
     places: Mapping[str, str] | None = None
     contact_known: Callable[[str], bool] | None = None
+    bare: bool = False
 
 
 class Sent(dict[str, list[str]]):
@@ -55,6 +59,13 @@ class Sent(dict[str, list[str]]):
 
     def getlist(self, name: str) -> list[str]:
         return self.get(name, [])
+
+
+def why_unclear(record: object, name: str) -> str:
+    """Why a page cannot show this field of the record, as a sentence; empty if it can."""
+    if name in getattr(record, "missing", ()):
+        return _(NOT_SENT)
+    return _(NOT_UNDERSTOOD) if name in getattr(record, "misread", ()) else ""
 
 
 def labels_of(form: type[Form]) -> dict[str, str]:
@@ -75,6 +86,12 @@ class SchemaField(Field):
     extra = False
     # Reads names of three brackets too, such as groups[0][monitors][0].
     nested = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Why a browser does not show what is stored; empty if it does. Then the field is only sent
+        # when something is entered.
+        self.unclear = self._form.why_unclear(self.short_name)  # type: ignore[attr-defined]
 
     def takes(self, name: Name) -> str | None:
         """The fault of a name, bare or with brackets; None if this field reads it."""
@@ -108,7 +125,11 @@ class SchemaField(Field):
 
 
 class SchemaForm(Form):
-    """A form over pairs. ``record`` fills the fields that were not sent."""
+    """A form over pairs. ``record`` fills the fields that were not sent. ``clone``: they make a new
+    record.
+    """
+
+    clone = False
 
     def __init__(
         self,
@@ -135,6 +156,9 @@ class SchemaForm(Form):
     def check_together(self) -> None:
         """Rules about several fields; they add errors with ``fault``. They skip fields that have
         errors already."""
+
+    def why_unclear(self, name: str) -> str:
+        return why_unclear(self.record, name) if self.context.browser else ""
 
     def flawless(self, *fields: Field) -> bool:
         return not any(field.errors for field in fields)

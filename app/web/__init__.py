@@ -15,6 +15,7 @@ from flask_login import current_user
 from app.checks.kinds import KINDS, kind_of, kinds_that_know
 from app.config import Settings
 from app.forms.monitor import CONDITION_LABELS
+from app.forms.schema import why_unclear
 from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, mask, words_of
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
@@ -61,6 +62,7 @@ def init_app(app: Flask) -> None:
         channel_value=channels.label,
         words=looks,
         words_of=words_of,
+        why_unclear=why_unclear,
         CHECK_FIELDS=CHECK_FIELDS,
         masked=mask,
         standing=notices.standing,

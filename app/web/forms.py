@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -44,6 +46,8 @@ from app.records import (
     Scope,
 )
 from app.rules import addresses, text
+from app.stores import same_url
+from app.web.frame import servers
 from app.web.frame.store_errors import outlook, status_of
 from app.web.shown.looks import ROLES
 
@@ -71,6 +75,7 @@ KEYS_OF = {
 OVERWRITTEN = N_(
     "Somebody else changed this after you opened the page. Your values replaced theirs: %(fields)s."
 )
+NOT_KEPT = N_("The server answered that it saved this, and did not keep: %(fields)s.")
 PASSWORD_HINT = N_("%(least)s characters or more.", least=MIN_PASSWORD)
 NOT_THE_SAME = N_("The two passwords are not the same.")
 
@@ -116,11 +121,41 @@ def show_errors(form: BrowserForm, fault: Invalid) -> None:
     form.trouble = " ".join(left)
 
 
-def saved(form: BrowserForm, sentence: str) -> None:
-    """Tell, on the next page, that ``form`` was saved, and what of somebody else's that undid."""
+def saved(form: BrowserForm, sentence: str, record: object | None = None) -> None:
+    """Tell, on the next page, that ``form`` was saved, and what of somebody else's that undid.
+    ``record``: as the store has it now, of which another server may have left something out.
+    """
     flash(sentence, "success")
+    lost = [
+        _(form[name].label.text)
+        for name, value in form.fields().items()
+        if record is not None and name in form and not is_kept(name, value, record)
+    ]
+    if lost:
+        flash(_(NOT_KEPT, fields=", ".join(lost)), "warning")
     if labels := form.overwritten():
         flash(_(OVERWRITTEN, fields=", ".join(labels)), "warning")
+
+
+def is_kept(name: str, value: Any, record: object) -> bool:
+    """Whether a server has what was sent to it. Of what it does not say, nobody knows."""
+    if not servers.is_bare():
+        return True
+    name = {"pause": "paused"}.get(name, name)
+    if not hasattr(record, name) or name in (*record.missing, *record.misread):  # type: ignore[attr-defined]
+        return True
+    stored = getattr(record, name)
+    if isinstance(value, datetime) and isinstance(stored, datetime):
+        return value.replace(microsecond=0) == stored.replace(microsecond=0)
+    if isinstance(value, tuple):
+        return Counter(value) == Counter(stored)
+    if isinstance(value, str) and isinstance(stored, str):
+        return same_url.is_same(value, stored) if name == "url" else _plain(value) == _plain(stored)
+    return value == stored or (value in (None, "") and stored in (None, ""))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 def not_saved(form: BrowserForm, fault: WakefulError) -> int:
@@ -326,6 +361,11 @@ class AcknowledgeForm(BrowserForm):
 
 
 class CommentForm(BrowserForm):
+    """``unknown``: why the comment that is stored is not known, if it is not."""
+
+    replace = Switch(N_("Replace the stored comment"), default=False)
+    unknown = ""
+
     text = Text(
         N_("Add a comment"), required=True, most=MAX_COMMENT, lines=True, render_kw={"rows": "3"}
     )

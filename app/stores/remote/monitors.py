@@ -55,6 +55,16 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         unsaid = ("uptime", "counts", "brief", "fresh")
         return parameters(query, leave=unsaid if known else (*unsaid, "hours"))
 
+    def update(self, id: int, fields: Fields) -> Monitor:
+        try:
+            return super().update(id, fields)
+        except Invalid as fault:
+            pause = fields.get("pause")
+            if not isinstance(pause, bool) or "pause" not in fault.errors:
+                raise
+            # Some servers read booleans as numbers alone.
+            return super().update(id, {**fields, "pause": int(pause)})
+
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         refuse_hidden_password(self, fields, secrets_from)
         return super().create(fields)
@@ -132,10 +142,16 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
 
 
 def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int | None) -> None:
-    """A password that only the server knows cannot be taken over into another request."""
+    """A password that only the server knows cannot be taken over into another request. Where it
+    does not even say whether there is one, the form says that there is none.
+    """
     if source is None or fields.get("request_auth_password"):
         return
-    if fields.get("request_auth_username") and monitors.get(source).request_auth_password_set:
+    if not fields.get("request_auth_username"):
+        return
+    of = monitors.get(source)
+    unsaid = "request_auth_password_set" in of.missing and "request_auth_password" not in fields
+    if of.request_auth_password_set or unsaid:
         raise Invalid({"request_auth_password": [_(PASSWORD_NEEDED)]})
 
 

@@ -138,6 +138,11 @@ def offers(feature: Feature) -> bool:
     return found
 
 
+def is_bare() -> bool:
+    """Whether the store is a server that speaks interface.md and nothing of ours."""
+    return servers() is not None and not offers(Feature.EXTRA_FIELDS)
+
+
 def no_offers() -> None:
     """For pages that report that the store does not answer: they must not ask it again."""
     g.offered = dict.fromkeys(Feature, False)

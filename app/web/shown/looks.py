@@ -174,6 +174,8 @@ def ended(incident: Incident) -> Look:
 
 def incident(one: Incident) -> Look:
     """The look of an incident as it is now."""
+    if "status" in one.missing:
+        return UNKNOWN
     if one.status == IncidentStatus.RESOLVED:
         return ended(one)
     return look_of(INCIDENT, one.status)

@@ -221,6 +221,8 @@ def lasted(incident: Incident) -> Markup:
     """How long an incident lasted, or has lasted so far; only a limit if nothing was watched for
     a while.
     """
+    if incident.ended_at is None and not incident.is_open:
+        return escape(_("unknown"))
     if incident.ended_at is None:
         long = running(incident.started_at)
     else:

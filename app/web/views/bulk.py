@@ -13,12 +13,13 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, NotFound
 from app.forms import binding
 from app.forms.monitor import MonitorUpdateForm
+from app.forms.schema import Context
 from app.i18n import N_, _, _n
 from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, MonitorSortBy, Pair
 from app.rules.brackets import write
 from app.stores import Feature, current_store
 from app.stores.importing import sentences
-from app.web.forms import CONTACT_ACTIONS, BulkForm
+from app.web.forms import CONTACT_ACTIONS, BulkForm, is_kept
 from app.web.frame import links, progress, servers
 from app.web.frame.session import guarded, safe_next
 from app.web.views import monitors, windows
@@ -50,6 +51,7 @@ DOING = {
 # What cannot be undone: the page that asks first.
 ASKED = {"delete": "monitors/bulk_delete.html", "recontact": "monitors/bulk_recontact.html"}
 ALERTS_UNREADABLE = N_("Its stored alerts cannot be read. Edit it and enter them again.")
+NOT_TAKEN_UP = N_("The server took the request, and the monitor is as it was.")
 ONLY_PLACE = N_("It is checked from no other place.")
 CHOOSE = N_("Choose what to do.")
 TICKS = "tick-all"  # the id of what stands above the boxes
@@ -177,11 +179,16 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
         return False
     try:
         pairs = _CHANGES[action](monitor, form)
-        store.monitors.update(id, binding.overlay(MonitorUpdateForm, monitor, pairs))
+        context = Context(bare=servers.is_bare())
+        fields = binding.overlay(MonitorUpdateForm, monitor, pairs, context)
+        changed = store.monitors.update(id, fields)
     except NotFound:
         return False
     except Invalid as fault:
         refused[id] = _not_changed(monitor, sentences(fault))
+        return False
+    if not all(is_kept(name, value, changed) for name, value in fields.items()):
+        refused[id] = _not_changed(monitor, _(NOT_TAKEN_UP))
         return False
     return True
 

@@ -14,6 +14,7 @@ from app.errors import Conflict, Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserIncidentForm, BrowserIncidentStoreForm
 from app.forms.incident import IncidentUpdateForm
+from app.forms.schema import why_unclear
 from app.i18n import N_, _
 from app.records import (
     SUSPECTED,
@@ -30,7 +31,15 @@ from app.rules import comments
 from app.rules.what_changed import compared_with
 from app.rules.who_saw import places_of, title_of, who_saw
 from app.stores import Feature, current_store
-from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, saved, show_errors
+from app.web.forms import (
+    CommentForm,
+    DeleteForm,
+    is_kept,
+    not_read,
+    not_saved,
+    saved,
+    show_errors,
+)
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
@@ -43,6 +52,11 @@ Answer = str | Response | tuple[str, int]
 PAGE = 100
 PAGES = 20  # of deliveries on a timeline
 COMMENT_TRIES = 10
+REPLACES_COMMENT = N_(
+    "This would replace the comment that this server has stored, which is not known here. Select"
+    " the box to replace it."
+)
+NOT_TAKEN_UP = N_("The server took the request, and the incident is as it was.")
 # What classifying did to the figures, in a sentence each.
 CLASSIFIED: Mapping[str | None, str] = {
     Classification.MAINTENANCE: N_(
@@ -75,6 +89,7 @@ def show(id: int) -> Response:
 
 
 def _page(incident: Incident, form: CommentForm) -> Response:
+    form.unknown = why_unclear(incident, "comment")
     end = incident.ended_at or times.now()
     known = markers.between(incident.monitor_id, incident.started_at - SUSPECTED, end)
     seen = places_of(incident.evidence)
@@ -87,7 +102,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         failing=timeline.failing(incident.evidence),
         last_good=timeline.last_good(incident.evidence),
         compared_with=compared_with(incident.evidence),
-        seen_from=who_saw(incident.evidence, still=incident.ended_at is None),
+        seen_from=who_saw(incident.evidence, still=incident.is_open),
         places=seen,
         titles={place.get("name"): title_of(place) for place in seen},
         hour=hour.of(incident, known),
@@ -161,7 +176,7 @@ def edit(id: int) -> Answer:
         status = not_read(form, unread)
     elif form.validate_on_submit():
         try:
-            store.incidents.update(id, form.fields(), by=_who())
+            changed = store.incidents.update(id, form.fields(), by=_who())
         except Invalid as fault:
             show_errors(form, fault)
         except Conflict as fault:
@@ -169,7 +184,7 @@ def edit(id: int) -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            saved(form, _("Incident saved."))
+            saved(form, _("Incident saved."), changed)
             return redirect(url_for(".show", id=id))
     page = render_template("incidents/edit.html", form=form, incident=incident, unread=unread)
     return page, status
@@ -178,17 +193,25 @@ def edit(id: int) -> Answer:
 @blueprint.post("/<int:id>/acknowledge")
 def acknowledge(id: int) -> Response:
     incident = current_store().incidents.get(id)
-    if incident.acknowledged_at is None and incident.ended_at is None:
-        _update(id, {"acknowledged_at": current_store().now()})
-        flash(_("Acknowledged. Others can see that you are on it."), "success")
+    if incident.status == IncidentStatus.UNRESOLVED:
+        at = current_store().now()
+        changed = _update(id, {"acknowledged_at": at})
+        if is_kept("acknowledged_at", at, changed):
+            flash(_("Acknowledged. Others can see that you are on it."), "success")
+        else:
+            flash(_(NOT_TAKEN_UP), "warning")
     return redirect(url_for(".show", id=id))
 
 
 @blueprint.post("/<int:id>/resolve")
 def resolve(id: int) -> Response:
-    if current_store().incidents.get(id).ended_at is None:
-        _update(id, {"ended_at": current_store().now()})
-        flash(_("Resolved. If checks still fail, a new incident opens."), "success")
+    if current_store().incidents.get(id).is_open:
+        at = current_store().now()
+        changed = _update(id, {"ended_at": at})
+        if is_kept("ended_at", at, changed):
+            flash(_("Resolved. If checks still fail, a new incident opens."), "success")
+        else:
+            flash(_(NOT_TAKEN_UP), "warning")
     return redirect(url_for(".show", id=id))
 
 
@@ -215,7 +238,10 @@ def comment(id: int) -> Answer:
         incident = current_store().incidents.get(id)
     except NOT_TAKEN as fault:
         return _comment_alone(id, form, fault)
-    if form.validate_on_submit():
+    valid = form.validate_on_submit()
+    if valid and why_unclear(incident, "comment") and not form.replace.data:
+        form.text.fault(_(REPLACES_COMMENT))
+    elif valid:
         try:
             _comment(incident, form.text.data)
         except Invalid as fault:
@@ -267,8 +293,8 @@ def _comment(incident: Incident, text: str) -> None:
         incident = store.incidents.get(incident.id)
 
 
-def _update(id: int, fields: dict[str, Any]) -> None:
-    current_store().incidents.update(id, fields, by=_who())
+def _update(id: int, fields: dict[str, Any]) -> Incident:
+    return current_store().incidents.update(id, fields, by=_who())
 
 
 def _who() -> str:

@@ -118,7 +118,7 @@ def _when(one: Incident) -> str:
     began = times.local(one.started_at)
     return (
         _("Open incident")
-        if one.ended_at is None
+        if one.is_open
         else _("Incident of %(day)s", day=f"{began.day} {began:%b %Y}")
     )
 

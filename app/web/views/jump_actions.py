@@ -56,9 +56,11 @@ def on(id: int) -> Actions:
     if not current_user.may_edit:
         return []
     monitor = current_store().monitors.get(id)
-    turn = _resume(monitor) if monitor.paused else _pause(monitor)
+    turns = [_resume(monitor)] if monitor.paused else [_pause(monitor)]
+    if "paused" in monitor.missing:
+        turns.append(_resume(monitor))
     acknowledging = [_acknowledge(one) for one in _waiting(monitor.name) if one.monitor_id == id]
-    return [*acknowledging, *_checks([monitor]), turn, *_silences([monitor])]
+    return [*acknowledging, *_checks([monitor]), *turns, *_silences([monitor])]
 
 
 def _read(query: str) -> list[tuple[Verb, str]]:
@@ -92,7 +94,8 @@ def _pauses(target: str) -> Actions:
 
 def _resumes(target: str) -> Actions:
     state = "paused" if servers.offers(Feature.OVERVIEW) else None
-    return [_resume(one) for one in _monitors(target, state) if one.paused][:MOST]
+    found = _monitors(target, state)
+    return [_resume(one) for one in found if one.paused or "paused" in one.missing][:MOST]
 
 
 def _check(target: str) -> Actions:
@@ -142,7 +145,7 @@ def _waiting(target: str) -> Sequence[Incident]:
     """Incidents that nobody has acknowledged."""
     query = IncidentQuery(search=target or None, status=IncidentStatus.UNRESOLVED, brief=True)
     found = current_store().incidents.list(query).items
-    return [one for one in found if one.acknowledged_at is None and one.ended_at is None][:MOST]
+    return [one for one in found if one.status == IncidentStatus.UNRESOLVED][:MOST]
 
 
 def _acknowledge(one: Incident) -> Place:

@@ -23,14 +23,14 @@ from app.errors import Conflict, Invalid, Throttled, Unavailable, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
-from app.forms.monitor import OWN_FIELDS, interval_length, name_of
+from app.forms.monitor import OWN_FIELDS, MonitorForm, interval_length, name_of
+from app.forms.schema import labels_of
 from app.i18n import N_, _
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
     DEFAULT_SSL_ALERT_DAYS,
     DEFAULT_TIMEOUT,
-    INTERVALS,
     Monitor,
     MonitorQuery,
     MonitorRef,
@@ -40,7 +40,15 @@ from app.records import (
     Sort,
 )
 from app.stores import Feature, current_store, same_url
-from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, saved, show_errors
+from app.web.forms import (
+    BulkForm,
+    DeleteForm,
+    is_kept,
+    not_read,
+    not_saved,
+    saved,
+    show_errors,
+)
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
@@ -74,6 +82,8 @@ CHECKED_ELSEWHERE = N_(
     "The check was made from %(place)s, which is not one of this monitor's places. So it is "
     "listed, and changes nothing else."
 )
+NOT_PAUSED = N_("The server took the request, and %(name)s is still not paused.")
+NOT_RESUMED = N_("The server took the request, and %(name)s is still paused.")
 LIST_UPTIME = ("30d",)  # the range that the list shows
 # The direction that a click on a column's head begins with: the worst, the slowest, and A to Z.
 FIRST_DIRECTION = {
@@ -167,8 +177,16 @@ def show(id: int) -> Response:
         chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
         expiries=expiries,
         windows_of=planned.for_monitor,  # called where it is shown, as the chain
+        missing=_labels(monitor.missing),
+        misread=_labels(monitor.misread),
         **seen,
     )
+
+
+def _labels(names: Collection[str]) -> list[str]:
+    """What people call these fields."""
+    labels = {"paused": N_("Paused"), "status": N_("State"), **labels_of(MonitorForm)}
+    return [_(label) for name, label in labels.items() if name in names]
 
 
 @blueprint.route("/new", methods=["GET", "POST"])
@@ -241,6 +259,7 @@ def _surroundings() -> dict[str, Any]:
         "telegram_token_set": bool(settings.telegram_token),
         "without": _not_shown(places),
         "places": places,
+        "bare": servers.servers() is not None and not _own_fields_shown(),
     }
 
 
@@ -287,7 +306,10 @@ def _own_fields_shown() -> bool:
 def _shaped(form: BrowserMonitorForm) -> BrowserMonitorForm:
     """Label and choice read as one: "Check every", "3 minutes"."""
     form.interval.label.text = _("Check every")
-    form.interval.choices = [(str(seconds), interval_length(seconds)) for seconds in INTERVALS]
+    form.interval.choices = [
+        (value, interval_length(int(value)) if value.isdecimal() else label)
+        for value, label in form.interval.choices
+    ]
     return form
 
 
@@ -309,7 +331,7 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, monitor, status=not_saved(form, fault))
         else:
-            saved(form, _("%(name)s saved.", name=record.name))
+            saved(form, _("%(name)s saved.", name=record.name), record)
             shared_channels.offer(record, () if monitor is None or form.clone else monitor.alerts)
             return redirect(url_for(".show", id=record.id))
     return _form_page(form, monitor, status=422 if form.is_submitted() else 200)
@@ -410,16 +432,23 @@ def delete(id: int) -> Answer:
 @blueprint.post("/<int:id>/pause")
 def pause(id: int) -> Response:
     monitor = current_store().monitors.update(id, {"pause": True})
-    flash(
-        _("%(name)s paused. It is not checked until you resume it.", name=monitor.name), "success"
-    )
+    if is_kept("pause", True, monitor):
+        sentence = _("%(name)s paused. It is not checked until you resume it.", name=monitor.name)
+        flash(sentence, "success")
+    else:
+        flash(_(NOT_PAUSED, name=monitor.name), "warning")
     return redirect(_back(id))
 
 
 @blueprint.post("/<int:id>/resume")
 def resume(id: int) -> Response:
     monitor = current_store().monitors.update(id, {"pause": False})
-    flash(_("%(name)s resumed. It is checked at once.", name=monitor.name), "success")
+    if not is_kept("pause", False, monitor):
+        flash(_(NOT_RESUMED, name=monitor.name), "warning")
+    elif servers.is_bare():  # it does not say when it checks
+        flash(_("%(name)s resumed.", name=monitor.name), "success")
+    else:
+        flash(_("%(name)s resumed. It is checked at once.", name=monitor.name), "success")
     return redirect(_back(id))
 
 

@@ -1,0 +1,266 @@
+"""A dashboard over servers that speak interface.md in styles of their own: what was not understood,
+or not even sent, is never written over. The requests that the server got are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.config import Settings
+from tests.support.bare_server import KEY, BareServer, Style
+from tests.web.test_remote_faults import looking
+from tests.web.visitor import Visitor
+
+pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+
+Opened = Callable[..., tuple[BareServer, Visitor]]
+EMAIL = {"key": "email", "value": "a@b.test"}
+SAID = "This server does not say"
+SHOP = {"name": "Shop", "url": "https://shop.test/", "interval": 60}
+START = "2026-11-21T08:00:00"
+
+
+@pytest.fixture
+def opened(settings: Settings, sqlite_template: Path, tmp_path: Path) -> Iterator[Opened]:
+    """Opens a dashboard over a server of this style, which has one monitor and one incident."""
+    ending: list[Any] = []
+
+    def start(style: Style, **fields: Any) -> tuple[BareServer, Visitor]:
+        server = BareServer(style)
+        server.add("monitors", **(SHOP | fields))
+        server.add("incidents", monitor_id=1, started_at=START, cause="It burns")
+        steps = looking(server, KEY, settings, sqlite_template, tmp_path)
+        ending.append(steps)
+        return server, next(steps)
+
+    yield start
+    for steps in ending:
+        next(steps, None)
+
+
+def sent(server: BareServer) -> dict[str, str]:
+    return server.sent[-1]
+
+
+def buttons(visitor: Visitor) -> set[str]:
+    return {button[0] for form in visitor.forms for button in form.buttons}
+
+
+# What a server returns of a monitor, besides id, name and URL.
+RETURNED: dict[str, dict[str, Any]] = {
+    "alerts_by_channel": {"alerts": {"email": ["a@b.test"], "slack": ["https://h.test/1"]}},
+    "alerts_as_channel_and_target": {"alerts": [{"channel": "email", "target": "a@b.test"}]},
+    "alerts_as_type_and_value": {"alerts": [{"type": "email", "value": "a@b.test"}]},
+    "alerts_as_texts": {"alerts": ["a@b.test", "https://h.test/1"]},
+    "alerts_as_json_text": {"alerts": '[{"key": "email", "value": "a@b.test"}]'},
+    "alerts_of_an_unknown_channel": {"alerts": [{"key": "pager", "value": "x"}]},
+    "alerts_hidden": {"alerts": [{"key": "email", "value": "********"}]},
+    "alerts_null": {"alerts": None},
+    "headers_by_name": {"request_headers": {"X-One": "1"}},
+    "headers_hidden": {"request_headers": [{"name": "X-One", "value": "[hidden]"}]},
+    "odd_interval": {"interval": 120},
+    "interval_with_unit": {"interval": "5m"},
+    "interval_not_understood": {"interval": "often"},
+    "odd_days": {"ssl_alert_days": 5, "domain_alert_days": "45"},
+    "small_method": {"request_method": "post"},
+    "other_method": {"request_method": "TRACE"},
+    "other_condition": {"alert_condition": "keyword", "alert_text_lookup": None},
+    "text_without_lookup": {"alert_condition": "url_text"},
+    "booleans_as_words": {"cache_buster": "yes", "paused": "no"},
+    "numbers_as_text": {"id": "1", "interval": "60", "ssl_alert_days": "7"},
+    "times_in_seconds": {"maintenance_start_at": 1795248000, "maintenance_end_at": "1795248060"},
+    "maintenance_the_wrong_way_round": {
+        "maintenance_start_at": "2026-11-21 09:00:00", "maintenance_end_at": "2026-11-21 08:00:00",
+    },
+    "other_scheme": {"url": "ping://shop.test"},
+    "long_name": {"alert_text_lookup": "x" * 400},
+    "masked_user": {"request_auth_username": "********"},
+    "nothing": {},
+}  # fmt: skip
+NEVER = frozenset({"interval", "alerts", "request_headers", "request_method", "cache_buster",
+                   "alert_condition", "ssl_alert_days", "domain_alert_days", "alert_text_lookup",
+                   "maintenance_start_at", "maintenance_end_at",
+                   "request_auth_username"})  # fmt: skip
+
+
+@pytest.mark.parametrize("returned", RETURNED, ids=str)
+def test_a_form_sends_what_the_person_touched_and_nothing_else(
+    opened: Opened, returned: str
+) -> None:
+    fields = RETURNED[returned]
+    hides = NEVER - fields.keys()
+    server, editor = opened(Style(extra=fields, hides=frozenset(hides)))
+    editor.open("/monitors/1")
+    assert editor.status == 200
+    editor.open("/monitors/1/edit").press("Save", name="New name")
+    assert sent(server) == {"name": "New name"}, editor.text
+    editor.open("/monitors/1/edit").press("Save")
+    assert len(server.sent) == 1 or sent(server) == {"name": "New name"}
+    editor.open("/monitors").press("Apply", ids="1", action="pause")
+    assert sent(server) == {"pause": "true"}
+    editor.open("/monitors").press("Apply", ids="1", action="interval", interval="300")
+    assert sent(server) == {"interval": "300"}
+
+
+def test_what_is_not_told_is_shown_as_such_and_can_be_set(opened: Opened) -> None:
+    server, editor = opened(Style(hides=NEVER | {"pause"}))
+    editor.open("/monitors/1")
+    assert SAID in editor.text
+    assert "nobody yet" not in editor.text
+    assert {"Pause", "Resume"} <= buttons(editor)
+    editor.open("/monitors/1/edit")
+    assert SAID in editor.text
+    editor.press("Save", request_method="GET", cache_buster="0", ssl_alert_days="",
+                 interval="60", alert_text_lookup="Sold out")  # fmt: skip
+    assert sent(server) == {
+        "request_method": "GET", "cache_buster": "0", "ssl_alert_days": "", "interval": "60",
+        "alert_text_lookup": "Sold out",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["alerts", "request_headers"])
+@pytest.mark.parametrize(
+    "returned", [None, "missing", "in words", [{"key": "email", "value": "****"}]], ids=str
+)
+def test_a_list_that_is_not_known_is_replaced_as_a_whole_or_not_at_all(
+    opened: Opened, name: str, returned: Any
+) -> None:
+    style = (
+        Style(hides=frozenset({name}))
+        if returned == "missing"
+        else Style(extra={name: 5 if returned == "in words" else returned})
+    )
+    server, editor = opened(style)
+    key, value = ("slack", "#ops") if name == "alerts" else ("X-Two", "2")
+    row = {f"{name}[0][key]": key, f"{name}[0][value]": value}
+    editor.open("/monitors/1/edit").press("Save", **row)
+    assert editor.status == 422
+    assert "This would replace all that this server has stored" in editor.text
+    assert server.sent == []
+    editor.press("Save", **row, **{f"replace_{name}": True})
+    assert sent(server) == row
+
+
+def test_a_channel_is_added_to_those_that_were_understood(opened: Opened) -> None:
+    stored = {"alerts": {"email": ["a@b.test"], "pager": "x"}}
+    server, editor = opened(
+        Style(extra={"alerts": [{"channel": "email", "target": "a@b.test"},
+                                {"channel": "pager", "target": "x"}]})
+    )  # fmt: skip
+    editor.open("/monitors/1/edit").press("Add a channel")
+    editor.press("Save", **{"alerts[2][key]": "telegram", "alerts[2][value]": "not ours"})
+    assert sent(server) == {
+        "alerts[0][key]": "email", "alerts[0][value]": "a@b.test",
+        "alerts[1][key]": "pager", "alerts[1][value]": "x",
+        "alerts[2][key]": "telegram", "alerts[2][value]": "not ours",
+    }, stored  # fmt: skip
+
+
+def test_a_copy_takes_only_what_is_known(opened: Opened) -> None:
+    style = Style(
+        extra={"interval": 120, "alerts": "********"}, hides=frozenset({"request_method"})
+    )
+    server, editor = opened(style, request_auth_username="ada")
+    editor.open("/monitors/1/clone").press("Save", url="https://other.test/")
+    assert "Enter the password again" in editor.text
+    editor.press("Save", remove_password=True)
+    assert sent(server)["interval"] == "120"
+    assert not {"request_method", "alerts"} & sent(server).keys()
+
+
+def test_a_comment_that_is_not_returned_is_not_replaced_unasked(opened: Opened) -> None:
+    server, editor = opened(Style(hides=frozenset({"comment"})))
+    editor.open("/incidents/2")
+    assert SAID in editor.text
+    editor.press("Add comment", text="On it.")
+    assert editor.status == 422
+    assert "This would replace the comment" in editor.text
+    assert server.sent == []
+    editor.press("Add comment", text="On it.", replace=True)
+    assert sent(server).keys() == {"comment"}
+    assert sent(server)["comment"].endswith("On it.")
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"started_at": 1795248000},
+        {"started_at": "1795248000000"},
+        {"ended_at": "2026-11-20 08:00:00"},
+        {"acknowledged_at": "sometime"},
+        {"status": "ongoing", "ended_at": None, "acknowledged_at": None, "comment": ["a"]},
+        {"monitor": {"id": "1", "name": "Shop"}, "monitor_id": None},
+    ],
+    ids=repr,
+)
+def test_an_incident_is_changed_in_what_the_person_touched_alone(
+    opened: Opened, extra: dict[str, Any]
+) -> None:
+    server, editor = opened(Style(extra=extra))
+    for page in ("/", "/wall", "/incidents", "/incidents/2"):
+        assert editor.open(page).status == 200, page
+    editor.open("/incidents/2/edit").press("Save", cause="Water")
+    assert sent(server) == {"cause": "Water"}
+
+
+def test_the_actions_of_an_incident_send_one_field(opened: Opened) -> None:
+    server, editor = opened(Style(times="seconds"))
+    editor.open("/incidents/2").press("Acknowledge")
+    assert sent(server).keys() == {"acknowledged_at"}
+    editor.open("/incidents/2").press("Resolve")
+    assert sent(server).keys() == {"ended_at"}
+
+
+def test_an_odd_record_is_named_and_hides_no_other(opened: Opened) -> None:
+    server, editor = opened(Style())
+    server.raw["monitors"] = [{"id": "x", "name": "Odd shop"}, "text"]
+    server.raw["incidents"] = [{"id": 9, "cause": "No start", "monitor_id": 1}]
+    for page, there, odd in (
+        ("/monitors", "Shop", "Odd shop"),
+        ("/incidents", "It burns", "No start"),
+        ("/", "Shop", "No start"),
+        ("/wall", "Shop", "Odd shop"),
+    ):
+        editor.open(page)
+        assert editor.status == 200, page
+        assert there in editor.text, page
+        assert odd in editor.text, page
+
+
+def test_what_a_server_did_not_keep_is_said(opened: Opened) -> None:
+    server, editor = opened(Style(drops=frozenset({"domain_alert_days", "pause"})),
+                            domain_alert_days=None)  # fmt: skip
+    editor.open("/monitors/1/edit").press("Save", domain_alert_days="7", name="New")
+    assert sent(server) == {"domain_alert_days": "7", "name": "New"}
+    assert "did not keep: Domain expiry." in editor.text
+    editor.open("/monitors/1/edit").press("Save", name="Newer")
+    assert "did not keep" not in editor.text
+
+
+@pytest.mark.parametrize("pause", ["paused", "paused_at", "active", "is_paused", "status"])
+def test_pause_is_read_and_sent_as_the_server_takes_it(opened: Opened, pause: str) -> None:
+    server, editor = opened(Style(pause=pause, pause_values=frozenset({"1", "0"})))
+    editor.open("/monitors/1").press("Pause")
+    assert sent(server) == {"pause": "1"}
+    assert "Shop paused." in editor.text
+    assert "Pause" not in buttons(editor)
+    editor.press("Resume")
+    assert sent(server) == {"pause": "0"}
+
+
+def test_our_own_rules_and_channels_are_not_asked_of_a_bare_server(opened: Opened) -> None:
+    server, editor = opened(Style())
+    editor.open("/monitors/new")
+    assert "tcp://" not in editor.text
+    assert "Apprise" not in editor.text
+    editor.press("Save", url="tcp://db.test:5432")
+    assert "web addresses alone" in editor.text
+    editor.press("Save", url="https://new.test/", alert_condition="url_text",
+                 request_method="HEAD", **{"alerts[0][key]": "sms",
+                                           "alerts[0][value]": "the night watch"})  # fmt: skip
+    assert sent(server)["alerts[0][value]"] == "the night watch"
+    assert server.monitors[3]["request_method"] == "HEAD"
