@@ -509,7 +509,8 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(
             assert f'href="/{path}"' not in places, path
         editor.open("/incidents").open(f"/incidents/{1 + int(monitor.rpartition('/')[2])}")
         incident = editor.path
-        editor.press("Acknowledge").press("Add comment", text="On it.").press("Resolve")
+        editor.press("Acknowledge").press("Add comment", text="On it.", replace=True)
+        editor.press("Resolve")
         assert "On it." in editor.text
         assert "Was it a real incident?" not in editor.text
         for path in ("/", "/wall", "/monitors", "/incidents", monitor, f"{monitor}/edit",
