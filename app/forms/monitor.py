@@ -438,8 +438,6 @@ class MonitorForm(SchemaForm):
         """Whether the stored secrets must not be sent to the server that this names."""
         if not getattr(self.record, "url", "") or not self.url.data or self.url.errors:
             return False
-        if self.context.bare and self.record.url == self.url.data:  # type: ignore[union-attr]
-            return False  # of a kind that we do not know
         changes = {name: self[name].data for name in ("url", "verify_tls") if name in self}
         return is_elsewhere(self.record, changes)
 
