@@ -95,6 +95,59 @@ def test_what_fits_is_created_once_with_what_all_of_them_get(type_):
     assert (code, out.splitlines()[-1].partition(",")[0]) == (3, "4 monitors created")
 
 
+def test_variables_come_from_the_environment_and_from_a_file(type_, tmp_path, monkeypatch):
+    config = tmp_path / "gatus.yaml"
+    config.write_text(
+        "endpoints:\n"
+        "- {name: a, url: 'https://$HOST_A/', conditions: ['[STATUS] == 200']}\n"
+        "- {name: b, url: 'https://${HOST_B}/', conditions: ['[STATUS] == 200']}\n"
+        "- {name: c, url: 'https://${WAKEFUL_INSTANCE}/', conditions: ['[STATUS] == 200']}\n"
+    )
+    monkeypatch.setenv("HOST_A", "a.example")
+    variables = tmp_path / "variables"
+    variables.write_text("# hosts\nexport HOST_B='b.example'\n")
+    code, out, _err = type_("import", str(config), "--env", str(variables))
+    assert code == 3
+    assert "Filled with environment variables: HOST_A, HOST_B." in out
+    assert "needs the environment variable WAKEFUL_INSTANCE" in out, "it is Wakeful's own"
+    assert {one.url for one in monitors().values()} == {"https://a.example/", "https://b.example/"}
+    variables.write_text("HOST_B\n")
+    code, _out, err = type_("import", str(config), "--env", str(variables))
+    assert code == 1
+    assert "Line 1 of the variables is not NAME=value." in err
+
+
+def test_another_method_body_header_or_text_makes_another_check(type_, tmp_path):
+    entry = {"type": "http", "url": "https://a.example", "interval": 60, "maxretries": 0}
+    others = [{"method": "POST"}, {"body": "{}"}, {"headers": '{"X-Site": "b"}'},
+              {"headers": '{"X-Site": "c"}'}, {"type": "keyword", "keyword": "ok"}, {}]  # fmt: skip
+    file = tmp_path / "kuma.json"
+
+    def write(names):
+        entries = [entry | other | {"name": f"{names} {n}"} for n, other in enumerate(others)]
+        file.write_text(json.dumps({"monitorList": [*entries, entries[0] | {"name": "twin"}]}))
+
+    write("first")
+    _code, out, _err = type_("import", str(file))
+    assert "Duplicate: same check as monitor 1." in out
+    assert out.splitlines()[-1] == "6 monitors created, 1 duplicate."
+    write("second")
+    code, out, _err = type_("import", str(file))
+    assert (code, out.splitlines()[-1]) == (1, "0 monitors created, 7 duplicates.")
+
+
+def test_the_plan_says_what_is_stored_whom_it_alerts_and_who_alerts_nobody(type_):
+    _code, out, _err = type_("import", KUMA, "--dry-run")
+    assert "Contact to be created: Ops Slack (slack ••••hook).\n" in out
+    assert "Accepted status codes: 200-299,401 · Time limit in seconds: 48" in out
+    assert "        Alerts: contact Ops Slack, email ••••.org" in out
+    assert "2 of these monitors alert nobody. Choose a contact for them.\n" in out
+    _code, out, _err = type_("import", KUMA, "--duplicates")
+    assert out.splitlines()[-1] == "4 monitors created, 3 cannot be imported."
+    _code, out, _err = type_("import", KUMA, "--duplicates")
+    assert out.splitlines()[-1] == "4 monitors created, 3 cannot be imported."
+
+
 def test_no_output_repeats_a_secret(type_):
     for sample in ("kuma-backup.json", "gatus.yaml", "betterstack.json", "uptimerobot.json"):
         _code, out, err = type_("import", str(SAMPLES / sample))

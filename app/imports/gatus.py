@@ -194,6 +194,8 @@ def _client(draft: Draft, client: Entry, *, http: bool) -> None:
     for name in _LOGINS:
         if client.get(name):
             draft.refuse(_(NO_CLIENT, name=name))
+    if mapping(client.get("tls")).get("certificate-file"):
+        draft.refuse(_(NO_CLIENT, name="tls"))
     draft.drop_rest(client, {})
 
 

@@ -58,6 +58,23 @@ OF_NO_USE = (
     "maxredirects", "accepted_statuscodes", "httpBodyEncoding", "body", "headers", "basic_auth",
     "authMethod", "bearer", "groupNotifications", "retryInterval", "forceInactive",
 )  # fmt: skip
+# Of the columns of the database with other names than the backup's fields.
+RENAMED = {
+    "ignore_tls": "ignoreTls",
+    "upside_down": "upsideDown",
+    "expiry_notification": "expiryNotification",
+    "invert_keyword": "invertKeyword",
+    "resend_interval": "resendInterval",
+    "auth_method": "authMethod",
+    "http_body_encoding": "httpBodyEncoding",
+    "proxy_id": "proxyId",
+    "retry_interval": "retryInterval",
+    "retry_only_on_status_code_failure": "retryOnlyOnStatusCodeFailure",
+    "domain_expiry_notification": "domainExpiryNotification",
+    "cache_bust": "cacheBust",
+    "ip_family": "ipFamily",
+    "expected_tls_alert": "expectedTlsAlert",
+}
 _BODY_TYPES = {
     "": "application/json",
     "json": "application/json",
@@ -66,7 +83,7 @@ _BODY_TYPES = {
 }
 _MARKS = frozenset({
     "maxretries", "retryInterval", "notificationIDList", "accepted_statuscodes", "upsideDown",
-    "childrenIDs", "resendInterval",
+    "childrenIDs", "resendInterval", "retry_interval", "accepted_statuscodes_json",
 })  # fmt: skip
 _LISTS = ("monitorList", "monitors")
 MOST_TAG = 500  # characters that are looked at: one tag may be that of every monitor
@@ -92,7 +109,8 @@ def reading_of(
 ) -> Reading:
     """``monitors`` and ``notifications`` as the backup has them."""
     by_id = {string(one.get("id")): _notification(one) for one in notifications}
-    entries = few(monitors)
+    rows = few(monitors)
+    entries = [{RENAMED.get(key, key): value for key, value in row.items()} for row in rows]
     if not entries:
         raise NotReadable(_(NO_MONITORS))
     groups = _groups(entries)
@@ -182,7 +200,8 @@ def _http(draft: Draft, entry: Entry, kind: str) -> None:
     draft.url = entry.text("url")
     if method := entry.text("method").upper():
         draft.fields["request_method"] = method
-    draft.statuses(entry.list("accepted_statuscodes") or ["200-299"])
+    codes = entry.list("accepted_statuscodes") or _codes(entry.text("accepted_statuscodes_json"))
+    draft.statuses(codes or ["200-299"])
     draft.switch("verify_tls", on=not entry.on("ignoreTls"))
     _redirects(draft, entry.number("maxredirects"))
     # Without one, it is 80% of the interval.
@@ -200,6 +219,15 @@ def _http(draft: Draft, entry: Entry, kind: str) -> None:
     _login(draft, entry)
     if body := entry.text("body"):
         draft.body(body, _BODY_TYPES.get(entry.text("httpBodyEncoding"), ""))
+
+
+def _codes(text: str) -> Sequence[Any]:
+    """The list that a column holds as JSON; the form says what is wrong with another text."""
+    try:
+        codes = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        return [text]
+    return codes if isinstance(codes, list) else [text]
 
 
 def _redirects(draft: Draft, most: float | None) -> None:

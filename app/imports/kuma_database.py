@@ -7,7 +7,6 @@ and attached files are refused, and time, row count and the size of values have 
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import tempfile
 import time
@@ -28,29 +27,12 @@ MOST_ROWS = 10 * MOST_CANDIDATES
 MOST_VALUE_BYTES = 1024 * 1024
 MOST_TEXT = 64 * 1024 * 1024  # characters in all
 NEEDED = "monitor"
-# Of the columns with other names than the backup's fields.
-RENAMED = {
-    "ignore_tls": "ignoreTls",
-    "upside_down": "upsideDown",
-    "expiry_notification": "expiryNotification",
-    "invert_keyword": "invertKeyword",
-    "resend_interval": "resendInterval",
-    "auth_method": "authMethod",
-    "http_body_encoding": "httpBodyEncoding",
-    "proxy_id": "proxyId",
-    "retry_interval": "retryInterval",
-    "retry_only_on_status_code_failure": "retryOnlyOnStatusCodeFailure",
-    "domain_expiry_notification": "domainExpiryNotification",
-    "cache_bust": "cacheBust",
-    "ip_family": "ipFamily",
-    "expected_tls_alert": "expectedTlsAlert",
-}
 COLUMNS = {
     "monitor": (
         "id", "name", "type", "active", "interval", "url", "hostname", "port", "method", "keyword",
         "maxretries", "maxredirects", "timeout", "accepted_statuscodes_json", "headers", "body",
         "basic_auth_user", "basic_auth_pass", "bearer_token", "parent", "description", "conditions",
-        *RENAMED,
+        *kuma.RENAMED,
     ),
     "tag": ("id", "name"),
     "monitor_tag": ("monitor_id", "tag_id", "value"),
@@ -174,20 +156,11 @@ def _monitors(tables: Mapping[str, list[Row]]) -> list[dict[str, Any]]:
     in_maintenance = {link.get("monitor_id") for link in tables.get("monitor_maintenance", ())}
     ordered = sorted(tables[NEEDED], key=lambda one: number(one["id"]) or 0)
     return [
-        {RENAMED.get(name, name): value for name, value in row.items()}
-        | {
-            "accepted_statuscodes": _list(row.get("accepted_statuscodes_json")),
+        {
+            **row,
             "tags": tags.get(row["id"], []),
             "notificationIDList": alerts.get(row["id"], {}),
             "maintenance": row["id"] in in_maintenance,
         }
         for row in ordered
     ]
-
-
-def _list(text: object) -> list[Any]:
-    try:
-        found = json.loads(string(text) or "[]")
-    except (ValueError, RecursionError):
-        return [string(text)]  # the form says what is wrong with it
-    return found if isinstance(found, list) else [string(text)]

@@ -1,4 +1,6 @@
-"""Environment variables in files: ``$NAME`` and ``${NAME}``, and ``$$`` for a dollar."""
+"""Environment variables in files: ``$NAME``, ``${NAME}``, ``${NAME:-default}`` (as Flux and shells
+write it, also with ``:=``), and ``$$`` for a dollar.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,11 @@ from typing import Any
 from app.i18n import _
 from app.imports.values import shown
 
-_VARIABLE = re.compile(r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|([A-Za-z_][A-Za-z0-9_]{0,99}))")
+_VARIABLE = re.compile(
+    r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]{0,99})(?::?[-=]([^${}]{0,999}))?\}"
+    r"|([A-Za-z_][A-Za-z0-9_]{0,99})|\{)"
+)
+NOT_READ = "${...}"  # the name of one that is written in yet another way
 
 
 class Unfilled(str):
@@ -32,10 +38,14 @@ def fill(value: Any, variables: Mapping[str, str], used: set[str]) -> Any:
     missing: list[str] = []
 
     def filled(match: re.Match[str]) -> str:
-        name = match[1] or match[2]
-        if name:
-            (used.add if name in variables else missing.append)(name)
-        return variables.get(name, "") if name else "$"
+        if match[0] == "$$":
+            return "$"
+        name, default = match[1] or match[3] or NOT_READ, match[2]
+        if name in variables:
+            used.add(name)
+        elif default is None:
+            missing.append(name)
+        return variables.get(name, default or "")
 
     text = _VARIABLE.sub(filled, value)
     if not missing:

@@ -85,7 +85,6 @@ def test_a_monitor_of_uptime_kuma_comes_with_all_that_wakeful_has_too():
         Pair("telegram", "123456:kuma-bot-token/-1001234567890"),
     )
     assert remarks(rows, "Shop") == [
-        "At most 10 redirects: Wakeful follows up to 5.",
         "Certificate warning: once, 14 days before it expires.",
         "Interval: 20 s becomes 1 min.",
         RECHECKS.format("20 s"),
@@ -103,7 +102,6 @@ def test_keywords_ports_pauses_and_groups_of_uptime_kuma_keep_their_meaning():
     assert rows["No errors"].fields["alert_condition"] == "url_text"
     assert rows["No errors"].fields["remind_after"] == 10
     assert remarks(rows, "No errors") == [
-        "At most 10 redirects: Wakeful follows up to 5.",
         "Rechecks: 9 becomes 5.",
         RECHECKS.format("1 min"),
         "Proxy dropped: Wakeful checks without a proxy.",

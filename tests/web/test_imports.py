@@ -13,7 +13,7 @@ from flask import Flask
 from app.db import db
 from app.db.tables import MonitorRow
 from app.errors import Invalid, Unavailable
-from app.records import Pair
+from app.records import MonitorQuery, Pair
 from app.stores import current_store
 from app.stores.local.monitors import Monitors
 from app.web.frame import progress
@@ -218,6 +218,67 @@ def test_an_import_continues_after_the_store_was_unreachable(app, editor, monkey
     editor.press("Continue").press("Continue")
     assert "4 monitors created" in editor.text
     assert [row.url[8] for row in rows(app)] == list("abcd")
+
+
+def test_a_monitor_whose_answer_was_lost_is_not_created_twice(app, editor, monkeypatch):
+    make, lost = Monitors.create, ["https://b.example.com"]
+
+    def moody(monitors, fields, **more):
+        made = make(monitors, fields, **more)
+        if fields["url"] in lost:
+            lost.clear()
+            raise Unavailable("The server did not answer in time.")
+        return made
+
+    monkeypatch.setattr(Monitors, "create", moody)
+    editor.open(START).press("Preview", urls="a.example.com\nb.example.com\nc.example.com")
+    editor.press("Create 3 monitors")
+    assert editor.status == 503
+    editor.press("Continue")
+    assert "3 monitors created" in editor.text
+    assert [row.url[8] for row in rows(app)] == list("abc")
+
+
+def test_a_shared_notification_becomes_a_contact_once(app, editor, monkeypatch):
+    monkeypatch.setattr(progress, "SECONDS", 0)
+    upload(editor, sample("kuma-backup.json"))
+    assert "Contact to be created: Ops Slack (Slack ••••hook)" in editor.text
+    assert "2 of these monitors alert nobody." in editor.text
+    editor.press("Create 4 monitors")
+    while "monitors created" not in editor.text:
+        editor.press("Continue")
+    with app.app_context():
+        store = current_store()
+        assert list(store.contacts.names()) == ["Ops Slack"]
+        alerts = {one.name: one.alerts for one in store.monitors.list(MonitorQuery()).items}
+    assert alerts["Shop"][0] == alerts["Database"][0] == Pair("contact", "Ops Slack")
+    upload(editor, sample("kuma-backup.json"))
+    assert "Contact to be created" not in editor.text, "the same channels are there"
+    assert "4 duplicates, not selected" in editor.text
+
+
+def test_a_contact_of_the_same_name_with_other_channels_stays_as_it_is(app, editor):
+    make_contact(app, "Ops Slack")
+    upload(editor, sample("kuma-backup.json"))
+    assert "Contact to be created: Ops Slack 2 (Slack ••••hook)" in editor.text
+    editor.press("Create 4 monitors")
+    with app.app_context():
+        assert list(current_store().contacts.names()) == ["Ops Slack", "Ops Slack 2"]
+        (shop,) = current_store().monitors.list(MonitorQuery(search="Shop")).items
+        assert shop.alerts[0] == Pair("contact", "Ops Slack 2")
+
+
+def test_a_preview_shows_what_will_be_stored_and_no_secret(editor):
+    upload(editor, sample("kuma-backup.json"))
+    for part in (
+        "Interval: 60 · Accepted status codes: 200-299,401 · Time limit in seconds: 48"
+        " · Rechecks before an incident: 3 · Certificate expiry: 14 · Method: POST"
+        " · Request headers: X-Api-Key, Content-Type · Request body: 26 characters",
+        "Alert when: The response does not contain the text · Text to find: Welcome",
+        "Alerts: Ops Slack, Email ••••.org",
+        "1 starts paused",
+    ):
+        assert part in editor.text
 
 
 def test_what_the_store_refuses_is_listed_at_the_end_and_the_others_are_created(

@@ -1,0 +1,545 @@
+"""The shapes of files that other tools write, and what must come out of each: the meaning is kept,
+or the entry is refused, or the loss is said for that entry. Names are invented.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.forms.imported import Shared, judge
+from app.forms.schema import Context
+from app.imports import files
+from app.imports.candidates import NotReadable
+from app.records import Pair
+from tests.imports.test_sources import kuma_db
+
+REFUSED = object()
+PAUSED = {"paused": True}
+RUNS = {"paused": False}
+HOOK = "https://hooks.slack.com/services/T0/B0/"
+
+
+def reading(data, **more):
+    text = data if isinstance(data, str) else json.dumps(data)
+    return files.read(text.encode(), **more)
+
+
+def entry(data, name="m", **more):
+    """The entry of this name, and what a preview says of it and of the file."""
+    whole = reading(data, **more)
+    (candidate,) = [one for one in whole.candidates if one.name == name]
+    judged = judge(candidate, Shared(), Context(contact_known=lambda _name: True))
+    return judged, " ".join([*judged.faults, *judged.remarks, *whole.remarks])
+
+
+def check(data, wanted, said, **more):
+    """``wanted``: fields that are kept, or ``REFUSED``. ``said``: what the preview must contain."""
+    judged, sentences = entry(data, **more)
+    if wanted is REFUSED:
+        assert not judged.fits, judged.fields
+    else:
+        assert judged.fits, judged.faults
+        values = {**judged.fields, "paused": judged.candidate.paused}
+        assert {name: values[name] for name in wanted} == wanted
+    for part in said:
+        assert part in sentences
+    return judged
+
+
+def kuma(*others, **fields):
+    """A backup with the monitor ``m``."""
+    monitor = {"id": 1, "name": "m", "type": "http", "url": "https://a.example", "interval": 60,
+               "active": True, "maxretries": 0, "accepted_statuscodes": ["200-299"]}  # fmt: skip
+    notifications = [one for one in others if "config" in one]
+    groups = [one for one in others if "config" not in one]
+    return {"monitorList": [monitor | fields, *groups], "notificationList": notifications}
+
+
+def group(id, **fields):
+    return {"id": id, "name": f"group {id}", "type": "group", "active": True, **fields}
+
+
+def notification(id, name="n", **config):
+    return {"id": id, "name": name, "config": json.dumps(config)}
+
+
+KUMA = [
+    ("a group above is paused", kuma(group(2, active=False), parent=2), PAUSED,
+     ["group is paused"]),
+    ("a group above that one is paused",
+     kuma(group(2, parent=3), group(3, active=0), parent=2),
+     {**PAUSED, "tags": ("group 3", "group 2")}, []),
+    ("groups in a circle", kuma(group(2, parent=3), group(3, parent=2), parent=2), RUNS, []),
+    ("inactive by its group", kuma(forceInactive=True), PAUSED, []),
+    ("a group that runs", kuma(group(2), parent=2), RUNS, []),
+    ("a group with notifications", kuma(group(2, notificationIDList={"1": True}), parent=2), RUNS,
+     ["Notifications of groups are dropped"]),
+    ("warnings are off", kuma(expiryNotification=False), {"ssl_alert_days": None}, []),
+    ("warnings are not mentioned", kuma(), {"ssl_alert_days": None, "domain_alert_days": None}, []),
+    ("warnings are on", kuma(expiryNotification=True, domainExpiryNotification=1),
+     {"ssl_alert_days": 14, "domain_alert_days": 14}, ["Domain warning: once, 14 days"]),
+    ("caches are bypassed", kuma(cacheBust=True), {"cache_buster": 1}, []),
+    ("an IP version", kuma(ipFamily="ipv6"), RUNS, ["IP version dropped"]),
+    ("a description", kuma(description="Runbook"), RUNS, ["Description dropped"]),
+    ("a maintenance", kuma(maintenance=True), RUNS, ["Maintenance dropped"]),
+    ("conditions", kuma(conditions=[{"type": "expression"}]), RUNS, ["Conditions dropped"]),
+    ("what nobody knows yet", kuma(fancyMode="on"), RUNS, ['Setting "fancyMode" dropped']),
+    ("a TLS alert is expected", kuma(type="port", hostname="a", port=1,
+                                    expectedTlsAlert="certificate_required"),
+     REFUSED, ["TLS alert"]),
+    ("no TLS alert is expected", kuma(type="port", hostname="a.example", port=1,
+                                     expectedTlsAlert="none"),
+     {"url": "tcp://a.example:1"}, []),
+    ("a bearer token", kuma(authMethod="bearer", bearer_token="t0"),
+     {"request_headers": (Pair("Authorization", "Bearer t0"),)}, []),
+    ("a bearer token that is missing", kuma(authMethod="bearer"), REFUSED, ["authentication"]),
+    ("more redirects than ours", kuma(maxredirects=30), {"follow_redirects": True},
+     ["At most 30 redirects: Wakeful follows up to"]),
+    ("no redirects", kuma(maxredirects=0), {"follow_redirects": False}, []),
+    ("70 seconds", kuma(interval=70), {"interval": 60}, ["Interval: 70 s becomes 1 min."]),
+    ("4 hours", kuma(interval=14_400), {"interval": 3600}, ["Interval: 4 h becomes 1 h."]),
+    ("no time limit of its own", kuma(interval=60, timeout=0), {"timeout": 48}, []),
+    ("rechecks", kuma(maxretries=3, retryInterval=60), {"confirmations": 3}, ["pause of 1 min"]),
+    ("copies of a mail", kuma(notification(7, type="smtp", smtpTo="a@b.example",
+                                           smtpCC="c@b.example", smtpBCC="d@b.example"),
+                              notificationIDList={"7": True}),
+     {"alerts": (Pair("email", "a@b.example"), Pair("email", "c@b.example"),
+                 Pair("email", "d@b.example"))}, []),
+    ("a channel without an address", kuma(notification(7, type="discord", discordWebhookUrl=""),
+                                          notificationIDList={"7": True}),
+     {"alerts": ()}, ["its address is empty"]),
+    ("a channel that Wakeful lacks", kuma(notification(7, type="matrix"),
+                                          notificationIDList={"7": True}),
+     {"alerts": ()}, ["Wakeful has no matching channel"]),
+    ("a channel that is elsewhere", kuma(notificationIDList=[9]), {"alerts": ()},
+     ["the file does not contain its address"]),
+    ("codes as a column has them", kuma(accepted_statuscodes=None,
+                                        accepted_statuscodes_json='["200-299","418"]'),
+     {"accepted_statuses": "200-299,418"}, []),
+    ("upside down", kuma(upsideDown=True), REFUSED, ["upside-down"]),
+    ("a ping", kuma(type="ping", hostname="192.0.2.1"), REFUSED, ["Ping"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "wanted", "said"), [row[1:] for row in KUMA],
+                         ids=[row[0] for row in KUMA])  # fmt: skip
+def test_uptime_kuma(data, wanted, said):
+    check(data, wanted, said)
+
+
+def test_the_lists_that_clients_of_uptime_kuma_print_are_its():
+    monitor = kuma(maxretries=1)["monitorList"][0]
+    other = {"name": "DNS", "type": "ping", "url": "192.0.2.53"}
+    for data in ([monitor, other], {"1": monitor, "2": other}, {"monitorList": {"1": monitor}},
+                 {"monitors": [monitor]}):  # fmt: skip
+        assert reading(data).source == "Uptime Kuma"
+        check(data, {"confirmations": 1}, [])
+
+
+def test_the_database_of_uptime_kuma_2_keeps_what_the_list_has(tmp_path):
+    script = """CREATE TABLE monitor (id INTEGER PRIMARY KEY, name, type, url, interval, active,
+          domain_expiry_notification, cache_bust, ip_family, description, conditions, parent);
+        INSERT INTO monitor VALUES (1, 'old', 'group', NULL, 60, 0, 0, 0, NULL, NULL, '[]', NULL),
+          (2, 'm', 'http', 'https://a.example', 60, 1, 1, 1, 'ipv4', 'Runbook', '[]', 1);
+        CREATE TABLE monitor_maintenance (id INTEGER PRIMARY KEY, monitor_id, maintenance_id);
+        INSERT INTO monitor_maintenance VALUES (1, 2, 1);"""
+    (candidate,) = files.read_path(kuma_db(tmp_path / "kuma.db", script)).candidates
+    assert candidate.paused
+    assert candidate.fields["domain_alert_days"] == "14"
+    assert candidate.fields["cache_buster"] == "1"
+    said = " ".join(candidate.remarks)
+    for part in ("IP version", "Description", "Maintenance", "group is paused"):
+        assert part in said
+    assert "Conditions" not in said
+
+
+def stack(**attributes):
+    usual = {"pronounceable_name": "m", "monitor_type": "status", "url": "https://a.example"}
+    return {"data": [{"id": "1", "type": "monitor", "attributes": usual | attributes}]}
+
+
+BETTER_STACK = [
+    ("paused by status", stack(status="paused"), PAUSED, []),
+    ("paused at a time", stack(paused_at="2026-01-01T00:00:00Z"), PAUSED, []),
+    ("paused by a switch", stack(paused=True), PAUSED, []),
+    ("up", stack(status="up", paused_at=None, paused=False), RUNS, []),
+    ("warnings are off", stack(ssl_expiration=None, domain_expiration=-1),
+     {"ssl_alert_days": None, "domain_alert_days": None}, []),
+    ("codes", stack(monitor_type="expected_status_code", expected_status_codes=[200, 204]),
+     {"accepted_statuses": "200,204"}, []),
+    ("only 2xx", stack(), {"accepted_statuses": "200-299"}, []),
+    ("milliseconds of TCP", stack(monitor_type="tcp", url="a.example", port="443",
+                                  request_timeout=5000),
+     {"url": "tcp://a.example:443", "timeout": 5}, []),
+    ("what Wakeful lacks", stack(proxy_host="p", ip_version="ipv4", regions=["us"],
+                                 recovery_period=180, confirmation_period=60,
+                                 maintenance_from="01:00:00", monitor_group_id=5),
+     RUNS, ["Proxy dropped", "IP version", "Regions", "Recovery period of 3 min", "Confirmation",
+            "Maintenance hours", "monitor group", "Escalation policies"]),
+    ("several ports", stack(monitor_type="smtp", port="25,465"), REFUSED, ["SMTP"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "wanted", "said"), [row[1:] for row in BETTER_STACK],
+                         ids=[row[0] for row in BETTER_STACK])  # fmt: skip
+def test_better_stack(data, wanted, said):
+    check(data, wanted, said)
+
+
+def robot(**fields):
+    return {"data": [{"friendlyName": "m", "url": "https://a.example", "type": "HTTP",
+                      "interval": 300, **fields}]}  # fmt: skip
+
+
+def robot2(**fields):
+    return {"monitors": [{"friendly_name": "m", "url": "https://a.example", "type": 1, "status": 2,
+                          "interval": 300, **fields}]}  # fmt: skip
+
+
+UPTIME_ROBOT = [
+    ("redirects off", robot(followRedirections=False), {"follow_redirects": False}, []),
+    ("TLS errors ignored", robot(checkSSLErrors=False), {"verify_tls": False}, []),
+    ("TLS errors ignored, version 2", robot2(ssl={"ignore_errors": 1}), {"verify_tls": False}, []),
+    ("digest", robot(authType="DIGEST", httpUsername="u"), REFUSED, ['"digest"']),
+    ("digest, version 2", robot2(http_auth_type=2, http_username="u"), REFUSED, ['"digest"']),
+    ("Basic", robot(authType="HTTP_BASIC", httpUsername="u", httpPassword="p"),
+     {"request_auth_username": "u"}, []),
+    ("no login", robot(authType="NONE", httpUsername="u"), {"request_auth_username": None}, []),
+    ("bearer", robot(type="API", authType="BEARER", httpPassword="t0"),
+     {"request_headers": (Pair("Authorization", "Bearer t0"),)}, []),
+    ("assertions", robot(type="API", config={"apiAssertions": {"checks": [1]}}), REFUSED,
+     ["assertions"]),
+    ("codes", robot(successHttpResponseCodes=["2xx", "404"]),
+     {"accepted_statuses": "200-299,404"}, []),
+    ("codes, version 2", robot2(custom_http_statuses="404:1_302:0"),
+     {"accepted_statuses": "200-301,303-399,404"}, []),
+    ("reminders", robot(sslExpirationReminder=True, domainExpirationReminder=True),
+     {"ssl_alert_days": 14, "domain_alert_days": 14}, ["Certificate warning: once"]),
+    ("days of a reminder", robot(sslExpirationReminder=True,
+                                 config={"sslExpirationPeriodDays": [30, 7]}),
+     {"ssl_alert_days": 30}, []),
+    ("no reminders", robot(sslExpirationReminder=False), {"ssl_alert_days": None}, []),
+    ("slow", robot(responseTimeThreshold=2000), {"slow_after": 2000}, ["degraded"]),
+    ("windows", robot(maintenanceWindows=[{"id": 5}]), RUNS, ["Maintenance windows dropped"]),
+    ("windows, version 2", robot2(mwindows=[{"id": 5}]), RUNS, ["Maintenance windows dropped"]),
+    ("a group", robot(groupId=3), RUNS, ["group is dropped"]),
+    ("contacts without an address", robot(assignedAlertContacts=[{"alertContactId": 1}]),
+     {"alerts": ()}, ["the file does not contain its address"]),
+    ("contacts with an address", robot2(alert_contacts=[
+        {"id": "9", "type": 2, "value": "a@b.example", "threshold": 5, "recurrence": 10}]),
+     {"alerts": (Pair("email", "a@b.example"),), "remind_after": 10}, ["delay of 5 min"]),
+    ("paused", robot(status="PAUSED"), PAUSED, []),
+    ("paused, version 2", robot2(status=0), PAUSED, []),
+    ("a body", robot(httpMethodType="POST", postValueType="KEY_VALUE", postValueData={"a": "b c"}),
+     {"request_body": "a=b+c"}, []),
+    ("a keyword", robot(type="KEYWORD", keywordType="ALERT_NOT_EXISTS", keywordValue="x",
+                        keywordCaseType=1),
+     {"alert_condition": "url_no_text"}, ["case-sensitive"]),
+    ("DNS", robot(type="DNS"), REFUSED, ["DNS"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "wanted", "said"), [row[1:] for row in UPTIME_ROBOT],
+                         ids=[row[0] for row in UPTIME_ROBOT])  # fmt: skip
+def test_uptimerobot(data, wanted, said):
+    check(data, wanted, said)
+
+
+def gatus(conditions='"[STATUS] == 200"', more="", top=""):
+    return (
+        f"{top}endpoints:\n  - name: m\n    url: https://a.example\n"
+        f"    conditions: [{conditions}]\n{more}"
+    )
+
+
+ANY = {"accepted_statuses": "200-399"}
+CONDITIONS = [
+    # what is dropped must not leave a check that calls a 503 up
+    ('"[BODY].status == UP"', ANY, ["Condition on [BODY].status dropped", "accepts 200-399"]),
+    ('"len([BODY]) > 0"', ANY, ["Condition on len([BODY]) dropped"]),
+    ('"[CERTIFICATE_EXPIRATION] > 48h"', {**ANY, "ssl_alert_days": 2}, ["accepts 200-399"]),
+    ('"[BODY] == pat(*ok*)"', {"accepted_statuses": "100-599", "alert_text_lookup": "ok"}, []),
+    ('"[BODY] == pat(*a*b*)"', ANY, ["Condition on [BODY] dropped"]),
+    ('"[CONNECTED] == true"', {"accepted_statuses": "100-599"}, []),
+    ('"[CONNECTED] == false"', REFUSED, ["connection is refused"]),
+    ('"[CONNECTED] != true"', REFUSED, ["connection is refused"]),
+    ('"[STATUS] == 200 || [STATUS] == 404"', REFUSED, ["never true"]),
+    ('"[STATUS]==200"', REFUSED, ["never true"]),
+    ('"[STATUS] == 200", "[STATUS] == 404"', REFUSED, ["No status code"]),
+    ('"[STATUS] == 0"', REFUSED, ["No status code"]),
+    ('"[STATUS] != 0"', {"accepted_statuses": "100-599"}, []),
+    ('"[STATUS] == [BODY].code"', ANY, ["Condition on [STATUS] dropped"]),
+    # sets and ranges
+    ('"[STATUS] == any(200, 429)"', {"accepted_statuses": "200,429"}, []),
+    ('"[STATUS] == pat(2*)"', {"accepted_statuses": "200-299"}, []),
+    ('"[STATUS] >= 200", "[STATUS] < 300"', {"accepted_statuses": "200-299"}, []),
+    ('"[STATUS] != 500"', {"accepted_statuses": "100-499,501-599"}, []),
+    ('"200 == [STATUS]"', {"accepted_statuses": "200"}, []),
+    ('"400 > [STATUS]"', {"accepted_statuses": "100-399"}, []),
+    # units
+    ('"[STATUS] == 200", "[RESPONSE_TIME] < 2s"', {"slow_after": 2000}, ["degraded"]),
+    ('"[STATUS] == 200", "[RESPONSE_TIME] < 500ms"', {"slow_after": 500}, []),
+    ('"[STATUS] == 200", "[RESPONSE_TIME] < 500"', {"slow_after": 500}, []),
+    ('"[STATUS] == 200", "[RESPONSE_TIME] < 1m30s"', {"slow_after": 60_000}, ["90000 ms becomes"]),
+    ('"[STATUS] == 200", "[CERTIFICATE_EXPIRATION] > 172800000"', {"ssl_alert_days": 2}, []),
+    ('"[STATUS] == 200", "[DOMAIN_EXPIRATION] > 720h"', {"domain_alert_days": 30}, []),
+    ('"[STATUS] == 200"', {"timeout": 10, "ssl_alert_days": None, "interval": 60}, []),
+]
+
+
+@pytest.mark.parametrize(("conditions", "wanted", "said"), CONDITIONS)
+def test_conditions_of_gatus(conditions, wanted, said):
+    check(gatus(conditions), wanted, said)
+
+
+ALERTING = f"""alerting:
+  slack:
+    webhook-url: {HOOK}default
+    overrides: [{{group: core, webhook-url: {HOOK}core}}]
+    default-alert: {{failure-threshold: 4, success-threshold: 5, minimum-reminder-interval: 1h}}
+  discord: {{webhook-url: "https://discord.com/api/webhooks/1/a"}}
+  teams: {{webhook-url: "${{TEAMS}}"}}
+  email: {{default-alert: {{enabled: false}}, to: "a@b.example"}}
+"""
+HEADER = "    headers: {Authorization: 'Bearer ${API_KEY}'}\n"
+SLACK = Pair("slack", f"{HOOK}default")
+DISCORD = Pair("discord", "https://discord.com/api/webhooks/1/a")
+GATUS = [
+    ("the group's channel", "    group: core\n    alerts: [{type: slack}]\n",
+     {"alerts": (Pair("slack", f"{HOOK}core"),)}, []),
+    ("another group's", "    group: other\n    alerts: [{type: slack}]\n",
+     {"alerts": (SLACK,)}, []),
+    ("its own channel", f"    group: core\n    alerts: [{{type: slack, provider-override: "
+     f"{{webhook-url: '{HOOK}own'}}}}]\n", {"alerts": (Pair("slack", f"{HOOK}own"),)}, []),
+    ("thresholds and reminders", "    interval: 5m\n    alerts: [{type: slack}]\n",
+     {"confirmations": 3, "remind_after": 60},
+     ["pause of 5 min", "Success threshold 5 dropped", "send-on-resolved"]),
+    ("two thresholds", "    alerts: [{type: slack}, {type: discord, failure-threshold: 2,"
+     " description: d, send-on-resolved: true}]\n",
+     {"confirmations": 1}, ["Failure thresholds 2, 4: 2 counts", "descriptions dropped"]),
+    ("on by a variable", "    alerts: [{type: discord, enabled: '${ON}'}]\n",
+     {"alerts": (DISCORD,)}, ["environment variable ON", "It is kept."]),
+    ("off", "    alerts: [{type: discord, enabled: false}]\n", {"alerts": ()}, []),
+    ("off by default", "    alerts: [{type: email}]\n", {"alerts": ()}, []),
+    ("on against the default", "    alerts: [{type: email, enabled: true}]\n",
+     {"alerts": (Pair("email", "a@b.example"),)}, []),
+    ("an address in a variable", "    alerts: [{type: teams}]\n", {"alerts": ()},
+     ["environment variable TEAMS", "It is dropped."]),
+    ("an address elsewhere", "    alerts: [{type: twilio}]\n", {"alerts": ()},
+     ["does not contain its address"]),
+    ("a channel that Wakeful lacks", "    alerts: [{type: discord}, {type: ilert, x: y}]\n",
+     {"alerts": (DISCORD,)}, ["ilert"]),
+    ("a variable in a header", HEADER, REFUSED, ["environment variable API_KEY", "--env"]),
+    ("a variable in the body", "    body: '${BODY}'\n", REFUSED, ["environment variable BODY"]),
+    ("a variable as interval", "    interval: ${INTERVAL}\n", REFUSED, ["INTERVAL"]),
+    ("a variable with a default", "    interval: ${INTERVAL:-5m}\n", {"interval": 300}, []),
+    ("a variable in an odd form", "    body: '${A:=${B:=1}}'\n", REFUSED, ["environment variable"]),
+    ("enabled by a variable", "    enabled: ${ON}\n", PAUSED, ["environment variable ON"]),
+    ("not enabled", "    enabled: false\n", PAUSED, []),
+    ("enabled without a value", "    enabled:\n", RUNS, []),
+    ("windows", "    maintenance-windows: [{start: '23:00', duration: 1h}]\n", RUNS,
+     ["Maintenance windows dropped"]),
+    ("display options", "    ui: {hide-url: true}\n", RUNS, ["Display options"]),
+    ("what nobody knows yet", "    fancy: 1\n", RUNS, ['Setting "fancy" dropped']),
+    ("an option of the client", "    client: {proxy-url: 'http://p'}\n", RUNS, ['"proxy-url"']),
+    ("a login of the client", "    client: {oauth2: {client-id: a}}\n", REFUSED, ["oauth2"]),
+    ("an interval that is none", "    interval: often\n", REFUSED, ['interval "often"']),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "wanted", "said"), [row[1:] for row in GATUS],
+                         ids=[row[0] for row in GATUS])  # fmt: skip
+def test_gatus(more, wanted, said):
+    check(gatus(more=more, top=ALERTING), wanted, said)
+
+
+def test_variables_are_filled_in_where_they_are_given():
+    data = gatus(more=HEADER + "    body: '$$5 ${API_KEY}'\n")
+    judged = check(data, {"request_body": "$5 a$b"}, ["Filled with environment variables: API_KEY"],
+                   variables={"API_KEY": "a$b"})  # fmt: skip
+    assert judged.fields["request_headers"] == (Pair("Authorization", "Bearer a$b"),)
+    assert "a$b" not in " ".join([*judged.remarks, *judged.settings])
+
+
+def test_what_is_of_all_endpoints_of_gatus_is_said_once():
+    top = "maintenance: {start: '23:00', duration: 1h, every: [Monday]}\n"
+    assert "maintenance of all endpoints is dropped" in reading(gatus(top=top)).remarks[0]
+    assert not reading(gatus(top="maintenance: {enabled: false, start: '23:00'}\n")).remarks
+
+
+def test_what_gatus_does_not_check_itself_is_an_entry_that_is_refused():
+    more = "external-endpoints: [{name: job, token: t}]\nsuites: [{name: steps, endpoints: []}]\n"
+    whole = reading(gatus(more=more))
+    assert [one.name for one in whole.candidates if one.refusal] == ["job", "steps"]
+
+
+CONFIG_MAP = """---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: gatus-endpoints, labels: {gatus.io/enabled: "true"}}
+data:
+  alerting.yaml: |
+    alerting: {discord: {webhook-url: "https://discord.com/api/webhooks/1/a"}}
+  web.yaml: |
+    endpoints:
+      - name: m
+        url: https://a.example
+        conditions: ["[STATUS] == 200"]
+        alerts: [{type: discord}]
+"""
+HELM = """apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+spec:
+  values:
+    config:
+      endpoints:
+        - {name: m, url: "https://a.example", conditions: ["[STATUS] == 200"]}
+"""
+SERVICE_MONITOR = """apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+spec:
+  endpoints:
+    - port: web
+"""
+
+
+@pytest.mark.parametrize("data", [CONFIG_MAP, HELM, f"{SERVICE_MONITOR}---\n{HELM}"])
+def test_gatus_is_found_in_the_objects_of_kubernetes(data):
+    assert reading(data).source == "Gatus"
+    check(data, {"accepted_statuses": "200"}, [])
+
+
+UPPTIME = """owner: someone
+repo: status
+sites:
+  - {name: plain, url: "https://shop.example"}
+  - name: m
+    url: https://api.example/
+    method: POST
+    headers: ["Content-Type: application/json"]
+    body: '{"ping":1}'
+    expectedStatusCodes: [200, 201]
+    maxRedirects: 0
+    maxResponseTime: 900
+    assignees: [ada]
+    __dangerous__insecure: true
+    __dangerous__body_down_if_text_missing: "Hello"
+  - {name: mail, check: tcp-ping, url: mail.example, port: 25}
+  - {name: secret, url: $SECRET_SITE}
+"""
+
+
+def test_upptime():
+    wanted = {
+        "interval": 300, "accepted_statuses": "200,201", "follow_redirects": False,
+        "slow_after": 900, "alert_condition": "url_no_text", "verify_tls": False,
+        "ssl_alert_days": None, "request_body": '{"ping":1}',
+    }  # fmt: skip
+    check(UPPTIME, wanted, ["Assignees"])
+    check(UPPTIME, {"url": "tcp://mail.example:25"}, [], name="mail")
+    check(UPPTIME, {"follow_redirects": True}, [], name="plain")
+    check(UPPTIME, REFUSED, ["environment variable SECRET_SITE"], name="secret")
+
+
+KUVASZ = f"""integrations:
+  slack:
+    - {{name: ops, webhook-url: "{HOOK}x", global: true}}
+    - {{name: off, webhook-url: "{HOOK}y", enabled: false}}
+---
+http-monitors:
+  - name: m
+    url: https://a.example
+    uptime-check-interval: 300
+    enabled: false
+    ssl-check-enabled: false
+    ssl-expiry-threshold: 30
+    expected-keyword: ok
+    integrations: ["slack:off", "email:elsewhere"]
+    expected-headers: {{X: y}}
+tcp-monitors:
+  - {{name: t, host: db.example, port: 5432, uptime-check-interval: 60, timeout-ms: 5000}}
+push-monitors:
+  - {{name: p, uptime-check-interval: 60}}
+"""
+
+
+def test_kuvasz():
+    wanted = {**PAUSED, "interval": 300, "ssl_alert_days": None, "alert_text_lookup": "ok"}
+    said = ["response headers dropped", "case-sensitive", "does not contain its address"]
+    judged = check(KUVASZ, wanted, said)
+    assert [pair.value for pair in judged.fields["alerts"]] == ["ops"]
+    check(KUVASZ, {"url": "tcp://db.example:5432", "timeout": 5}, [], name="t")
+    check(KUVASZ, REFUSED, ["Push"], name="p")
+
+
+def test_checkmate():
+    one = {"_id": "1", "name": "m", "type": "http", "url": "https://a.example", "interval": 60_000,
+           "isActive": False, "ignoreTlsErrors": True, "notifications": ["1"]}  # fmt: skip
+    wanted = {**PAUSED, "interval": 60, "verify_tls": False}
+    check({"data": {"monitors": [one]}}, wanted, ["Notifications dropped"])
+    check([one | {"jsonPath": "a.b", "expectedValue": "x"}], REFUSED, ["compare the response"])
+
+
+def test_targets_of_prometheus():
+    for data in (
+        [{"targets": ["https://a.example", "b.example:9100"], "labels": {"env": "prod"}}],
+        "- targets: [https://a.example, b.example:9100]\n  labels: {env: prod}\n",
+    ):
+        fits, refused = reading(data).candidates
+        assert (fits.url, fits.fields["tags"]) == ("https://a.example", ("env: prod",))
+        assert "no scheme" in refused.refusal
+
+
+def test_comments_and_bullets_of_a_list_are_left_out():
+    lines = (
+        "# Production\n- https://one.example\n* two.example # main\n1. Three, https://three.example\n"
+        "Server # 4, https://four.example/#top\n"
+    )
+    found = [(one.name, one.url) for one in reading(lines).candidates]
+    assert found == [
+        ("", "https://one.example"),
+        ("", "two.example"),
+        ("Three", "https://three.example"),
+        ("Server # 4", "https://four.example/#top"),
+    ]
+
+
+def test_a_list_has_the_warning_of_a_certificate_that_a_form_starts_with():
+    https, plain, tcp = reading("a.example\nhttp://b.example\ntcp://c.example:1").candidates
+    assert https.fields["ssl_alert_days"] == "14"
+    assert "ssl_alert_days" not in {**plain.fields, **tcp.fields}
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ("services:\n  web:\n    image: nginx\n    ports: ['80:80']\n", "this YAML"),
+        (SERVICE_MONITOR, "this YAML"),
+        ("- name: a\n  hosts: all\n", "this YAML"),
+        ('{"openapi": "3.1.0", "paths": {}}', "this JSON"),
+        ("<?xml version='1.0'?><a/>", "XML or HTML"),
+        ("<!doctype html>", "XML or HTML"),
+        ('resource "x" "y" {\n' + '  a = "b"\n' * 79 + "}\n", "most of its lines have no URL"),
+        ("[Unit]\nDescription=x\n", "not valid JSON"),
+    ],
+)
+def test_another_file_is_refused_in_one_sentence(data, sentence):
+    with pytest.raises(NotReadable, match=sentence):
+        reading(data)
+
+
+def test_a_notification_of_several_monitors_becomes_a_contact():
+    slack = notification(7, "Ops", type="slack", slackwebhookURL=f"{HOOK}x")
+    mail = notification(8, "Ops", type="smtp", smtpTo="a@b.example")
+    one = {"type": "http", "url": "https://a.example", "maxretries": 0}
+    both = {"notificationIDList": {"7": True, "8": True}}
+    monitors = [one | both, one | both, one | {"notificationIDList": {"7": True}}]
+    whole = reading({"notificationList": [slack, mail], "monitorList": monitors})
+    assert whole.contacts == {
+        "Ops": [Pair("slack", f"{HOOK}x")],
+        "Ops 2": [Pair("email", "a@b.example")],
+    }
+    assert [pair.value for pair in whole.candidates[0].fields["alerts"]] == ["Ops", "Ops 2"]
+    assert [pair.value for pair in whole.candidates[2].fields["alerts"]] == ["Ops"]
