@@ -77,7 +77,8 @@ class OneValue(SchemaField):
             return
         self.shown = valuelist[0]
         if self.is_untouched(valuelist[0]):
-            self.sent, self.data = False, None if self.unclear else self.object_data
+            self.sent = not self.unclear
+            self.data = self.object_data if self.sent else None
         elif self.is_empty(valuelist[0]):
             self.data = self.default
         else:

@@ -51,14 +51,15 @@ class IncidentUpdateForm(SchemaForm):
         latest = self.time_now() + timedelta(seconds=CLOCK_SKEW_SECONDS)
         for field in self.moments():
             # A stored time was not in the future when it was stored, whatever the clock says now.
-            if field.sent and field.data is not None and not field.errors and field.data > latest:
+            changed = field.sent and field.data is not None and field.data != field.object_data
+            if changed and not field.errors and field.data > latest:
                 field.fault(_(FUTURE))
 
     def _check_order(self) -> None:
         acknowledged, ended, started = self.acknowledged_at, self.ended_at, self.started()
         if not self.flawless(*self.moments()) or started is None:
             return
-        if not any(field.sent for field in self.moments()):
+        if all(field.data == field.object_data for field in self.moments()):
             return  # nobody touched them
         for field in (acknowledged, ended):
             if field.data is not None and field.data < started:
