@@ -99,7 +99,8 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         db.session.rollback()
         return Health((faults.short(fault),), readable=False)
     if not checks:
-        away, silent = remote_servers.faults(current_app)
+        # The app itself: threads have no current one.
+        away, silent = remote_servers.faults(current_app._get_current_object())  # type: ignore[attr-defined]
         return Health((*([stuck] if stuck else ()), *away), idle=silent)
     found = []
     # Also where none has ever run, or none for so long that its heartbeat was deleted.
