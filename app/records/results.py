@@ -97,6 +97,7 @@ class Warn(StrEnum):
     REDIRECT_DOWNGRADE = "redirect_downgrade"
     BODY_CUT_AT_CAP = "body_cut_at_cap"
     TLS_EXPIRING = "tls_expiring"
+    STREAM_OPEN = "stream_open"
 
 
 @dataclass(frozen=True, slots=True)

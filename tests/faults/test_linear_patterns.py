@@ -30,7 +30,7 @@ from app.alerts.channels.answer import retry_after
 from app.api.body import FORM, JSON, Body
 from app.checks.expiry import rdap, whois
 from app.checks.expiry.registry import NoAnswer
-from app.checks.http import compose, exchange, telling
+from app.checks.http import compose, exchange, telling, wire
 from app.checks.redact import Redactor
 from app.codec import values as remote_values
 from app.commands import bodies
@@ -114,6 +114,10 @@ def remember_cookies(value: str) -> None:
     carried = compose.Carried(SPEC)
     carried.remember(BASE, [value, *value.split("\n")])
     carried.state(BASE)
+
+
+def stream(value: str) -> None:
+    wire._STREAM.search(value.encode())
 
 
 def headers(value: str) -> None:
@@ -281,6 +285,9 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("location: port", redirect, around("http://a:", "9"), 30_000),
     ("location: cache busters", redirect, times("?wakeful_cache_buster=0"), 30_000),
     ("cookies: semicolons", remember_cookies, around("a=b", ";"), 30_000),
+    ("cookies: a date", remember_cookies, around("a=b; Expires=", "1: "), 30_000),
+    ("cookies: an age", remember_cookies, around("a=b; Max-Age=", "0"), 30_000),
+    ("stream: spaces", stream, around("\ncontent-type:", " \t"), 500_000),
     ("cookies: many", remember_cookies, times("a=b\n"), 30_000),
     ("codings: names", lambda s: codings([s]), times("gzip,"), 30_000),
     ("codings: empty frames", lambda n: Decoder(["zstd"], BODY_CAP_BYTES).feed(EMPTY_ZSTD * n),
@@ -481,6 +488,7 @@ checks/expiry/whois.py parse_date
 checks/http/compose.py _BUSTED
 checks/evidence.py _CONTROL
 checks/http/telling.py _OPENSSL_ERROR
+checks/http/wire.py _STREAM
 checks/http/telling.py tidy
 checks/redact.py _SECRET_NAME
 checks/redact.py _USER_INFO

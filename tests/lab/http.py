@@ -388,6 +388,35 @@ def endless_body(x: Exchange) -> None:
         x.send(b"endless " * 8192)
 
 
+@route
+def stream(x: Exchange) -> None:
+    """``/stream/audio/mpeg``: bytes of that type, for ever."""
+    x.head_only(f"Content-Type: {x.argument}")
+    x.drip(b"z" * 100_000, 0.1)
+
+
+@route
+def stream_in_chunks(x: Exchange) -> None:
+    x.head_only(f"Content-Type: {x.argument}", "Transfer-Encoding: chunked")
+    x.send(b"5\r\nhello\r\n")
+    x.connection.wait_until_gone()
+
+
+@route
+def silent_stream(x: Exchange) -> None:
+    """The headers of a stream, and not one byte of it."""
+    x.head_only(f"Content-Type: {x.argument}")
+    x.connection.wait_until_gone()
+
+
+@route
+def sized_stream(x: Exchange) -> None:
+    """The type of a stream, with a length, and half of that."""
+    x.head_only(f"Content-Type: {x.argument}", f"Content-Length: {len(PAGE) * 2}")
+    x.send(PAGE)
+    x.keep = False
+
+
 # --- Redirects ----------------------------------------------------------------------------------
 
 

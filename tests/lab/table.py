@@ -633,6 +633,27 @@ REDIRECTS = [
     ),
 ]
 
+STREAM = (Warn.STREAM_OPEN,)
+STREAMS = [
+    *[
+        _up(f"http stream of {kind}", http(f"/stream/{quote(kind)}"), *STREAM, timeout=3)
+        for kind in ("audio/mpeg", "audio/aacp", "video/mp2t", "text/event-stream", "Audio/OGG",
+                     "multipart/x-mixed-replace; boundary=x", "text/event-stream;charset=utf-8")
+    ],
+    _up("http stream in chunks", http("/stream-in-chunks/audio/mpeg"), *STREAM, timeout=3),
+    _up("http stream over TLS", https(path="/stream/video/mp4"), *STREAM, timeout=3),
+    Row("http stream, slow to begin", http("/stream/audio/mpeg"), DEGRADED, Cause.SLOW_RESPONSE,
+        STREAM, fields={"slow_after": 1}),
+    _timeout("http stream without a byte", http("/silent-stream/text/event-stream"),
+             Cause.TIMEOUT_BODY),
+    _timeout("http stream that a text is looked up in", http("/stream/audio/mpeg"),
+             Cause.TIMEOUT_BODY, **WITH_TEXT),
+    _timeout("http text without end", http("/stream/text/plain"), Cause.TIMEOUT_BODY),
+    _timeout("http text without end, of a longer name", http("/stream/text/event-streams"),
+             Cause.TIMEOUT_BODY),
+    _down("http stream with a length", http("/sized-stream/audio/mpeg"), Cause.BODY_TRUNCATED),
+]  # fmt: skip
+
 SLOW = [
     Row("http_latency", http("/late/300"), DEGRADED, Cause.SLOW_RESPONSE,
         fields={"slow_after": 100}, says=("100",)),
@@ -826,4 +847,16 @@ POLICY = [
     _up("policy port of open and closed addresses", port_of("open-and-closed")),
 ]  # fmt: skip
 
-ROWS = [*DNS, *CONNECT, *TLS, *HTTP, *REDIRECTS, *SLOW, *CONTENT, *DUAL_STACK, *PORTS, *POLICY]
+ROWS = [
+    *DNS,
+    *CONNECT,
+    *TLS,
+    *HTTP,
+    *REDIRECTS,
+    *STREAMS,
+    *SLOW,
+    *CONTENT,
+    *DUAL_STACK,
+    *PORTS,
+    *POLICY,
+]

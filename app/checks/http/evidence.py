@@ -75,7 +75,7 @@ def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
         http_version=seen.http_version,
         tls=[_certificate(pem) for pem in seen.certificates],
         curl={"code": seen.code, "words": redactor.text(seen.words)}
-        if seen.code and not seen.redirect
+        if seen.code and not seen.stopped
         else None,
     )
     return found

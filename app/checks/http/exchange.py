@@ -27,6 +27,7 @@ class Request:
     limit: float  # the whole time limit of the check, in seconds
     verify_tls: bool
     follow_redirects: bool
+    asks_body: bool  # something is looked up in the body
     refusal: Judge
 
     @property
@@ -56,6 +57,7 @@ class Seen:
     undecodable: str | None
     coding_whole: bool
     redirect: bool
+    stream: bool  # it has begun to send what does not end
     ip: str | None
     http_version: str | None
     connect: float
@@ -66,6 +68,11 @@ class Seen:
     verify_result: int
     vetoed: Refusal | None
     fault: Exception | None  # raised by our own code
+
+    @property
+    def stopped(self) -> bool:
+        """Whether we ended the transfer because we had all that we wanted."""
+        return self.redirect or self.cut or self.stream
 
     @property
     def status_line(self) -> str:

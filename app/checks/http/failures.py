@@ -72,8 +72,8 @@ def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | N
                 begin=f"“{seen.status_line}”" if seen.status_line else _("an empty line"),
             ),
         )
-    if seen.redirect or seen.cut:
-        return None  # we stopped the transfer because we had all that we wanted
+    if seen.stopped:
+        return None
     if seen.code == 0:
         return _whole(seen)
     if seen.code == pycurl.E_OPERATION_TIMEDOUT:

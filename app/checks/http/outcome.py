@@ -87,7 +87,7 @@ def figures(trace: Trace) -> tuple[Timings, int | None]:
             total += hop.seen.total
             _add_phases(hop.seen, phases)
     last = trace.last.seen if trace.last else None
-    whole = last is not None and last.complete and (last.code == 0 or last.cut or last.redirect)
+    whole = last is not None and last.complete and (last.code == 0 or last.stopped)
     timings = Timings(
         None if dns is None else round(dns * 1000),
         *(None if phase < 0 else round(phase * 1000) for phase in phases),

@@ -21,7 +21,7 @@ from app.checks.tools import Broken, Tools, guarded
 from app.i18n import _
 from app.net.families import routed
 from app.net.policy import Policy
-from app.records import MAX_REDIRECTS, Cause, CheckSpec, Warn
+from app.records import MAX_REDIRECTS, TEXT_CONDITIONS, Cause, CheckSpec, Warn
 from app.rules.text import shortened
 from app.rules.url import Target, join
 
@@ -105,6 +105,7 @@ class Run:
             limit=self._spec.timeout,
             verify_tls=self._spec.verify_tls,
             follow_redirects=self._spec.follow_redirects,
+            asks_body=self._spec.alert_condition in TEXT_CONDITIONS,
             refusal=self._policy.refusal,
         )
         self._curls.start(request, partial(self._guarded, self._seen), self._broken)

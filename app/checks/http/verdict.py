@@ -48,6 +48,8 @@ def judge(trace: Trace, trust: TrustStore, response_ms: int | None) -> Judged:
             failure = _bad_status(seen, trace) or failure
         if seen.cut:
             warnings.append(Warn.BODY_CUT_AT_CAP)
+        if seen.stream:
+            warnings.append(Warn.STREAM_OPEN)
         if failure is None and trace.spec.alert_condition in TEXT_CONDITIONS:
             failure, matched = _text(seen, trace)
     setting = trace.spec.ssl_alert_days

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _socket
 import errno
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,10 @@ from app.records import BODY_CAP_BYTES, HEADERS_CAP_BYTES
 from app.rules.url import Target
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# What a radio, a camera or a server of events sends as long as somebody listens.
+_STREAM = re.compile(
+    rb"\ncontent-type:[ \t]*+(?:audio/|video/|text/event-stream\b|multipart/x-mixed-replace\b)"
+)
 _ABORT = 0  # a wrong count from a callback makes curl end the transfer
 _HTTP_VERSIONS = {
     pycurl.CURL_HTTP_VERSION_1_0: "1.0",
@@ -64,6 +69,8 @@ class Wire:
         self._complete = False
         self._overflow = False
         self._redirect = False
+        self._endless = False  # the headers are those of a stream
+        self._stream = False
         # Not a list of chunks: a target that sends a million chunks of one byte would fill memory.
         self._body = bytearray()
         self._cut = False
@@ -194,6 +201,8 @@ class Wire:
             if status in REDIRECTS and self._asked.follow_redirects and b"\nlocation:" in block:
                 self._redirect = True  # the Location is known; the body may never arrive
                 return _ABORT
+            if b"\ncontent-length:" not in block and not self._asked.asks_body:
+                self._endless = _STREAM.search(block) is not None
             if b"\ncontent-encoding:" in block and self._asked.method != "HEAD":
                 names = codings(
                     [
@@ -212,6 +221,7 @@ class Wire:
         return None
 
     def _on_body(self, data: bytes) -> int | None:
+        self._stream = self._endless
         decoder = self._decoder
         if decoder is None:
             room = BODY_CAP_BYTES - len(self._body)
@@ -220,7 +230,7 @@ class Wire:
                 self._cut = True
                 return _ABORT
             self._body += data
-            return None
+            return _ABORT if self._stream else None
         try:
             decoder.feed(data)
         except Undecodable as error:
@@ -230,7 +240,7 @@ class Wire:
             self._fault = error
             return _ABORT
         self._cut = decoder.cut
-        return _ABORT if self._cut else None
+        return _ABORT if self._cut or self._stream else None
 
     # --- reading
 
@@ -255,6 +265,7 @@ class Wire:
             undecodable=self._undecodable,
             coding_whole=decoder is None or decoder.whole,
             redirect=self._redirect,
+            stream=self._stream,
             ip=get(c.PRIMARY_IP) or None,
             http_version=version,
             connect=get(c.CONNECT_TIME),

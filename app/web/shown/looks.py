@@ -128,6 +128,7 @@ WARNINGS = {
     Warn.REDIRECT_DOWNGRADE: N_("It redirects from https to http."),
     Warn.BODY_CUT_AT_CAP: N_("The body is larger than 1 MiB, and the rest was not read."),
     Warn.TLS_EXPIRING: N_("The certificate expires soon."),
+    Warn.STREAM_OPEN: N_("It is a stream without an end, and only its beginning was read."),
 }
 
 CLASSIFIED = {
