@@ -339,7 +339,10 @@ class MonitorForm(SchemaForm):
     verify_tls = Switch(
         N_("Verify the certificate"),
         default=True,
-        description=N_("If off, an invalid or expired certificate opens no incident."),
+        description=N_(
+            "If off, an invalid or expired certificate opens no incident, and old devices with "
+            "TLS 1.0, weak keys or unsafe renegotiation can be checked."
+        ),
     )
     slow_after = Number(
         N_("Slow after, in milliseconds"),

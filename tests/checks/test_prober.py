@@ -30,6 +30,7 @@ from app.net.trust import Bundle
 from app.records import MASK, Cause, CheckSpec, Outcome, Pair, Timings, Verdict, Warn
 from app.rules.url import parse_url
 from tests.checks.servers import NameServer, Trap, Web, closing, host, http
+from tests.lab import old_tls
 from tests.lab.net import BlackHole, Listener
 from tests.support.loopback import IPV6
 
@@ -416,6 +417,22 @@ def test_each_https_check_returns_the_certificate(prober: Prober, authority: tru
     assert leaf["names"] == ["tls.test"]
     assert leaf["not_after"] == f"{outcome.ssl_expires_at:%Y-%m-%dT%H:%M:%SZ}"
     assert leaf["not_before"] == f"{outcome.ssl_issued_at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def test_an_old_server_is_accepted_where_nothing_is_verified_and_nowhere_else(
+    prober: Prober, authority: trustme.CA
+) -> None:
+    """One check after another has the same handle of curl."""
+    leaf = authority.issue_cert("tls.test", key_type=trustme.KeyType.RSA)
+    pem = leaf.private_key_pem.bytes() + leaf.cert_chain_pems[0].bytes()
+    server = Listener(old_tls.without_secure_renegotiation(pem))
+    with closing(server):
+        url = f"https://tls.test:{server.port}/"
+        causes = [
+            prober.check(CheckSpec(url=url, timeout=5, verify_tls=verify)).result.cause_code
+            for verify in (True, False, True, False)
+        ]
+    assert causes == [Cause.TLS_HANDSHAKE, None] * 2
 
 
 def test_the_certificate_that_expires_first_on_a_chain_of_redirects_is_returned(

@@ -10,11 +10,12 @@ import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -77,9 +78,11 @@ def _dated_today(authorities: Authorities) -> Served:
     return _served(issued)
 
 
-def self_signed(start: float = -10, end: float = 365) -> Served:
-    """A leaf that signed itself, for the lab's own names."""
-    key = ec.generate_private_key(ec.SECP256R1())
+def self_signed(start: float = -10, end: float = 365, bits: int | None = None) -> Served:
+    """A leaf that signed itself, for the lab's own names. ``bits`` is the size of an RSA key."""
+    key: Any = ec.generate_private_key(ec.SECP256R1())
+    if bits:
+        key = rsa.generate_private_key(65_537, bits)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "lab.test")])
     certificate = (
         x509.CertificateBuilder()
@@ -226,6 +229,8 @@ def _address_as_name(authorities: Authorities) -> Served:
 
 KINDS: dict[str, Callable[[Authorities], Served]] = {
     "valid": lambda a: _served(a.root.issue_cert(*NAMES)),
+    "rsa": lambda a: _served(a.root.issue_cert(*NAMES, key_type=trustme.KeyType.RSA)),
+    "small_key": lambda a: self_signed(bits=1024),
     "with_intermediate": lambda a: _served(a.intermediate.issue_cert(*NAMES)),
     "expired": lambda a: _dated(a, -40, -3),
     "expired_30d": lambda a: _dated(a, -400, -30),
@@ -281,6 +286,8 @@ class Certificates:
 
     def context(self, kind: str = "valid", alpn: tuple[str, ...] = ("http/1.1",)) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        if kind == "small_key":
+            context.set_ciphers("DEFAULT:@SECLEVEL=0")
         context.load_cert_chain(self.path(kind))
         context.set_alpn_protocols(list(alpn))
         return context

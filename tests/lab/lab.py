@@ -16,17 +16,21 @@ from types import TracebackType
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
-from tests.lab import content, dns, h2, http, tcp, tls
+from tests.lab import content, dns, h2, http, old_tls, tcp, tls
 from tests.lab.ca import Certificates
 from tests.lab.net import BlackHole, ClosedPort, Handler, Listener, has_ipv6
 
 assert content  # importing it registers its routes
+
+# Handlers that are no ssl.SSLContext around the good server.
+_OLD_TLS = "no_secure_renegotiation"
 
 _CONTEXTS: dict[str, Callable[[ssl.SSLContext], ssl.SSLContext]] = {
     "tls_1_0_only": lambda c: tls.only_version(c, ssl.TLSVersion.TLSv1),
     "tls_1_1_only": lambda c: tls.only_version(c, ssl.TLSVersion.TLSv1_1),
     "tls_1_2_only": lambda c: tls.only_version(c, ssl.TLSVersion.TLSv1_2),
     "tls_1_3_only": tls.only_tls_1_3,
+    "small_dh": tls.only_small_dh,
     "sni_required": tls.named_only,
     "no_common_cipher": tls.only_rsa,
     "client_certificate_1_2": lambda c: tls.client_certificate(c, ssl.TLSVersion.TLSv1_2),
@@ -145,8 +149,12 @@ class Lab:
         if kind == "sni":
             others = self.certificates.context("wrong_host")
             return tls.over_tls(tls.by_name(self.certificates.context(), others), http.serve)
+        if kind == _OLD_TLS:
+            pem = self.certificates.path("rsa").read_bytes()
+            return old_tls.without_secure_renegotiation(pem)
         change = _CONTEXTS.get(kind)
-        context = self.certificates.context("valid" if change else kind)
+        with_rsa = change is tls.only_small_dh
+        context = self.certificates.context("rsa" if with_rsa else "valid" if change else kind)
         return tls.over_tls(change(context) if change else context, http.serve)
 
     def _one(self, name: str, make: Callable[[], Closable]) -> int:

@@ -365,6 +365,37 @@ TLS = [
     _up("tls unverified, self-signed", https("self_signed"), verify_tls="false"),
     _up("tls unverified, wrong host", https("wrong_host"), verify_tls="false"),
     _up("tls unverified, unknown authority", https("unknown_ca"), verify_tls="false"),
+    _up("tls unverified, TLS 1.0", https("tls_1_0_only"), verify_tls="false"),
+    _up("tls unverified, TLS 1.1", https("tls_1_1_only"), verify_tls="false"),
+    _up("tls unverified, TLS 1.3", https("tls_1_3_only"), verify_tls="false"),
+    _down("tls Diffie-Hellman of 1024 bits", https("small_dh"), Cause.TLS_HANDSHAKE),
+    _up("tls unverified, Diffie-Hellman of 1024 bits", https("small_dh"), verify_tls="false"),
+    _down("tls key of 1024 bits", https("small_key"), Cause.TLS_SELF_SIGNED),
+    _up("tls unverified, key of 1024 bits", https("small_key"), verify_tls="false"),
+    _down(
+        "tls without secure renegotiation",
+        https("no_secure_renegotiation"),
+        Cause.TLS_HANDSHAKE,
+        "RFC 5746",
+    ),
+    _up(
+        "tls unverified, without secure renegotiation",
+        https("no_secure_renegotiation"),
+        verify_tls="false",
+    ),
+    _up(
+        "tls unverified, without secure renegotiation, HEAD",
+        https("no_secure_renegotiation"),
+        verify_tls="false",
+        request_method="HEAD",
+    ),
+    _down(
+        "tls unverified, and no TLS that is spoken",
+        tls("alert_protocol_version"),
+        Cause.TLS_PROTOCOL,
+        "TLS 1.0 to 1.3",
+        verify_tls="false",
+    ),
 ]
 
 HTTP = [
@@ -642,8 +673,6 @@ STREAMS = [
     ],
     _up("http stream in chunks", http("/stream-in-chunks/audio/mpeg"), *STREAM, timeout=3),
     _up("http stream over TLS", https(path="/stream/video/mp4"), *STREAM, timeout=3),
-    Row("http stream, slow to begin", http("/stream/audio/mpeg"), DEGRADED, Cause.SLOW_RESPONSE,
-        STREAM, fields={"slow_after": 1}),
     _timeout("http stream without a byte", http("/silent-stream/text/event-stream"),
              Cause.TIMEOUT_BODY),
     _timeout("http stream that a text is looked up in", http("/stream/audio/mpeg"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ssl
+import tempfile
 import warnings
 
 from tests.lab.net import Connection, Handler
@@ -119,6 +120,26 @@ def only_rsa(context: ssl.SSLContext) -> ssl.SSLContext:
     """A server whose only cipher needs an RSA key while it has an EC one: no common cipher."""
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("ECDHE-RSA-AES128-GCM-SHA256")
+    return context
+
+
+# The 1024-bit group of RFC 2409, section 6.2.
+_GROUP_2 = """-----BEGIN DH PARAMETERS-----
+MIGHAoGBAP//////////yQ/aoiFowjTExmKLgNwc0SkCTgiKZ8x0Agu+pjsTmyJR
+Sgh5jjQE3e+VGbPNOkMbMCsKbfJfFDdP4TVtbVHCReSFtXZiXn7G9ExC6aY37WsL
+/1y29Aa37e44a/taiZ+lrp8kEXxLH+ZJKGZR7OZTgf//////////AgEC
+-----END DH PARAMETERS-----
+"""
+
+
+def only_small_dh(context: ssl.SSLContext) -> ssl.SSLContext:
+    """A server that agrees on keys in a group of 1024 bits alone."""
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("DHE-RSA-AES128-GCM-SHA256:@SECLEVEL=0")
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+        file.write(_GROUP_2)
+        file.flush()
+        context.load_dh_params(file.name)
     return context
 
 

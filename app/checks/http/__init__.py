@@ -4,6 +4,8 @@ run           one check from hop to hop: look up, judge addresses, pin, send, fo
 compose       what a request carries, and what of it survives a redirect
 curls         curl's multi interface on the loop
 wire          one request on a curl handle
+old_tls       what a handle needs for servers with old TLS
+cookies       the cookies of a chain of redirects
 exchange      a request, and what was seen of its answer
 trace         all hops of one check, before anything is judged
 outcome       the result, figures and evidence of a trace

@@ -17,7 +17,7 @@ from app.checks.certificate import (
 from app.checks.http.exchange import Seen
 from app.checks.http.telling import openssl_reason, server, tidy, with_place
 from app.checks.outcome import RESET, Failure
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import Cause
 
 _ALERT = 1000  # OpenSSL's reasons from here on are alerts that the server sent
@@ -38,6 +38,7 @@ _NOT_TLS_REASONS = frozenset(
     {155, 156, 198, 252, 267}
 )  # an HTTP answer, a wrong version number and the like
 UNEXPECTED_EOF = 294
+_NO_SECURE_RENEGOTIATION = 338
 
 # OpenSSL's verify results, for a chain in which we find no fault ourselves.
 _VERIFY_FAULTS = {
@@ -94,12 +95,19 @@ def is_late_alert(seen: Seen) -> bool:
 def handshake_failure(seen: Seen) -> Failure:
     why = openssl_reason(seen.words)
     if why in _PROTOCOL_REASONS:
+        sentence = (
+            N_("%(server)s does not support TLS 1.2 or 1.3: %(error)s.")
+            if seen.request.verify_tls
+            else N_("%(server)s does not support TLS 1.0 to 1.3: %(error)s.")
+        )
+        return Failure(Cause.TLS_PROTOCOL, _(sentence, server=server(seen), error=tidy(seen.words)))
+    if why == _NO_SECURE_RENEGOTIATION and seen.request.verify_tls:
         return Failure(
-            Cause.TLS_PROTOCOL,
+            Cause.TLS_HANDSHAKE,
             _(
-                "%(server)s does not support TLS 1.2 or 1.3: %(error)s.",
+                "%(server)s does not support secure renegotiation (RFC 5746), so the connection is"
+                " not safe. It can be checked only without verifying the certificate.",
                 server=server(seen),
-                error=tidy(seen.words),
             ),
         )
     if why in _NOT_TLS_REASONS:

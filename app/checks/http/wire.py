@@ -15,6 +15,7 @@ from typing import Any
 
 import pycurl
 
+from app.checks.http import old_tls
 from app.checks.http.exchange import Request, Seen, read_headers
 from app.net.codings import ACCEPT_ENCODING, Decoder, Undecodable, codings
 from app.net.policy import Refusal
@@ -144,6 +145,7 @@ class Wire:
         if not request.verify_tls:
             set_(c.SSL_VERIFYPEER, 0)
             set_(c.SSL_VERIFYHOST, 0)
+            old_tls.allow(self.curl)
         if request.method == "HEAD":
             set_(c.NOBODY, 1)
             return
