@@ -138,7 +138,7 @@ TABLES: Mapping[type[Model], Table] = {
             "theme",
         ),
         secret=("password_hash",),
-        unseen=("password_turn",),
+        unseen=("password_turn", "sequence_ahead"),
     ),
     tables.PostRow: Table(
         ObjectKind.POST,

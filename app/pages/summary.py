@@ -7,9 +7,10 @@ lists its members.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import count
 from typing import Any
 
 from app.i18n import N_, _
@@ -60,13 +61,11 @@ Known = dict[int, Json]  # the components of the page as JSON, by id
 def summary(page: PublicPage) -> bytes:
     posts = [post for post in page.posts if post.state not in ENDED_STATES]
     planned = [post for post in posts if post.state in MAINTENANCE_STATES]
-    known = {
-        component.id: _component(page, component, position)
-        for position, component in enumerate(page.components, 1)
-    }
+    positions = _positions(page)
+    known = {one.id: _component(page, one, positions[one.id]) for one in page.components}
     data = {
         "page": _page(page),
-        "components": [*_components(page, known)],
+        "components": [*_components(page, known, positions)],
         "incidents": [_of_post(page, post, known) for post in posts if post not in planned],
         "scheduled_maintenances": [
             *(_of_post(page, post, known) for post in planned),
@@ -106,7 +105,20 @@ def _status(page: PublicPage) -> Json:
 # --- Components
 
 
-def _components(page: PublicPage, known: Known) -> Iterator[Json]:
+def _positions(page: PublicPage) -> dict[int | str, int]:
+    """By the id of a component, and by the name of a group, which comes before its first member."""
+    found: dict[int | str, int] = {}
+    numbers = count(1)
+    for component in page.components:
+        if component.group is not None and component.group not in found:
+            found[component.group] = next(numbers)
+        found[component.id] = next(numbers)
+    return found
+
+
+def _components(
+    page: PublicPage, known: Known, positions: Mapping[int | str, int]
+) -> Iterator[Json]:
     """A group comes before its first member."""
     groups: dict[str, list[Component]] = {}
     for component in page.components:
@@ -114,7 +126,9 @@ def _components(page: PublicPage, known: Known) -> Iterator[Json]:
             groups.setdefault(component.group, []).append(component)
     for component in page.components:
         if component.group in groups:
-            yield _group(page, component.group, groups.pop(component.group), known)
+            members = groups.pop(component.group)
+            group = _group(page, component.group, members, known)
+            yield group | {"position": positions[component.group]}
         yield known[component.id]
 
 

@@ -32,5 +32,5 @@ def series(uid: str) -> str:
     return uid.partition("@")[0].partition(".")[0]
 
 
-def sequence(changed_at: datetime) -> int:
-    return max(0, min(int((changed_at - _BEGIN).total_seconds()), _LARGEST))
+def sequence(changed_at: datetime, ahead: int = 0) -> int:
+    return max(0, min(int((changed_at - _BEGIN).total_seconds()) + ahead, _LARGEST))

@@ -131,6 +131,7 @@ def read(data: bytes) -> Summary:
     components = [take(GROUP if one["group"] else COMPONENT, one) for one in found["components"]]
     ids = [one["id"] for one in components]
     assert len(ids) == len(set(ids))
+    assert [one["position"] for one in components] == [*range(1, len(ids) + 1)]
     for one in components:
         assert one["group_id"] is None or one["group_id"] in ids
         assert set(one.get("components", ())) <= set(ids)

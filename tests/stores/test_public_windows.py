@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -248,6 +248,70 @@ def test_a_cancellation_in_the_second_of_a_change_has_a_higher_sequence(world: W
     [before] = world.found()
     world.store.windows.delete(id)
     assert world.found()[0].sequence == before.sequence + 1
+
+
+def _window(world: World) -> Callable[[int], object]:
+    id = world.window()
+    return lambda n: world.store.windows.update(id, {"name": f"Backups {n}"})
+
+
+def _moved_window(world: World) -> Callable[[int], object]:
+    id = world.window(repeat="weekly")
+    return lambda n: world.store.windows.update(id, {"end_at": NOW + DAY + (n + 2) * HOUR})
+
+
+def _own_window(world: World) -> Callable[[int], object]:
+    def change(n: int) -> object:
+        end = NOW + DAY + (n + 1) * HOUR
+        own = {"maintenance_start_at": NOW + DAY, "maintenance_end_at": end}
+        return world.store.monitors.update(world.monitor, own)
+
+    change(0)
+    return change
+
+
+def _post(world: World) -> Callable[[int], object]:
+    id = world.post()
+    return lambda n: world.store.posts.update(world.page, id, {"title": f"Upgrade {n}"})
+
+
+def _corrected_post(world: World) -> Callable[[int], object]:
+    id = world.post()
+    first = world.store.posts.get(world.page, id).updates[0].id
+    return lambda n: world.store.posts.correct_update(world.page, id, first, {"body": f"Is {n}."})
+
+
+def _cancelled_window(world: World) -> Callable[[int], object]:
+    id, other = world.window(monitors=(world.monitor,)), add_monitor(world.store).id
+    turns = [(other,), (world.monitor,)]
+    return lambda n: world.store.windows.update(id, {"monitors": turns[(n - 1) % 2]})
+
+
+def _reopened_post(world: World) -> Callable[[int], object]:
+    id = world.post()
+    states = [PostState.COMPLETED, PostState.SCHEDULED]
+    return lambda n: world.store.posts.add_update(
+        world.page, id, {"state": states[(n - 1) % 2], "body": "Again."}
+    )
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    "kind",
+    [_window, _moved_window, _own_window, _post, _corrected_post, _cancelled_window,
+     _reopened_post],
+)  # fmt: skip
+def test_each_change_within_a_second_has_a_sequence_of_its_own(
+    world: World, kind: Callable[[World], Callable[[int], object]]
+) -> None:
+    change = kind(world)
+    found = [world.found()[0]]
+    for number in range(1, 5):
+        change(number)
+        found.append(world.found()[0])
+    assert len({window.uid for window in found}) == 1
+    numbers = [window.sequence for window in found]
+    assert numbers == sorted(set(numbers))
 
 
 @pytest.mark.sqlite

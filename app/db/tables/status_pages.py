@@ -64,6 +64,10 @@ class StatusPageRow(Model):
         default=PageTheme.SYSTEM.value,
         server_default=PageTheme.SYSTEM.value,
     )
+    # What its calendar entries' SEQUENCE is ahead of the seconds: an entry may change twice in one
+    sequence_ahead: Mapped[int] = mapped_column(
+        Bounded(0, 2**31 - 1, 0), default=0, server_default="0"
+    )
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
 

@@ -6,8 +6,9 @@ name may be that of something that the page shows no more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import select
@@ -48,16 +49,28 @@ def cancel_window(session: AnySession, row: MaintenanceWindowRow, now: datetime)
 def keeping_calendars(
     session: AnySession, page_ids: Collection[int], now: datetime
 ) -> Iterator[None]:
-    """Cancel what the changes inside take out of these pages' calendars; what they put in again is
-    cancelled no longer.
+    """``renumbering``; and cancel what the changes inside take out of these pages' calendars."""
+    with renumbering(session, page_ids, now) as before:
+        yield
+        session.flush()
+        for page in _pages(session, before):
+            left = {window.uid for window in upcoming(session, page, now)}
+            _cancel(session, page, (one for one in before[page.id] if one.uid not in left), now)
+
+
+@contextmanager
+def renumbering(
+    session: AnySession, page_ids: Collection[int], now: datetime
+) -> Iterator[dict[int, list[PublicWindow]]]:
+    """What changes inside in these pages' calendars gets a higher SEQUENCE than calendars have
+    seen; what was cancelled and is put in again is cancelled no longer.
     """
     before = {page.id: upcoming(session, page, now) for page in _pages(session, page_ids)}
-    yield
+    yield before
     session.flush()
     for page in _pages(session, before):
-        left = {window.uid for window in upcoming(session, page, now)}
-        _cancel(session, page, (one for one in before[page.id] if one.uid not in left), now)
-        _put_in_again(session, page, left)
+        after = {window.uid: window for window in upcoming(session, page, now)}
+        _renumber(session, page, before[page.id], after)
 
 
 def pages_of_window(session: AnySession, row: MaintenanceWindowRow) -> set[int]:
@@ -92,11 +105,28 @@ def _cancel_series(session: AnySession, page: StatusPageRow, uid: str, now: date
     _cancel(session, page, its, now)
 
 
-def _put_in_again(session: AnySession, page: StatusPageRow, uids: Collection[str]) -> None:
+def _renumber(
+    session: AnySession,
+    page: StatusPageRow,
+    before: Iterable[PublicWindow],
+    after: Mapping[str, PublicWindow],
+) -> None:
+    used = [(one.uid, one.sequence) for one in before if _differs(one, after.get(one.uid))]
     its = select(CancelledEventRow).where(CancelledEventRow.status_page_id == page.id)
     for row in session.scalars(its).all():
-        if row.uid in uids:
+        if row.uid in after:
+            used.append((row.uid, row.sequence))
             session.delete(row)
+    ahead = max((number + 1 - after[uid].sequence for uid, number in used), default=0)
+    if ahead > 0:
+        page.sequence_ahead += ahead
+
+
+def _differs(before: PublicWindow, after: PublicWindow | None) -> bool:
+    """Whether an entry that is still there has changed."""
+    if after is None:
+        return False
+    return replace(after, sequence=before.sequence, updated_at=before.updated_at) != before
 
 
 def _cancel(

@@ -31,7 +31,7 @@ from app.rules import posts as rules
 from app.rules import public_causes
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.cancelling import cancel_post, keeping_calendars
+from app.stores.local.cancelling import cancel_post, keeping_calendars, renumbering
 from app.stores.local.page_members import NOT_ON_PAGE, held_monitors, on_page
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
@@ -105,8 +105,9 @@ class Posts(Part, base.Posts):
             _check_state(row, fields["state"])
             if fields["state"] == PostState.COMPLETED and row.starts_at and now < row.starts_at:
                 cancel_post(session, row, now)  # it will not take place
-            row.state, row.updated_at = fields["state"], now
-            _add(session, row, fields, now)
+            with renumbering(session, [page_id], now):
+                row.state, row.updated_at = fields["state"], now
+                _add(session, row, fields, now)
             return self.get(page_id, id)
 
     def correct_update(self, page_id: int, id: int, update_id: int, fields: Fields) -> Post:
@@ -119,9 +120,9 @@ class Posts(Part, base.Posts):
                 raise NotFound("update", update_id)
             if "state" in fields:
                 _check_state(row, fields["state"], last=found is updates[-1])
-            if _correct(found, fields, now):
-                row.state, row.updated_at = updates[-1].state, now
-            session.flush()
+            with renumbering(session, [page_id], now):
+                if _correct(found, fields, now):
+                    row.state, row.updated_at = updates[-1].state, now
             return self.get(page_id, id)
 
     def draft(self, page_id: int, incident_id: int) -> Fields:

@@ -95,7 +95,7 @@ def _posts(
         if row.starts_at is not None and row.ends_at is not None:
             yield PublicWindow(
                 uid=uid("post", row.id, row.created_at, page.id),
-                sequence=sequence(max(row.updated_at, page.updated_at)),
+                sequence=sequence(max(row.updated_at, page.updated_at), page.sequence_ahead),
                 name=row.title,
                 start_at=row.starts_at,
                 end_at=row.ends_at,
@@ -140,7 +140,7 @@ def _occurrences(
     for begin, stop in occurrences_between(window, start, end, MOST):
         yield PublicWindow(
             uid=uid("window", row.id, row.created_at, page.id, _occurrence(window, begin)),
-            sequence=sequence(changed),
+            sequence=sequence(changed, page.sequence_ahead),
             name=window.name,
             start_at=begin,
             end_at=stop,
@@ -182,7 +182,7 @@ def _own(
         if begin is not None and stop is not None and begin < end:
             yield PublicWindow(
                 uid=uid("monitor", id, created_at, page.id, f"{begin:%Y%m%dT%H%M%SZ}"),
-                sequence=sequence(changed),
+                sequence=sequence(changed, page.sequence_ahead),
                 name=_(OWN_NAME),
                 start_at=begin,
                 end_at=stop,
