@@ -6,6 +6,7 @@
     ├── Conflict       the input is fine but the present state forbids it                    (409)
     ├── Denied         the key or the person lacks the right                                 (403)
     ├── Unsupported    this store does not offer that (a bare remote server)                 (404)
+    ├── Accepted       it was stored elsewhere, where it cannot be read now                  (202)
     ├── Throttled      too many attempts; carries the seconds to wait                        (429)
     └── Unavailable    the store cannot answer now: slow, dead, rate limited or lying        (503)
 
@@ -109,6 +110,12 @@ class Unavailable(WakefulError):
         self.retry_after = retry_after
         self.unsent = unsent
         self.passes = passes
+
+
+class Accepted(WakefulError):
+    """The server behind the dashboard took what was sent, and does not show it. To send it again
+    would store it twice.
+    """
 
 
 class Throttled(WakefulError):

@@ -165,6 +165,8 @@ def _translated(fault: errors.WakefulError) -> Response:
         return problem(409, message, details=fault.details)
     if isinstance(fault, errors.Denied):
         return problem(403, message)
+    if isinstance(fault, errors.Accepted):
+        return problem(202, message)
     if isinstance(fault, errors.Throttled):
         return problem(429, message, Retry_After=str(fault.retry_after))
     if isinstance(fault, errors.Unavailable) and not fault.passes:

@@ -8,10 +8,13 @@ from app.api.call import Call
 from app.api.envelope import one
 from app.api.operations import operation
 from app.codec import json_of
-from app.stores import offered_to
+from app.stores import API_LEVEL, offered_to
 
 
 @operation("GET", "/me", "Show the API key", "Key")
 def show(call: Call) -> Response:
     call.without_input()
-    return one({**json_of(call.key), "features": offered_to(call.key)} if call.key else None)
+    if call.key is None:
+        return one(None)
+    level = {"api_level": API_LEVEL, "features": offered_to(call.key)}
+    return one({**json_of(call.key), **level})

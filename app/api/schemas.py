@@ -319,7 +319,7 @@ RECORDS: dict[str, Schema] = {
     "DeliveryIds": record({"deliveries": array(INTEGER)}),
     "MaintenanceWindow": schema_of(MaintenanceWindow, unreadable=UNREADABLE_WINDOW),
     "Marker": schema_of(Marker),
-    "Key": record({**KEY["properties"], "features": array(STRING)}),
+    "Key": record({**KEY["properties"], "api_level": INTEGER, "features": array(STRING)}),
     "Contact": schema_of(Contact, unreadable=UNREADABLE_CONTACT),
     "SharedChannels": record({"channels": array(schema_of(SharedChannel))}),
     "CertificateChain": schema_of(CertificateChain),

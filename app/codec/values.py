@@ -28,16 +28,16 @@ class Odd(ValueError):
     """The answer is not what interface.md says. ``str`` names the part, not its content."""
 
 
-def parsed(text: bytes, most: int) -> Any:
+def parsed(text: bytes, most: int, **hooks: Callable[[str], Any]) -> Any:
     """JSON of a stranger with at most ``most`` values. Raises Odd, before anything is made of more:
-    ``[[],[],…]`` takes 25 times the memory of its text.
+    ``[[],[],…]`` takes 25 times the memory of its text. ``hooks``: those of ``json.loads``.
     """
     plain = text.replace(rb"\\", b"").replace(rb"\"", b"")
     strings = plain.count(b'"') // 2
     if strings > 2 * most or _marks_outside(plain) > most:  # a name and a text for each value
         raise Odd("too many values")
     try:
-        return json.loads(text)
+        return json.loads(text, **hooks)  # type: ignore[arg-type]
     except (ValueError, RecursionError):
         raise Odd("JSON") from None
 

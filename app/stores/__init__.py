@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from flask import current_app
 
-from app.stores.base import ADDED_TO_API, Feature, Store
+from app.stores.base import ADDED_TO_API, API_LEVEL, Feature, Store
 
 if TYPE_CHECKING:
     from app.access import Access
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ADDED_TO_API",
+    "API_LEVEL",
     "Feature",
     "Store",
     "current_access",

@@ -94,6 +94,8 @@ class Feature(StrEnum):
     LOCATIONS = "locations"  # the places that checks run from
 
 
+# Grows with /api/v1. A server whose ``me`` has it, with a scope, is a Wakeful (decisions.md 8).
+API_LEVEL = 1
 # What came to /api/v1 after its first day: ``me`` names it, and other dashboards ask there first.
 ADDED_TO_API = (
     Feature.OVERVIEW,

@@ -15,7 +15,7 @@ from app.stores.local import LocalStore
 from app.stores.remote import remote_store
 from tests.factories import make_key
 from tests.stores.contract import StoreContract
-from tests.support.bare_server import KEY, BareServer
+from tests.support.bare_server import KEY, WORST, BareServer
 from tests.support.loopback import serving
 
 
@@ -39,4 +39,11 @@ class TestRemoteStoreOverABareServer(StoreContract):
     @pytest.fixture
     def store(self) -> Iterator[Store]:
         with serving(BareServer()) as url:
+            yield remote_store(url, KEY)
+
+
+class TestRemoteStoreOverTheWorstBareServer(StoreContract):
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        with serving(BareServer(WORST)) as url:
             yield remote_store(url, KEY)

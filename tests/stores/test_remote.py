@@ -18,6 +18,7 @@ from werkzeug.wrappers import Request, Response
 
 from app.config import Settings
 from app.errors import (
+    Accepted,
     Conflict,
     Denied,
     Invalid,
@@ -31,11 +32,12 @@ from app.stores import current_store
 from app.stores.base import Feature
 from app.stores.remote import RemoteStore, RemoteStores, connection, remote_store
 from tests.factories import make_key
-from tests.support.bare_server import KEY, BareServer
-from tests.support.loopback import serving
+from tests.support.bare_server import KEY, BareServer, Style
+from tests.support.loopback import reached, serving
 
 SECRET = "wk_12345678_do-not-show-this"
 MONITOR = {"id": 7, "name": "Shop", "url": "http://x/", "interval": 60}
+WAKEFUL = {"scope": "read", "api_level": 1}
 INCIDENT = {"id": 9, "monitor_id": 7, "started_at": "2026-11-21T08:00:00Z"}
 
 
@@ -86,7 +88,9 @@ ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     ({"message": "x"}, 404, {}, NotFound, "There is no monitor with the id 7"),
     ({"message": "Not now."}, 409, {}, Conflict, "Not now."),
     ({"message": "Bad.", "errors": {"id": ["No."]}}, 422, {}, Invalid, "Bad."),
-    ({"errors": "odd"}, 422, {}, Invalid, "did not accept"),
+    ({"errors": "odd"}, 422, {}, Invalid, "odd"),
+    ({"errors": [7]}, 422, {}, Invalid, "did not accept"),
+    ({"error": "Unknown action"}, 200, {}, Unavailable, "answers: Unknown action"),
     ({}, 429, {"Retry-After": "17"}, Unavailable, "too many requests"),
     (b"<html>gone</html>", 502, {}, Unavailable, "failed with an internal error"),
     ({"message": "x"}, 500, {}, Unavailable, "failed with an internal error"),
@@ -97,7 +101,7 @@ ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     (b"<html>Welcome</html>", 200, {}, Unavailable, "not JSON"),
     (b"\xff\xfe", 200, {}, Unavailable, "not JSON"),
     (b"[" * 100_000, 200, {}, Unavailable, "not JSON"),
-    (b"", 200, {}, Unavailable, "sent an answer that is not valid"),
+    (b"", 200, {}, Unavailable, "not JSON"),
     ({"data": MONITOR | {"id": 8}}, 200, {}, Unavailable, "sent an answer that is not valid (id)"),
     (
         b'{"message": "%s"}' % "".join(f"\\u{ord(c):04x}" for c in SECRET).encode(),
@@ -149,16 +153,14 @@ def test_each_kind_of_wrong_answer_has_its_own_sentence(
         assert caught.value.retry_after == (17 if status == 429 else None)
 
 
-def test_an_answer_with_another_id_is_refused() -> None:
-    with asking(Scripted({"data": MONITOR | {"id": 8}})) as store:
-        with pytest.raises(Unavailable, match="sent an answer that is not valid") as caught:
-            store.monitors.update(7, {"name": "x"})
-        assert not caught.value.unsent, "it may have been stored"
-    with asking(Scripted({"data": INCIDENT | {"id": 8}})) as store:
-        incidents = store.incidents
-        for ask in (lambda: incidents.get(9), lambda: incidents.update(9, {"cause": "x"})):
+def test_a_record_with_another_id_is_refused() -> None:
+    for record, collection in ((MONITOR, "monitors"), (INCIDENT, "incidents")):
+        with asking(Scripted({"data": record | {"id": 8}})) as store:
+            there = getattr(store, collection)
             with pytest.raises(Unavailable, match="sent an answer that is not valid"):
-                ask()
+                there.get(record["id"])
+            with pytest.raises(Accepted):
+                there.update(record["id"], {"name": "x"})
 
 
 def test_an_edit_that_changes_nothing_sends_nothing() -> None:
@@ -228,7 +230,7 @@ def test_a_time_to_wait_may_be_a_date() -> None:
     [({"features": ["overview", "what comes next"]}, True), ({}, False), ({"features": 7}, False)],
 )
 def test_the_features_of_a_wakeful_are_those_of_its_me(said: Any, counts: bool) -> None:
-    with asking(Scripted({"data": said})) as store:
+    with asking(Scripted({"data": WAKEFUL | said})) as store:
         assert (Feature.OVERVIEW in store.offers) is counts
         assert Feature.RESULTS in store.offers
         assert not {Feature.HOURS, Feature.CLASSIFY, Feature.REPORTS} & store.offers
@@ -287,16 +289,17 @@ def test_hours_that_are_odd_are_left_out(lie: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "wakeful"), [(200, True), (404, False), (405, False), (403, False), (422, False)]
+    "me",
+    [404, 401, 403, 400, 405, 410, 422, 500, 501, "login", "html", "own", "error", "list", "empty"],
 )
-def test_the_features_of_a_server_are_read_from_one_path(status: int, wakeful: bool) -> None:
-    me, rest = Scripted({"data": {}}, status), Scripted({"data": []})
-
-    def server(environ: Any, start_response: Any) -> Any:
-        return (me if environ["PATH_INFO"].endswith("/me") else rest)(environ, start_response)
-
-    with asking(server) as store:
-        assert (Feature.RESULTS in store.offers) is wakeful
+def test_a_server_is_a_wakeful_by_its_own_mark_alone(me: int | str) -> None:
+    """decisions.md 8: by ``api_level`` and ``scope``."""
+    server = BareServer(Style(me=me))
+    server.add("monitors", name="Shop", url="http://x/", interval=60)
+    with serving(server) as url:
+        store = remote_store(url, KEY)
+        assert store.offers == frozenset()
+        assert [one.name for one in store.monitors.list(MonitorQuery()).items] == ["Shop"]
 
 
 def test_a_server_that_answers_404_to_everything_is_unavailable() -> None:
@@ -478,39 +481,88 @@ def test_what_a_server_leaves_out_or_writes_otherwise_is_read_as_well_as_can_be(
     assert (monitor.updated_at, monitor.tags) == (None, ("a", "b"))
 
 
-@pytest.mark.parametrize(
-    ("body", "page", "expected"),
-    [
-        ([MONITOR] * 3, 1, (3, 3)),
-        ([MONITOR] * 3, 2, (0, 3)),  # it knows no pages, so there is no second one
-        ({"data": [MONITOR] * 10, "meta": {"total": 23}}, 2, (10, 23)),
-        ({"data": [MONITOR] * 10, "links": {"next": "x"}}, 1, (10, 11)),
-        ({"data": [MONITOR] * 4, "links": {"next": None}}, 3, (4, 24)),
-        ({"data": [MONITOR] * 50, "meta": {"total": 50}}, 1, (10, 50)),
-    ],
-)
-def test_lists_are_read_with_or_without_pages(
-    body: Any, page: int, expected: tuple[int, int]
+# Each way in which servers divide lists, and how large their pages are whatever was asked for.
+PAGED = [
+    *((envelope, "more", "page", 15) for envelope in
+      ("named", "nested", "results", "items", "jsonapi", "success")),
+    *(("data", paging, by, size)
+      for paging in ("meta", "top", "next", "count", "headers", "link", "total", "more")
+      for by in ("page", "offset", "page[number]", "cursor")
+      for size in (None, 15)
+      # Without an address of the next page, only the usual parameter can be meant.
+      if by == "page" or paging not in ("total", "more")),
+]  # fmt: skip
+UNPAGED = [
+    ("bare", "all", "page", None),
+    ("named", "all", "page", None),
+    ("bare", "none", "page", 15),
+    ("bare", "none", "page", None),
+    ("bare", "silent", "page", 15),
+    ("bare", "silent", "page", None),
+    ("bare", "headers", "page", 15),
+    ("bare", "link", "cursor", 15),
+]
+
+
+@pytest.mark.parametrize(("envelope", "paging", "by", "size"), [*PAGED, *UNPAGED])
+def test_every_record_is_reached_whatever_the_pages_of_a_server_are(
+    envelope: str, paging: str, by: str, size: int | None
 ) -> None:
-    with asking(Scripted(body)) as store:
-        found = store.monitors.list(MonitorQuery(page=page))
-    assert (len(found.items), found.total) == expected
+    server = BareServer(Style(envelope=envelope, paging=paging, by=by, page_size=size))
+    for number in range(40):
+        server.add("monitors", name=f"m{number:02}", url=f"http://{number}.test/", interval=60)
+    with reached(server) as url:
+        store = remote_store(url, KEY)
+        names, pages = list[str](), list[int]()
+        for number in range(1, 10):
+            page = store.monitors.list(MonitorQuery(page=number, per_page=25, sort="asc"))
+            names += [one.name for one in page.items]
+            pages.append(len(page.items))
+            if number >= page.last_number:
+                break
+        fresh = remote_store(url, KEY)
+        second = fresh.monitors.list(MonitorQuery(page=2, per_page=25, sort="asc"))
+        refs = fresh.monitors.refs()
+    cut = size if paging == "none" else 40
+    assert names == [f"m{number:02}" for number in range(cut or 25)]
+    if cut == 40:
+        assert pages == [25, 15]
+        assert (page.total, page.more) == (40, False)
+        assert [one.name for one in second.items] == names[25:]
+        assert len(refs) == 40
+    else:
+        assert page.more, "it may have others, and nothing says how to ask for them"
 
 
-def test_names_of_monitors_are_looked_up_once_where_incidents_lack_them() -> None:
-    class Server(Scripted):
-        def __call__(self, environ: Any, start_response: Any) -> Any:
-            about = MONITOR if "monitors" in environ["PATH_INFO"] else INCIDENT
-            other = about | {"id": 10, "monitor_id": 8}
-            self.text = json.dumps({"data": [about, other]}).encode()
-            return super().__call__(environ, start_response)
+def test_a_list_that_comes_whole_is_paged_here() -> None:
+    server = BareServer(Style(envelope="bare", paging="all"))
+    for number in range(12_000):
+        server.add("monitors", name=f"m{number:05}", url=f"http://{number}.test/", interval=60)
+    with reached(server) as url:
+        store = remote_store(url, KEY)
+        page = store.monitors.list(MonitorQuery(page=480, per_page=25, sort="asc"))
+        assert [one.name for one in page.items][:1] == ["m11975"]
+        assert (len(page.items), page.total, page.more) == (25, 12_000, False)
+        assert len(store.monitors.refs(limit=20_000)) == 12_000
+    assert len(server.seen) == 2
 
-    server = Server()
-    with asking(server) as store:
-        found = store.incidents.list(IncidentQuery()).items
-    names = [one.monitor and one.monitor.name for one in found]
-    assert names == ["Shop", "Monitor 8"]
-    assert len(server.asked) == 2
+
+def test_names_of_monitors_are_asked_for_once_and_then_one_by_one() -> None:
+    server = BareServer()
+    for number in range(102):
+        id = server.add("monitors", name=f"m{number:03}", url="http://x/", interval=60)
+        if number in (3, 101):
+            server.add("incidents", monitor_id=id, started_at="2026-11-21T08:00:00")
+    with reached(server) as url:
+        store = remote_store(url, KEY)
+        for _again in range(2):
+            found = store.incidents.list(IncidentQuery()).items
+            assert {one.monitor and one.monitor.name for one in found} == {"m003", "m101"}
+    asked = [line.partition("?")[0] for line in server.seen]
+    assert asked.count("GET /api/v1/monitors/102") == 0
+    assert [line for line in asked if line.startswith("GET /api/v1/monitors/")] == [
+        "GET /api/v1/monitors/103"
+    ]
 
 
 def test_the_servers_clock_is_used() -> None:
@@ -571,3 +623,63 @@ def test_a_request_works_on_the_server_that_it_chose(app: Flask, settings: Setti
                 assert (Feature.STATISTICS in current_store().offers) is wakeful
         with here.app_context():
             assert current_store() is stores.stores[0]
+
+
+@pytest.mark.parametrize("location", [False, True])
+@pytest.mark.parametrize(
+    "written",
+    ["record", "id", "monitor_id", "message", "object", "null", "list", "updated", "text", "html",
+     "empty", "redirect", "found"],
+)  # fmt: skip
+@pytest.mark.parametrize("moved", [None, 307, 308])
+def test_any_answer_of_success_to_a_write_is_one(
+    written: str, location: bool, moved: int | None
+) -> None:
+    """decisions.md 1: what was stored is read back, by the id of the body, by Location or by a
+    search.
+    """
+    style = Style(written=written, location=location, moved=moved, slash=True)
+    server = BareServer(style)
+    server.add("monitors", name="Shop", url="http://old.test/", interval=60)
+    with reached(server) as url:
+        store = remote_store(url, KEY)
+        monitor = store.monitors.create({"name": "Shop", "url": "http://x.test/a", "interval": 60})
+        assert (monitor.id, monitor.url) == (2, "http://x.test/a/")
+        assert store.monitors.update(monitor.id, {"name": "Other"}).name == "Other"
+        started = datetime.now(UTC).replace(microsecond=0)
+        incident = store.incidents.create({"monitor_id": monitor.id, "started_at": started})
+        assert store.incidents.update(incident.id, {"cause": "c"}).cause == "c"
+        store.incidents.delete(incident.id)
+        store.monitors.delete(monitor.id)
+    assert len(server.monitors) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "location"),
+    [
+        *((status, "/login") for status in (301, 302, 303, 307, 308)),
+        *((status, "https://elsewhere.test/api/v1/monitors") for status in (301, 307, 308)),
+    ],
+)
+def test_a_write_that_is_led_away_was_not_done(status: int, location: str) -> None:
+    with asking(server := Scripted(None, status, {"Location": location})) as store:
+        with pytest.raises(Unavailable, match="redirects") as caught:
+            store.monitors.create({"name": "x", "url": "http://x/", "interval": 60})
+        assert caught.value.unsent
+    assert "GET" not in [method for method, _path, _body in server.asked]
+
+
+SHAPES = ["laravel", "object", "error_object", "problem", "invalid_params", "drf", "fastapi",
+          "jsonapi", "list"]  # fmt: skip
+
+
+@pytest.mark.parametrize("errors", [*SHAPES, "message", "error", "sentences", "text"])
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_sentence_of_theirs_reaches_the_person_at_its_field(errors: str, status: int) -> None:
+    server = BareServer(Style(errors=errors, refused_status=status))
+    with reached(server) as url, pytest.raises(Invalid) as caught:
+        remote_store(url, KEY).monitors.create({"name": "", "url": "http://x.test/"})
+    if errors in SHAPES:
+        assert caught.value.errors == {"name": ["Is required."]}
+    else:
+        assert "Is required." in str(caught.value)

@@ -55,7 +55,8 @@ class Style:
     # results, items, records: a list under that name, a record bare;
     # jsonapi {"data": {"type", "id", "attributes"}}
     envelope: str = "data"
-    # none: as many as were asked for, and no way to more; all: everything at once;
+    # none: as many as were asked for, and no way to more; all: everything at once; silent: it takes
+    # a page's number and says nothing; more {"has_more"};
     # meta and links; top {"total", "last_page", "next_page_url"} beside the list; next {"next"};
     # count {"count", "next", "previous"}; headers X-Total-Count and Link; link: Link alone;
     # total: {"total"} alone
@@ -66,8 +67,9 @@ class Style:
     # list, sentences, text, html
     errors: str = "laravel"
     refused_status: int = 422
-    # record; id {"id"}; monitor_id {"monitor_id"}; message; object {}; text "OK"; empty; redirect
-    # (303 to the record); list [record]; null {"data": null}; updated {"updated": 1}
+    # record; list [record]; id {"id"}; monitor_id {"monitor_id"}; message; object {};
+    # null {"data": null}; updated {"updated": 1}; text "OK"; html; empty; redirect: 303 to the
+    # record; found: 302
     written: str = "record"
     written_status: int | None = None
     location: bool = False  # a store's answer has the header
@@ -106,9 +108,8 @@ WORST = Style(
     strings=True,
     times="seconds",
     alerts="map",
-    headers="map",
+    headers="json",
     pause="paused_at",
-    pause_values=frozenset({"1", "0"}),
     monitor="nested",
 )
 
@@ -236,7 +237,9 @@ class BareServer:
             "updated": lambda: _json({"updated": 1}, status),
             "text": lambda: Response("OK", status, content_type="text/plain"),
             "empty": lambda: Response("", style.written_status or 204),
+            "html": lambda: Response("<h1>Saved</h1>", status, content_type="text/html"),
             "redirect": lambda: Response("", 303, {"Location": there}),
+            "found": lambda: Response("", 302, {"Location": there}),
         }
         response = answers[style.written]()
         if style.location:
@@ -378,6 +381,8 @@ class BareServer:
             body |= {"count": total, "next": after, "previous": before}
         elif style.paging == "total":
             body["total"] = total
+        elif style.paging == "more":
+            body["has_more"] = after is not None
         elif style.paging in ("headers", "link"):
             if style.paging == "headers":
                 headers["X-Total-Count"] = str(total)

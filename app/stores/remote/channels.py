@@ -30,15 +30,16 @@ class Channels(Part, base.Channels):
         fields: dict[str, Any] = {"alerts": tuple(alerts)}
         if monitor_id is not None:
             fields["monitor_id"] = monitor_id
-        ids = self._record(self._write("POST", "/alerts/test", fields), delivery_ids)
+        answer = self._write("POST", "/alerts/test", fields)
+        ids = self._content(answer, delivery_ids)
         if len(ids) != len(alerts):
-            raise self._not_understood(Odd("deliveries"))
+            raise self._not_understood(Odd("deliveries"), answer)
         return ids
 
     def test_all(self, monitor_id: int) -> tuple[int, ...]:
         path = f"/monitors/{monitor_id}/test-alert"
         answer = self._write("POST", path, of=(Feature.DELIVERIES, monitor_id))
-        return self._record(answer, delivery_ids)
+        return self._content(answer, delivery_ids)
 
     def not_set_up(self) -> Mapping[str, str]:
         """Kept for some minutes: a form asks each time that it is shown."""
@@ -46,7 +47,7 @@ class Channels(Part, base.Channels):
             return {}
         if time.monotonic() - self._setup_at > ASKED_AGAIN_SECONDS:
             answer = self._read("/alerts/channels", of=(Feature.CHANNEL_SETUP, None))
-            self._setup = self._record(answer, _not_set_up)
+            self._setup = self._content(answer, _not_set_up)
             self._setup_at = time.monotonic()
         return self._setup
 
@@ -70,7 +71,7 @@ class Channels(Part, base.Channels):
         if Feature.UNREADABLE_ALERTS not in self.offers.known():
             return ()
         answer = self._read("/alerts/unreadable", of=(Feature.UNREADABLE_ALERTS, None))
-        return self._record(answer, _monitors)
+        return self._content(answer, _monitors)
 
 
 def delivery_ids(data: Any) -> tuple[int, ...]:

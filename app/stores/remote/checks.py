@@ -18,11 +18,11 @@ class Checks(Part, base.Checks):
     def run(self, monitor_id: int) -> CheckedNow:
         path = f"/monitors/{monitor_id}/check"
         of = (Feature.CHECK, monitor_id)
-        return self._record(self._write("POST", path, of=of, seconds=CHECK_SECONDS), read_answer)
+        return self._content(self._write("POST", path, of=of, seconds=CHECK_SECONDS), read_answer)
 
     def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
         refuse_hidden_password(self.store.monitors, fields, secrets_from)
         known = {name: value for name, value in fields.items() if value not in (None, ())}
         of = (Feature.CHECK, None)
         answer = self._write("POST", "/checks", known, of=of, seconds=CHECK_SECONDS)
-        return Outcome(self._record(answer, read))
+        return Outcome(self._content(answer, read))

@@ -7,15 +7,19 @@ has none, the feature; it overrides what its server does in another way.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from app.codec import Odd
+from app.codec.values import own_id
+from app.errors import Accepted, NotFound, Unavailable
+from app.i18n import _
 from app.records import Page
 from app.rules import brackets
 from app.stores import base
 from app.stores.base import Feature, Fields
+from app.stores.remote import envelope
 from app.stores.remote.connection import Answer
 from app.stores.remote.part import Of, Part, parameters, stored
 
@@ -53,7 +57,7 @@ class Readable(Part, base.Readable[Record, Query]):
 
     def get(self, id: int) -> Record:
         answer = self._read(self._address(id), kind=self.kind, id=id)
-        return self._same(id, self._whole(answer))
+        return self._whole(id, answer)
 
     def _address(self, id: int) -> str:
         return f"{self.path}/{id}"
@@ -61,39 +65,73 @@ class Readable(Part, base.Readable[Record, Query]):
     def _of(self) -> Of | None:
         return None if self.feature is None else (self.feature, None)
 
-    def _whole(self, answer: Answer) -> Record:
-        return self.complete([self._record(answer, self.read)])[0]
-
-    def _same(self, id: int, record: Record) -> Record:
-        """``record`` is to have the id that stands in the address: with another one, what a person
-        changes next would be changed on another record.
+    def _whole(self, id: int | None, answer: Answer) -> Record:
+        """The record of an answer; with another id than that of the address, what a person changes
+        next would be changed on another record.
         """
-        if record.id != id:
-            raise self._not_understood(Odd("id"))
-        return record
+        try:
+            record = self.read(envelope.record(answer.body, self.kind))
+            if record.id != (id or record.id):
+                raise Odd("id")
+        except Odd as odd:
+            raise self._not_understood(odd, answer) from None
+        return self.complete([record])[0]
 
 
 class Collection(Readable[Record, Query], base.Collection[Record, Query]):
+    """Any answer of success to a write is one, whatever is in it: what was stored is read back."""
+
     def sent(self, fields: Fields, *, new: bool = False) -> Fields:
         """The fields to send; for a new record, empty ones are left out."""
         return {name: value for name, value in fields.items() if not (new and value in (None, ()))}
 
-    def created_unseen(self, fields: Fields) -> Record:
-        """The record that was just stored, from a server that did not send it back."""
-        raise self._not_understood(Odd(self.kind))
+    def newest(self, fields: Fields) -> int | None:
+        """The id of the record with these fields, which was stored just now."""
+        return None
 
     def create(self, fields: Fields) -> Record:
-        answer = self._write("POST", self.path, self.sent(fields, new=True), of=self._of())
-        with stored():
-            return self.created_unseen(fields) if answer.body is None else self._whole(answer)
+        sent = self.sent(fields, new=True)
+        answer = self._write("POST", self.path, sent, of=self._of())
+        if self.offers.is_wakeful:
+            with stored():
+                return self._whole(None, answer)
+        try:
+            id = self._id_of(answer) or self.newest(fields)
+            if id is not None:
+                return self.get(id)
+        except (NotFound, Unavailable):
+            pass  # it is there, whatever the reading says
+        raise Accepted(
+            _("The server %(server)s accepted it, and does not show it yet.", server=self.name)
+        )
 
     def update(self, id: int, fields: Fields) -> Record:
-        known = self.sent(fields)
-        if not known:
+        sent = self.sent(fields)
+        if not sent:
             return self.get(id)
-        answer = self._write("PATCH", self._address(id), known, kind=self.kind, id=id)
-        with stored():
-            return self.get(id) if answer.body is None else self._same(id, self._whole(answer))
+        answer = self._write("PATCH", self._address(id), sent, kind=self.kind, id=id)
+        if self.offers.is_wakeful:
+            with stored():
+                return self._whole(id, answer)
+        try:
+            return self.get(id)
+        except (NotFound, Unavailable):
+            raise Accepted(
+                _("The server %(server)s accepted it, and does not show it now.", server=self.name)
+            ) from None
 
     def delete(self, id: int) -> None:
         self._write("DELETE", self._address(id), kind=self.kind, id=id)
+
+    @property
+    def name(self) -> str:
+        return self.connection.name
+
+    def _id_of(self, answer: Answer) -> int | None:
+        """The id of a stored record, in the answer's body or its ``Location``."""
+        body = envelope.record(answer.body, self.kind)
+        if isinstance(body, Mapping):
+            named = (body.get(name) for name in ("id", f"{self.kind}_id", f"{self.kind}Id"))
+            if (id := next(filter(None, map(own_id, named)), None)) is not None:
+                return id
+        return own_id(body) or answer.id

@@ -7,10 +7,9 @@ key never stands in an error.
 
 from __future__ import annotations
 
-import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -22,6 +21,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 from urllib3.exceptions import HTTPError, NewConnectionError
 
+from app.codec.values import Odd, own_id, parsed
 from app.errors import Unavailable
 from app.i18n import N_, _
 from app.records import MASK
@@ -31,26 +31,57 @@ from app.slots import BUSY_SECONDS, LONG_WAITS, REMOTE_ANSWERS
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 15.0  # for the whole answer
 CHECK_SECONDS = 80.0  # an answer that waits for a check, whose own limit is 70
-MAX_ANSWER_BYTES = 8 * 1024 * 1024  # decoded
+MAX_ANSWER_BYTES = 32 * 1024 * 1024  # decoded: 12,000 monitors at once take 10
+MOST_VALUES = 1_000_000
 MAX_REDIRECTS = 3
 READ_ATTEMPTS = 2
 REPEATED = frozenset({502, 503, 504})  # from a proxy while its server restarts
 MOST_AHEAD = timedelta(days=365)
 LONGEST_PAUSE = 7 * 24 * 3600.0
 LONGEST_NUMBER = 20  # digits; a thousand of them are no number of anything
+_LOGIN = re.compile(r"log[-_]?in|sign[-_]?in|auth", re.IGNORECASE)
 # Escapes that may hide the key, or half of a character.
 _ESCAPED = re.compile(rb"\\u(?:00|[dD][89a-fA-F])|\\/")
 Pairs = Sequence[tuple[str, str]]
 
 
+REDIRECTS = (301, 302, 303, 307, 308)
+MOVED = (307, 308)  # the method is kept, so nothing was done yet
+SEE_OTHER = 303  # the answer of a write that was done
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``body`` is the JSON of the answer; None when there was none."""
+    """``body`` is the JSON of the answer; None where it is none. ``text``: what was there instead,
+    if that is plain text.
+    """
 
     status: int
     body: Any
-    location: str | None = None
+    headers: Mapping[str, str]
+    text: str = ""
+    is_json: bool = True
     retry_after: float | None = None
+
+    @property
+    def is_success(self) -> bool:
+        """Also where a write leads to a page about what was written, as after a browser's form."""
+        if self.status in (301, 302):
+            return self.id is not None
+        return 200 <= self.status < 300 or (self.status == SEE_OTHER and not self.is_elsewhere)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it leads away from what was asked for: nothing was done."""
+        path = urlsplit(self.headers.get("Location", "")).path
+        is_login = _LOGIN.search(path) is not None
+        return 300 <= self.status < 400 and (self.status not in (302, SEE_OTHER) or is_login)
+
+    @property
+    def id(self) -> int | None:
+        """The id of the record to which ``Location`` leads."""
+        last = urlsplit(self.headers.get("Location", "")).path.rstrip("/").rpartition("/")[2]
+        return own_id(last) if last.isascii() and last.isdigit() else None
 
 
 class Connection:
@@ -83,7 +114,7 @@ class Connection:
         for attempt in range(READ_ATTEMPTS):
             last = attempt == READ_ATTEMPTS - 1
             try:
-                answer = self._follow(path, query)
+                answer = self._follow("GET", path, REDIRECTS, ANSWER_SECONDS, query=query)
             except Unavailable:
                 if last or time.monotonic() - begun > CONNECT_SECONDS:
                     raise
@@ -96,12 +127,7 @@ class Connection:
         self, method: str, path: str, fields: Pairs = (), *, seconds: float = ANSWER_SECONDS
     ) -> Answer:
         """POST, PATCH or DELETE, never retried: a lost request may have arrived."""
-        response, answer = self._send(method, self.base + path, seconds, form=fields)
-        if 300 <= response.status_code < 400:
-            raise self.unavailable(
-                N_("The server %(server)s redirects to another address instead of answering.")
-            )
-        return answer
+        return self._follow(method, path, MOVED, seconds, form=fields)
 
     def unavailable(
         self,
@@ -114,23 +140,28 @@ class Connection:
         """``fault``: a sentence with the names ``server`` and of ``values`` in it."""
         return Unavailable(_(fault, server=self.name, **values), retry_after, unsent=unsent)
 
-    def _follow(self, path: str, query: Pairs) -> Answer:
+    def _follow(
+        self,
+        method: str,
+        path: str,
+        codes: Collection[int],
+        seconds: float,
+        *,
+        query: Pairs = (),
+        form: Pairs = (),
+    ) -> Answer:
         """Follow redirects on the same origin only: no other origin may get the key."""
-        url, asked = self.base + path, query
+        url = self.base + path
         for _hop in range(MAX_REDIRECTS + 1):
-            response, answer = self._send("GET", url, ANSWER_SECONDS, query=asked)
-            if response.status_code not in (301, 302, 303, 307, 308):
+            answer = self._send(method, url, seconds, query, form)
+            if answer.status not in codes:
                 return answer
-            url, asked = urljoin(url, response.headers.get("Location", "")), ()
+            url, query = urljoin(url, answer.headers.get("Location", "")), ()
             if _origin(url) != self.origin:
-                raise self.unavailable(
-                    N_("The server %(server)s redirects to another address instead of answering.")
-                )
-        raise self.unavailable(N_("The server %(server)s redirects too often."))
+                return answer
+        raise self.unavailable(N_("The server %(server)s redirects too often."), unsent=True)
 
-    def _send(
-        self, method: str, url: str, seconds: float, *, query: Pairs = (), form: Pairs = ()
-    ) -> tuple[requests.Response, Answer]:
+    def _send(self, method: str, url: str, seconds: float, query: Pairs, form: Pairs) -> Answer:
         with (LONG_WAITS if seconds > ANSWER_SECONDS else REMOTE_ANSWERS).taken() as free:
             if not free:
                 raise self.unavailable(
@@ -140,9 +171,7 @@ class Connection:
                 )
             return self._exchange(method, url, seconds, query, form)
 
-    def _exchange(
-        self, method: str, url: str, seconds: float, query: Pairs, form: Pairs
-    ) -> tuple[requests.Response, Answer]:
+    def _exchange(self, method: str, url: str, seconds: float, query: Pairs, form: Pairs) -> Answer:
         deadline = time.monotonic() + seconds
         headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
         try:
@@ -169,9 +198,13 @@ class Connection:
                 N_("The server %(server)s cannot be reached."), unsent=_never_connected(fault)
             ) from None
         self._note_clock(response)
-        body = self._json(response, text)
-        location = response.headers.get("Location")
-        return response, Answer(response.status_code, body, location, _pause(response))
+        body, is_json = self._json(text)
+        is_plain = response.headers.get("Content-Type", "").startswith("text/plain")
+        plain = is_plain and not text.lstrip().startswith(b"<")
+        shown = self._plain(text.decode("utf-8", "replace")) if plain and not is_json else ""
+        return Answer(
+            response.status_code, body, response.headers, shown, is_json, _pause(response)
+        )
 
     def _body(self, response: requests.Response, deadline: float) -> bytes:
         """The whole body, bounded in size and time: requests limits only the time between bytes."""
@@ -187,20 +220,17 @@ class Connection:
             parts.append(part)
         return b"".join(parts)
 
-    def _json(self, response: requests.Response, text: bytes) -> Any:
-        if not text or 300 <= response.status_code < 400:
-            return None
+    def _json(self, text: bytes) -> tuple[Any, bool]:
+        """The body, and whether it is JSON. Of nothing, it is none."""
         # The key must not appear on a page, even if the server's answer repeats it.
         text = text.replace(self._key.encode(), MASK.encode())
         try:
-            body = json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_none)
-            return self._plain(body) if _ESCAPED.search(text) else body
-        except (ValueError, RecursionError):
-            if response.status_code >= 400:
-                return None  # a proxy's error page: the status says enough
-            raise self.unavailable(
-                N_("The server %(server)s sent something that is not JSON.")
-            ) from None
+            body = parsed(
+                text, MOST_VALUES, parse_int=_int, parse_float=_float, parse_constant=_none
+            )
+        except Odd:
+            return None, False
+        return self._plain(body) if _ESCAPED.search(text) else body, True
 
     def _plain(self, value: Any) -> Any:
         """``value`` without the key, however it was escaped, and without halves of characters,

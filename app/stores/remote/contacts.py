@@ -38,14 +38,14 @@ class Contacts(Collection[Contact, PageQuery], base.Contacts):
 
     def test(self, id: int) -> tuple[int, ...]:
         answer = self._write("POST", f"{self._address(id)}/test", kind=self.kind, id=id)
-        return self._record(answer, delivery_ids)
+        return self._content(answer, delivery_ids)
 
     def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
         if Feature.SHARED_CHANNELS not in self.offers.known():
             return ()
         path = f"/monitors/{monitor_id}/shared-channels"
         answer = self._read(path, of=(Feature.SHARED_CHANNELS, monitor_id))
-        return self._record(answer, _channels)
+        return self._content(answer, _channels)
 
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
         self._needs(
@@ -55,7 +55,7 @@ class Contacts(Collection[Contact, PageQuery], base.Contacts):
         fields = {"name": name, "monitor_id": monitor_id, "mark": mark}
         answer = self._write("POST", f"{self.path}/from-channel", fields, of=self._of())
         with stored():
-            return self._record(answer, self.read)
+            return self._content(answer, self.read)
 
     def id_of(self, value: str) -> int | None:
         known = self._all()

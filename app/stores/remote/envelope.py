@@ -1,38 +1,116 @@
-"""The envelope around records in an answer, which some servers leave out."""
+"""Where an answer has its records, and what it says of its pages: every form that servers use.
+
+{"data": [...], "meta": {"total": 40}}     [...]                        {"monitors": [...]}
+{"count": 40, "next": "...", "results": [...]}                          {"data": {"items": [...]}}
+{"data": [{"id": "7", "type": "monitors", "attributes": {...}}]}        {"monitor": {...}}
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 from flask import g, has_request_context
 
 from app.codec import Odd
-from app.codec.values import text, whole
-from app.records import Page
+from app.codec.values import flag, text, whole
+from app.rules.brackets import Pairs
 from app.rules.text import one_line
 
 T = TypeVar("T")
+
 MAX_CALLED = 100
+# What is around records, besides their own name; the first that fits.
+WRAPPERS = ("data", "results", "result", "items", "item", "records", "record", "rows", "entries",
+            "list", "content", "objects", "payload", "response", "value", "_embedded")  # fmt: skip
+ABOUT_PAGES = ("meta", "_meta", "pagination", "paging", "paginator", "page", "page_info",
+               "pageInfo", "pages", "links", "_links")  # fmt: skip
+TOTALS = ("total", "total_count", "totalCount", "total_items", "totalItems", "total_records",
+          "totalRecords", "total_results", "totalResults", "totalElements")  # fmt: skip
+NEXT = ("next", "next_page_url", "nextPageUrl", "next_url", "nextUrl", "nextLink",
+        "@odata.nextLink", "next_page", "nextPage")  # fmt: skip
+CURSORS = {"next_cursor": "cursor", "nextCursor": "cursor", "next_page_token": "page_token",
+           "nextPageToken": "pageToken"}  # fmt: skip
+MORE = ("has_more", "hasMore", "has_next", "hasNext", "has_next_page", "hasNextPage",
+        "has_more_pages")  # fmt: skip
+CURRENT = ("current_page", "currentPage", "page", "page_number", "pageNumber", "number")
+LAST = ("last_page", "lastPage", "total_pages", "totalPages", "page_count", "pageCount", "pages")
+OFFSETS = ("offset", "skip", "start")
+NO_RECORDS = ("errors", "error", "warnings", *ABOUT_PAGES)
+MOST_DEEP = 4
 
 
-def record(body: Any, read: Callable[[Any], T]) -> T:
-    """The record of an answer, in an envelope or without one."""
-    return read(_data(body))
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one answer to a list has. ``total``: of all records; ``more``: whether there are others
+    after these; None where the server does not say. ``next``: the query of the next page.
+    ``number``: what the server calls this page. ``by_offset``: the parameter that counts records.
+    """
+
+    items: Sequence[Any]
+    total: int | None
+    more: bool | None
+    next: Pairs | None
+    number: int | None
+    by_offset: str | None
 
 
-def page(body: Any, read: Callable[[Any], T], number: int, per_page: int) -> Page[T]:
-    """The page of a list with this number, of which ``per_page`` records were asked for."""
-    data = _data(body)
-    if not isinstance(data, list):
+NOTHING = Part((), 0, False, None, None, None)
+
+
+def content(body: Any, read: Callable[[Any], T]) -> T:
+    """What is in the envelope of an answer of a Wakeful."""
+    return read(body["data"] if isinstance(body, Mapping) and "data" in body else body)
+
+
+def record(body: Any, kind: str) -> Any:
+    """The one record of an answer; what it is no record of stays as it is."""
+    for _depth in range(MOST_DEEP):
+        if isinstance(body, list) and len(body) == 1:
+            body = body[0]
+        if not isinstance(body, Mapping) or "attributes" in body:  # the latter of JSON:API
+            return body
+        names = (kind, "data") if "id" in body else (kind, *WRAPPERS)
+        around = [body[name] for name in names if _holds(body.get(name), "id" in body)]
+        inner = around[0] if around else None
+        if inner is None and "id" not in body:
+            nested = [value for value in body.values() if isinstance(value, Mapping)]
+            inner = nested[0] if len(nested) == 1 else None
+        if inner is None:
+            return body
+        body = inner
+    return body
+
+
+def part(body: Any, headers: Mapping[str, str], kind: str, many: str) -> Part:
+    """The records of a list's answer, and what it says of its pages. Raises Odd without a list."""
+    scopes: list[Mapping[str, Any]] = []
+    listed = _list(body, many, scopes)
+    if listed is None:
         raise Odd("list")
-    items = each(data, read)
-    total = _total(body, number, per_page, len(items))
-    if total is None:
-        # It has no pages: it sent everything, or as many as were requested.
-        full = len(items) >= per_page
-        return Page([] if number > 1 else items, number, per_page, len(items), more=full)
-    return Page(items[:per_page], number, per_page, total)
+    items = [record(one, kind) for one in listed]
+    about = [found for scope in scopes for found in _about(scope)]
+    link, is_told = _next(about, headers)
+    total = _total(about, headers, len(items), is_told)
+    number = _first_whole(about, CURRENT)
+    last = _first_whole(about, LAST)
+    flags = [
+        value for scope in about for name in MORE if (value := flag(scope.get(name))) is not None
+    ]
+    if link is not None or any(flags):
+        more: bool | None = True
+    elif is_told or flags:
+        more = False
+    elif number is not None and last is not None and number >= 1:
+        more = number < last
+    else:
+        more = None
+    offsets = [name for name in OFFSETS for scope in about if whole(scope.get(name)) is not None]
+    return Part(
+        items, total, more, link, number, offsets[0] if offsets and number is None else None
+    )
 
 
 def each(data: Sequence[Any], read: Callable[[Any], T]) -> list[T]:
@@ -58,18 +136,95 @@ def _called(entry: Any, odd: Odd) -> str:
     return one_line(" ".join(filter(None, [*names, f"({odd})"])), MAX_CALLED)
 
 
-def _data(body: Any) -> Any:
-    return body["data"] if isinstance(body, Mapping) and "data" in body else body
+def _holds(value: Any, identified: bool) -> bool:
+    """Whether this may be a record in an envelope; in one that has an id, of the request as it may
+    be, only what has one too.
+    """
+    inner = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return isinstance(inner, Mapping) and bool(inner) and (not identified or "id" in inner)
 
 
-def _total(body: Any, number: int, per_page: int, found: int) -> int | None:
-    """How many records there are in all; None if the answer has no paging data."""
-    meta = body.get("meta") if isinstance(body, Mapping) else None
-    told = whole(meta.get("total")) if isinstance(meta, Mapping) else None
-    if told is not None:
-        return max(told, 0)
-    links = body.get("links") if isinstance(body, Mapping) else None
-    if isinstance(links, Mapping) and "next" in links:
-        so_far = (number - 1) * per_page + found
-        return so_far + 1 if links["next"] else so_far
+def _list(body: Any, many: str, scopes: list[Mapping[str, Any]]) -> list[Any] | None:
+    if isinstance(body, list):
+        return body
+    if body is None or not isinstance(body, Mapping) or len(scopes) > MOST_DEEP:
+        return None
+    scopes.append(body)
+    names = [name for name in (many, *WRAPPERS) if name in body]
+    for name in names:
+        value = body[name]
+        if value is None or value == {}:  # an empty list, of Go and of PHP
+            return []
+        if (inner := _list(value, many, scopes)) is not None:
+            return inner
+    lists: list[list[Any]] = [
+        value
+        for name, value in body.items()
+        if name not in NO_RECORDS and _is_list_of_records(value)
+    ]
+    if len(lists) == 1:
+        return lists[0]
+    if body and all(name.isdigit() and isinstance(one, Mapping) for name, one in body.items()):
+        return [{"id": name, **one} for name, one in body.items()]
     return None
+
+
+def _is_list_of_records(value: Any) -> bool:
+    return (
+        isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
+    )
+
+
+def _about(scope: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
+    """This object, and those in it that are about pages."""
+    yield scope
+    for name in ABOUT_PAGES:
+        inner = scope.get(name)
+        if isinstance(inner, Mapping) and depth < MOST_DEEP:
+            yield from _about(inner, depth + 1)
+
+
+def _total(
+    about: Sequence[Mapping[str, Any]], headers: Mapping[str, str], here: int, is_told: bool
+) -> int | None:
+    total = _first_whole(about, TOTALS)
+    if total is None and is_told:  # without a next page, it may be the number on this one
+        total = _first_whole(about, ("count",))
+    for name in ("X-Total-Count", "X-Total", "X-WP-Total", "Content-Range"):
+        if total is None and name in headers:
+            total = whole(headers[name].rpartition("/")[2])
+    return None if total is None or total < here else total
+
+
+def _next(
+    about: Sequence[Mapping[str, Any]], headers: Mapping[str, str]
+) -> tuple[Pairs | None, bool]:
+    """The query of the next page, and whether the answer says if there is one."""
+    is_told = False
+    for scope in about:
+        for name in NEXT:
+            if name not in scope:
+                continue
+            is_told = True
+            value = scope[name]
+            if isinstance(value, Mapping):
+                value = value.get("href", value.get("url"))
+            if isinstance(value, str) and ("?" in value or "/" in value):
+                return parse_qsl(urlsplit(value).query, keep_blank_values=True), True
+            if value and not isinstance(value, bool):
+                return [("page" if whole(value) is not None else "cursor", str(value))], True
+        for name, parameter in CURSORS.items():
+            if name in scope:
+                is_told = True
+                if scope[name]:
+                    return [(parameter, str(scope[name]))], True
+    for link in headers.get("Link", "").split(","):
+        address, _semicolon, rest = link.partition(";")
+        if "next" in rest.replace('"', " ").replace("=", " ").split():
+            return parse_qsl(urlsplit(address.strip(" <>")).query, keep_blank_values=True), True
+    return None, is_told or "Link" in headers
+
+
+def _first_whole(about: Sequence[Mapping[str, Any]], names: Sequence[str]) -> int | None:
+    found = (whole(scope.get(name)) for scope in about for name in names)
+    return next((value for value in found if value is not None), None)

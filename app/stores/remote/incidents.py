@@ -8,13 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from app.codec import foreign, reader
-from app.i18n import N_, _
+from app.i18n import _
 from app.records import (
     Incident,
     IncidentQuery,
     IncidentSearchBy,
     IncidentStatus,
-    MonitorQuery,
     MonitorRef,
 )
 from app.rules import brackets
@@ -23,7 +22,6 @@ from app.stores import base
 from app.stores.base import Fields
 from app.stores.remote.collection import Collection
 from app.stores.remote.evidence import evidence
-from app.stores.remote.monitors import NAMES_PAGE
 from app.stores.remote.part import parameters
 
 
@@ -39,15 +37,11 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
         unsaid = ("search_by",) if query.search_by == IncidentSearchBy.URL else ()
         return parameters(query, leave=("brief", "counted", *unsaid))
 
-    def created_unseen(self, fields: Fields) -> Incident:
+    def newest(self, fields: Fields) -> int | None:
         started = fields["started_at"].replace(microsecond=0)
-        newest = IncidentQuery(monitor_id=fields["monitor_id"], sort_by="started_at")
-        same = [one for one in self.list(newest).items if one.started_at == started]
-        if not same:
-            raise self.connection.unavailable(
-                N_("The server %(server)s accepted the incident but does not list it.")
-            )
-        return max(same, key=lambda one: one.id)
+        query = IncidentQuery(monitor_id=fields["monitor_id"], sort_by="started_at")
+        same = [one.id for one in self.list(query).items if one.started_at == started]
+        return max(same, default=None)
 
     def update(
         self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
@@ -57,26 +51,20 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
 
     def complete(self, incidents: Sequence[Incident]) -> Sequence[Incident]:
         """Add the names of the monitors, which some servers leave out."""
-        if all(incident.monitor for incident in incidents):
-            return incidents
-        known = self.store.monitors.list(MonitorQuery(per_page=NAMES_PAGE)).items
-        names = {one.id: MonitorRef(one.id, one.name, one.url) for one in known}
+        lacking = [incident.monitor_id for incident in incidents if not incident.monitor]
+        refs = self.store.monitors.refs(ids=lacking) if lacking else ()
+        names = {ref.id: ref for ref in refs}
         return [
             incident
             if incident.monitor
-            else replace(
-                incident,
-                monitor=names.get(
-                    incident.monitor_id,
-                    MonitorRef(
-                        incident.monitor_id,
-                        _("Monitor %(id)s", id=incident.monitor_id),
-                        "",
-                    ),
-                ),
-            )
+            else replace(incident, monitor=names.get(incident.monitor_id, _nameless(incident)))
             for incident in incidents
         ]
+
+
+def _nameless(incident: Incident) -> MonitorRef:
+    id = incident.monitor_id
+    return MonitorRef(id, _("Monitor %(id)s", id=id), "")
 
 
 def _read(data: Any, now: datetime) -> Incident:

@@ -32,7 +32,7 @@ class Locations(Collection[Place, PageQuery], base.Locations):
     def new_token(self, id: int) -> Place:
         answer = self._write("POST", f"{self._address(id)}/token", kind=self.kind, id=id)
         with stored():
-            return self._same(id, self._whole(answer))
+            return self._whole(id, answer)
 
     def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
         """Those among the first thousand monitors, where the server is older and refuses the
@@ -63,7 +63,7 @@ class Locations(Collection[Place, PageQuery], base.Locations):
             return ()
         path = f"/monitors/{monitor_id}/locations"
         answer = self._read(path, of=(Feature.LOCATIONS, monitor_id))
-        return self._record(answer, _all_seen)
+        return self._content(answer, _all_seen)
 
 
 _seen = reader(PlaceSeen, "location")

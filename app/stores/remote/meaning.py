@@ -1,8 +1,15 @@
-"""Translate a remote server's answers into errors of ``app/errors.py``."""
+"""Translate a remote server's answers into errors of ``app/errors.py``, with its own sentences.
+
+Servers say what is wrong in many shapes: ``message``, ``error`` or ``detail`` as text or object;
+``errors`` by field, as a list of sentences or of objects that name a field; RFC 7807; the fields
+themselves, as Django REST does. One reader takes them all.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from app.errors import (
@@ -14,11 +21,43 @@ from app.errors import (
     WakefulError,
 )
 from app.i18n import N_, _
+from app.records import Incident, Monitor
 from app.rules.text import one_line
 from app.stores.remote.connection import Answer, Connection
 
 MAX_SENTENCE = 300
 MAX_ERRORS = 100
+MOST_DEEP = 4
+# The more telling first: ``error`` and ``title`` are often the name of the status alone.
+MESSAGES = ("message", "detail", "msg", "error_description", "errorMessage", "reason",
+            "description", "error", "title")  # fmt: skip
+LISTS = ("errors", "fields", "details", "violations", "invalid-params", "invalid_params",
+         "invalidParams", "validation_errors", "validationErrors", "field_errors", "fieldErrors",
+         "issues")  # fmt: skip
+FIELDS = ("field", "name", "param", "path", "property", "propertyPath", "attribute", "key", "loc",
+          "pointer")  # fmt: skip
+NO_FIELD = ("non_field_errors", "__all__", "base", "_", "body", "query", "data", "attributes")
+OUR_FIELDS = {one.name for record in (Monitor, Incident) for one in fields(record)} | {"pause"}
+OUR_FIELDS -= {"status", "id"}  # of the answer
+REFUSED = (400, 402, 406, 411, 412, 413, 414, 415, 422, 428, 431)
+
+
+@dataclass(slots=True)
+class Said:
+    """What a server says of a fault: of the whole, and at fields, named as our forms name them."""
+
+    general: list[str] = field(default_factory=list)
+    at: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str | None:
+        return " ".join(dict.fromkeys(self.general))[:MAX_SENTENCE] or None
+
+    def note(self, text: Any, name: str = "") -> None:
+        shown = sentence(text)
+        if shown is None or len(self.at) > MAX_ERRORS or len(self.general) > MAX_ERRORS:
+            return
+        (self.at.setdefault(name, []) if name else self.general).append(shown)
 
 
 def refuse(
@@ -34,9 +73,8 @@ def refuse(
     ``kind`` and ``id``: the record that was asked for, which a 404 then says does not exist.
     ``feature``: what the server may not offer at all, which a 404 or 405 says otherwise.
     """
-    if 200 <= answer.status < 300:
-        return
-    raise _error(connection, answer, kind, id, feature)
+    if not answer.is_success:
+        raise _error(connection, answer, kind, id, feature)
 
 
 def _error(
@@ -46,7 +84,8 @@ def _error(
     id: int | str | None,
     feature: str | None,
 ) -> WakefulError:
-    message, status = _message(answer.body), answer.status
+    said, status = read(answer), answer.status
+    message = said.message
     if status == 401:
         return Denied(
             _(
@@ -63,7 +102,7 @@ def _error(
                 server=connection.name,
             )
         )
-    if status == 404 and kind is not None and id is not None:
+    if status in (404, 410) and kind is not None and id is not None:
         return NotFound(kind, id)
     if status in (404, 405) and feature is not None:
         return Unsupported(
@@ -78,10 +117,10 @@ def _error(
             N_("The server %(server)s has no /api/v1 at the address in WAKEFUL_REMOTE_URL."),
             unsent=True,
         )
-    if status == 409:
+    if status == 409 and not said.at:
         return Conflict(message or _("The current state does not allow this."), **_details(answer))
-    if status in (400, 413, 422):
-        return Invalid(_errors(answer.body), message or _("The server did not accept the data."))
+    if status in (409, *REFUSED):
+        return Invalid(said.at, message or _("The server did not accept the data."))
     if status == 429:
         return connection.unavailable(
             N_(
@@ -91,15 +130,27 @@ def _error(
             answer.retry_after,
             unsent=True,
         )
-    if status == 503 and message is not None:  # such as which place has brought no result
-        said = N_("The server %(server)s answers: %(message)s")
-        return connection.unavailable(said, answer.retry_after, message=message)
+    if 300 <= status < 400:
+        return connection.unavailable(
+            N_("The server %(server)s redirects to another address instead of answering."),
+            unsent=answer.is_elsewhere,
+        )
+    if status != 500 and message is not None:  # such as which place has brought no result
+        return connection.unavailable(
+            ANSWERS, answer.retry_after, unsent=status < 500, message=message
+        )
     if status >= 500:
         return connection.unavailable(
             N_("The server %(server)s failed with an internal error."), answer.retry_after
         )
-    sentence = N_("The server %(server)s sent an unexpected answer (%(status)s).")
-    return connection.unavailable(sentence, status=status)
+    return connection.unavailable(
+        N_("The server %(server)s sent an unexpected answer (%(status)s)."),
+        unsent=status >= 400,
+        status=status,
+    )
+
+
+ANSWERS = N_("The server %(server)s answers: %(message)s")
 
 
 def sentence(value: Any) -> str | None:
@@ -109,8 +160,111 @@ def sentence(value: Any) -> str | None:
     return one_line(value, MAX_SENTENCE) or None
 
 
-def _message(body: Any) -> str | None:
-    return sentence(body.get("message")) if isinstance(body, Mapping) else None
+# --- What a server says ---------------------------------------------------------------------------
+
+
+def read(answer: Answer) -> Said:
+    said = Said()
+    if answer.text:
+        said.note(answer.text)
+    _read(answer.body, said)
+    return said
+
+
+def _read(body: Any, said: Said, depth: int = 0) -> None:
+    if depth > MOST_DEEP:
+        return
+    if isinstance(body, str):
+        said.note(body)
+    elif isinstance(body, list):
+        for entry in body[:MAX_ERRORS]:
+            _read_entry(entry, said, "", depth)
+    elif isinstance(body, Mapping):
+        for name in LISTS:
+            _read_fields(body.get(name), said, "", depth)
+        messages = [body[name] for name in MESSAGES if body.get(name)]
+        texts = [one for one in messages if isinstance(one, str)]
+        for text in texts[:1]:
+            said.note(text)
+        for other in messages:
+            if isinstance(other, Mapping | list):
+                _read(other, said, depth + 1)
+        for name, value in body.items():  # the fields themselves
+            if name in MESSAGES or name in LISTS:
+                continue
+            if name == "data" and isinstance(value, Mapping):
+                _read(value, said, depth + 1)
+            elif isinstance(value, list) or _base(name) in OUR_FIELDS:
+                _read_fields({name: value}, said, "", depth)
+
+
+def _read_fields(value: Any, said: Said, at: str, depth: int) -> None:
+    """Sentences by field, or a list of what ``_read_entry`` takes."""
+    if depth > MOST_DEEP:
+        return
+    if isinstance(value, Mapping):
+        text = next((value[one] for one in MESSAGES if isinstance(value.get(one), str)), None)
+        if at and text is not None:
+            said.note(text, at)
+            return
+        for name, inner in list(value.items())[:MAX_ERRORS]:
+            _read_fields(inner, said, _joined(at, str(name)), depth + 1)
+    elif isinstance(value, list):
+        for entry in value[:10] if at else value[:MAX_ERRORS]:
+            _read_entry(entry, said, at, depth)
+    else:
+        said.note(value, at)
+
+
+def _read_entry(entry: Any, said: Said, at: str, depth: int) -> None:
+    """A sentence, or an object that names a field."""
+    if not isinstance(entry, Mapping):
+        said.note(entry, at)
+        return
+    source = entry.get("source")
+    named = [*(entry.get(name) for name in FIELDS)]
+    if isinstance(source, Mapping):
+        named += [source.get("pointer"), source.get("parameter")]
+    name = next((one for one in map(_path, named) if one), "")
+    text = next((entry[one] for one in MESSAGES if isinstance(entry.get(one), str)), None)
+    if text is None and isinstance(entry.get("constraints"), Mapping):
+        text = next(iter(entry["constraints"].values()), None)
+    if text is None and not name:
+        if at:
+            _read_fields(entry, said, at, depth + 1)
+        else:
+            _read(entry, said, depth + 1)
+        return
+    said.note(text or entry.get("code"), _joined(at, name))
+
+
+def _path(value: Any) -> str:
+    """``alerts.0.value`` of ``["body", "alerts", 0, "value"]``, ``/data/attributes/alerts/0/value``
+    and ``alerts[0][value]``.
+    """
+    if isinstance(value, list):
+        parts = [str(one) for one in value if isinstance(one, str | int)]
+    elif isinstance(value, str):
+        parts = re.split(r"[./\[\]#$]+", value)
+    else:
+        return ""
+    while parts and (not parts[0] or parts[0] in NO_FIELD):
+        parts = parts[1:]
+    return ".".join(_snake(part) for part in parts[:4] if part)
+
+
+def _joined(at: str, name: str) -> str:
+    path = _path(name)
+    return f"{at}.{path}" if at and path else at or path
+
+
+def _snake(name: str) -> str:
+    """``request_method`` of ``requestMethod``."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower() if name.isascii() else name
+
+
+def _base(name: str) -> str:
+    return _path(name).partition(".")[0]
 
 
 def _details(answer: Answer) -> dict[str, Any]:
@@ -124,16 +278,3 @@ def _details(answer: Answer) -> dict[str, Any]:
 
 def _is_id(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _errors(body: Any) -> dict[str, list[str]]:
-    errors = body.get("errors") if isinstance(body, Mapping) else None
-    if not isinstance(errors, Mapping):
-        return {}
-    found: dict[str, list[str]] = {}
-    for name, said in list(errors.items())[:MAX_ERRORS]:
-        sentences = said if isinstance(said, list) else [said]
-        shown = [text for one in sentences[:10] if (text := sentence(one)) is not None]
-        if shown:
-            found[str(name)] = shown
-    return found

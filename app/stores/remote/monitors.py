@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+import time
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from app.codec import foreign, reader
 from app.codec.values import each, object_, text, whole
-from app.errors import Invalid
+from app.errors import Invalid, NotFound
 from app.forms import monitor
 from app.forms.monitor import name_of
 from app.i18n import N_, _
@@ -19,6 +20,7 @@ from app.rules import brackets
 from app.stats.strip import HOURS, Hour
 from app.stores import base, same_url
 from app.stores.base import Feature, Fields
+from app.stores.remote import envelope
 from app.stores.remote.collection import Collection
 from app.stores.remote.part import parameters
 
@@ -28,8 +30,12 @@ PASSWORD_NEEDED = N_("Enter the password again: the server does not return it.")
 OWN_ORDERS = (MonitorSortBy.STATE, MonitorSortBy.RESPONSE_TIME, MonitorSortBy.EXPIRES_AT)
 NAMES_PAGE = 100
 NAMES_PAGES = 5
+NAMES_SECONDS = 30.0
+FEW, MOST_ASKED = 3, 50  # monitors that are asked for one by one
 
 _DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
+UNSAID = ("uptime", "counts", "brief", "fresh")
+OWN = (*UNSAID, "hours")
 _FILTERS = ("search", "search_by", "status_page_id", "contact_id", "tag", "location")
 _HOUR_STATES = Hour._fields[:4]  # seconds; beside them an hour has a response time
 
@@ -37,6 +43,11 @@ _HOUR_STATES = Hour._fields[:4]  # seconds; beside them an hour has a response t
 class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
     path = "/monitors"
     kind = "monitor"
+
+    def __init__(self, *here: Any) -> None:
+        super().__init__(*here)
+        self._names: dict[int, MonitorRef] = {}
+        self._names_at = float("-inf")
 
     def read(self, data: Any) -> Monitor:
         return read(data, lambda: Feature.EXTRA_FIELDS in self.offers.known())
@@ -52,10 +63,10 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
                 N_("The server %(server)s does not list monitors by state or response time."),
             )
         known = query.hours and Feature.HOURS in self.offers.known()
-        unsaid = ("uptime", "counts", "brief", "fresh")
-        return parameters(query, leave=unsaid if known else (*unsaid, "hours"))
+        return parameters(query, leave=UNSAID if known else OWN)
 
     def update(self, id: int, fields: Fields) -> Monitor:
+        self._names_at = float("-inf")  # it may get another one
         try:
             return super().update(id, fields)
         except Invalid as fault:
@@ -81,35 +92,60 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         taken = {name: value for name, value in fields.items() if name not in unknown}
         return super().sent(taken, new=new)
 
-    def created_unseen(self, fields: Fields) -> Monitor:
-        wanted = str(fields["name"]), str(fields["url"])
-        for one in self.list(MonitorQuery(per_page=NAMES_PAGE)).items:
-            if (one.name, one.url) == wanted:
-                return one  # the list has the newest first
-        raise self.connection.unavailable(
-            N_("The server %(server)s accepted the monitor but does not list it.")
-        )
+    def newest(self, fields: Fields) -> int | None:
+        """The newest one of this name, if the server has not changed it."""
+        name, url = str(fields["name"]), str(fields["url"])
+        for search in (name, None):
+            query = MonitorQuery(search=search, per_page=NAMES_PAGE)
+            listed = [one for one in self.list(query).items if one.name.strip() == name.strip()]
+            same = [one.id for one in listed if same_url.is_same(one.url, url)]
+            if ids := same or [one.id for one in listed]:
+                return max(ids)
+        return None
 
     def refs(
         self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500
     ) -> Sequence[MonitorRef]:
-        """From the first monitors by name: ``NAMES_PAGES`` requests at most."""
-        wanted = None if ids is None else set(ids)
-        found = (one for one in self._by_name(search) if wanted is None or one.id in wanted)
-        most = limit if wanted is None else min(limit, len(wanted))
-        return [MonitorRef(one.id, one.name, one.url) for one in islice(found, most)]
+        """From the first monitors by name, in ``NAMES_PAGES`` requests at most. Those with ``ids``
+        that are not among the cached names are asked for one by one.
+        """
+        if ids is not None:
+            names = self._named(ids[:limit])
+            refs = [names[id] for id in dict.fromkeys(ids[:limit]) if id in names]
+            return sorted(refs, key=lambda ref: (ref.name.casefold(), ref.id))
+        query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)
+        sent, most = self.parameters(query), NAMES_PAGES - 1
+        window = self._window(self.path, sent, 0, limit, NAMES_PAGE, most=most)
+        return envelope.each(window.items, _ref_of)
+
+    def read_names(self, pages: int = 1) -> dict[int, MonitorRef]:
+        """The first monitors by name."""
+        sent = parameters(MonitorQuery(sort_by="name", sort="asc", per_page=NAMES_PAGE), leave=OWN)
+        count = pages * NAMES_PAGE
+        window = self._window(self.path, sent, 0, count, NAMES_PAGE, most=2 * pages)
+        names = {one.id: one for one in envelope.each(window.items, _ref_of)}
+        self._names, self._names_at = names, time.monotonic()
+        return names
+
+    def _named(self, ids: Sequence[int]) -> Mapping[int, MonitorRef]:
+        """The names of these monitors: of a few that are not among the first, one by one."""
+        fresh = time.monotonic() - self._names_at < NAMES_SECONDS
+        names = self._names if fresh else self.read_names()
+        lacking = [id for id in dict.fromkeys(ids) if id not in names]
+        if len(lacking) > FEW:
+            names = self.read_names(NAMES_PAGES)
+            lacking = [id for id in lacking if id not in names]
+        for id in lacking[:MOST_ASKED]:
+            with suppress(NotFound):
+                names[id] = _ref(self.get(id))
+        return names
 
     def watching(self, url: str) -> Sequence[MonitorRef]:
         """Among the first of those with a similar URL: one request."""
         query = MonitorQuery(
             search=same_url.search_text(url), search_by="url", sort="asc", per_page=NAMES_PAGE
         )
-        found = (one for one in self.list(query).items if same_url.is_same(one.url, url))
-        return [MonitorRef(one.id, one.name, one.url) for one in found]
-
-    def _by_name(self, search: str | None) -> Iterator[Monitor]:
-        query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)
-        return self.every(query, NAMES_PAGES)
+        return [_ref(one) for one in self.list(query).items if same_url.is_same(one.url, url)]
 
     def tags(self, search: str, limit: int = 10) -> Sequence[str]:
         if not search or Feature.OVERVIEW not in self.offers.known():
@@ -138,7 +174,15 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
             )
         found = brackets.write(chosen)
         answer = self._read("/overview", found, of=(Feature.OVERVIEW, None))
-        return self._record(answer, _overview)
+        return self._content(answer, _overview)
+
+
+def _ref_of(data: Any) -> MonitorRef:
+    return _ref(read(data))
+
+
+def _ref(one: Monitor) -> MonitorRef:
+    return MonitorRef(one.id, one.name, one.url)
 
 
 def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int | None) -> None:

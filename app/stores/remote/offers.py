@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from app.errors import WakefulError
 from app.i18n import N_
 from app.stores.base import ADDED_TO_API, Feature
-from app.stores.remote.connection import Connection
+from app.stores.remote import envelope
+from app.stores.remote.connection import REPEATED, Connection
 from app.stores.remote.meaning import refuse
 
 # What every Wakeful offers over its API. The rest it offers where ``me`` says so.
@@ -23,10 +24,13 @@ ASKED_AGAIN_SECONDS = 300.0  # a server that was updated meanwhile offers more
 
 
 class Offers:
-    """What the server at ``connection`` offers. Safe to use from several threads."""
+    """What the server at ``connection`` offers. Safe to use from several threads.
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    ``ask_for_records`` raises where the server does not answer at all.
+    """
+
+    def __init__(self, connection: Connection, ask_for_records: Callable[[], object]) -> None:
+        self.connection, self.ask_for_records = connection, ask_for_records
         self._known: frozenset[Feature] | None = None
         self._missing: frozenset[Feature] = frozenset()
         self._asked_at = 0.0
@@ -51,16 +55,24 @@ class Offers:
         """Note that the server does not have this feature, though it says so."""
         self._missing |= {feature}
 
+    @property
+    def is_wakeful(self) -> bool:
+        """Whether it is known to be a Wakeful. Nothing is asked for that."""
+        return self._known is not None and Feature.EXTRA_FIELDS in self._known
+
     def ask(self) -> frozenset[Feature]:
         """What the server offers, from a request made now."""
         answer = self.connection.read("/me")
-        if answer.status == 200:
-            return _offered(answer.body)
-        if answer.status in (401, 429) or answer.status >= 500:
+        if answer.status == 429 or answer.status in REPEATED:
             refuse(self.connection, answer)
-        # Only a Wakeful has ``me``, and /api/v1 only grows (decisions.md 8). But a proxy says 404
-        # to everything while its server restarts, and then nothing is known.
-        refuse(self.connection, self.connection.read("/monitors", [("per_page", "10")]))
+        data = envelope.record(answer.body, "key")
+        if 200 <= answer.status < 300 and _is_wakeful(data):
+            words = data["features"] if isinstance(data.get("features"), list) else []
+            return OF_WAKEFUL | {feature for feature in ADDED_TO_API if feature.value in words}
+        # Whatever else this is, it is not the ``me`` of a Wakeful. But a proxy says 404 to
+        # everything while its server restarts, and then nothing is known.
+        if self._known != frozenset():
+            self.ask_for_records()
         if self._known:
             raise self.connection.unavailable(
                 N_("The server %(server)s does not say what it offers just now.")
@@ -68,9 +80,8 @@ class Offers:
         return frozenset()
 
 
-def _offered(body: Any) -> frozenset[Feature]:
-    """What a Wakeful offers, according to its ``me``."""
-    data = body.get("data") if isinstance(body, Mapping) else None
-    named = data.get("features") if isinstance(data, Mapping) else None
-    words = named if isinstance(named, list) else []
-    return OF_WAKEFUL | {feature for feature in ADDED_TO_API if feature.value in words}
+def _is_wakeful(data: Any) -> bool:
+    """By its own mark: somebody else's ``me`` may have anything but both of these."""
+    level = data.get("api_level") if isinstance(data, Mapping) else None
+    is_level = isinstance(level, int) and not isinstance(level, bool) and level >= 1
+    return is_level and isinstance(data.get("scope"), str)

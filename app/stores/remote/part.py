@@ -15,10 +15,14 @@ from app.rules import brackets
 from app.stores.base import Feature, Fields, Store
 from app.stores.remote import envelope
 from app.stores.remote.connection import Answer, Connection
-from app.stores.remote.meaning import refuse
+from app.stores.remote.listing import Listing, Way, Window
+from app.stores.remote.meaning import ANSWERS, refuse
+from app.stores.remote.meaning import read as said
 from app.stores.remote.offers import Offers
 
 T = TypeVar("T")
+MOST_REQUESTS = 200  # for one page of ours
+NO_SUCH_PAGE = (400, 404, 405, 406, 410, 416, 422)
 Of = tuple[Feature, int | None]
 
 
@@ -31,6 +35,7 @@ class Part:
 
     def __init__(self, store: Store, connection: Connection, offers: Offers) -> None:
         self.store, self.connection, self.offers = store, connection, offers
+        self.listings: dict[str, Listing] = {}
 
     def _read(
         self,
@@ -91,12 +96,6 @@ class Part:
         if feature not in self.offers.known():
             raise Unsupported(_(lacking, server=self.connection.name))
 
-    def _record(self, answer: Answer, read: Callable[[Any], T]) -> T:
-        try:
-            return envelope.record(answer.body, read)
-        except Odd as odd:
-            raise self._not_understood(odd) from None
-
     def _page(
         self,
         path: str,
@@ -109,13 +108,66 @@ class Part:
         of: Of | None = None,
     ) -> Page[T]:
         """``sent``: the parameters of the ``query`` as the server is to get them."""
-        answer = self._read(path, sent, kind=kind, id=id, of=of)
-        try:
-            return envelope.page(answer.body, read, query.page, query.per_page)
-        except Odd as odd:
-            raise self._not_understood(odd) from None
+        begin, size = (query.page - 1) * query.per_page, query.per_page
+        window = self._window(path, sent, begin, size, size, kind=kind, id=id, of=of)
+        more = window.total is None and window.more
+        seen = begin + len(window.items) + (more and window.reachable)
+        total = seen if window.total is None else window.total
+        return Page(envelope.each(window.items, read), query.page, size, total, more=more)
 
-    def _not_understood(self, odd: Odd) -> Unavailable:
+    def _window(
+        self,
+        path: str,
+        sent: brackets.Pairs,
+        begin: int,
+        count: int,
+        size: int,
+        *,
+        most: int = MOST_REQUESTS,
+        kind: str | None = None,
+        id: int | None = None,
+        of: Of | None = None,
+    ) -> Window:
+        """``count`` records from ``begin`` on, where ``size`` are asked for at once."""
+
+        def fetch(asked: brackets.Pairs) -> envelope.Part:
+            return self._part(path, self._read(path, asked, kind=kind, id=id, of=of))
+
+        def peek(asked: brackets.Pairs) -> envelope.Part | None:
+            answer = self.connection.read(path, asked)
+            if answer.status in NO_SUCH_PAGE:
+                return None
+            refuse(self.connection, answer)
+            return self._part(path, answer)
+
+        listing = self.listings.setdefault(path.rpartition("/")[2], Listing())
+        if self.offers.is_wakeful:
+            listing.ways.setdefault(size, Way(size))
+        return listing.window(fetch, peek, sent, begin, begin + count, size, most)
+
+    def _part(self, path: str, answer: Answer) -> envelope.Part:
+        name = path.rpartition("/")[2]
+        try:
+            return envelope.part(answer.body, answer.headers, name.removesuffix("s"), name)
+        except Odd as odd:
+            if answer.status == 204 or (answer.body is None and answer.is_json):
+                return envelope.NOTHING
+            raise self._not_understood(odd, answer) from None
+
+    def _content(self, answer: Answer, read: Callable[[Any], T]) -> T:
+        """What a Wakeful answers beside records."""
+        try:
+            return envelope.content(answer.body, read)
+        except Odd as odd:
+            raise self._not_understood(odd, answer) from None
+
+    def _not_understood(self, odd: Odd, answer: Answer) -> Unavailable:
+        if not answer.is_json and answer.status != 204:
+            return self.connection.unavailable(
+                N_("The server %(server)s sent something that is not JSON.")
+            )
+        if (message := said(answer).message) is not None:  # a fault, with a status of success
+            return self.connection.unavailable(ANSWERS, message=message)
         sentence = N_("The server %(server)s sent an answer that is not valid (%(odd)s).")
         return self.connection.unavailable(sentence, odd=odd)
 
@@ -131,10 +183,9 @@ def stored() -> Iterator[None]:
 
 
 def parameters(query: Any, *, leave: tuple[str, ...] = ()) -> list[tuple[str, str]]:
-    """A query's parameters, without the first page: interface.md has no ``page``."""
+    """A query's parameters without the page, for which interface.md has none (``listing``)."""
     fields = {name.rstrip("_"): value for name, value in asdict(query).items() if name not in leave}
-    if fields.get("page") == 1:
-        del fields["page"]
+    fields.pop("page", None)
     if not fields.get("search"):
         fields.pop("search_by", None)
     return brackets.write({name: value for name, value in fields.items() if value is not None})

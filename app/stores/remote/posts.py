@@ -31,7 +31,7 @@ class Posts(Part, base.Posts):
         known = {name: value for name, value in fields.items() if value not in (None, ())}
         answer = self._write("POST", _path(page_id), known, kind="status page", id=page_id)
         with stored():
-            return self._record(answer, _post)
+            return self._content(answer, _post)
 
     def update(self, page_id: int, id: int, fields: Fields) -> Post:
         if not fields:
@@ -60,15 +60,15 @@ class Posts(Part, base.Posts):
         self._needs(Feature.STATUS_PAGES, LACKING)
         asked = [("incident_id", str(incident_id))]
         path = f"/status-pages/{page_id}/draft"
-        return self._record(self._read(path, asked, kind="incident", id=incident_id), _draft)
+        return self._content(self._read(path, asked, kind="incident", id=incident_id), _draft)
 
     def _whole(self, id: int, answer: Answer) -> Post:
         """The post of an answer; with another id, what a person changes next would be changed on
         another one.
         """
-        post = self._record(answer, _post)
+        post = self._content(answer, _post)
         if post.id != id:
-            raise self._not_understood(Odd("id"))
+            raise self._not_understood(Odd("id"), answer)
         return post
 
 

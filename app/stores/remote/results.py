@@ -36,7 +36,7 @@ class Results(Part, base.Results):
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
         path = f"/monitors/{monitor_id}/statistics"
         answer = self._read(path, [("range", range_)], of=(Feature.STATISTICS, monitor_id))
-        return self._record(answer, lambda data: figures.statistics(data, range_))
+        return self._content(answer, lambda data: figures.statistics(data, range_))
 
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
@@ -45,7 +45,7 @@ class Results(Part, base.Results):
         path = f"/monitors/{monitor_id}/statistics"
         asked = brackets.write({"from": start, "to": end})
         answer = self._read(path, asked, of=(Feature.SPANS, monitor_id))
-        return self._record(answer, lambda data: figures.statistics(data, None))
+        return self._content(answer, lambda data: figures.statistics(data, None))
 
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
@@ -61,13 +61,13 @@ class Results(Part, base.Results):
         if days and Feature.REPORT_DAYS in self.offers.known():
             asked["days"] = True
         answer = self._read("/report", brackets.write(asked), of=(Feature.REPORTS, None))
-        return self._record(answer, figures.report)
+        return self._content(answer, figures.report)
 
     def certificates(self, monitor_id: int) -> CertificateChain:
         self._needs(Feature.CERTIFICATES, N_("The server %(server)s does not show certificates."))
         path = f"/monitors/{monitor_id}/certificates"
         answer = self._read(path, of=(Feature.CERTIFICATES, monitor_id))
-        return self._record(answer, _certificates)
+        return self._content(answer, _certificates)
 
 
 read = reader(Result, "result")

@@ -31,9 +31,9 @@ class RemoteStore(Store):
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.offered = Offers(connection)
+        self.offered = Offers(connection, lambda: monitors.read_names())
         here = self, connection, self.offered
-        self.monitors = Monitors(*here)
+        self.monitors = monitors = Monitors(*here)
         self.incidents = Incidents(*here)
         self.windows = Windows(*here)
         self.markers = Markers(*here)

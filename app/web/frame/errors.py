@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Flask, g, render_template, request
+from flask import Flask, flash, g, redirect, render_template, request, url_for
 from flask_login import current_user
 from flask_wtf.csrf import CSRFError
 from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid, Throttled, Unavailable, WakefulError
+from app.errors import Accepted, Conflict, Invalid, Throttled, Unavailable, WakefulError
 from app.i18n import N_, _
 from app.stores.away import DatabaseError, unavailable
 from app.web.frame import servers
@@ -37,7 +38,7 @@ TITLES = {
     422: N_("This cannot be accepted"),
     429: N_("Too many requests"),
     500: N_("Something went wrong here"),
-    503: N_("No answer from the server behind this dashboard"),
+    503: N_("The server behind this dashboard cannot be used now"),
 }
 SENTENCES = {
     404: N_("Nothing exists at this address. It was deleted, or the address is wrong."),
@@ -59,6 +60,8 @@ LOGGED_OUT = N_(
 )
 DATABASE = N_("The database cannot be used now")
 RETRY_SECONDS = 5
+# Where somebody sees what a server took and does not show.
+LISTS = {"monitors": "monitors.index", "incidents": "incidents.index"}
 # Fields that are never shown again, nor carried through a page.
 SECRETS = ("password", "secret", "second_code", "recovery_code", "credential")
 NOT_KEPT = ("csrf_token", *SECRETS)
@@ -84,7 +87,7 @@ def _log_crash(exc_info: Any) -> None:
     log.error("Exception in %s %s", request.method, request.endpoint, exc_info=exc_info)
 
 
-def _database(fault: Exception) -> Answer:
+def _database(fault: Exception) -> Answer | Response:
     # The error page must not query the database: PostgreSQL also refuses every statement after a
     # failed one.
     g.database_away = True
@@ -95,9 +98,12 @@ def _database(fault: Exception) -> Answer:
     return _ours(found)
 
 
-def _ours(fault: WakefulError) -> Answer:
+def _ours(fault: WakefulError) -> Answer | Response:
     if is_api(request.path):
         raise fault  # the API answers its own errors
+    if isinstance(fault, Accepted):
+        flash(str(fault), "warning")
+        return redirect(url_for(LISTS.get(request.blueprint or "", "home.show")))
     status = status_of(fault)
     details: dict[str, Any] = {}
     if isinstance(fault, Invalid):

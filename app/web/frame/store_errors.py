@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.errors import (
+    Accepted,
     Conflict,
     Denied,
     Invalid,
@@ -22,6 +23,7 @@ STATUS = {
     Unsupported: 404,
     Conflict: 409,
     Denied: 403,
+    Accepted: 202,
     Throttled: 429,
     Unavailable: 503,
 }
@@ -29,8 +31,8 @@ STATUS = {
 NOT_TAKEN = (Conflict, Denied, NotFound, Unavailable, Unsupported)
 
 LOST = N_(
-    "Your change may have been saved, in whole or in part: the server sent no answer. Check before "
-    "you send it again."
+    "Your change may have been saved, in whole or in part: the server did not confirm it. Check "
+    "before you send it again."
 )
 UNSENT = N_("Your change did not arrive. Send it again when the server answers.")
 NOT_STORED = N_("Your change was not saved. Send it again when the database works.")

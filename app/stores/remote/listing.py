@@ -1,0 +1,160 @@
+"""Any window of another server's list, whatever its pages are.
+
+A server may page by a number, by an offset or by cursors, in pages of its own size, say how many
+records there are or not, or send all of them at once. interface.md has no parameter for pages, so
+the first page tells how the others are asked for; that is remembered for each path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.codec.values import whole
+from app.rules.brackets import Pairs
+from app.stores.remote.envelope import OFFSETS, Part
+
+SIZES = ("per_page", "perPage", "limit", "page_size", "pageSize", "size", "page[size]", "count")
+# Lists of these lengths may be the first page of a server that does not say so.
+USUAL_SIZES = (10, 15, 20, 25, 30, 50, 100)
+CURSOR = re.compile(r"cursor|token|after|before|since|last", re.IGNORECASE)
+Fetch = Callable[[Pairs], Part]
+Peek = Callable[[Pairs], Part | None]  # None: the server refuses this query
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a server is asked for its records from some position on: with the parameter ``name``,
+    which is ``first`` on the first page and ``step`` more on each further one.
+    """
+
+    size: int
+    name: str = "page"
+    first: int = 1
+    step: int = 1
+    others: Pairs = ()
+
+    def to(self, sent: Pairs, start: int) -> Pairs:
+        number = self.first + start // self.size * self.step
+        return over(sent, [*self.others, (self.name, str(number))])
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """``total``: of all records, if that is known. ``more``: whether there are, or may be, records
+    behind this window; ``reachable``: whether they can be asked for.
+    """
+
+    items: Sequence[Any]
+    total: int | None
+    more: bool
+    reachable: bool
+
+
+class Listing:
+    """The list at one path. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self.ways: dict[int, Way | None] = {}  # by the size that was asked for; None: no numbers
+
+    def window(
+        self, fetch: Fetch, peek: Peek, sent: Pairs, begin: int, end: int, size: int, most: int
+    ) -> Window:
+        """The records from ``begin`` up to ``end``, or fewer. ``size``: as ``sent`` asks for;
+        ``most``: how many further pages are read.
+        """
+        read, way = 0, self.ways.get(size)
+        if way is not None and begin:
+            read = begin // way.size * way.size
+            part = fetch(way.to(sent, read))
+        else:
+            part = fetch(sent)
+            if size not in self.ways and part.items:
+                way = self._learnt(peek, sent, size, part)
+            if way is not None and way.size <= begin:
+                there = begin // way.size * way.size
+                jumped = _other(peek, way.to(sent, there), part)
+                way = self.ways[size] = None if jumped is None else way
+                part, read = (part, 0) if jumped is None else (jumped, there)
+        items: list[Any] = []
+        total, more = part.total, False
+        for request in range(most + 1):
+            items += part.items[max(0, begin - read) : max(0, end - read)]
+            read += len(part.items)
+            total = total if part.total is None else part.total
+            more = _more(part, read, size, way)
+            if read >= end or not more or not part.items or request == most:
+                break
+            after = part.next if part.next is not None else way and way.to(sent, read)
+            following = _other(peek, over(sent, after), part) if after else None
+            if following is None:
+                way = None
+                break
+            part = following
+        if total is None and not more:
+            total = read
+        reachable = way is not None or part.next is not None or read > end
+        return Window(items, total, more or read > end, reachable)
+
+    def _learnt(self, peek: Peek, sent: Pairs, size: int, part: Part) -> Way | None:
+        """How further pages are asked for, from the first one. Of a server that says nothing, only
+        a second page shows that there are some.
+        """
+        way, here = way_of(part, sent), len(part.items)
+        if part.more is False or (part.total is not None and here >= part.total):
+            return None  # it is not cut, so its length is no size of pages
+        if part.next is None and part.more is None:
+            if part.total is None:
+                if here not in (size, *USUAL_SIZES):
+                    return None
+                if way is not None and _other(peek, way.to(sent, here), part) is None:
+                    way = None
+            elif part.number is None:
+                return way  # remembered once it has led somewhere
+        self.ways[size] = way
+        return way
+
+
+def _other(peek: Peek, query: Pairs, before: Part) -> Part | None:
+    """Another page; None from a server that has none, or sends the same one again."""
+    part = peek(query)
+    return None if part and part.items and part.items[0] == before.items[0] else part
+
+
+def way_of(part: Part, sent: Pairs) -> Way | None:
+    """How the first page says that others are asked for; None if it leads from one to the next."""
+    size = len(part.items)
+    if part.next is None:
+        if part.by_offset is not None:
+            return Way(size, part.by_offset, 0, size)
+        return Way(size, first=part.number if part.number in (0, 1) else 1)
+    asked = dict(sent)
+    changed = [pair for pair in part.next if asked.get(pair[0]) != pair[1]]
+    others = [pair for pair in changed if pair[0] in SIZES]
+    for name, value in changed:
+        number = None if name in SIZES or CURSOR.search(name) else whole(value)
+        if number == size and (name in OFFSETS or size > 2):
+            return Way(size, name, 0, size, others)
+        if number in (1, 2):
+            return Way(size, name, number - 1, 1, others)
+    return None
+
+
+def over(sent: Pairs, changes: Pairs) -> Pairs:
+    """The query with these values in the place of others of the same name."""
+    names = {name for name, _value in changes}
+    return [*(pair for pair in sent if pair[0] not in names), *changes]
+
+
+def _more(part: Part, read: int, size: int, way: Way | None) -> bool:
+    """Whether records follow the ``read`` first ones."""
+    if part.more is not None:
+        return part.more
+    if part.total is not None:
+        return read < part.total
+    here = len(part.items)
+    if way is not None:
+        return here >= way.size
+    return here == read and here <= size and here in (size, *USUAL_SIZES)  # there may be others
