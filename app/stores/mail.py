@@ -10,7 +10,6 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -25,12 +24,13 @@ from app.i18n import N_, _
 from app.net.client import Network
 from app.net.hosts import SystemNames, parse_servers
 from app.net.policy import Policy
+from app.rules.frames import frames_of
 from app.slots import LONG_WAITS
 
 log = logging.getLogger(__name__)
 
-BUSY = N_("Too many requests are waiting, so it was not sent. Try again in a minute.")
-MAX_WAITING = 100  # mails that wait for the thread; more are dropped
+BUSY = N_("Too many emails are waiting, so it was not sent.")
+MAX_WAITING = 100  # mails that wait for a thread; more are dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,52 @@ def base_here(settings: Settings) -> str:
     return f"{request.host_url.rstrip('/')}{root.rstrip('/')}"
 
 
+class _Line:
+    """Mails that wait for a thread of their own, ``MAX_WAITING`` at most; ``what`` they are."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._waiting: queue.Queue[tuple[Flask, Callable[[], None]]] = queue.Queue(MAX_WAITING)
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._dropping = False
+
+    @property
+    def is_full(self) -> bool:
+        return self._waiting.full()
+
+    def put(self, work: Callable[[], None]) -> None:
+        """Do ``work`` in its turn, with an application context. If too many wait, it is dropped,
+        and the log says so once until there is room again.
+        """
+        app = current_app._get_current_object()  # type: ignore[attr-defined]
+        try:
+            self._waiting.put_nowait((app, work))
+            self._dropping = False
+        except queue.Full:
+            if not self._dropping:
+                log.error(
+                    "%d %s wait to be mailed, and more are dropped. Is the mail server slow?",
+                    MAX_WAITING,
+                    self._what,
+                )
+            self._dropping = True
+        with self._starting:
+            if self._thread is None or not self._thread.is_alive():  # not in a forked child
+                self._thread = threading.Thread(target=self._run, daemon=True, name="mail")
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            app, work = self._waiting.get()
+            try:
+                with app.app_context():
+                    work()
+            except Exception as fault:
+                # The error's text may contain an address or a link.
+                log.error("A mail could not be sent: %s", frames_of(fault))
+
+
 class Mail:
     """Needs an application context."""
 
@@ -60,9 +106,10 @@ class Mail:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._waiting: queue.Queue[tuple[Flask, Callable[[], None]]] = queue.Queue(MAX_WAITING)
-        self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None
+        # Whoever asks for a link sees and measures nothing of what is done for it.
+        self.recoveries = _Line("recovery links")
+        # Apart, because strangers can fill the other one.
+        self.notices = _Line("notices of a changed second factor")
 
     def is_set(self) -> bool:
         """Whether email can be sent."""
@@ -92,7 +139,7 @@ class Mail:
         sentence, not yet translated.
         """
         if self.is_set():
-            self.later(lambda: self._tell_later(to, what))
+            self.notices.put(lambda: self._tell_later(to, what))
 
     def _tell_later(self, to: str, what: str) -> None:
         sent = self.send_second_factor(to, what)
@@ -103,28 +150,6 @@ class Mail:
         """As ``tell_of_second_factor``, for a command, which waits for the answer."""
         message = account.second_factor(self._clock(), what, f"{self.base}/profile/two-factor")
         return self._send(to, message)
-
-    def later(self, work: Callable[[], None]) -> None:
-        """Do ``work`` on a thread of its own, with an application context. Whoever asks sees and
-        measures nothing of it.
-        """
-        app = current_app._get_current_object()  # type: ignore[attr-defined]
-        with suppress(queue.Full):
-            self._waiting.put_nowait((app, work))
-        with self._starting:
-            if self._thread is None or not self._thread.is_alive():  # not in a forked child
-                self._thread = threading.Thread(target=self._run, daemon=True, name="mail")
-                self._thread.start()
-
-    def _run(self) -> None:
-        while True:
-            app, work = self._waiting.get()
-            try:
-                with app.app_context():
-                    work()
-            except Exception as fault:
-                # The error's text may contain an address or a link.
-                log.error("A mail could not be sent: %s.", type(fault).__name__)
 
     def _send_waited(self, to: str, message: Message) -> Sent:
         """For requests, of which few may wait at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from datetime import timedelta
 
@@ -13,6 +14,7 @@ from app.access.recovery import ASKED_PER_ADDRESS, MAILS_PER_ACCOUNT
 from app.db import db, writing
 from app.db.tables import PersonRow, RecoveryRow
 from app.stores import current_mail
+from app.stores.mail import MAX_WAITING
 from tests.alerts.sinks import mail_sink
 from tests.factories import PASSWORD, make_person, now
 from tests.web.visitor import Visitor
@@ -31,7 +33,7 @@ def works(app, monkeypatch):
             url = f"smtp://127.0.0.1:{sink.port}?from=alerts@example.com"
             app.extensions["wakeful.access"].set_setting("smtp_url", url)
         works = []
-        monkeypatch.setattr(app.extensions["wakeful.mail"], "later", works.append)
+        monkeypatch.setattr(app.extensions["wakeful.mail"].recoveries, "put", works.append)
         works.append(sink)
         yield works
 
@@ -106,7 +108,7 @@ def test_recovery_mail_is_sent_on_a_thread_after_the_response(app, works, monkey
     monkeypatch.undo()
     make_person(app, "editor", "ada@example.org")
     ask(app)
-    thread = app.extensions["wakeful.mail"]._thread
+    thread = app.extensions["wakeful.mail"].recoveries._thread
     assert thread.daemon
     deadline = time.monotonic() + 60
     while not works[0].mails and time.monotonic() < deadline:
@@ -258,3 +260,42 @@ def test_a_stored_zone_that_is_not_offered_stays_selectable(app):
     with app.app_context():
         assert db.session.get(PersonRow, ada.id).time_zone == "Etc/GMT+5"
     assert "EST5EDT" not in visitor.open("/profile").page.text
+
+
+def test_with_a_hundred_mails_waiting_who_asks_is_told_and_a_notice_still_goes_out(app, caplog):
+    """They were dropped without a line, and strangers can ask for that many."""
+    make_person(app, email="ada@example.org")
+    release, begun = threading.Event(), threading.Event()
+
+    def hang():
+        begun.set()
+        release.wait(60)
+
+    with mail_sink() as sink:
+        with app.app_context():
+            url = f"smtp://127.0.0.1:{sink.port}?from=alerts@example.com"
+            app.extensions["wakeful.access"].set_setting("smtp_url", url)
+            mail = current_mail()
+            mail.recoveries.put(hang)
+            assert begun.wait(60)
+            for _ in range(MAX_WAITING):
+                mail.recoveries.put(lambda: None)
+        visitor = ask(app)
+        assert visitor.status == 429
+        assert "Too many emails are waiting, so it was not sent." in visitor.text
+        with app.app_context():
+            for _ in range(3):
+                mail.recoveries.put(lambda: None)
+            sent = threading.Event()
+            tell = mail.send_second_factor
+            mail.send_second_factor = lambda *args: (tell(*args), sent.set())[0]
+            mail.tell_of_second_factor("ada@example.org", "A passkey was added.")
+        assert sent.wait(60)
+        assert [one["Subject"] for one in sink.mails] == [
+            "The second factor of your Wakeful account"
+        ]
+        release.set()
+    lines = [one.getMessage() for one in caplog.records if one.name == "app.stores.mail"]
+    assert lines == [
+        "100 recovery links wait to be mailed, and more are dropped. Is the mail server slow?"
+    ]

@@ -422,7 +422,7 @@ def test_a_secret_that_cannot_be_read_lets_nobody_in_and_says_what_to_do(app, se
 @only_sqlite
 def test_the_person_is_told_by_mail(app, access, ada, monkeypatch):
     works = []
-    monkeypatch.setattr(app.extensions["wakeful.mail"], "later", works.append)
+    monkeypatch.setattr(app.extensions["wakeful.mail"].notices, "put", works.append)
     with mail_sink() as sink:
         with app.app_context():
             url = f"smtp://127.0.0.1:{sink.port}?from=alerts@example.com"

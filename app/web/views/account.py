@@ -14,12 +14,15 @@ from app.errors import Denied, Invalid, Throttled
 from app.i18n import _
 from app.records import Actor
 from app.stores import current_access, current_mail
+from app.stores.mail import BUSY
 from app.web.account_forms import ForgottenForm, JoinForm, RecoveryForm
 from app.web.forms import show_errors
 from app.web.frame import session as sessions
 from app.web.frame import throttle
 
 blueprint = Blueprint("account", __name__)
+
+FULL_SECONDS = 60  # so many mails wait that some time passes before one more can
 
 Answer = str | Response | tuple[str, int]
 
@@ -31,9 +34,13 @@ def forgotten() -> Answer:
     if mails and form.validate_on_submit():
         email = form.email.data
         try:
+            if (
+                current_mail().recoveries.is_full
+            ):  # before it is counted, for known and unknown addresses
+                raise Throttled(_(BUSY), FULL_SECONDS)
             if current_access().count_recovery(email, request.remote_addr):
                 who = actors.actor()
-                current_mail().later(lambda: _send_link(email, who))
+                current_mail().recoveries.put(lambda: _send_link(email, who))
         except Throttled as fault:
             return _throttled(form, fault)
         return render_template("account/asked.html", email=email)
