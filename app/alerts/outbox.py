@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -490,3 +490,19 @@ def retry(delivery_id: int, now: datetime) -> None:
             "by_hand": iso(now),
             "earlier_attempts": len(row.attempts or ()),
         }
+
+
+# --- The lanes of a monitor's own channels: its values are encrypted, each with a salt of its own -
+
+_AROUND = "\n"
+
+
+def lanes_text(alerts: Iterable[Sequence[str]]) -> str:
+    """The column: the lanes of these channels, each between line breaks."""
+    names = dict.fromkeys(lane(channel, value) for channel, value in alerts)
+    return _AROUND.join(["", *names, ""]) if names else ""
+
+
+def own_channel(name: str) -> ColumnElement[bool]:
+    """Whether a monitor has the channel of this lane as its own."""
+    return MonitorRow.alert_lanes.contains(f"{_AROUND}{name}{_AROUND}")

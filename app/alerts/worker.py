@@ -19,7 +19,7 @@ from functools import partial
 
 from flask import Flask
 
-from app.alerts import announcing, attempts, claims, digests, due_now, giving_up, subscribers
+from app.alerts import announcing, attempts, claims, digests, due_now, giving_up, moved, subscribers
 from app.alerts.channels import SENDERS
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Sender
@@ -187,6 +187,8 @@ class Worker:
             self._stuck = self._stuck and any(lanes.asleep(now) for lanes, *_other in due)
             return []
         tools = self._jobs.tools(now)
+        for one in done:
+            self._store_move(one, now)
         with writing() as session:
             claims.lock(session)
             for one in done:
@@ -304,6 +306,11 @@ class Worker:
         if step.failed:  # otherwise it would be sent again and again
             reason = _("Its outcome could not be stored. The answer: %(text)s", text=answer.text)
             giving_up.give_up(db.session, claim.id, reason)
+
+    def _store_move(self, done: _Done, now: datetime) -> None:
+        if (to := done.answer.moved_to) is not None:
+            with self._steps.isolated("store the new address of a channel", None):
+                moved.store(done.claim.channel, done.claim.value, to, now)
 
     def _write_heartbeat(self) -> None:
         """Store that this process is alive; seldom, because SQLite has only one writer."""

@@ -30,6 +30,11 @@ class TelegramTarget:
     token: str | None = field(default=None, repr=False)
     thread: int | None = None
 
+    @property
+    def value(self) -> str:
+        """As ``parse_telegram`` reads it."""
+        return "/".join(str(part) for part in (self.token, self.chat, self.thread) if part)
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelText:

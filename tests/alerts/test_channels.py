@@ -428,16 +428,6 @@ def test_only_the_addresses_of_a_name_that_policy_allows_are_used(
         network.addresses("rebinding.example")
 
 
-def test_a_redirect_is_not_followed(box: Outbox, sink: HttpSink) -> None:
-    elsewhere = (("Location", f"{sink.url}/elsewhere"),)
-    sink.replies["/hook"] = [Reply(307, headers=elsewhere)]
-    box.notice(box.monitor(("webhook", f"{sink.url}/hook")))
-    box.turn()
-    (row,) = box.rows()
-    assert row.status == DeliveryStatus.FAILED
-    assert sink.to("/elsewhere") == []
-
-
 NGINX = """<html>\r\n<head><title>502 Bad Gateway</title><style>h1 { color: red }</style></head>
 <body><center><h1>502 Bad Gateway</h1></center><hr><center>nginx &amp; friends</center>
 <a href="/hook/SECRETOFTHEHOOK">/hook/SECRET&#79;FTHEHOOK</a></body></html>"""

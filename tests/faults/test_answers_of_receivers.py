@@ -1,4 +1,5 @@
-"""The status of a receiver's answer decides whether an alert is delivered, never its body.
+"""The status of a receiver's answer decides whether an alert is delivered, not its body, unless its
+service documents that it puts refusals there (``tests/alerts/test_what_answers_ask.py``).
 
 If an unreadable body counted as "not delivered", a receiver that answers 200 with an unknown
 charset would get the same alert again for a day (decisions.md 5).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -22,13 +22,15 @@ class Answer:
     """The outcome of one attempt. ``text`` is for the delivery log and has no secrets.
 
     ``retry_after`` in seconds, where the service named a pause. ``gone``: there is nobody at this
-    address, and there will not be, which ends a subscription.
+    address, and there will not be, which ends a subscription. ``moved_to``: the service says that
+    the channel has this value from now on.
     """
 
     verdict: Verdict
     text: str
     retry_after: float | None = None
     gone: bool = False
+    moved_to: str | None = field(default=None, repr=False)
 
     @property
     def ok(self) -> bool:

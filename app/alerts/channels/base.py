@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
+from time import monotonic
 from typing import Any
+from urllib.parse import urljoin
 
 from app.alerts.channels import answer
 from app.alerts.channels.answer import Answer, Verdict
@@ -18,6 +20,7 @@ from app.i18n import _
 from app.net.client import Blocked, Network, Response, Unreachable
 from app.rules import masking
 from app.rules.frames import frames_of
+from app.rules.url import parse_url
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +49,13 @@ class Outgoing:
 
 
 Sender = Callable[[Outgoing, Tools], Answer]
+Read = Callable[[Response], str]
+Judge = Callable[[Response], Verdict]
+# What to send in place of what was refused, because the answer says how; None if it does not.
+Correct = Callable[[Response], Any]
 JSON_TYPE = {"Content-Type": "application/json; charset=utf-8"}
+MOST_POSTS = 4  # of one attempt: the first, and those that answers ask for
+SHORTEST_SECONDS = 1.0  # for the last of them
 
 
 def post_json(
@@ -58,23 +67,27 @@ def post_json(
     headers: Mapping[str, str] | None = None,
     secrets: Sequence[str] = (),
     own_setting: bool = False,
-    read: Callable[[Response], str] | None = None,
+    read: Read | None = None,
+    judge: Judge | None = None,
+    correct: Correct | None = None,
 ) -> Answer:
-    """POST ``payload`` to ``url`` (default: the value itself) and read the answer as HTTP means it.
+    """POST ``payload`` to ``url`` (default: the value itself) and read the answer as HTTP means it,
+    or as ``judge`` does for a service that puts refusals into an answer with a good status.
 
     ``read`` picks the telling part out of the answer's body.
     """
-    body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     target = url or outgoing.value
     return post(
         outgoing,
         tools,
         target,
-        body,
+        _encoded(payload),
         headers={**JSON_TYPE, **(headers or {})},
         secrets=[*secrets, *masking.secrets_in_url(target)],
         own_setting=own_setting,
         read=read,
+        judge=judge,
+        correct=correct,
     )
 
 
@@ -88,22 +101,67 @@ def post(
     auth: tuple[str, str] | None = None,
     secrets: Sequence[str] = (),
     own_setting: bool = False,
-    read: Callable[[Response], str] | None = None,
+    read: Read | None = None,
+    judge: Judge | None = None,
+    correct: Correct | None = None,
 ) -> Answer:
+    end = monotonic() + tools.network.total_seconds
+    for left in reversed(range(MOST_POSTS)):
+        seconds = max(SHORTEST_SECONDS, end - monotonic())
+        network = replace(tools.network, total_seconds=min(seconds, tools.network.total_seconds))
+        try:
+            response = network.post(
+                url, body=body, headers=headers, auth=auth, own_setting=own_setting
+            )
+        except Blocked as blocked:
+            return answer.permanent(str(blocked))
+        except Unreachable as fault:
+            return answer.retry(masking.clean(str(fault), secrets))
+        except ValueError as fault:  # not a plain URL: stored without validation
+            return answer.permanent(masking.clean(str(fault), secrets))
+        if left and (to := _redirected(url, response)) is not None:
+            url, secrets = to, [*secrets, *masking.secrets_in_url(to)]
+        elif left and (other := _corrected(response, correct)) is not None:
+            body = _encoded(other)
+        else:
+            break
+    said = _words(response, read or _said, secrets)
+    return read_response(response, said, outgoing.now, judge)
+
+
+def _encoded(payload: Any) -> bytes:
+    return payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+
+
+def _redirected(url: str, response: Response) -> str | None:
+    """Where the answer says that the same POST belongs, on the same host: another host would get
+    the secrets that the first one's URL or the message has. None for all else, such as the page
+    to log in that a proxy leads to, which would take the alert as a form and answer 200.
+    """
+    if response.status not in _REDIRECTS:
+        return None
     try:
-        response = tools.network.post(
-            url, body=body, headers=headers, auth=auth, own_setting=own_setting
-        )
-    except Blocked as blocked:
-        return answer.permanent(str(blocked))
-    except Unreachable as fault:
-        return answer.retry(masking.clean(str(fault), secrets))
-    except ValueError as fault:  # not a plain URL: stored without validation
-        return answer.permanent(masking.clean(str(fault), secrets))
-    return read_response(response, _words(response, read or _said, secrets), outgoing.now)
+        old, new = parse_url(url), parse_url(urljoin(url, response.headers.get("Location", "")))
+    except ValueError:
+        return None
+    upgraded = (old.scheme, new.scheme) == ("http", "https")
+    if new.ascii_host != old.ascii_host or not (upgraded or new.origin == old.origin):
+        return None
+    same = upgraded and new.request_target == old.request_target
+    return new.url if same or response.status in _SAME_METHOD else None
 
 
-def _words(response: Response, read: Callable[[Response], str], secrets: Sequence[str]) -> str:
+# 307 and 308 mean the same method. The others are followed to https alone: what most servers
+# answer to http.
+_SAME_METHOD = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT})
+_REDIRECTS = _SAME_METHOD | {HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND}
+
+
+def _corrected(response: Response, correct: Correct | None) -> Any:
+    return None if correct is None else correct(response)
+
+
+def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:
     """The text of a service's answer, cleaned for people. An unreadable body does not matter."""
     try:
         return masking.clean(read(response), secrets)
@@ -113,11 +171,13 @@ def _words(response: Response, read: Callable[[Response], str], secrets: Sequenc
         return _("The answer could not be read.")
 
 
-def read_response(response: Response, said: str, now: datetime) -> Answer:
-    """The answer that a response's status stands for; ``said`` is what the service said,
-    cleaned.
+def read_response(
+    response: Response, said: str, now: datetime, judge: Judge | None = None
+) -> Answer:
+    """The answer that a response stands for: by its status, if not by ``judge``. ``said`` is what
+    the service said, cleaned.
     """
-    verdict = answer.judge_status(response.status)
+    verdict = judge(response) if judge else answer.judge_status(response.status)
     text = f"HTTP {response.status}" + (f": {said}" if said else "")
     if 300 <= response.status < 400:
         text += " " + _("(a redirect, which is not followed: enter the URL that it leads to)")
@@ -131,7 +191,12 @@ def _said(response: Response) -> str:
     return response.words
 
 
-def field_of(*path: str) -> Callable[[Response], str]:
+def dict_of(response: Response) -> Mapping[str, Any]:
+    """A JSON object that is the answer; empty if it is none."""
+    return response.body if isinstance(response.body, dict) else {}
+
+
+def field_of(*path: str) -> Read:
     """Read one field of a JSON answer; the whole body if it is missing."""
 
     def read(response: Response) -> str:

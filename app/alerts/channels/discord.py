@@ -6,13 +6,15 @@ https://discord.com/developers/docs/resources/webhook#execute-webhook
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
 from typing import Any
 
 from app.alerts.channels.answer import Answer
-from app.alerts.channels.base import Outgoing, Tools, field_of, post_json
+from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, post_json
 from app.alerts.channels.moments import localized
 from app.alerts.messages import COLOURS, SIGNS, Link, Message
 from app.alerts.words import shorten
+from app.net.client import Response
 from app.rules.time import iso
 
 MAX_CONTENT = 2_000
@@ -23,8 +25,27 @@ MAX_FIELDS = 25
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-!|~<>:@])")
 
 
+MAX_THREAD_NAME = 100
+NEEDS_THREAD = 220001  # the webhook's channel is a forum, where each message begins a thread
+
+
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
-    return post_json(outgoing, tools, payload(outgoing.message), read=field_of("message"))
+    message = outgoing.message
+    body = payload(message)
+
+    def correct(response: Response) -> dict[str, Any] | None:
+        if response.status != HTTPStatus.BAD_REQUEST:
+            return None
+        if dict_of(response).get("code") == NEEDS_THREAD and "thread_name" not in body:
+            body["thread_name"] = shorten(message.title, MAX_THREAD_NAME)
+        elif body.pop("embeds", None) is not None:  # such as one that is too long in all
+            text = f"{body['content']}\n{_description(message.without_item_links())}"
+            body["content"] = text[:MAX_CONTENT]
+        else:
+            return None
+        return body
+
+    return post_json(outgoing, tools, body, read=field_of("message"), correct=correct)
 
 
 def payload(message: Message) -> dict[str, Any]:

@@ -6,15 +6,33 @@ https://docs.flock.com/display/flockos/Create+An+Incoming+Webhook
 from __future__ import annotations
 
 from html import escape
+from http import HTTPStatus
 from typing import Any
 
-from app.alerts.channels.answer import Answer
-from app.alerts.channels.base import Outgoing, Tools, field_of, post_json
+from app.alerts.channels.answer import Answer, Verdict, judge_status
+from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, post_json
 from app.alerts.messages import SIGNS, Link, Message
+from app.net.client import Response
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
-    return post_json(outgoing, tools, payload(outgoing.message), read=field_of("description"))
+    body = payload(outgoing.message)
+
+    def correct(response: Response) -> dict[str, Any] | None:
+        """FlockML that it does not take must not cost the alert."""
+        if response.status != HTTPStatus.BAD_REQUEST or body.pop("flockml", None) is None:
+            return None
+        return body
+
+    return post_json(
+        outgoing, tools, body, read=field_of("description"), judge=judge, correct=correct
+    )
+
+
+def judge(response: Response) -> Verdict:
+    verdict = judge_status(response.status)
+    failed = verdict is Verdict.DELIVERED and dict_of(response).get("error")
+    return Verdict.PERMANENT if failed else verdict
 
 
 def payload(message: Message) -> dict[str, Any]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
-from app.alerts.channels.answer import Answer
-from app.alerts.channels.base import Outgoing, Tools, post_json
+from app.alerts.channels.answer import Answer, Verdict, judge_status
+from app.alerts.channels.base import Outgoing, Tools, dict_of, post_json
 from app.alerts.channels.moments import localized
 from app.alerts.messages import SIGNS, Item, Link, Message
 from app.alerts.words import shorten
+from app.net.client import Response
 
 MAX_HEADER = 150
 MAX_SECTION = 3_000
@@ -23,8 +25,37 @@ MAX_FIELD = 2_000
 _CALLS_PEOPLE = re.compile(r"@(?=(?:here|channel|everyone|all)\b)", re.IGNORECASE)
 
 
+# What Slack answers in a word, and some of those that speak its form with a status of 200.
+# https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks#handling_errors
+_PASSING = ("ratelimited", "rate_limited", "rollup_error", "internal_error", "fatal_error",
+            "service_unavailable", "request_timeout")  # fmt: skip
+_REFUSED = ("action_prohibited", "channel_is_archived", "channel_not_found", "invalid_attachments",
+            "invalid_blocks", "invalid_payload", "invalid_token", "msg_too_long",
+            "no_active_hooks", "no_service", "no_service_id", "no_team", "no_text",
+            "posting_to_general_channel_denied", "team_disabled", "too_many_attachments",
+            "user_not_found")  # fmt: skip
+
+
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
-    return post_json(outgoing, tools, payload(outgoing.message))
+    body = payload(outgoing.message)
+
+    def correct(response: Response) -> dict[str, Any] | None:
+        """Blocks that a service does not take must not cost the alert."""
+        if response.status != HTTPStatus.BAD_REQUEST or body.pop("blocks", None) is None:
+            return None
+        return body
+
+    return post_json(outgoing, tools, body, judge=judge, correct=correct)
+
+
+def judge(response: Response) -> Verdict:
+    verdict, said = judge_status(response.status), dict_of(response)
+    refused = said.get("ok") is False or said.get("success") is False
+    word = said.get("error") if refused else response.text.strip()
+    if word in _PASSING:
+        return Verdict.RETRY
+    failed = verdict is Verdict.DELIVERED and (refused or word in _REFUSED)
+    return Verdict.PERMANENT if failed else verdict
 
 
 def payload(message: Message) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from app.alerts import words
 from app.alerts.channels import answer
-from app.alerts.channels.answer import Answer
-from app.alerts.channels.base import Outgoing, Tools, field_of, post
+from app.alerts.channels.answer import Answer, Verdict
+from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, post
 from app.alerts.channels.setup import NO_SMS_PROVIDER
 from app.alerts.messages import ADDRESS, Message
 from app.i18n import _
@@ -63,14 +63,33 @@ def _twilio(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
         ),
         own_setting=True,
         read=_twilio_said,
+        judge=_twilio_verdict,
     )
 
 
 def _twilio_said(response: Response) -> str:
-    body = response.body
-    if response.status < 300 and isinstance(body, dict):
+    body = dict_of(response)
+    if response.status < 300 and body and not body.get("error_code"):
         return f"{body.get('status', 'accepted')} {body.get('sid', '')}"
-    return field_of("message")(response)
+    error = field_of("error_message" if body.get("error_code") else "message")(response)
+    return f"{body['error_code']} {error}" if body.get("error_code") else error
+
+
+# Tuples, because an answer may have anything there, also what cannot be hashed.
+# https://www.twilio.com/docs/api/errors: too many at once, a full queue, a fault of theirs.
+_TWILIO_PASSING = (14107, 20429, 20500, 20503, 21611, 30001, 30022)
+_TWILIO_FAILED = ("failed", "undelivered", "canceled")
+
+
+def _twilio_verdict(response: Response) -> Verdict:
+    """Twilio takes a message with 201 that it already knows it cannot send."""
+    verdict, body = answer.judge_status(response.status), dict_of(response)
+    if verdict is Verdict.DELIVERED:
+        if body.get("error_code") in _TWILIO_PASSING:
+            return Verdict.RETRY
+        failed = body.get("error_code") or body.get("status") in _TWILIO_FAILED
+        return Verdict.PERMANENT if failed else verdict
+    return Verdict.RETRY if body.get("code") in _TWILIO_PASSING else verdict
 
 
 def _vonage(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
@@ -83,21 +102,20 @@ def _vonage(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
         "text": body,
         "type": "text" if set(body) <= _GSM else "unicode",
     }
-    secrets = (provider.user, provider.password)
-    url = f"{provider.api}/sms/json"
-    found: list[Response] = []
-
-    def said(response: Response) -> str:
-        found.append(response)
-        return _vonage_said(response)
-
-    got = post(outgoing, tools, url, form, secrets=secrets, own_setting=True, read=said)
-    return _vonage_verdict(got, found[0], secrets, outgoing) if found and got.ok else got
+    return post(
+        outgoing,
+        tools,
+        f"{provider.api}/sms/json",
+        form,
+        secrets=(provider.user, provider.password),
+        own_setting=True,
+        read=_vonage_said,
+        judge=_vonage_verdict,
+    )
 
 
 def _vonage_parts(response: Response) -> list[dict[str, object]]:
-    body = response.body
-    messages = body.get("messages") if isinstance(body, dict) else None
+    messages = dict_of(response).get("messages")
     return (
         [part for part in messages if isinstance(part, dict)] if isinstance(messages, list) else []
     )
@@ -115,21 +133,16 @@ def _vonage_said(response: Response) -> str:
 _VONAGE_PASSING = frozenset({"1", "5", "10"})
 
 
-def _vonage_verdict(
-    got: Answer, response: Response, secrets: tuple[str, ...], outgoing: Outgoing
-) -> Answer:
+def _vonage_verdict(response: Response) -> Verdict:
     """Vonage answers 200 in any case; what became of the message is in the body. A body that says
     nothing of it leaves the status: to send once more would cost, and may repeat the message.
     """
+    verdict = answer.judge_status(response.status)
     statuses = [str(part["status"]) for part in _vonage_parts(response) if "status" in part]
     bad = [status for status in statuses if status != "0"]
-    if not bad:
-        return got
-    said = masking.clean(_vonage_said(response), secrets)
-    if bad[0] in _VONAGE_PASSING:
-        pause = answer.retry_after(response.headers, response.body, outgoing.now)
-        return answer.retry(said, pause)
-    return answer.permanent(said)
+    if verdict is not Verdict.DELIVERED or not bad:
+        return verdict
+    return Verdict.RETRY if bad[0] in _VONAGE_PASSING else Verdict.PERMANENT
 
 
 _PROVIDERS: dict[str, Callable[[Provider, Outgoing, Tools], Answer]] = {

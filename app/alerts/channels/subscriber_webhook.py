@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from app.alerts.channels.answer import Answer, permanent
+from app.alerts.channels.answer import Answer, Verdict, judge_status
 from app.alerts.channels.base import Outgoing, Tools, post_json
 from app.i18n import _
 from app.net.client import Response
@@ -19,19 +19,27 @@ NAME = "subscriber webhook"  # in the table of senders
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     token = outgoing.message.data.get("token")
-    echoes: list[bool] = []
+
+    def judge(response: Response) -> Verdict:
+        verdict = judge_status(response.status)
+        return (
+            verdict if verdict is not Verdict.DELIVERED or echoes(response) else Verdict.PERMANENT
+        )
+
+    def echoes(response: Response) -> bool:
+        return token is None or str(token) in response.text
 
     def read(response: Response) -> str:
-        echoes.append(token is None or str(token) in response.text)
-        return response.words
+        if echoes(response) or response.status >= 300:
+            return response.words
+        return response.words + " " + _("(the answer does not contain the token)")
 
     body = json.dumps(payload(outgoing), ensure_ascii=False, separators=(",", ":")).encode()
     secrets = [str(token)] if token else []
     headers = {"webhook-id": outgoing.id}
-    said = post_json(outgoing, tools, body, headers=headers, secrets=secrets, read=read)
-    if said.ok and not all(echoes):
-        return permanent(said.text + " " + _("(the answer does not contain the token)"))
-    return said
+    return post_json(
+        outgoing, tools, body, headers=headers, secrets=secrets, read=read, judge=judge
+    )
 
 
 def payload(outgoing: Outgoing) -> dict[str, object]:

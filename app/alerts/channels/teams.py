@@ -7,11 +7,14 @@ Workflows take no MessageCard. Version 1.4 is what all Teams clients show.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
-from app.alerts.channels.answer import Answer
-from app.alerts.channels.base import Outgoing, Tools, field_of, post_json
+from app.alerts.channels.answer import Answer, Verdict, judge_status
+from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, post_json
 from app.alerts.messages import Item, Message, Tone
+from app.net.client import Response
 
 CARD_TYPE = "application/vnd.microsoft.card.adaptive"
 _COLOURS = {
@@ -23,8 +26,41 @@ _COLOURS = {
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~<>])")
 
 
+# Connectors answer 200 and say in words which status Teams gave them.
+_INNER = re.compile(r"endpoint returned HTTP error (\d{3})\b")
+_FAILED = "message delivery failed"
+_PASSING = re.compile(r"TooManyRequests|Throttl|Timeout|Unavailable", re.IGNORECASE)
+_LAYOUT = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+
+
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
-    return post_json(outgoing, tools, payload(outgoing.message), read=field_of("error", "message"))
+    message = outgoing.message
+    plain = iter([payload(replace(message, details=(), items=()))])
+
+    def correct(response: Response) -> dict[str, Any] | None:
+        """A card that it does not take must not cost the alert."""
+        return next(plain, None) if response.status in _LAYOUT else None
+
+    return post_json(
+        outgoing,
+        tools,
+        payload(message),
+        read=field_of("error", "message"),
+        judge=judge,
+        correct=correct,
+    )
+
+
+def judge(response: Response) -> Verdict:
+    verdict = judge_status(response.status)
+    if verdict is not Verdict.DELIVERED:
+        return verdict
+    if inner := _INNER.search(response.text):
+        return judge_status(int(inner[1]))
+    error = dict_of(response).get("error")
+    if not error and _FAILED not in response.text:
+        return verdict
+    return Verdict.RETRY if _PASSING.search(response.text) else Verdict.PERMANENT
 
 
 def payload(message: Message) -> dict[str, Any]:

@@ -7,14 +7,18 @@ monitor's name would make Telegram refuse the message.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
-from app.alerts.channels.answer import Answer, permanent
-from app.alerts.channels.base import Outgoing, Tools, field_of, post_json
+from app.alerts.channels.answer import Answer, Verdict, judge_status, permanent
+from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, post_json
 from app.alerts.messages import SIGNS, Message
 from app.i18n import _
+from app.net.client import Response
 from app.rules.channel_values import TelegramTarget, parse_telegram
 
+SHORT_TEXT = 1_000  # for a server that takes less
 MAX_TEXT = 4_096  # UTF-16 units count, so a sign outside the basic plane counts twice
 
 
@@ -29,15 +33,61 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         return permanent(
             _("The bot token is missing. Write BOT_TOKEN/CHAT_ID, or set WAKEFUL_TELEGRAM_TOKEN.")
         )
-    return post_json(
+    body = payload(outgoing.message, target)
+    notes: list[str] = []
+
+    def correct(response: Response) -> dict[str, Any] | None:
+        note = _follow(response, body) if response.status == HTTPStatus.BAD_REQUEST else None
+        notes.extend([] if note is None else [note])
+        return None if note is None else body
+
+    said = post_json(
         outgoing,
         tools,
-        payload(outgoing.message, target),
+        body,
         url=f"{settings.telegram_api}/bot{token}/sendMessage",
         secrets=(token, token.partition(":")[2]),
         own_setting=True,
         read=field_of("description"),
+        judge=judge,
+        correct=correct,
     )
+    said = replace(said, text=" ".join([said.text, *filter(None, notes)]))
+    if said.ok and body["chat_id"] != target.chat:
+        return replace(said, moved_to=replace(target, chat=body["chat_id"]).value)
+    return said
+
+
+def judge(response: Response) -> Verdict:
+    """By the status, which a server of one's own (TELEGRAM_API) may put into the body alone."""
+    verdict, said = judge_status(response.status), dict_of(response)
+    if verdict is Verdict.DELIVERED and said.get("ok") is False:
+        code = said.get("error_code")
+        return judge_status(code) if isinstance(code, int) and code >= 300 else Verdict.PERMANENT
+    return verdict
+
+
+def _follow(response: Response, body: dict[str, Any]) -> str | None:
+    """Change ``body`` as the answer asks for, and return what people are to know of it, "" if
+    nothing; None if it is final. Each change is made once.
+
+    https://core.telegram.org/bots/api#responseparameters
+    """
+    words = field_of("description")(response).casefold()
+    parameters = dict_of(response).get("parameters")
+    moved = parameters.get("migrate_to_chat_id") if isinstance(parameters, dict) else None
+    if isinstance(moved, int) and str(moved) != body["chat_id"]:
+        body["chat_id"] = str(moved)
+        return _("(The group has become a supergroup with the new chat ID %(id)s.)", id=moved)
+    if "thread" in words or "topic" in words:
+        if body.pop("message_thread_id", None) is not None:
+            return _("(Its topic is closed or gone, so the message went to the group itself.)")
+    elif "entit" in words and body.pop("entities", None) is not None:
+        return ""
+    elif "too long" in words and len(body["text"]) > SHORT_TEXT:
+        body["text"] = body["text"][:SHORT_TEXT]
+        return ""
+    return None
 
 
 def payload(message: Message, target: TelegramTarget) -> dict[str, Any]:

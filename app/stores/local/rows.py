@@ -9,6 +9,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
+from app.alerts.outbox import lanes_text
 from app.db.tables import (
     IncidentRow,
     MonitorRow,
@@ -29,7 +30,6 @@ from app.records import (
     Pair,
 )
 from app.rules.what_changed import changes_of
-from app.stores.local.shared_channels import lanes_text
 
 # Fields that are stored in another form than the record's.
 PAIRS = ("request_headers", "alerts")

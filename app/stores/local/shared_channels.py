@@ -7,13 +7,13 @@ thousand monitors takes a second. Rows from before that column are filled in whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 
-from app.alerts.outbox import lane
+from app.alerts.outbox import lane, lanes_text, own_channel
 from app.alerts.targets import contacts_of, in_order
 from app.db import DbSession, db, writing
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
@@ -26,19 +26,12 @@ SEVERAL = 3
 MARK = 16  # characters of a lane: enough to know a channel of one monitor again
 AT_ONCE = 500
 CHANGED = N_("This channel was changed or removed meanwhile. Open the monitor again.")
-_AROUND = "\n"
 _MONITORS = MonitorRow.__table__
 _FILL_IN = (
     update(_MONITORS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
     .where(_MONITORS.c.id == bindparam("of"), _MONITORS.c.alert_lanes.is_(None))
     .values(alert_lanes=bindparam("lanes"))
 )
-
-
-def lanes_text(alerts: Iterable[Sequence[str]]) -> str:
-    """The column: the lanes of these channels, each between line breaks."""
-    names = dict.fromkeys(lane(channel, value) for channel, value in alerts)
-    return _AROUND.join(["", *names, ""]) if names else ""
 
 
 def shared(monitor_id: int) -> Sequence[SharedChannel]:
@@ -50,7 +43,7 @@ def shared(monitor_id: int) -> Sequence[SharedChannel]:
     found = []
     for place, (channel, value) in enumerate(row.alerts or ()):
         name = lane(channel, value)
-        count = db.session.scalar(select(func.count(MonitorRow.id)).where(_has(name))) or 0
+        count = db.session.scalar(select(func.count(MonitorRow.id)).where(own_channel(name))) or 0
         if count >= SEVERAL:
             masked = Pair(channel, value).masked().value
             found.append(SharedChannel(place, channel, masked, name[:MARK], count))
@@ -68,7 +61,7 @@ def locked(session: DbSession, monitor_id: int, mark: str) -> tuple[list[str], S
     target = _channel(session.get(MonitorRow, monitor_id), mark)
     ids: Sequence[int] = ()
     if target is not None:
-        having = select(MonitorRow.id).where(_has(lane(*target))).order_by(MonitorRow.id)
+        having = select(MonitorRow.id).where(own_channel(lane(*target))).order_by(MonitorRow.id)
         ids = session.scalars(having.with_for_update(key_share=True)).all()
     if target is None or not ids:
         raise Invalid({"mark": [_(CHANGED)]})
@@ -115,10 +108,6 @@ def _replace_in(
 def _channel(row: MonitorRow | None, mark: str) -> list[str] | None:
     alerts = () if row is None or isinstance(row.alerts, Unreadable) else row.alerts or ()
     return next((pair for pair in alerts if lane(*pair)[:MARK] == mark), None)
-
-
-def _has(name: str) -> ColumnElement[bool]:
-    return MonitorRow.alert_lanes.contains(f"{_AROUND}{name}{_AROUND}")
 
 
 def _fill_in() -> None:

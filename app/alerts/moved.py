@@ -1,0 +1,68 @@
+"""A channel whose service says that it has another value from now on, such as a Telegram group that
+became a supergroup: every monitor, contact and message that has the old value gets the new one.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import or_, select
+
+from app.access import actors
+from app.alerts.outbox import lane, lanes_text, own_channel, update_deliveries
+from app.alerts.words import count_of
+from app.db import writing
+from app.db.tables import ContactRow, DeliveryRow, MonitorRow
+from app.db.types import Unreadable
+
+log = logging.getLogger(__name__)
+
+
+def store(channel: str, value: str, to: str, now: datetime) -> None:
+    """In a transaction of its own, in the order in which all others lock: monitors, contacts,
+    deliveries. If it fails, the service says the same to the next message.
+    """
+    old, new = [channel, value], [channel, to]
+    with actors.acting_as(actors.WAKEFUL), writing() as session:
+        monitors = session.scalars(
+            select(MonitorRow)
+            .where(or_(own_channel(lane(*old)), MonitorRow.alert_lanes.is_(None)))
+            .where(MonitorRow.alerts.is_not(None))
+            .order_by(MonitorRow.id)
+            .with_for_update(key_share=True)
+            .execution_options(populate_existing=True)
+        ).all()
+        counts = [0, 0]
+        for monitor in monitors:
+            if (alerts := _replaced(monitor.alerts, old, new)) is not None:
+                monitor.alerts, monitor.alert_lanes = alerts, lanes_text(alerts)
+                monitor.updated_at = now
+                counts[0] += 1
+        for contact in session.scalars(
+            select(ContactRow).order_by(ContactRow.id).with_for_update()
+        ):
+            if (channels := _replaced(contact.channels, old, new)) is not None:
+                contact.channels, contact.updated_at = channels, now
+                counts[1] += 1
+        session.execute(
+            update_deliveries()
+            .where(DeliveryRow.lane == lane(*old))
+            .values(value=to, lane=lane(*new))
+        )
+    if any(counts):
+        log.warning(
+            "The service of a %s channel gave it a new address. It is stored in %s and %s.",
+            channel,
+            count_of(counts[0], "monitor"),
+            count_of(counts[1], "contact"),
+        )
+
+
+def _replaced(pairs: Any, old: list[str], new: list[str]) -> list[list[str]] | None:
+    """These channels with ``new`` in the place of ``old``, each once; None without ``old``."""
+    if isinstance(pairs, Unreadable) or old not in (known := [list(pair) for pair in pairs or ()]):
+        return None
+    changed = dict.fromkeys(tuple(new if pair == old else pair) for pair in known)
+    return [list(pair) for pair in changed]
