@@ -63,6 +63,14 @@ ENTER_OR_DELETE = N_(
     "The stored channels cannot be read, and this would delete them. Enter them again, or select "
     "the box that deletes them."
 )
+# Fields whose help says what Wakeful does with them, and no other server.
+OUR_WAY = (
+    "alert_condition",
+    "alert_text_lookup",
+    "request_auth_password",
+    "cache_buster",
+    "maintenance_start_at",
+)
 PASSWORD = "request_auth_password"  # noqa: S105 - a field's name
 
 
@@ -260,6 +268,12 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
 
     remove_unreadable = ExtraSwitch(N_("Delete what cannot be read"), default=False)
     contacts: Any = Names(N_("Contacts"), most=MAX_CONTACT_NAME)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.context.bare:
+            for name in OUR_WAY:
+                self[name].description = ""
 
     def values(self) -> dict[str, Any]:
         """With the ticked contacts among the alerts, before the monitor's own channels."""

@@ -16,6 +16,7 @@ function valueOf(form, name) {
     const ticked = boxes.filter((box) => box.checked).map((box) => box.value);
     return ticked.join(", ");
   }
+  if (first.tagName === "SELECT" && first.value === "keep") return null; // left as it is
   if (first.tagName === "SELECT") return first.selectedOptions[0]?.text ?? "";
   return first.type === "datetime-local" ? first.value.replace("T", " ") : first.value;
 }

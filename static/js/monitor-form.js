@@ -3,14 +3,16 @@
 const form = document.querySelector("[data-monitor-form]");
 const url = form.querySelector("#url");
 const name = form.querySelector("#name");
-let follows = name.value === "";
+// Of a stored monitor, an empty name is one that its server does not return.
+const isNew = "suggests" in form.dataset;
+let follows = isNew && name.value === "";
 
 // As the server names a monitor without a name: host and path.
 function hostOf(text) {
   const address = text.trim().replace(/^[a-z][a-z0-9+.-]*:(\/\/|\/?$)/i, "").split(/[?#]/)[0];
   return address.replace(/^\/+|\/+$/g, "").slice(0, 255);
 }
-name.addEventListener("input", () => { follows = name.value === ""; });
+name.addEventListener("input", () => { follows = isNew && name.value === ""; });
 url.addEventListener("input", () => { if (follows) name.value = hostOf(url.value); });
 
 // Show only the fields that the kind of this URL has, and any other with an error, so that it can

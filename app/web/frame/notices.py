@@ -50,8 +50,8 @@ def set_aside() -> str:
         return ""
     listed = ", ".join(names[:ASIDE_NAMED]) + (", …" if len(names) > ASIDE_NAMED else "")
     return _n(
-        "%(num)s record of the server is not understood, and left out here: %(names)s",
-        "%(num)s records of the server are not understood, and left out here: %(names)s",
+        "%(num)s record of the server is not understood, and left out: %(names)s",
+        "%(num)s records of the server are not understood, and left out: %(names)s",
         len(names),
         names=listed,
     )

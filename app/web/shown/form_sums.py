@@ -99,7 +99,10 @@ def _has(form: BrowserMonitorForm, name: str) -> bool:
 
 
 def _said(form: BrowserMonitorForm, part: Part) -> str:
-    value = _value(form[part.field])
+    field: Any = form[part.field]
+    if field.unclear and not field.sent:
+        return ""
+    value = _value(field)
     if value in ("", "0"):
         return _(part.none)
     return part.said(value)
