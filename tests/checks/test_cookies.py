@@ -26,6 +26,7 @@ LONG = "9" * 10_000
         ("http://a.lab/", ["a="], "http://a.lab/", "a="),
         ("http://a.lab/", ["a", "=x", "", ";Path=/"], "http://a.lab/", ""),
         ("http://a.lab/", ["a=größe".encode().decode("latin-1")], "http://a.lab/", "a=größe"),
+        ("http://a.lab/", ["a=x\rX: y", "b=\x00", "c=\x7f", "d=\t"], "http://a.lab/", "d="),
         # how long
         ("http://a.lab/", [f"a=x; {PAST}"], "http://a.lab/", ""),
         ("http://a.lab/", ["a=x", f"a=; {PAST}"], "http://a.lab/", ""),

@@ -125,8 +125,8 @@ class Carried:
         if self._is_first(target):
             return None
         spec = self.spec
-        headers = {pair.key for pair in spec.request_headers} - _FRAMING
-        names = sorted(name for name in headers if not self._goes(name.lower(), target))
+        headers = {pair.key for pair in spec.request_headers}
+        names = sorted(name for name in headers if name.lower() not in _FOR_ALL | _FRAMING)
         parts = [_("user name and password")] if spec.auth is not None else []
         if names:
             parts.append(_("headers (%(names)s)", names=shortened(", ".join(names), _SHOWN_NAMES)))
@@ -154,7 +154,8 @@ class Carried:
         if (status == 303 and self.method != "HEAD") or (
             status in (301, 302) and self.method == "POST"
         ):
-            self.method, self._body, self._dropped_body = "GET", None, True
+            self._dropped_body = self._dropped_body or self._body is not None
+            self.method, self._body = "GET", None
 
     def state(self, target: Target) -> tuple[object, ...]:
         """All that decides the next request: a state that occurs twice is a redirect loop."""

@@ -89,7 +89,12 @@ def _is_below(host: str, target: Target, domain: str) -> bool:
 
 
 def read_cookie(text: str, target: Target, now: float) -> Cookie | None:
-    """The cookie of a Set-Cookie header; None for one that is to be ignored."""
+    """The cookie of a Set-Cookie header; None for one that is to be ignored.
+
+    One with control characters is, as in RFC 6265bis: a line break would end our own header.
+    """
+    if any((mark < " " and mark != "\t") or mark == "\x7f" for mark in text):
+        return None
     pair, *attributes = text.split(";")
     name, equals, value = (part.strip(_SPACE) for part in pair.partition("="))
     if not equals or not name:
