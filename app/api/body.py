@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import NoReturn
 from urllib.parse import parse_qsl
 
@@ -22,6 +23,7 @@ JSON = "application/json"
 # How much of a too large body is read, so that its sender can finish and receive the answer.
 _DRAINED_BYTES = 8 * MAX_BODY_BYTES
 _CHUNK = 64 * 1024
+_LONGEST_NUMBER = 30  # digits; no field takes more
 
 
 class TooLarge(Exception):
@@ -110,10 +112,9 @@ def _json(text: str) -> Pairs:
         document = json.loads(
             text,
             object_pairs_hook=Members,
-            # Numbers keep their spelling: 60.0 is not a whole number, and Python refuses to parse
-            # thousands of digits.
+            # Numbers keep their spelling: Python refuses to parse thousands of digits.
             parse_int=lambda digits: Typed(digits, "number"),
-            parse_float=lambda digits: Typed(digits, "number"),
+            parse_float=lambda digits: Typed(_whole(digits) or digits, "number"),
             parse_constant=_refuse_constant,
         )
     except ValueError as fault:
@@ -126,6 +127,14 @@ def _json(text: str) -> Pairs:
     if len(pairs) > MOST_FIELDS:
         raise Invalid({"body": [_too_many()]})
     return pairs
+
+
+def _whole(digits: str) -> str | None:
+    """A whole number that is written with a fraction or an exponent, as ``44.0`` or ``1e2``."""
+    number = Decimal(digits)
+    if number.adjusted() > _LONGEST_NUMBER or number != number.to_integral_value():
+        return None
+    return str(int(number))
 
 
 def _refuse_constant(name: str) -> NoReturn:

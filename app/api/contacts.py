@@ -2,54 +2,42 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import created, deleted, one, paged
+from app.api.envelope import deleted, one
 from app.api.operations import operation
-from app.codec import json_of
+from app.api.resource import Resource, register
 from app.forms import binding
 from app.forms.contact import ContactDeletionForm, ContactForm
-from app.forms.queries import PageForm
-from app.records import Contact
 
-CONTACTS = "/contacts"
 CONTACT = "/contacts/{id}"
+CONTACTS = Resource(
+    name="contacts",
+    path="/contacts",
+    one="a contact",
+    many="contacts",
+    answer="Contact",
+    form=ContactForm,
+    records=lambda store: store.contacts,
+    about={
+        "list": "Channel values are masked for a key that may only read.",
+        "store": "A contact is a name for channels that several monitors use.",
+        "show": "Channel values are masked for a key that may only read.",
+        "update": "Changes what is sent, for every monitor that uses the contact. A masked channel"
+        " value keeps the stored one.",
+    },
+)
+register(CONTACTS, but=["delete"])
 
 
-def _shape(call: Call, record: Contact) -> dict[str, Any]:
-    return json_of(record, masked=call.masked)
-
-
-@operation("GET", CONTACTS, "List contacts", "Contact", paged=True, query=PageForm)
-def list_(call: Call) -> Response:
-    page = call.store.contacts.list(binding.page_query(call.query))
-    return paged(page, partial(_shape, call), call.query)
-
-
-@operation("POST", CONTACTS, "Create a contact", "Contact", status=201, form=ContactForm)
-def store(call: Call) -> Response:
-    return created(_shape(call, call.store.contacts.create(call.new(ContactForm))))
-
-
-@operation("GET", CONTACT, "Show a contact", "Contact")
-def show(call: Call) -> Response:
-    record = call.store.contacts.get(call.id)
-    call.without_input()
-    return one(_shape(call, record))
-
-
-@operation("PUT PATCH", CONTACT, "Update a contact", "Contact", form=ContactForm, update=True)
-def update(call: Call) -> Response:
-    fields = call.changes(ContactForm, call.store.contacts.get(call.id))
-    return one(_shape(call, call.store.contacts.update(call.id, fields)))
-
-
-@operation("DELETE", CONTACT, "Delete a contact", "Deleted", query=ContactDeletionForm)
+@operation(
+    "DELETE", CONTACT, "Delete a contact", "Deleted", query=ContactDeletionForm, refusals=(409,)
+)
 def delete(call: Call) -> Response:
+    """If monitors use it, the answer is 409, with their ids in `monitors`, unless `replace_with`
+    names another contact or `force` is true.
+    """
     call.store.contacts.get(call.id)
     asked = binding.query_values(ContactDeletionForm, call.query)
     call.store.contacts.remove(
@@ -58,8 +46,11 @@ def delete(call: Call) -> Response:
     return deleted("contact", call.id)
 
 
-@operation("POST", CONTACT + "/test", "Send a test alert to a contact", "DeliveryIds")
+@operation(
+    "POST", CONTACT + "/test", "Send a test alert to a contact", "DeliveryIds", refusals=(409,)
+)
 def test(call: Call) -> Response:
+    """To each channel of the contact, once, as a delivery of its own."""
     call.store.contacts.get(call.id)
     call.without_input()
     return one({"deliveries": list(call.store.contacts.test(call.id))})

@@ -19,12 +19,14 @@ DELIVERY = "/deliveries/{id}"
 
 @operation("GET", "/deliveries", "List deliveries", "Delivery", paged=True, query=DeliveryQueryForm)
 def list_(call: Call) -> Response:
+    """Messages to people, the newest first, with all attempts to send each."""
     page = call.store.deliveries.list(binding.delivery_query(call.query))
     return paged(page, json_of, call.query)
 
 
 @operation("GET", DELIVERY, "Show a delivery", "Delivery")
 def show(call: Call) -> Response:
+    """With the answer to each attempt; the target is masked."""
     record = call.store.deliveries.get(call.id)
     call.without_input()
     return one(json_of(record))
@@ -34,6 +36,7 @@ def show(call: Call) -> Response:
     "POST", "/alerts/test", "Send a test alert to any channels", "DeliveryIds", form=AlertTestForm
 )
 def test(call: Call) -> Response:
+    """To the channels that are sent, stored or not. `monitor_id`: whose alerts they are."""
     fields = call.new(AlertTestForm)
     ids = call.store.channels.test(fields["alerts"], monitor_id=fields.get("monitor_id"))
     return one({"deliveries": list(ids)})
@@ -55,15 +58,17 @@ def channels(call: Call) -> Response:
     return one({"not_set_up": [{"key": key, "value": said} for key, said in found.items()]})
 
 
-@operation("POST", DELIVERY + "/retry", "Send a delivery again", "Delivery")
+@operation("POST", DELIVERY + "/retry", "Send a delivery again", "Delivery", refusals=(409,))
 def retry(call: Call) -> Response:
+    """Makes a failed delivery pending again, and releases one that is held."""
     call.store.deliveries.get(call.id)
     call.without_input()
     return one(json_of(call.store.deliveries.retry(call.id)))
 
 
-@operation("POST", DELIVERY + "/give-up", "Give up a pending delivery", "Delivery")
+@operation("POST", DELIVERY + "/give-up", "Give up a pending delivery", "Delivery", refusals=(409,))
 def give_up(call: Call) -> Response:
+    """Sends a pending delivery no more."""
     call.store.deliveries.get(call.id)
     call.without_input()
     return one(json_of(call.store.deliveries.give_up(call.id)))

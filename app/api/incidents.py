@@ -5,48 +5,51 @@ from __future__ import annotations
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import created, deleted, one, paged
+from app.api.envelope import one
 from app.api.operations import operation
+from app.api.resource import Resource, register
 from app.codec import json_of
 from app.forms import binding
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.queries import IncidentQueryForm
 from app.i18n import _
 
-INCIDENTS = "/incidents"
-INCIDENT = "/incidents/{id}"
-
-
-@operation("GET", INCIDENTS, "List incidents", "Incident", paged=True, query=IncidentQueryForm)
-def list_(call: Call) -> Response:
-    page = call.store.incidents.list(binding.incident_query(call.query))
-    return paged(page, json_of, call.query)
-
-
-@operation("POST", INCIDENTS, "Create an incident", "Incident", status=201, form=IncidentStoreForm)
-def store(call: Call) -> Response:
-    return created(json_of(call.store.incidents.create(call.new(IncidentStoreForm))))
-
-
-@operation("GET", INCIDENT, "Show an incident", "Incident")
-def show(call: Call) -> Response:
-    record = call.store.incidents.get(call.id)
-    call.without_input()
-    return one(json_of(record))
+INCIDENTS = Resource(
+    name="incidents",
+    path="/incidents",
+    one="an incident",
+    many="incidents",
+    answer="Incident",
+    form=IncidentStoreForm,
+    records=lambda store: store.incidents,
+    about={
+        "list": "By the end, descending, open incidents come first.",
+        "store": "Reports an incident by hand. Stored open, it alerts like an automatic one. It"
+        " ends by hand, by a pause or with its monitor. If the monitor has an open incident, the"
+        " answer is 409, with its id in `open_incident_id`.",
+        "show": "With what the failing check saw, in `evidence`.",
+        "delete": "The time that it covered counts as up again.",
+    },
+    query=IncidentQueryForm,
+    read_query=binding.incident_query,
+    refusals={"store": (409,)},
+)
+register(INCIDENTS, but=["update"])
 
 
 @operation(
-    "PUT PATCH", INCIDENT, "Update an incident", "Incident", form=IncidentUpdateForm, update=True
+    "PUT PATCH",
+    "/incidents/{id}",
+    "Update an incident",
+    "Incident",
+    form=IncidentUpdateForm,
+    update=True,
+    refusals=(409,),
 )
 def update(call: Call) -> Response:
+    """Changes what is sent. An empty `ended_at` opens the incident again: 409 if its monitor has
+    another open one, with its id in `open_incident_id`.
+    """
     fields = call.changes(IncidentUpdateForm, call.store.incidents.get(call.id))
     by = _("API key %(name)s", name=call.key.name) if call.key else None
     return one(json_of(call.store.incidents.update(call.id, fields, by=by)))
-
-
-@operation("DELETE", INCIDENT, "Delete an incident", "Deleted")
-def delete(call: Call) -> Response:
-    call.store.incidents.get(call.id)
-    call.without_input()
-    call.store.incidents.delete(call.id)
-    return deleted("incident", call.id)

@@ -5,63 +5,60 @@ from __future__ import annotations
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import created, deleted, one, paged
+from app.api.envelope import one
 from app.api.operations import operation
+from app.api.resource import Resource, register
 from app.codec import json_of
-from app.forms import binding
 from app.forms.location import LocationForm
-from app.forms.queries import PageForm
-from app.records import Carrier, Scope, needs_admin
-
-LOCATIONS = "/locations"
-LOCATION = "/locations/{id}"
-ANSWER = "Location"
+from app.records import Carrier, Place, Scope, needs_admin
 
 
-@operation("GET", LOCATIONS, "List places", ANSWER, paged=True, query=PageForm)
-def list_(call: Call) -> Response:
-    page = call.store.locations.list(binding.page_query(call.query))
-    return paged(page, json_of, call.query)
-
-
-@operation("POST", LOCATIONS, "Create a place", ANSWER, status=201, form=LocationForm)
-def store(call: Call) -> Response:
-    _check_scope(call, None)
-    return created(json_of(call.store.locations.create(call.new(LocationForm))))
-
-
-@operation("GET", LOCATION, "Show a place", ANSWER)
-def show(call: Call) -> Response:
-    record = call.store.locations.get(call.id)
-    call.without_input()
-    return one(json_of(record))
-
-
-@operation("PUT PATCH", LOCATION, "Update a place", ANSWER, form=LocationForm, update=True)
-def update(call: Call) -> Response:
-    place = call.store.locations.get(call.id)
-    _check_scope(call, place.carrier)
-    fields = call.changes(LocationForm, place)
-    return one(json_of(call.store.locations.update(call.id, fields)))
-
-
-@operation("DELETE", LOCATION, "Delete a place", "Deleted")
-def delete(call: Call) -> Response:
-    call.store.locations.get(call.id)
-    call.without_input()
-    call.store.locations.delete(call.id)
-    return deleted("location", call.id)
-
-
-def _check_scope(call: Call, before: str | None) -> None:
-    """Raises Denied, before the fields are judged. ``before``: the carrier that the place has."""
+def _check_scope(call: Call, place: Place | None) -> None:
+    """Raises Denied, before the fields are judged. ``place``: as it is now."""
     sent = dict(call.body.pairs())
+    before = place.carrier if place else None
     if "carrier" in sent and needs_admin(sent["carrier"] or Carrier.LOCAL, before):
         call.require(Scope.ADMIN)
 
 
-@operation("POST", LOCATION + "/token", "Make a new token for an agent", ANSWER, scope=Scope.ADMIN)
+PLACES = Resource(
+    name="locations",
+    path="/locations",
+    one="a place",
+    many="places",
+    answer="Location",
+    form=LocationForm,
+    records=lambda store: store.locations,
+    about={
+        "list": "`default`, the place of the server itself, is always there, and first.",
+        "store": "With the carrier `agent`, which needs a key of scope `admin`, the answer has the"
+        " agent's `token`, this once. A checker that starts under a new name adds its place.",
+        "show": "Its `state`, and what the checkers, the probers or the agent there said of"
+        " themselves last.",
+        "update": "The name cannot be changed. Another carrier needs a key of scope `admin`. It"
+        " ends the token of an agent, and a place that becomes an agent's gets one by"
+        " `POST /locations/{id}/token`. `default` cannot be an agent's.",
+        "delete": "If monitors are checked from it, the answer is 409, with their ids in"
+        " `monitors`; also if a checker runs there. `default` is never deleted.",
+    },
+    check=_check_scope,
+    refusals={"delete": (409,)},
+)
+register(PLACES)
+
+
+@operation(
+    "POST",
+    "/locations/{id}/token",
+    "Make a new token for an agent",
+    "Location",
+    scope=Scope.ADMIN,
+    refusals=(409,),
+)
 def token(call: Call) -> Response:
+    """Needs a key of scope `admin`. The token before ends at once. A place with another carrier
+    than `agent` has none: 409.
+    """
     call.store.locations.get(call.id)
     call.without_input()
     return one(json_of(call.store.locations.new_token(call.id)))
@@ -71,6 +68,9 @@ def token(call: Call) -> Response:
     "GET", "/monitors/{id}/locations", "Show what each place of a monitor sees", "PlacesOfMonitor"
 )
 def of_monitor(call: Call) -> Response:
+    """The newest result of each place, as long as it counts, and its response times of 24 hours,
+    in ms.
+    """
     call.store.monitors.require(call.id)
     call.without_input()
     return one(

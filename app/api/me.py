@@ -13,6 +13,7 @@ from app.stores import API_LEVEL, offered_to
 
 @operation("GET", "/me", "Show the API key", "Key")
 def show(call: Call) -> Response:
+    """Its name, scope and expiry, and what this server offers."""
     call.without_input()
     if call.key is None:
         return one(None)

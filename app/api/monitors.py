@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import created, deleted, one, paged
+from app.api.envelope import one, paged
 from app.api.operations import operation
+from app.api.resource import Resource, register, shape
 from app.checks.kinds import kind_of
 from app.codec import json_of
 from app.forms import binding
@@ -22,57 +22,64 @@ from app.forms.queries import (
 )
 from app.records import Monitor, MonitorStatus
 
-MONITORS = "/monitors"
 MONITOR = "/monitors/{id}"
 
 
 def _shape(call: Call, record: Monitor) -> dict[str, Any]:
     kind = kind_of(record.url)
-    return {**json_of(record, masked=call.masked), "kind": kind.name if kind else None}
+    return {**shape(call, record), "kind": kind.name if kind else None}
 
 
-@operation("GET", MONITORS, "List monitors", "Monitor", paged=True, query=MonitorQueryForm)
-def list_(call: Call) -> Response:
-    page = call.store.monitors.list(binding.monitor_query(call.query))
-    return paged(page, partial(_shape, call), call.query)
+MONITORS = Resource(
+    name="monitors",
+    path="/monitors",
+    one="a monitor",
+    many="monitors",
+    answer="Monitor",
+    form=MonitorForm,
+    update_form=MonitorUpdateForm,
+    records=lambda store: store.monitors,
+    about={
+        "list": "Secrets are masked for a key that may only read; the password is never returned.",
+        "store": "The scheme of `url` decides the kind: `http`, `https` or `tcp`. The first check"
+        " is made at once.",
+        "show": "With its present status, and its uptime over four ranges.",
+        "update": "Changes what is sent. `request_headers` and `alerts` replace the whole list. A"
+        " masked value keeps the stored one. With another origin in `url`, or with `verify_tls`"
+        " turned off, stored secrets that are not sent again are dropped. `pause` ends an open"
+        " incident; without it checks go on at once.",
+        "delete": "Its incidents, results and pending deliveries go with it, and it leaves every"
+        " status page. Nothing is sent.",
+    },
+    query=MonitorQueryForm,
+    read_query=binding.monitor_query,
+    shape=_shape,
+)
+register(MONITORS)
 
 
 @operation(
     "GET", "/overview", "Count the monitors in each state", "Overview", query=MonitorFilterForm
 )
 def overview(call: Call) -> Response:
+    """How many of the monitors that the parameters choose are in each state."""
     counts = call.store.monitors.overview(binding.monitor_filter(call.query))
     return one({status.value: counts.get(status, 0) for status in MonitorStatus})
 
 
-@operation("POST", MONITORS, "Create a monitor", "Monitor", status=201, form=MonitorForm)
-def store(call: Call) -> Response:
-    return created(_shape(call, call.store.monitors.create(call.new(MonitorForm))))
-
-
-@operation("GET", MONITOR, "Show a monitor", "Monitor")
-def show(call: Call) -> Response:
-    record = call.store.monitors.get(call.id)
-    call.without_input()
-    return one(_shape(call, record))
-
-
-@operation("PUT PATCH", MONITOR, "Update a monitor", "Monitor", form=MonitorUpdateForm, update=True)
-def update(call: Call) -> Response:
-    fields = call.changes(MonitorUpdateForm, call.store.monitors.get(call.id))
-    return one(_shape(call, call.store.monitors.update(call.id, fields)))
-
-
-@operation("DELETE", MONITOR, "Delete a monitor", "Deleted")
-def delete(call: Call) -> Response:
-    call.store.monitors.require(call.id)
-    call.without_input()
-    call.store.monitors.delete(call.id)
-    return deleted("monitor", call.id)
-
-
-@operation("POST", MONITOR + "/check", "Check a monitor now", "CheckedNow", refusals=(409, 503))
+@operation("POST", MONITOR + "/check", "Check a monitor now", "CheckedNow", refusals=(409,))
 def check(call: Call) -> Response:
+    """The check is made in all places of the monitor, and counts like those of the schedule: by the
+    server for its own place, and by each other place that was heard of in the last 30 s. The answer
+    waits for all of them, at most for the monitor's timeout and 10 s, and not for one of which
+    nothing is heard for 7 s; `places` has the result of each, or a message that says why there is
+    none. The other fields are those of the worst result; `location` says whose. If all places are
+    silent, nothing is checked, and the answer is 409. If no result comes, it is 503; one that comes
+    later is among the monitor's results. Who asks while a place still has to bring its result gets
+    that one too, and a new one of each place that has brought it already, unless that was asked
+    within the last second. If two wait for other places of this monitor already, it is 429. The
+    server checks a paused monitor itself; that does not count.
+    """
     call.store.monitors.require(call.id)
     call.without_input()
     return one(json_of(call.store.checks.run(call.id)))
@@ -80,11 +87,15 @@ def check(call: Call) -> Response:
 
 @operation("POST", "/checks", "Check a URL without storing it", "Result", form=CheckForm)
 def check_unsaved(call: Call) -> Response:
+    """Takes the fields of a monitor, of which only `url` is required. The server makes the check,
+    in its own place. Nothing is stored, and no incident opens.
+    """
     return one(json_of(call.store.checks.run_unsaved(call.new(CheckForm)).result))
 
 
 @operation("GET", MONITOR + "/results", "List results", "Result", paged=True, query=ResultQueryForm)
 def results(call: Call) -> Response:
+    """Single checks, the newest first. They are kept for 90 days by default; statistics stay."""
     call.store.monitors.require(call.id)
     page = call.store.results.list(binding.result_query(call.id, call.query))
     return paged(page, json_of, call.query)
@@ -92,6 +103,7 @@ def results(call: Call) -> Response:
 
 @operation("GET", MONITOR + "/certificates", "Show the certificate chain", "CertificateChain")
 def certificates(call: Call) -> Response:
+    """As the last check over TLS saw them, the server's own certificate first."""
     call.store.monitors.require(call.id)
     call.without_input()
     return one(json_of(call.store.results.certificates(call.id)))
@@ -101,6 +113,9 @@ def certificates(call: Call) -> Response:
     "GET", MONITOR + "/statistics", "Show statistics", "Statistics", query=StatisticsQueryForm
 )
 def statistics(call: Call) -> Response:
+    """Of the range up to now, or of the time between `from` and `to`: uptime in percent, response
+    times in ms, and buckets for a chart.
+    """
     call.store.monitors.require(call.id)
     asked = binding.query_values(StatisticsQueryForm, call.query)
     if asked["from"]:
@@ -110,8 +125,9 @@ def statistics(call: Call) -> Response:
     return one(found)
 
 
-@operation("POST", MONITOR + "/test-alert", "Send a test alert", "DeliveryIds")
+@operation("POST", MONITOR + "/test-alert", "Send a test alert", "DeliveryIds", refusals=(409,))
 def test_alert(call: Call) -> Response:
+    """To each channel of the monitor and of its contacts, once, as a delivery of its own."""
     call.store.monitors.require(call.id)
     call.without_input()
     return one({"deliveries": list(call.store.channels.test_all(call.id))})

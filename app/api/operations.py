@@ -6,6 +6,7 @@ the same operations.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ class Operation:
 
     name: str
     summary: str
+    description: str
     handler: Handler
     answer: str
     status: int = 200
@@ -80,16 +82,31 @@ PATHS: dict[str, Path] = {}
 
 
 def operation(
-    methods: str, path: str, summary: str, answer: str, *, public: bool = False, **more: Any
+    methods: str,
+    path: str,
+    summary: str,
+    answer: str,
+    *,
+    public: bool = False,
+    name: str | None = None,
+    description: str | None = None,
+    **more: Any,
 ) -> Callable[[Handler], Handler]:
-    """Add a handler to the table. ``methods`` are separated by spaces."""
+    """Add a handler to the table. ``methods`` are separated by spaces. The document describes the
+    operation with ``description``, or with the docstring of the handler.
+    """
 
     def register(handler: Handler) -> Handler:
         entry = PATHS.setdefault(path, Path(path, public))
+        module = handler.__module__.rpartition(".")[2]
         for method in methods.split():
-            name = f"{handler.__module__.rpartition('.')[2]}_{handler.__name__}"
             entry.operations[method] = Operation(
-                name=name, summary=summary, handler=handler, answer=answer, **more
+                name=name or f"{module}_{handler.__name__}",
+                summary=summary,
+                description=description or inspect.getdoc(handler) or "",
+                handler=handler,
+                answer=answer,
+                **more,
             )
         return handler
 

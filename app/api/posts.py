@@ -34,6 +34,7 @@ def _update(call: Call) -> PostUpdate:
 
 @operation("GET", POSTS, "List a page's posts", "Post", paged=True, query=PostQueryForm)
 def list_(call: Call) -> Response:
+    """The newest first, each with its updates."""
     call.store.status_pages.get(call.id)
     page = call.store.posts.list(binding.post_query(call.id, call.query))
     return paged(page, json_of, call.query)
@@ -41,12 +42,14 @@ def list_(call: Call) -> Response:
 
 @operation("POST", POSTS, "Create a post", "Post", status=201, form=PostForm)
 def store(call: Call) -> Response:
+    """Publishes the post, and notifies the subscribers of the page."""
     call.store.status_pages.get(call.id)
     return created(json_of(call.store.posts.create(call.id, call.new(PostForm))))
 
 
 @operation("GET", POST, "Show a post", "Post")
 def show(call: Call) -> Response:
+    """With all of its updates, the newest last."""
     record = _post(call)
     call.without_input()
     return one(json_of(record))
@@ -54,12 +57,14 @@ def show(call: Call) -> Response:
 
 @operation("PUT PATCH", POST, "Edit a post", "Post", form=PostForm, update=True)
 def update(call: Call) -> Response:
+    """Changes what is sent, and notifies nobody. A new state belongs into an update."""
     fields = call.changes(PostForm, _post(call))
     return one(json_of(call.store.posts.update(call.id, call.ids["post"], fields)))
 
 
 @operation("DELETE", POST, "Delete a post", "Deleted")
 def delete(call: Call) -> Response:
+    """Takes the post and its updates off the page."""
     id = _post(call).id
     call.without_input()
     call.store.posts.delete(call.id, id)
@@ -68,6 +73,7 @@ def delete(call: Call) -> Response:
 
 @operation("POST", UPDATES, "Add an update", "PostUpdate", status=201, form=PostUpdateForm)
 def add_update(call: Call) -> Response:
+    """Publishes an update with a new state, and notifies the subscribers of the page."""
     id = _post(call).id
     post = call.store.posts.add_update(call.id, id, call.new(PostUpdateForm))
     return created(json_of(post.updates[-1]))
@@ -75,6 +81,7 @@ def add_update(call: Call) -> Response:
 
 @operation("GET", UPDATE, "Show an update", "PostUpdate")
 def show_update(call: Call) -> Response:
+    """Returns one update of a post."""
     record = _update(call)
     call.without_input()
     return one(json_of(record))
@@ -82,6 +89,7 @@ def show_update(call: Call) -> Response:
 
 @operation("PUT PATCH", UPDATE, "Edit an update", "PostUpdate", form=PostUpdateForm, update=True)
 def correct_update(call: Call) -> Response:
+    """Corrects the text or the state; the page says when. Nobody is notified."""
     fields = call.changes(PostUpdateForm, _update(call))
     ids = call.id, call.ids["post"], call.ids["update"]
     post = call.store.posts.correct_update(*ids, fields)
@@ -93,6 +101,7 @@ def correct_update(call: Call) -> Response:
     query=DraftQueryForm,
 )  # fmt: skip
 def draft(call: Call) -> Response:
+    """A title, a state and a body about an incident, to start a post from. Nothing is stored."""
     call.store.status_pages.get(call.id)
     asked = binding.query_values(DraftQueryForm, call.query)
     return one(plain(call.store.posts.draft(call.id, asked["incident_id"])))

@@ -20,6 +20,7 @@ from app.stats.report import ALL
     "GET", "/report", "Report on monitors between two times", "Report", query=ReportQueryForm
 )
 def show(call: Call) -> Response:
+    """Availability, downtime and response times of each monitor and of all, in whole hours."""
     asked = binding.query_values(ReportQueryForm, call.query)
     ids = asked["monitors"]
     if not ids:

@@ -78,6 +78,8 @@ def of_field(field: SchemaField) -> Schema:
         schema["description"] = str(field.description)
     if isinstance(field, f.Moment):
         schema["description"] = f"{field.description} {SENT_MOMENT}".strip()
+    if isinstance(field, f.Text) and field.required:
+        schema["minLength"] = 1
     default = field.default
     if default not in (None, ()):
         schema["default"] = default.value if isinstance(default, StrEnum) else default
@@ -89,12 +91,13 @@ def _kind(field: SchemaField) -> Schema:
         return {**INTEGER, "enum": list(CACHE_BUSTER)}
     if isinstance(field, f.Switch):
         return dict(BOOLEAN)
+    if isinstance(field, f.Word):
+        return words(field.words)
+    if isinstance(field, f.CertificateDays):
+        return dict(ALERT_DAYS)
     if isinstance(field, f.Options):
-        values = [v.value if isinstance(v, StrEnum) else v for v in field.allowed.values()]
-        kind: Schema = STRING if isinstance(values[-1], str) else INTEGER
-        if isinstance(field, f.CertificateDays):
-            kind = ALERT_DAYS
-        return {**kind, "enum": values}
+        values = list(field.allowed.values())
+        return {**(STRING if isinstance(values[-1], str) else INTEGER), "enum": values}
     if isinstance(field, f.Number):
         return INTEGER | {
             name: bound
@@ -103,6 +106,8 @@ def _kind(field: SchemaField) -> Schema:
         }
     if isinstance(field, f.ClockTime):
         return dict(CLOCK_TIME)
+    if isinstance(field, f.Moment):
+        return dict(MOMENT)
     if isinstance(field, f.RecordId):
         return dict(INTEGER)
     if isinstance(field, NameList):
@@ -110,8 +115,9 @@ def _kind(field: SchemaField) -> Schema:
     if isinstance(field, GroupList):
         return array(schema_of(Group), maxItems=field.most)
     if isinstance(field, PairList):
-        keys = {"enum": [key for key, _ in field.key_choices]} if field.key_choices else {}
-        return array(record({"key": STRING | keys, "value": STRING}), maxItems=field.most)
+        keys = [key for key, _ in field.key_choices]
+        chosen = record({"key": {**STRING, "enum": keys}, "value": STRING})
+        return array(chosen if keys else PAIR, maxItems=field.most)
     if isinstance(field, MonitorIds):
         return array(INTEGER, maxItems=field.most)
     if isinstance(field, IdList):
@@ -120,7 +126,10 @@ def _kind(field: SchemaField) -> Schema:
         return array(STRING, maxItems=MAX_LOCATIONS)
     if isinstance(field, Tags | f.Ids):
         return dict(STRING)
-    return STRING | ({"maxLength": field.most} if isinstance(field, f.Text) and field.most else {})
+    more: Schema = {"format": "uri"} if isinstance(field, f.Url) else {}
+    if isinstance(field, f.Text) and field.most:
+        more["maxLength"] = field.most
+    return STRING | more
 
 
 def of_form(form_class: type[SchemaForm], *, update: bool) -> Schema:
@@ -156,6 +165,8 @@ def parameters(form_class: type[SchemaForm]) -> list[Schema]:
         schema = of_field(field)
         text = schema.pop("description", "")
         described = {"description": text} if text else {}
+        if getattr(field, "required", False):
+            described["required"] = True
         found.append({"name": field.short_name, "in": "query", "schema": schema, **described})
     return found
 

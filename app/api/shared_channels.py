@@ -18,6 +18,7 @@ from app.forms.shared_channel import SharedChannelForm
     "SharedChannels",
 )
 def list_(call: Call) -> Response:
+    """Channel values of this monitor that other monitors have too."""
     call.store.monitors.require(call.id)
     call.without_input()
     found = call.store.contacts.shared(call.id)
@@ -33,6 +34,7 @@ def list_(call: Call) -> Response:
     form=SharedChannelForm,
 )
 def store(call: Call) -> Response:
+    """Makes a contact with the channel, and puts it in place of the channel in each monitor."""
     fields = call.new(SharedChannelForm)
     record = call.store.contacts.from_channel(fields["name"], fields["monitor_id"], fields["mark"])
     return created(json_of(record, masked=call.masked))

@@ -22,6 +22,7 @@ SUBSCRIBERS = "/status-pages/{id}/subscribers"
     paged=True, query=PageForm, scope=Scope.WRITE,
 )  # fmt: skip
 def list_(call: Call) -> Response:
+    """People who confirmed their address. Needs a key of scope `write`."""
     call.store.status_pages.get(call.id)
     page = call.store.subscribers.list(binding.subscriber_query(call.id, call.query))
     return paged(page, json_of, call.query)
@@ -29,6 +30,7 @@ def list_(call: Call) -> Response:
 
 @operation("DELETE", SUBSCRIBERS, "Delete all subscribers of a page", "Cleared")
 def clear(call: Call) -> Response:
+    """Also those who have not confirmed yet. Nobody is notified."""
     call.store.status_pages.get(call.id)
     call.without_input()
     return cleared("subscribers", call.id, call.store.subscribers.clear(call.id))

@@ -119,7 +119,8 @@ def read_url(url: str) -> tuple[Kind, Target]:
 def is_elsewhere(stored: Any, changes: Mapping[str, Any]) -> bool:
     """Whether ``changes`` to the ``stored`` monitor would send its secrets to another server, or to
     one that is not verified any more (decisions.md 15): another scheme, host or port, or
-    ``verify_tls`` turned off.
+    ``verify_tls`` turned off. Another kind does not count: it takes no stored secret along
+    (``strange_fields``).
     """
     verified = getattr(stored, "verify_tls", True)
     if verified and not changes.get("verify_tls", verified):
@@ -128,9 +129,10 @@ def is_elsewhere(stored: Any, changes: Mapping[str, Any]) -> bool:
     if url == stored.url:
         return False
     try:
-        return read_url(stored.url)[1].origin != read_url(url)[1].origin
+        (kind, old), (other, new) = read_url(stored.url), read_url(url)
     except ValueError:
         return True
+    return kind is other and old.origin != new.origin
 
 
 def kinds_that_know(field: str) -> tuple[str, ...]:

@@ -65,7 +65,11 @@ def schema_of(of: type, **others: Schema) -> Schema:
     known = fields_of(of)
     _refuse_unknown(of, others)
     asked_for = [field.name for field in known if Mark.WHERE_ASKED_FOR in field.marks]
-    return record({f.name: others.get(f.name, f.schema) for f in known}, where_asked_for=asked_for)
+    return record(
+        {f.name: others.get(f.name, f.schema) for f in known},
+        where_asked_for=asked_for,
+        name=of.__name__,
+    )
 
 
 def reader(of: type[R], called: str, **others: Callable[[Any], Any]) -> Callable[[Any], R]:

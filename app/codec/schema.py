@@ -6,8 +6,12 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import Any
 
+from app import records
+
 Schema = dict[str, Any]
 
+# Under this key a schema has the name that it gets among the document's components.
+NAME = "x-name"
 STRING: Schema = {"type": "string"}
 INTEGER: Schema = {"type": "integer"}
 NUMBER: Schema = {"type": "number"}
@@ -16,7 +20,13 @@ MOMENT: Schema = {"type": "string", "format": "date-time", "example": "2026-11-2
 CLOCK_TIME: Schema = {"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"}
 
 
-ALERT_DAYS: Schema = {"type": ["integer", "string"]}  # a number of days, or "auto"
+# A number of days, or "auto".
+ALERT_DAYS: Schema = {
+    "oneOf": [
+        {"type": "integer", "enum": list(records.ALERT_DAYS), NAME: "AlertDays"},
+        {"type": "string", "enum": [records.AUTO], NAME: "Automatic"},
+    ]
+}
 
 
 def array(of: Schema, **more: Any) -> Schema:
@@ -27,25 +37,31 @@ def thing(properties: dict[str, Schema], **more: Any) -> Schema:
     return {"type": "object", "properties": properties, **more}
 
 
-def record(properties: dict[str, Schema], *, where_asked_for: Collection[str] = ()) -> Schema:
+def record(
+    properties: dict[str, Schema],
+    *,
+    where_asked_for: Collection[str] = (),
+    name: str | None = None,
+) -> Schema:
     """The schema of an object in an answer. All ``properties`` are always present except those in
     ``where_asked_for``; /api/v1 may add more (decisions.md 8)."""
-    return thing(properties, required=[name for name in properties if name not in where_asked_for])
+    schema = thing(properties, required=[key for key in properties if key not in where_asked_for])
+    return schema | {NAME: name} if name else schema
 
 
 def nullable(schema: Schema) -> Schema:
-    plain = dict(schema)
-    kind = plain.pop("type", None)
-    if kind is None:
-        return {"anyOf": [schema, {"type": "null"}]}
-    if "enum" in plain:
-        plain["enum"] = [*plain["enum"], None]
-    kinds = kind if isinstance(kind, list) else [kind]
-    return {"type": [*kinds, "null"], **plain}
+    """``schema`` or null. A schema with a name, an enum or choices stays one schema, beside null:
+    generated clients have no type for words and null in one enum."""
+    if isinstance(schema.get("type"), str) and not schema.keys() & {NAME, "enum"}:
+        return {**schema, "type": [schema["type"], "null"]}
+    said: Schema = {key: schema[key] for key in ("description", "default") if key in schema}
+    plain = {key: value for key, value in schema.items() if key not in said}
+    choices = plain["oneOf"] if plain.keys() == {"oneOf"} else [plain]
+    return {"oneOf": [*choices, {"type": "null"}], **said}
 
 
 def words(of: type[StrEnum]) -> Schema:
-    return {"type": "string", "enum": [word.value for word in of]}
+    return {"type": "string", "enum": [word.value for word in of], NAME: of.__name__}
 
 
-PAIR = record({"key": STRING, "value": STRING})
+PAIR = record({"key": STRING, "value": STRING}, name="Pair")

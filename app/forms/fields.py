@@ -365,6 +365,7 @@ class Word(Options):
     ) -> None:
         named = [(word, labels(word) if labels else word.value) for word in words]
         super().__init__(*args, labels=named, **kwargs)
+        self.words = words
 
 
 class NumberChoice(Options):

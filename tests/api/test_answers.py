@@ -325,3 +325,14 @@ def test_unknown_input_is_refused_in_body_and_query(api):
     assert list(api.errors("GET", "/monitors?search=%FF")) == ["query"]
     assert api("GET", path + "?a=").status_code == 200
     assert api.get(path)["data"]["name"] == "Shop"
+
+
+@pytest.mark.parametrize(
+    ("number", "taken"),
+    [("60.0", 60), ("6e1", 60), ("60.5", None), ("6e99999", None), ("-0.0", None)],
+)
+def test_section_1_a_whole_number_in_json_may_have_a_fraction_of_zero(api, number, taken):
+    body = f'{{"name": "Shop", "url": "https://shop.test", "interval": {number}}}'
+    answer = api("POST", "/monitors", data=body, content_type="application/json")
+    assert answer.status_code == (201 if taken else 422)
+    assert taken is None or answer.json["data"]["interval"] == taken

@@ -74,7 +74,9 @@ def test_a_patch_to_another_server_drops_what_it_does_not_send(app, api, monitor
 def test_no_secret_goes_to_another_server_by_way_of_another_kind(app, api, monitor):
     path = f"/monitors/{monitor}"
     cleared = dict.fromkeys(["request_headers", "request_auth_username", "request_body"], "")
-    api.data("PATCH", path, data=cleared | {"url": "tcp://shop.test:80"})
+    mail = cleared | {"url": "tcp://shop.test:80"}
+    assert api.errors("PATCH", path, data=mail).keys() == {"request_auth_password"}
+    api.data("PATCH", path, data=mail | {"request_auth_password": ""})
     api.data("PATCH", path, data={"url": EVIL, "request_auth_username": "ada"})
     assert secrets(app, monitor) == (None, "ada", None, None)
 

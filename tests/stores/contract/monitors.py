@@ -232,16 +232,11 @@ class MonitorsContract:
             store.monitors.update(mail.id, {"request_method": "POST", "verify_tls": False})
         assert sorted(caught.value.errors) == ["request_method", "verify_tls"]
         assert store.monitors.get(mail.id).verify_tls is True
-        shop = add_monitor(
-            store,
-            request_method="POST",
-            request_auth_username="ada",
-            request_auth_password="secret",
-        )
+        shop = add_monitor(store, request_auth_username="ada", request_auth_password="secret")
         with pytest.raises(Invalid) as caught:
             store.monitors.update(shop.id, {"url": "tcp://127.0.0.1:25"})
-        assert "request_method" in caught.value.errors
-        emptied = {"request_method": "GET", "request_auth_username": None}
+        assert "request_auth_username" in caught.value.errors
+        emptied = {"request_auth_username": None, "request_auth_password": None}
         changed = store.monitors.update(shop.id, {"url": "tcp://127.0.0.1:25"} | emptied)
         assert (changed.url, changed.request_auth_password_set) == ("tcp://127.0.0.1:25", False)
 
