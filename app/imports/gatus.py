@@ -44,6 +44,9 @@ DROPPED = {
     "extra-labels": N_("Labels (extra-labels) dropped."),
 }
 NO_CLIENT = N_("Wakeful does not have the client option %(name)s, without which it cannot log in.")
+_THRESHOLDS = (
+    "failure-threshold", "success-threshold", "minimum-reminder-interval", "send-on-resolved",
+)  # fmt: skip
 _LOGINS = ("oauth2", "identity-aware-proxy", "tunnel")
 # Without one of these the check would be another.
 _NEEDED = ("url", "name", "group", "interval", "method", "headers", "body", "conditions", "client")
@@ -260,6 +263,10 @@ def _alerts(draft: Draft, entry: Entry, providers: _Providers, interval: float) 
             draft.remark(f"{sentence} {kept_anyway}")
         elif string(enabled) and not truth(enabled):
             continue
+        thresholds = {key: merged.get(key) for key in _THRESHOLDS}
+        if sentence := lacks(_("The alert %(kind)s", kind=shown(kind)), thresholds):
+            usual = _("What Gatus does without it counts.")
+            draft.remark(f"{sentence} {usual}")
         override = mapping(alert.get("provider-override"))
         notification = providers.notification(kind, entry.text("group"), override)
         draft.notify(notification)

@@ -56,7 +56,8 @@ OF_NO_USE = (
     "protocol", "subtype", "ntp", "system_service", "responseMaxLength", "saveResponse",
     "saveErrorResponse", "timeout", "hostname", "port", "url", "method", "keyword", "invertKeyword",
     "maxredirects", "accepted_statuscodes", "httpBodyEncoding", "body", "headers", "basic_auth",
-    "authMethod", "bearer", "groupNotifications", "retryInterval", "forceInactive",
+    "authMethod", "bearer", "groupNotifications", "expiryNotification", "cacheBust",
+    "ignoreTls",
 )  # fmt: skip
 # Of the columns of the database with other names than the backup's fields.
 RENAMED = {
@@ -174,6 +175,8 @@ def _draft(
         draft.refuse(no_kind(LABELS.get(kind, f'"{shown(kind)}"')))
     if entry.on("upsideDown"):
         draft.refuse(_("Wakeful has no upside-down mode (up while the check fails)."))
+    if entry.on("domainExpiryNotification"):
+        draft.warn("domain_alert_days", N_("Domain warning"))
     interval = entry.number("interval")
     draft.interval(interval, entry.get("interval"))
     pause = entry.number("retryInterval") or interval
@@ -206,10 +209,10 @@ def _http(draft: Draft, entry: Entry, kind: str) -> None:
     _redirects(draft, entry.number("maxredirects"))
     # Without one, it is 80% of the interval.
     draft.timeout(entry.number("timeout") or 0.8 * (entry.number("interval") or 60))
-    if entry.on("expiryNotification") and draft.url.lower().startswith("https:"):
+    # Uptime Kuma does not warn of a certificate that it does not verify.
+    verified = not entry.on("ignoreTls") and draft.url.lower().startswith("https:")
+    if entry.on("expiryNotification") and verified:
         draft.warn("ssl_alert_days", N_("Certificate warning"))
-    if entry.on("domainExpiryNotification"):
-        draft.warn("domain_alert_days", N_("Domain warning"))
     if entry.on("cacheBust"):
         draft.fields["cache_buster"] = "1"
     if kind == "keyword":

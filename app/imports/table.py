@@ -56,6 +56,7 @@ COLUMNS = {
     "alert_condition": "alert condition",
     "alert_text_lookup": "alert text lookup",
     "paused": "paused",
+    "active": "active, enabled",
     "status": "status",
 }
 # Columns whose text is the field's: the form says what is wrong with it.
@@ -226,7 +227,11 @@ def _of_columns(place: int, values: Mapping[str, str], more: bool) -> Candidate:
     if "request_method" in draft.fields:
         draft.fields["request_method"] = draft.fields["request_method"].upper()
     _tags_and_contacts(draft, values.get("tags", ""), values.get("contact", ""))
-    draft.paused = truth(values.get("paused", "")) or values.get("status", "").lower() == "paused"
+    draft.paused = (
+        truth(values.get("paused", ""))
+        or not truth(values.get("active", "yes"))
+        or values.get("status", "").lower() == "paused"
+    )
     _warn(draft)
     return draft.done()
 

@@ -172,7 +172,10 @@ def _request(draft: Draft, entry: Entry) -> None:
             draft.expiry("ssl_alert_days", N_("Certificate expiry"), max(days))
         else:
             draft.warn("ssl_alert_days", N_("Certificate warning"))
-    if entry.on("domainExpirationReminder"):
+    silenced = entry.get("disable_domain_expire_notifications")
+    if silenced is None:
+        silenced = ssl.get("disable_domain_expire_notifications")
+    if entry.on("domainExpirationReminder") or number(silenced) == 0:
         draft.warn("domain_alert_days", N_("Domain warning"))
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import sqlite3
 
 import pytest
 
+from app.forms.imported import Shared, judge
+from app.forms.schema import Context
 from app.imports import files, kuma_database, yaml_text
 from app.imports.candidates import NotReadable
 from tests.imports.test_sources import ROWS, TABLES, kuma_db
@@ -170,3 +174,94 @@ def test_nothing_but_reading_the_named_tables_is_allowed(tmp_path):
         ):
             with pytest.raises(sqlite3.Error):
                 connection.execute(statement)
+
+
+# --- Values --------------------------------------------------------------------------------------
+
+VALUES = (
+    None, True, -1, 0.5, 10**300, float("nan"), float("inf"), "", "x" * 5000, "\x00\x1b[31m",
+    "\ud800", "-1", "$", "${", "{}", "[[]]", '{"a": {"b": []}}', [], [[]], [None], {},
+    {"a": None}, {"": {"": ""}}, [{"a": 1}], "https://", "tcp://:0", "99999999999999999999",
+)  # fmt: skip
+SHAPES = {
+    "kuma": {
+        "monitorList": [
+            {"id": 1, "name": "m", "type": "keyword", "url": "https://a.example", "parent": 2,
+             "method": "GET", "keyword": "k", "headers": "{}", "body": "b", "tags": [],
+             "authMethod": "", "basic_auth_user": "", "maxredirects": 1, "maxretries": 1,
+             "retryInterval": 1, "resendInterval": 1, "interval": 60, "timeout": 1, "active": 1,
+             "accepted_statuscodes": ["200"], "notificationIDList": {"1": True}, "unknown": 1},
+            {"id": 2, "type": "group", "name": "g", "parent": 2, "active": True},
+            {"id": 3, "type": "port", "hostname": "a", "port": 1, "expectedTlsAlert": "none"},
+        ],
+        "notificationList": [{"id": 1, "name": "n", "config": {"type": "slack"}}],
+    },
+    "uptimerobot": {"monitors": [
+        {"friendly_name": "m", "url": "https://a.example", "type": "keyword", "status": 1,
+         "keyword_type": 1, "keyword_value": "k", "interval": 60, "timeout": 1, "tags": [],
+         "http_method": 1, "post_value": {}, "post_type": 1, "http_auth_type": 1, "ssl": {},
+         "http_username": "u", "custom_http_headers": {}, "custom_http_statuses": "404:1",
+         "config": {}, "sslExpirationReminder": True, "responseTimeThreshold": 1,
+         "alert_contacts": [{"id": 1, "type": 2, "value": "v", "threshold": 1, "recurrence": 1}]},
+    ]},
+    "betterstack": {"data": [{"type": "monitor", "attributes": {
+        "pronounceable_name": "m", "monitor_type": "keyword", "url": "https://a.example",
+        "required_keyword": "k", "request_headers": [{"name": "a", "value": "b"}], "port": 1,
+        "check_frequency": 60, "request_timeout": 1, "ssl_expiration": 1, "recovery_period": 1,
+        "expected_status_codes": [200], "paused_at": "x", "http_method": "get"}}]},
+    "gatus": {
+        "endpoints": [
+            {"name": "m", "url": "https://a.example", "conditions": ["[STATUS] == 200"],
+             "headers": {"a": "b"}, "client": {"timeout": "1s", "tls": {}}, "interval": "1m",
+             "group": "g", "enabled": "true", "body": "b", "method": "GET",
+             "alerts": [{"type": "slack", "failure-threshold": 1, "provider-override": {},
+                         "minimum-reminder-interval": "1h"}]},
+        ],
+        "alerting": {"slack": {"webhook-url": "x", "overrides": [{"group": "g"}],
+                               "default-alert": {"enabled": True}}},
+        "external-endpoints": [{"name": "e"}],
+        "suites": [{"name": "s"}],
+        "maintenance": {"start": "23:00"},
+    },
+    "upptime": {"sites": [
+        {"name": "m", "url": "https://a.example", "headers": ["a: b"], "maxRedirects": 1,
+         "expectedStatusCodes": [200], "check": "http", "port": 1, "maxResponseTime": 1},
+        {"url": "a"}], "workflowSchedule": {"uptime": "*/5 * * * *"}},
+    "kuvasz": {
+        "http-monitors": [{"name": "m", "url": "https://a.example", "uptime-check-interval": 60,
+                           "integrations": ["slack:a"], "request-headers": {"a": "b"},
+                           "expected-status-codes": [200], "ssl-expiry-threshold": 1}],
+        "tcp-monitors": [{"host": "a", "port": 1, "timeout-ms": 1, "uptime-check-interval": 1}],
+        "integrations": {"slack": [{"name": "a", "webhook-url": "x", "global": True}]},
+    },
+    "checkmate": [{"name": "m", "url": "https://a.example", "type": "http", "isActive": True,
+                   "interval": 1, "port": 1, "group": "g", "matchMethod": "include"},
+                  {"url": "a", "type": "port", "port": 1}],
+    "file_sd": [{"targets": ["https://a.example"], "labels": {"a": "b"}}],
+}  # fmt: skip
+
+
+def spoilt(data, value):
+    """``data`` with ``value`` in place of each of its parts, one after the other."""
+    parts = data.items() if isinstance(data, dict) else enumerate(data)
+    for key, part in list(parts):
+        data[key] = value
+        yield
+        data[key] = part
+        if isinstance(part, dict | list):
+            yield from spoilt(part, value)
+
+
+@pytest.mark.parametrize("format", SHAPES)
+def test_any_value_in_any_part_of_a_file_is_read_or_refused_in_a_sentence(format):
+    data = copy.deepcopy(SHAPES[format])
+    plain = files.read(json.dumps(data).encode(), format).candidates
+    assert plain
+    for value in VALUES:
+        for _part in spoilt(data, value):
+            try:
+                reading = files.read(json.dumps(data).encode())
+            except NotReadable:
+                continue
+            for candidate in (one for one in reading.candidates if one not in plain):
+                judge(candidate, Shared(), Context(contact_known=lambda _name: True))

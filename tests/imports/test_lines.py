@@ -98,6 +98,16 @@ def test_spans_are_read(text, found):
     assert seconds(text) == found
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "paused"),
+    [("paused", "yes", True), ("active", "0", True), ("enabled", "true", False),
+     ("enabled", "", False), ("status", "Paused", True), ("status", "up", False)],
+)  # fmt: skip
+def test_a_column_says_what_starts_paused(column, value, paused):
+    (one,) = files.read(f"url,{column}\na.example,{value}\n".encode()).candidates
+    assert one.paused is paused
+
+
 def test_a_header_alone_is_no_list():
     with pytest.raises(NotReadable, match="but no data"):
         files.read(b"name,url\n")
