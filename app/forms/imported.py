@@ -10,11 +10,11 @@ from app.checks.kinds import FIELDS, kind_of
 from app.errors import Invalid
 from app.forms import binding
 from app.forms.fields import with_scheme
-from app.forms.monitor import CONDITION_LABELS, OWN_FIELDS, MonitorForm, name_of
+from app.forms.monitor import CONDITION_LABELS, OWN_FIELDS, MonitorForm, days_label, name_of
 from app.forms.schema import Context, labels_of
 from app.i18n import N_, _
 from app.imports.candidates import Candidate
-from app.imports.values import shown
+from app.imports.values import shown, span
 from app.records import CONTACT, MAX_NAME, Monitor, Pair, masked_alert
 from app.rules import brackets
 
@@ -161,6 +161,10 @@ def _settings(fields: Mapping[str, Any], lacking: Collection[str]) -> list[str]:
 def _value(name: str, value: Any) -> str:
     if value is None:
         return _("off")
+    if name == "interval":
+        return span(value)
+    if name in ("ssl_alert_days", "domain_alert_days") and isinstance(value, int):
+        return days_label(value)
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if name == "request_headers":

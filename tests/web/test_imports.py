@@ -271,8 +271,8 @@ def test_a_contact_of_the_same_name_with_other_channels_stays_as_it_is(app, edit
 def test_a_preview_shows_what_will_be_stored_and_no_secret(editor):
     upload(editor, sample("kuma-backup.json"))
     for part in (
-        "Interval: 60 · Accepted status codes: 200-299,401 · Time limit in seconds: 48"
-        " · Rechecks before an incident: 3 · Certificate expiry: 14 · Method: POST"
+        "Interval: 1 min · Accepted status codes: 200-299,401 · Time limit in seconds: 48"
+        " · Rechecks before an incident: 3 · Certificate expiry: 14 days before · Method: POST"
         " · Request headers: X-Api-Key, Content-Type · Request body: 26 characters",
         "Alert when: The response does not contain the text · Text to find: Welcome",
         "Alerts: Ops Slack, Email ••••.org",
@@ -313,9 +313,9 @@ def test_a_preview_shows_tags_and_contacts(app, editor):
     make_contact(app, "Ops")
     editor.open(START).press("Preview", urls='Shop, shop.example.com, "prod, eu", Ops')
     assert (
-        "Shop https://shop.example.com prod eu Alerts: Ops Interval: 60 · Accepted status codes:"
+        "Shop https://shop.example.com prod eu Alerts: Ops Interval: 1 min · Accepted status codes:"
         " 200-399 · Time limit in seconds: 30 · Rechecks before an incident: 2"
-        " · Certificate expiry: 14 Ready"
+        " · Certificate expiry: 14 days before Ready"
     ) in editor.text
 
 
