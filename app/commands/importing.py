@@ -41,9 +41,11 @@ def variables_of(path: str | None) -> dict[str, str]:
     """The variables of a file with a line ``NAME=value`` for each, before those of the environment.
     Wakeful's own are no business of a file that somebody else has written.
     """
-    known = {name: value for name, value in os.environ.items() if not name.startswith("WAKEFUL_")}
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith("WAKEFUL_")
+    }
     if path is None:
-        return known
+        return variables
     try:
         lines = Path(path).read_text().splitlines()
     except (OSError, UnicodeDecodeError):
@@ -53,10 +55,10 @@ def variables_of(path: str | None) -> dict[str, str]:
         if equals and name.strip():
             quoted = len(value.strip()) > 1 and value.strip()[0] == value.strip()[-1]
             value = value.strip()
-            known[name.strip()] = value[1:-1] if quoted and value[0] in "\"'" else value
+            variables[name.strip()] = value[1:-1] if quoted and value[0] in "\"'" else value
         elif line and not line.startswith("#"):
             raise WakefulError(_("Line %(line)s of the variables is not NAME=value.", line=number))
-    return known
+    return variables
 
 
 def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool) -> int:
@@ -156,9 +158,9 @@ def _alert(pair: Pair) -> str:
 
 
 def _place(row: Row) -> str:
-    one = row.judged
-    name = f"{shown(one.name)} " if one.name else ""
-    return f"{one.candidate.place}: {name}{shown(one.url)}".rstrip()
+    judged = row.judged
+    name = f"{shown(judged.name)} " if judged.name else ""
+    return f"{judged.candidate.place}: {name}{shown(judged.url)}".rstrip()
 
 
 def _summary(rows: Sequence[Row], made: str, chosen: int, refused: int) -> str:

@@ -130,7 +130,7 @@ def _drop_own_fields(values: dict[str, Any]) -> list[str]:
 
 
 def _drop_contacts(values: dict[str, Any]) -> list[str]:
-    kept = tuple(one for one in values["alerts"] if one.key != CONTACT)
+    kept = tuple(pair for pair in values["alerts"] if pair.key != CONTACT)
     lost = kept != values["alerts"]
     values["alerts"] = kept
     return [_not_here(N_("Contacts"))] if lost else []
@@ -143,7 +143,7 @@ def _not_here(label: str) -> str:
 def _settings(fields: Mapping[str, Any], lacking: Collection[str]) -> list[str]:
     """``lacking``: the fields that the store does not have."""
     kind = kind_of(fields["url"])
-    found = []
+    settings = []
     for name in _SHOWN:
         value = fields.get(name)
         if name in lacking or (kind and name in FIELDS and name not in kind.fields):
@@ -154,8 +154,8 @@ def _settings(fields: Mapping[str, Any], lacking: Collection[str]) -> list[str]:
             (),
             Monitor.__dataclass_fields__[name].default,
         ):
-            found.append(f"{_(_LABELS[name])}: {_value(name, value)}")
-    return found
+            settings.append(f"{_(_LABELS[name])}: {_value(name, value)}")
+    return settings
 
 
 def _value(name: str, value: Any) -> str:
@@ -176,20 +176,20 @@ def _value(name: str, value: Any) -> str:
 
 def _faults(fault: Invalid, values: Mapping[str, Any]) -> list[str]:
     """The field, its value where that is no secret, and the form's sentence."""
-    said = []
+    faults = []
     for name, sentences in fault.errors.items():
         field_ = name.partition(".")[0]
         label, value = _(_LABELS.get(field_, field_)), values.get(field_)
         tells = isinstance(value, str) and value and field_ not in SECRETS
         quoted = f' "{shown(value)}"' if tells and isinstance(value, str) else ""
-        said += [f"{label}{quoted}: {sentence}" for sentence in sentences]
-    return said or [str(fault)]
+        faults += [f"{label}{quoted}: {sentence}" for sentence in sentences]
+    return faults or [str(fault)]
 
 
 def record_of(candidate: Candidate) -> dict[str, Any]:
     """``candidate`` as JSON, for the step after the preview."""
     fields = {
-        name: [[one.key, one.value] if isinstance(one, Pair) else one for one in value]
+        name: [[item.key, item.value] if isinstance(item, Pair) else item for item in value]
         if isinstance(value, tuple)
         else value
         for name, value in candidate.fields.items()
@@ -208,7 +208,7 @@ def record_of(candidate: Candidate) -> dict[str, Any]:
 def candidate_of(record: Mapping[str, Any]) -> Candidate:
     """What ``record_of`` wrote."""
     fields = {
-        name: tuple(Pair(*one) if isinstance(one, list) else one for one in value)
+        name: tuple(Pair(*item) if isinstance(item, list) else item for item in value)
         if isinstance(value, list)
         else value
         for name, value in record["fields"].items()

@@ -51,13 +51,13 @@ def knows(data: object) -> bool:
 
 
 def _entries(data: object) -> list[Mapping[str, Any]]:
-    found = []
-    for one in records(data, "data"):
-        entry = mapping(one.get("attributes")) or one
-        if one.get("type") == "heartbeat":
+    entries = []
+    for record in records(data, "data"):
+        entry = mapping(record.get("attributes")) or record
+        if record.get("type") == "heartbeat":
             entry = {"pronounceable_name": entry.get("name"), "monitor_type": "heartbeat"}
-        found.append(entry)
-    return [one for one in found if "pronounceable_name" in one or "monitor_type" in one]
+        entries.append(entry)
+    return [entry for entry in entries if "pronounceable_name" in entry or "monitor_type" in entry]
 
 
 def read(data: object) -> Reading:

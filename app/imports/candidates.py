@@ -173,7 +173,7 @@ class Draft:
                 sentence = _('The interval "%(value)s" cannot be read.', value=shown(string(given)))
                 self.refuse(sentence)
             return
-        chosen = min(INTERVALS, key=lambda one: (abs(one - seconds), one))
+        chosen = min(INTERVALS, key=lambda interval: (abs(interval - seconds), interval))
         self.fields["interval"] = str(chosen)
         if chosen != seconds:
             self._changed(N_("Interval"), span(seconds), span(chosen))
@@ -189,12 +189,12 @@ class Draft:
 
     def remind_after(self, minutes: float | None) -> None:
         if minutes:
-            show = lambda one: span(one * 60)  # noqa: E731
+            show = lambda value: span(value * 60)  # noqa: E731
             self._bounded("remind_after", N_("Reminder every"), minutes, REMIND_AFTER_MINUTES, show)
 
     def slow_after(self, ms: float | None) -> None:
         if ms is not None:
-            show = lambda one: f"{one:g} ms"  # noqa: E731
+            show = lambda value: f"{value:g} ms"  # noqa: E731
             self._bounded("slow_after", N_("Slow after"), ms, SLOW_AFTER_MS, show)
             self.remark(_(SLOW_IS_DEGRADED))
 
@@ -220,7 +220,7 @@ class Draft:
         """``name``: ``ssl_alert_days`` or ``domain_alert_days``."""
         if days is None or days < 0:
             return
-        chosen = min((one for one in ALERT_DAYS if one >= days), default=ALERT_DAYS[-1])
+        chosen = min((limit for limit in ALERT_DAYS if limit >= days), default=ALERT_DAYS[-1])
         self.fields[name] = str(chosen)
         if chosen != days:
             self.remark(
@@ -246,13 +246,13 @@ class Draft:
     def statuses(self, codes: Iterable[object]) -> None:
         """``200``, ``"200-299"`` and ``"2xx"``; the form says what is wrong with others."""
         texts = [string(code).strip() for code in codes]
-        found = [
+        texts = [
             f"{code[0]}00-{code[0]}99" if code[1:].lower() == "xx" else code
             for code in texts
             if code
         ]
-        if found:
-            self.fields["accepted_statuses"] = ",".join(found)
+        if texts:
+            self.fields["accepted_statuses"] = ",".join(texts)
 
     def codes(self, codes: Iterable[int]) -> None:
         """Single codes, as ranges."""
@@ -269,7 +269,7 @@ class Draft:
         self.fields["alert_text_lookup"] = lookup
 
     def tags(self, tags: Iterable[str]) -> None:
-        found = list(self.fields.get("tags", ()))
+        kept = list(self.fields.get("tags", ()))
         for tag in islice(tags, MOST_ROWS):
             short = " ".join(tag[:MOST_TAG_READ].replace(",", " ").split())
             if len(short) > MAX_TAG:
@@ -281,10 +281,10 @@ class Draft:
                     )
                 )
                 short = short[:MAX_TAG].strip()
-            if short and short not in found:
-                found.append(short)
-        if found:
-            self.fields["tags"] = tuple(found)
+            if short and short not in kept:
+                kept.append(short)
+        if kept:
+            self.fields["tags"] = tuple(kept)
 
     def pair(self, name: str, key: str, value: str) -> None:
         """A row of ``request_headers`` or ``alerts``, each once."""
@@ -297,7 +297,7 @@ class Draft:
         """``content_type``: what the other tool sends unless a header says another."""
         self.fields["request_body"] = text
         headers = self.fields.get("request_headers", ())
-        if content_type and not any(one.key.lower() == "content-type" for one in headers):
+        if content_type and not any(pair.key.lower() == "content-type" for pair in headers):
             self.pair("request_headers", "Content-Type", content_type)
 
     def login(self, user: str, password: str) -> None:

@@ -107,17 +107,23 @@ def share(drafts: Sequence[Draft]) -> dict[str, Sequence[Pair]]:
     contact, so that an address is changed once; the channels of these contacts by their names.
     """
     fitting = [draft for draft in drafts if not draft.refusal]
-    uses = Counter(one for draft in fitting for one in set(draft.notifications))
+    uses = Counter(notification for draft in fitting for notification in set(draft.notifications))
     names: dict[Notification, str] = {}
     contacts: dict[str, Sequence[Pair]] = {}
     taken: set[str] = set()
     for draft in fitting:
-        for one in draft.notifications:
-            if one not in names:
-                names[one] = _contact_name(one, taken) if uses[one] > 1 else ""
-                if names[one]:
-                    contacts[names[one]] = one.channels
-            rows = [Pair(CONTACT, names[one])] if names[one] else one.channels
+        for notification in draft.notifications:
+            if notification not in names:
+                names[notification] = (
+                    _contact_name(notification, taken) if uses[notification] > 1 else ""
+                )
+                if names[notification]:
+                    contacts[names[notification]] = notification.channels
+            rows = (
+                [Pair(CONTACT, names[notification])]
+                if names[notification]
+                else notification.channels
+            )
             for row in rows:
                 draft.pair("alerts", row.key, row.value)
     return contacts
@@ -129,7 +135,9 @@ def _contact_name(notification: Notification, taken: set[str]) -> str:
     if not name or name.isdigit() or not 0 < len(notification.channels) <= MAX_ALERTS:
         return ""
     numbers = (f"{name} {number}" for number in range(2, 100))
-    free = next((one for one in (name, *numbers) if one.casefold() not in taken), "")
+    free = next(
+        (candidate for candidate in (name, *numbers) if candidate.casefold() not in taken), ""
+    )
     taken.add(free.casefold())
     return free
 

@@ -84,11 +84,11 @@ def _is_configuration(whole: Mapping[str, Any], depth: int) -> bool:
     """In what Gatus alone reads its names are enough; elsewhere others have ``endpoints`` too."""
     if not depth:
         return "endpoints" in whole or "alerting" in whole or "external-endpoints" in whole
-    entries = [mapping(one) for key in _LISTS for one in listed(whole.get(key))]
+    entries = [mapping(record) for key in _LISTS for record in listed(whole.get(key))]
     alerting = mapping(whole.get("alerting"))
-    return any("conditions" in one or "token" in one for one in entries) or any(
-        "default-alert" in mapping(one) or "webhook-url" in mapping(one)
-        for one in alerting.values()
+    return any("conditions" in record or "token" in record for record in entries) or any(
+        "default-alert" in mapping(provider) or "webhook-url" in mapping(provider)
+        for provider in alerting.values()
     )
 
 
@@ -107,25 +107,25 @@ def _merged(parts: Iterator[Mapping[str, Any]]) -> dict[str, Any]:
     return whole
 
 
-def read(data: object, known: Mapping[str, str]) -> Reading:
-    """``known``: environment variables."""
+def read(data: object, values: Mapping[str, str]) -> Reading:
+    """``values``: environment variables."""
     used: set[str] = set()
-    whole = mapping(variables.fill(_merged(_configurations(data)), known, used))
+    whole = mapping(variables.fill(_merged(_configurations(data)), values, used))
     lists = {key: listed(whole.get(key)) for key in _LISTS}
     if not any(lists.values()):
         raise NotReadable(_("The file has no endpoints. Gatus lists them under `endpoints:`."))
-    few([one for entries in lists.values() for one in entries])
+    few([record for entries in lists.values() for record in entries])
     providers = _Providers(mapping(whole.get("alerting")))
     drafts = [
-        _draft(place, Entry(one), providers)
-        for place, one in enumerate((*lists["endpoints"], *lists["services"]), 1)
+        _draft(place, Entry(record), providers)
+        for place, record in enumerate((*lists["endpoints"], *lists["services"]), 1)
     ]
-    for place, one in enumerate(lists["external-endpoints"], 1):
+    for place, record in enumerate(lists["external-endpoints"], 1):
         label = _("External endpoint %(place)s", place=place)
-        drafts.append(_refused(label, one, no_kind(N_("push"))))
-    for place, one in enumerate(lists["suites"], 1):
+        drafts.append(_refused(label, record, no_kind(N_("push"))))
+    for place, record in enumerate(lists["suites"], 1):
         sentence = _("Wakeful has no checks in several steps.")
-        drafts.append(_refused(_("Suite %(place)s", place=place), one, sentence))
+        drafts.append(_refused(_("Suite %(place)s", place=place), record, sentence))
     contacts = channels.share(drafts)
     remarks = [_(sentence) for key, sentence in FOR_ALL.items() if _is_on(whole.get(key))]
     remarks += variables.sentences_of(used)
@@ -163,7 +163,7 @@ def _draft(place: int, entry: Entry, providers: _Providers) -> Draft:
     if http:
         _request(draft, entry)
     _client(draft, Entry(entry.get("client")), http=http)
-    gatus_conditions.add(draft, [string(one) for one in entry.list("conditions")], http=http)
+    gatus_conditions.add(draft, [string(text) for text in entry.list("conditions")], http=http)
     _alerts(draft, entry, providers, interval or INTERVAL)
     draft.drop_rest(entry, DROPPED, ("ssh",))
     return draft
@@ -219,12 +219,16 @@ class _Providers:
         """
         provider = mapping(self._alerting.get(kind))
         if kind not in self._groups:
-            overrides = [mapping(one) for one in listed(provider.get("overrides"))]
+            overrides = [mapping(override) for override in listed(provider.get("overrides"))]
             # Of two for a group the first counts.
-            self._groups[kind] = {string(one.get("group")): one for one in reversed(overrides)}
+            self._groups[kind] = {
+                string(override.get("group")): override for override in reversed(overrides)
+            }
         of_group = self._groups[kind].get(group, {}) if group else {}
         settings = {
-            key: next(filter(None, (_short(one.get(key)) for one in (own, of_group, provider))), "")
+            key: next(
+                filter(None, (_short(source.get(key)) for source in (own, of_group, provider))), ""
+            )
             for key in channels.keys("gatus", kind)
         }
         name = f"{kind} {group}" if of_group else kind
@@ -237,7 +241,9 @@ class _Providers:
         self, kind: str, name: str, settings: Mapping[str, str], configured: object
     ) -> Notification:
         if sentence := next(
-            filter(None, (lacks(channels.labelled(name, kind), one) for one in settings.values())),
+            filter(
+                None, (lacks(channels.labelled(name, kind), value) for value in settings.values())
+            ),
             "",
         ):
             dropped = _("It is dropped.")
@@ -277,8 +283,8 @@ def _alerts(draft: Draft, entry: Entry, providers: _Providers, interval: float) 
 
 
 def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: float) -> None:
-    """Wakeful has one of each for all channels of a monitor."""
-    failures = sorted({number(one.get("failure-threshold")) or FAILURES for one in alerts})
+    """Wakeful has a single one of each for all channels of a monitor."""
+    failures = sorted({number(alert.get("failure-threshold")) or FAILURES for alert in alerts})
     draft.confirmations(failures[0] - 1, interval)
     if failures[1:]:
         several = ", ".join(map(plain, failures))
@@ -289,7 +295,7 @@ def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: flo
                 first=plain(failures[0]),
             )
         )
-    successes = {number(one.get("success-threshold")) or SUCCESSES for one in alerts}
+    successes = {number(alert.get("success-threshold")) or SUCCESSES for alert in alerts}
     if successes != {SUCCESSES}:
         draft.remark(
             _(
@@ -297,12 +303,12 @@ def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: flo
                 several=", ".join(map(plain, sorted(successes))),
             )
         )
-    if not all(truth(one.get("send-on-resolved")) for one in alerts):
+    if not all(truth(alert.get("send-on-resolved")) for alert in alerts):
         draft.remark(_("Wakeful also alerts when an incident ends (send-on-resolved)."))
-    reminders = {seconds(one.get("minimum-reminder-interval")) or 0 for one in alerts}
+    reminders = {seconds(alert.get("minimum-reminder-interval")) or 0 for alert in alerts}
     if reminders != {0}:
         draft.remind_after(min(filter(None, reminders)) / 60)
         if len(reminders) > 1:
             draft.remark(_("The reminders go to all alerts of the monitor."))
-    if any(string(one.get("description")) for one in alerts):
+    if any(string(alert.get("description")) for alert in alerts):
         draft.remark(_("Alert descriptions dropped: Wakeful's messages name the cause."))

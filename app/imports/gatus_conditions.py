@@ -27,7 +27,7 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
     codes, dropped = set(_CODES), not conditions
     for condition in conditions:
         left, operator, right = _parts(condition)
-        if not operator or any(f" {one} " in right for one in _OPERATORS):
+        if not operator or any(f" {sign} " in right for sign in _OPERATORS):
             draft.refuse(_(NEVER, condition=shown(condition)))
         elif left == "[CONNECTED]" and (right == "false") is (operator == "=="):
             draft.refuse(_("Wakeful cannot check that a connection is refused."))
@@ -54,8 +54,8 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
 def _parts(condition: str) -> tuple[str, str, str]:
     """The placeholder first; ``200 == [STATUS]`` is turned round."""
     for operator in _OPERATORS:
-        left, found, right = condition.partition(f" {operator} ")
-        if found:
+        left, sign, right = condition.partition(f" {operator} ")
+        if sign:
             left, right = left.strip(), right.strip()
             if right.startswith("[") and not left.startswith(("[", "len(", "has(")):
                 return right, _MIRRORED.get(operator, operator), left

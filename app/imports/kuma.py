@@ -94,13 +94,15 @@ MOST_GROUPS = 50  # above each other
 def knows(data: object) -> bool:
     if "monitorList" in mapping(data):
         return True
-    return any("type" in one and not _MARKS.isdisjoint(one) for one in records(data, *_LISTS))
+    return any(
+        "type" in record and not _MARKS.isdisjoint(record) for record in records(data, *_LISTS)
+    )
 
 
 def read(data: object) -> Reading:
     notifications = mapping(data).get("notificationList")
     return reading_of(
-        [one for one in records(data, *_LISTS) if "type" in one or "name" in one],
+        [record for record in records(data, *_LISTS) if "type" in record or "name" in record],
         records(notifications) if notifications else (),
     )
 
@@ -109,7 +111,7 @@ def reading_of(
     monitors: Sequence[Mapping[str, Any]], notifications: Iterable[Mapping[str, Any]]
 ) -> Reading:
     """``monitors`` and ``notifications`` as the backup has them."""
-    by_id = {string(one.get("id")): _notification(one) for one in notifications}
+    by_id = {string(record.get("id")): _notification(record) for record in notifications}
     rows = few(monitors)
     entries = [{RENAMED.get(key, key): value for key, value in row.items()} for row in rows]
     if not entries:
@@ -122,7 +124,7 @@ def reading_of(
     ]
     contacts = channels.share(drafts)
     remarks = [_(GROUPS)] if groups else []
-    if any(one.get("type") == "group" and _chosen(one) for one in entries):
+    if any(entry.get("type") == "group" and _chosen(entry) for entry in entries):
         remarks.append(_(GROUP_ALERTS))
     return Reading(_(SOURCE), [draft.done() for draft in drafts], tuple(remarks), contacts)
 
@@ -136,7 +138,7 @@ class _Group:
 
 
 def _groups(entries: Iterable[Mapping[str, Any]]) -> dict[str, _Group]:
-    own = {string(one.get("id")): one for one in entries if one.get("type") == "group"}
+    own = {string(entry.get("id")): entry for entry in entries if entry.get("type") == "group"}
     groups: dict[str, _Group] = {}
     for id in own:
         around: list[Mapping[str, Any]] = []
@@ -144,7 +146,7 @@ def _groups(entries: Iterable[Mapping[str, Any]]) -> dict[str, _Group]:
         while above in own and len(around) <= MOST_GROUPS:  # a circle has no end
             around.append(own[above])
             above = string(own[above].get("parent"))
-        names = [string(one.get("name"))[:MOST_TAG] for one in reversed(around)]
+        names = [string(entry.get("name"))[:MOST_TAG] for entry in reversed(around)]
         groups[id] = _Group(tuple(names), any(map(_is_paused, around)))
     return groups
 
@@ -261,10 +263,10 @@ def _object(text: object) -> Mapping[str, Any] | None:
     if not string(text).strip():
         return {}
     try:
-        found = json.loads(string(text))
+        content = json.loads(string(text))
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, Mapping) else None
+    return content if isinstance(content, Mapping) else None
 
 
 def _login(draft: Draft, entry: Entry) -> None:
@@ -286,9 +288,9 @@ def _login(draft: Draft, entry: Entry) -> None:
 def _tags(entry: Entry) -> list[str]:
     """``["prod"]``, as some clients print them, or objects with name and value."""
     tags = []
-    for one in entry.list("tags"):
-        name = (string(mapping(one).get("name")) or string(one))[:MOST_TAG]
-        value = string(mapping(one).get("value"))[:MOST_TAG]
+    for tag in entry.list("tags"):
+        name = (string(mapping(tag).get("name")) or string(tag))[:MOST_TAG]
+        value = string(mapping(tag).get("value"))[:MOST_TAG]
         if name:
             tags.append(f"{name}: {value}" if value else name)
     return tags

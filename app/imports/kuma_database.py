@@ -116,8 +116,8 @@ def _may(action: int, first: str | None, second: str | None, *_rest: str | None)
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
     """Those of ``COLUMNS`` that are plain tables: a view or a virtual table runs what it says."""
-    found = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'")
-    plain = {name for name, root in found if isinstance(root, int) and root > 0}
+    tables = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'")
+    plain = {name for name, root in tables if isinstance(root, int) and root > 0}
     if NEEDED not in plain:
         raise NotReadable(_(NOT_KUMA))
     return [name for name in COLUMNS if name in plain]
@@ -135,7 +135,7 @@ def _rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
     rows = connection.execute(f'SELECT {names} FROM "{table}" LIMIT {MOST_ROWS + 1}')  # noqa: S608
     size = 0
     for place, values in enumerate(rows):
-        size += sum(len(one) for one in values if isinstance(one, str | bytes))
+        size += sum(len(value) for value in values if isinstance(value, str | bytes))
         if place >= MOST_ROWS or size > MOST_TEXT:
             raise NotReadable(_(TOO_MUCH))
         yield dict(zip(columns, values, strict=True))
@@ -143,7 +143,7 @@ def _rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
 
 def _monitors(tables: Mapping[str, list[Row]]) -> list[dict[str, Any]]:
     """The monitors as the backup has them."""
-    names = {one["id"]: one.get("name") for one in tables.get("tag", ())}
+    names = {row["id"]: row.get("name") for row in tables.get("tag", ())}
     tags: dict[Any, list[Row]] = {}
     for link in tables.get("monitor_tag", ()):
         name = names.get(link.get("tag_id"))
@@ -154,7 +154,7 @@ def _monitors(tables: Mapping[str, list[Row]]) -> list[dict[str, Any]]:
     for link in tables.get("monitor_notification", ()):
         alerts.setdefault(link.get("monitor_id"), {})[string(link.get("notification_id"))] = True
     in_maintenance = {link.get("monitor_id") for link in tables.get("monitor_maintenance", ())}
-    ordered = sorted(tables[NEEDED], key=lambda one: number(one["id"]) or 0)
+    ordered = sorted(tables[NEEDED], key=lambda row: number(row["id"]) or 0)
     return [
         {
             **row,

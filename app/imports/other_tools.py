@@ -52,15 +52,15 @@ UPPTIME_KINDS = {"icmp-ping": "Ping", "ws": "WebSocket", "ssl": "TLS"}
 
 
 def knows_upptime(data: object) -> bool:
-    return any("url" in mapping(one) for one in listed(mapping(data).get("sites")))
+    return any("url" in mapping(site) for site in listed(mapping(data).get("sites")))
 
 
-def read_upptime(data: object, known: Known) -> Reading:
+def read_upptime(data: object, values: Known) -> Reading:
     used: set[str] = set()
-    whole = mapping(variables.fill(data, known, used))
+    whole = mapping(variables.fill(data, values, used))
     minutes = _every(string(mapping(whole.get("workflowSchedule")).get("uptime")))
     sites = few(listed(whole.get("sites")))
-    drafts = [_site(place, mapping(one), minutes) for place, one in enumerate(sites, 1)]
+    drafts = [_site(place, mapping(site), minutes) for place, site in enumerate(sites, 1)]
     return _read("Upptime", drafts, variables.sentences_of(used))
 
 
@@ -132,8 +132,8 @@ def knows_kuvasz(data: object) -> bool:
 def _kuvasz(data: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for document in data if isinstance(data, list) else [data]:
         for key, kind in KUVASZ_LISTS.items():
-            for one in listed(mapping(document).get(key)):
-                yield kind, mapping(one)
+            for entry in listed(mapping(document).get(key)):
+                yield kind, mapping(entry)
 
 
 def read_kuvasz(data: object, _known: Known) -> Reading:
@@ -153,21 +153,21 @@ def read_kuvasz(data: object, _known: Known) -> Reading:
 
 def _integrations(data: object) -> tuple[dict[str, Notification], list[str]]:
     """By ``slack:name``, and the names of those of all monitors."""
-    found: dict[str, Notification] = {}
+    notifications: dict[str, Notification] = {}
     for_all = []
     for document in data if isinstance(data, list) else [data]:
         for kind, several in mapping(mapping(document).get("integrations")).items():
-            for one in map(mapping, listed(several)):
-                name = f"{kind}:{string(one.get('name'))}"
-                if one.get("enabled") is not None and not truth(one["enabled"]):
-                    found[name] = Notification()
+            for record in map(mapping, listed(several)):
+                name = f"{kind}:{string(record.get('name'))}"
+                if record.get("enabled") is not None and not truth(record["enabled"]):
+                    notifications[name] = Notification()
                     continue
-                settings = {key: string(one.get(key)) for key in channels.keys("kuvasz", kind)}
-                label = string(one.get("name"))
-                found[name] = channels.notification("kuvasz", kind, settings, label)
-                if truth(one.get("global")):
+                settings = {key: string(record.get(key)) for key in channels.keys("kuvasz", kind)}
+                label = string(record.get("name"))
+                notifications[name] = channels.notification("kuvasz", kind, settings, label)
+                if truth(record.get("global")):
                     for_all.append(name)
-    return found, for_all
+    return notifications, for_all
 
 
 def _kuvasz_monitor(draft: Draft, entry: Entry, kind: str) -> None:
@@ -228,12 +228,12 @@ CHECKMATE_OF_NO_USE = (
 
 def knows_checkmate(data: object) -> bool:
     rows = records(data, *CHECKMATE_LISTS)
-    return any("isActive" in one and "url" in one and "type" in one for one in rows)
+    return any("isActive" in row and "url" in row and "type" in row for row in rows)
 
 
 def read_checkmate(data: object, _known: Known) -> Reading:
-    rows = few([one for one in records(data, *CHECKMATE_LISTS) if "url" in one])
-    return _read("Checkmate", [_checkmate(place, Entry(one)) for place, one in enumerate(rows, 1)])
+    rows = few([row for row in records(data, *CHECKMATE_LISTS) if "url" in row])
+    return _read("Checkmate", [_checkmate(place, Entry(row)) for place, row in enumerate(rows, 1)])
 
 
 def _checkmate(place: int, entry: Entry) -> Draft:
@@ -268,7 +268,7 @@ def knows_targets(data: object) -> bool:
 
 def _target_groups(data: object) -> Iterator[Mapping[str, Any]]:
     """Of a list for ``file_sd``, and of the jobs of a configuration that probe."""
-    jobs = [mapping(one) for one in listed(mapping(data).get("scrape_configs"))]
+    jobs = [mapping(job) for job in listed(mapping(data).get("scrape_configs"))]
     groups = [
         group
         for job in jobs
@@ -281,7 +281,9 @@ def _target_groups(data: object) -> Iterator[Mapping[str, Any]]:
 
 
 def read_targets(data: object, _known: Known) -> Reading:
-    pairs = [(group, one) for group in _target_groups(data) for one in listed(group["targets"])]
+    pairs = [
+        (group, target) for group in _target_groups(data) for target in listed(group["targets"])
+    ]
     drafts = []
     for place, (group, target) in enumerate(few(pairs), 1):
         draft = Draft.of_tool(_("Target %(place)s", place=place), "")

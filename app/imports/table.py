@@ -120,8 +120,8 @@ def _header(text: str) -> tuple[bool, str]:
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max("\t,;", key=first.count)
     names = [_normal(cell) for cell in _row(first, delimiter)]
-    known = [_KNOWN.get(name) for name in names]
-    return "url" in known and not _URL.search(first), delimiter
+    columns = [_KNOWN.get(name) for name in names]
+    return "url" in columns and not _URL.search(first), delimiter
 
 
 def _normal(cell: str) -> str:
@@ -142,9 +142,9 @@ def _with_header(text: str, delimiter: str) -> Reading:
     rows = _rows(text, delimiter)
     _place, names = next(rows)
     columns = [_KNOWN.get(_normal(name)) for name in names]
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for place, row in rows:
-        if len(found) >= MOST_CANDIDATES:
+        if len(candidates) >= MOST_CANDIDATES:
             raise NotReadable(
                 _(
                     "At most %(most)s rows are read. Split the file.",
@@ -156,10 +156,10 @@ def _with_header(text: str, delimiter: str) -> Reading:
         for column, cell in zip(columns, row, strict=False):
             if column and cell.strip():
                 values.setdefault(column, cell.strip())
-        found.append(_of_columns(place, values, len(row) > len(columns)))
-    if not found:
+        candidates.append(_of_columns(place, values, len(row) > len(columns)))
+    if not candidates:
         raise NotReadable(_("The file has a header row but no data."))
-    return Reading("CSV", found, _left_out(names, columns))
+    return Reading("CSV", candidates, _left_out(names, columns))
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -180,8 +180,8 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _left_out(names: Sequence[str], columns: Sequence[str | None]) -> tuple[str, ...]:
     unknown = [
         shown(name)
-        for name, known in zip(names, columns, strict=True)
-        if not known and name.strip()
+        for name, column in zip(names, columns, strict=True)
+        if not column and name.strip()
     ]
     if not unknown:
         return ()

@@ -79,11 +79,13 @@ def _is_monitor(record: Mapping[str, Any]) -> bool:
 
 
 def read(data: object) -> Reading:
-    entries = [one for one in records(data, "monitors", "data") if _is_monitor(one)]
+    entries = [record for record in records(data, "monitors", "data") if _is_monitor(record)]
     if not entries:
         raise NotReadable(_(NO_MONITORS))
-    known: dict[tuple[str, str], Notification] = {}
-    drafts = [_draft(place, Entry(one), known) for place, one in enumerate(few(entries), 1)]
+    notifications: dict[tuple[str, str], Notification] = {}
+    drafts = [
+        _draft(place, Entry(record), notifications) for place, record in enumerate(few(entries), 1)
+    ]
     contacts = channels.share(drafts)
     remarks = [sentence] if (sentence := _missing(data, len(entries))) else []
     return Reading(SOURCE, [draft.done() for draft in drafts], tuple(remarks), contacts)
@@ -104,7 +106,7 @@ def _missing(data: object, count: int) -> str:
     return ""
 
 
-def _draft(place: int, entry: Entry, known: dict[tuple[str, str], Notification]) -> Draft:
+def _draft(place: int, entry: Entry, notifications: dict[tuple[str, str], Notification]) -> Draft:
     name = entry.text("friendly_name", "friendlyName")
     draft = Draft.of_tool(_("Monitor %(place)s", place=place), name)
     raw = entry.text("type").lower()
@@ -131,7 +133,7 @@ def _draft(place: int, entry: Entry, known: dict[tuple[str, str], Notification])
     # 0 is paused; version 3 says it in words.
     draft.paused = entry.text("status").lower() in ("0", "paused")
     draft.tags(string(mapping(tag).get("name")) or string(tag) for tag in entry.list("tags"))
-    _contacts(draft, entry, known)
+    _contacts(draft, entry, notifications)
     draft.drop_rest(entry, DROPPED, OF_NO_USE)
     return draft
 
@@ -152,7 +154,7 @@ def _request(draft: Draft, entry: Entry) -> None:
     kind = entry.text("post_content_type", "postValueType", "post_type").lower()
     if body := entry.get("post_value", "postValueData"):
         if kind == "key_value" and isinstance(body, Mapping):
-            draft.body(urlencode({key: string(one) for key, one in body.items()}), FORM)
+            draft.body(urlencode({key: string(item) for key, item in body.items()}), FORM)
         else:
             text = string(body) or json.dumps(body, ensure_ascii=False)
             draft.body(text, BODY_TYPES.get(kind, ""))
@@ -166,7 +168,7 @@ def _request(draft: Draft, entry: Entry) -> None:
     config = entry.mapping("config")
     if config.get("apiAssertions"):
         draft.refuse(_("Wakeful cannot check the assertions of an API monitor."))
-    days = [day for one in listed(config.get("sslExpirationPeriodDays")) if (day := number(one))]
+    days = [day for item in listed(config.get("sslExpirationPeriodDays")) if (day := number(item))]
     if entry.on("sslExpirationReminder"):
         if days:
             draft.expiry("ssl_alert_days", N_("Certificate expiry"), max(days))
@@ -213,15 +215,17 @@ def _statuses(draft: Draft, entry: Entry) -> bool:
     return bool(accepted)
 
 
-def _contacts(draft: Draft, entry: Entry, known: dict[tuple[str, str], Notification]) -> None:
+def _contacts(
+    draft: Draft, entry: Entry, notifications: dict[tuple[str, str], Notification]
+) -> None:
     """Version 2 may bring the address; version 3 has only a number."""
     for contact in map(mapping, entry.list("alert_contacts", "assignedAlertContacts")):
         kind = string(contact.get("type"))
         value = string(contact.get("value"))
         id = string(contact.get("id") or contact.get("alertContactId"))
-        if (kind, value or id) not in known:
-            known[kind, value or id] = _notification(kind, value, id)
-        draft.notify(known[kind, value or id])
+        if (kind, value or id) not in notifications:
+            notifications[kind, value or id] = _notification(kind, value, id)
+        draft.notify(notifications[kind, value or id])
         if threshold := number(contact.get("threshold")):
             minutes = span(60 * threshold)
             draft.remark(_("The delay of %(delay)s before an alert is dropped.", delay=minutes))
@@ -234,5 +238,5 @@ def _notification(kind: str, value: str, id: str) -> Notification:
         return channels.missing(id)
     settings = dict.fromkeys(channels.keys("uptimerobot", kind), value)
     # Its address would be its name, so it does not become a contact.
-    found = channels.notification("uptimerobot", kind, settings, id)
-    return Notification("", found.channels, found.remarks)
+    notification = channels.notification("uptimerobot", kind, settings, id)
+    return Notification("", notification.channels, notification.remarks)

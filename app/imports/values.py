@@ -71,12 +71,14 @@ def records(data: object, *keys: str) -> list[Mapping[str, Any]]:
     several such answers may stand in one list.
     """
     if isinstance(data, list):
-        return [one for page in data if isinstance(page, Mapping) for one in records(page, *keys)]
+        return [
+            record for page in data if isinstance(page, Mapping) for record in records(page, *keys)
+        ]
     whole = mapping(data)
     for key in keys:
         if isinstance(whole.get(key), Mapping | list):
-            return records(whole[key], *(one for one in keys if one != key))
-    by_id = [one for one in whole.values() if isinstance(one, Mapping)]
+            return records(whole[key], *(name for name in keys if name != key))
+    by_id = [record for record in whole.values() if isinstance(record, Mapping)]
     if by_id and len(by_id) == len(whole):
         return by_id
     return [whole] if whole else []
@@ -106,10 +108,10 @@ def number(value: object) -> float | None:
     if not text or len(text) > 20:
         return None
     try:
-        found = float(text)
+        amount = float(text)
     except ValueError:
         return None
-    return found if abs(found) < 10**12 else None
+    return amount if abs(amount) < 10**12 else None
 
 
 def truth(value: object) -> bool:

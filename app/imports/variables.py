@@ -30,9 +30,9 @@ def fill(value: Any, variables: Mapping[str, str], used: set[str]) -> Any:
     ``Unfilled``. What is filled in is not read again. ``used``: gets the names.
     """
     if isinstance(value, list):
-        return [fill(one, variables, used) for one in value]
+        return [fill(item, variables, used) for item in value]
     if isinstance(value, Mapping):
-        return {key: fill(one, variables, used) for key, one in value.items()}
+        return {key: fill(item, variables, used) for key, item in value.items()}
     if not isinstance(value, str) or "$" not in value:
         return value
     missing: list[str] = []
@@ -66,11 +66,11 @@ def names_in(value: Any) -> Iterator[str]:
     if isinstance(value, Unfilled):
         yield from value.names
     elif isinstance(value, list):
-        for one in value:
-            yield from names_in(one)
+        for item in value:
+            yield from names_in(item)
     elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from names_in(one)
+        for item in value.values():
+            yield from names_in(item)
 
 
 def lacks(what: str, value: Any) -> str:

@@ -70,7 +70,7 @@ class Parser:
         if depth > MOST_DEPTH:
             raise NotReadable(_(TOO_DEEP))
         if isinstance(node, yaml.SequenceNode):
-            return [self.value(one, depth + 1) for one in node.value]
+            return [self.value(item, depth + 1) for item in node.value]
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, depth)
         empty = node.tag == "tag:yaml.org,2002:null"
@@ -85,8 +85,8 @@ class Parser:
                 continue  # no field is named by a list
             if key.value == MERGE:
                 for part in _mappings(read):
-                    for name, one in part.items():  # in place: there may be very many parts
-                        merged.setdefault(name, one)
+                    for name, item in part.items():  # in place: there may be very many parts
+                        merged.setdefault(name, item)
             else:
                 own[key.value] = read
         return merged | own

@@ -54,8 +54,8 @@ class Counts:
 def counts(rows: Sequence[Row]) -> Counts:
     new = [row.judged for row in rows if row.is_new]
     unfit = sum(not row.judged.fits for row in rows)
-    paused = sum(one.candidate.paused for one in new)
-    silent = sum(not one.alerts for one in new)
+    paused = sum(judged.candidate.paused for judged in new)
+    silent = sum(not judged.alerts for judged in new)
     return Counts(len(new), len(rows) - len(new) - unfit, unfit, paused, silent)
 
 
@@ -158,8 +158,8 @@ class Importer:
 
     def dry_run(self, candidates: Sequence[Candidate]) -> list[Row]:
         """What each becomes. Nothing is stored."""
-        judged = [self.judge(one) for one in candidates]
-        addresses = {same_url.address(one.url) for one in judged if one.fits}
+        judged = [self.judge(entry) for entry in candidates]
+        addresses = {same_url.address(entry.url) for entry in judged if entry.fits}
         watched: dict[str, list[Monitor]] = {}
         for monitor in self._stored(addresses) if addresses else ():
             watched.setdefault(same_url.address(monitor.url), []).append(monitor)
@@ -168,17 +168,17 @@ class Importer:
     def _stored(self, addresses: set[str]) -> Sequence[Monitor]:
         """The monitors of these addresses."""
         refs = self.store.monitors.refs(limit=MOST_KNOWN)
-        ids = {one.id for one in refs if one.url and same_url.address(one.url) in addresses}
+        ids = {ref.id for ref in refs if ref.url and same_url.address(ref.url) in addresses}
         if len(ids) <= MOST_SINGLE:
             return [self.store.monitors.get(id) for id in ids]
-        found: list[Monitor] = []
+        monitors: list[Monitor] = []
         for number in range(1, MOST_KNOWN // PAGE + 1):
             query = MonitorQuery(page=number, per_page=PAGE, uptime=(), brief=True)
             page = self.store.monitors.list(query)
-            found += [one for one in page.items if one.id in ids]
-            if len(found) >= len(ids) or not page.items or number >= page.last_number:
+            monitors += [monitor for monitor in page.items if monitor.id in ids]
+            if len(monitors) >= len(ids) or not page.items or number >= page.last_number:
                 break
-        return found
+        return monitors
 
     def create(self, judged: Judged, *, unsure: bool = False) -> Created:
         """Store a monitor, and the contacts of the file that it names. ``unsure``: an earlier
@@ -201,7 +201,7 @@ class Importer:
 
     def _id_of(self, judged: Judged) -> int | None:
         there = self.store.monitors.watching(judged.url)
-        return next((one.id for one in there if one.name == judged.name), None)
+        return next((monitor.id for monitor in there if monitor.name == judged.name), None)
 
     def _pause(self, id: int) -> str:
         try:
@@ -214,15 +214,15 @@ class Importer:
 def _with_twins(judged: Sequence[Judged], watched: Mapping[str, Sequence[Monitor]]) -> list[Row]:
     rows: list[Row] = []
     earlier: dict[tuple[Any, ...], str] = {}
-    for one in judged:
-        if one.fields is None:
-            rows.append(Row(one))
+    for entry in judged:
+        if entry.fields is None:
+            rows.append(Row(entry))
             continue
-        address = same_url.address(one.url)
-        same = (there for there in watched.get(address, ()) if _is_there(there, one.fields))
-        check = (address, *_check_of(one.fields), *_headers_of(one.fields))
-        rows.append(Row(one, next((there.name for there in same), ""), earlier.get(check, "")))
-        earlier.setdefault(check, one.candidate.place)
+        address = same_url.address(entry.url)
+        same = (there for there in watched.get(address, ()) if _is_there(there, entry.fields))
+        check = (address, *_check_of(entry.fields), *_headers_of(entry.fields))
+        rows.append(Row(entry, next((there.name for there in same), ""), earlier.get(check, "")))
+        earlier.setdefault(check, entry.candidate.place)
     return rows
 
 
@@ -267,4 +267,6 @@ def _is_there(monitor: Monitor, fields: Mapping[str, Any]) -> bool:
 
 def sentences(fault: Invalid) -> str:
     """All of them; another server may say no without one for any field."""
-    return " ".join(one for several in fault.errors.values() for one in several) or str(fault)
+    return " ".join(sentence for several in fault.errors.values() for sentence in several) or str(
+        fault
+    )

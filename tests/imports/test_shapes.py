@@ -1,5 +1,5 @@
 """The shapes of files that other tools write, and what must come out of each: the meaning is kept,
-or the entry is refused, or the loss is said for that entry. Names are invented.
+or the entry is refused, or the loss is sentences for that entry. Names are invented.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ def reading(data, **more):
 def entry(data, name="m", **more):
     """The entry of this name, and what a preview says of it and of the file."""
     whole = reading(data, **more)
-    (candidate,) = [one for one in whole.candidates if one.name == name]
+    (candidate,) = [candidate for candidate in whole.candidates if candidate.name == name]
     judged = judge(candidate, Shared(), Context(contact_known=lambda _name: True))
     return judged, " ".join([*judged.faults, *judged.remarks, *whole.remarks])
 
 
-def check(data, wanted, said, **more):
-    """``wanted``: fields that are kept, or ``REFUSED``. ``said``: what the preview must contain."""
-    judged, sentences = entry(data, **more)
+def check(data, wanted, sentences, **more):
+    """``wanted``: fields that are kept, or ``REFUSED``. ``sentences``: parts of what is said."""
+    judged, text = entry(data, **more)
     if wanted is REFUSED:
         assert not judged.fits, judged.fields
     else:
         assert judged.fits, judged.faults
         values = {**judged.fields, "paused": judged.candidate.paused}
         assert {name: values[name] for name in wanted} == wanted
-    for part in said:
-        assert part in sentences
+    for part in sentences:
+        assert part in text
     return judged
 
 
@@ -52,8 +52,8 @@ def kuma(*others, **fields):
     """A backup with the monitor ``m``."""
     monitor = {"id": 1, "name": "m", "type": "http", "url": "https://a.example", "interval": 60,
                "active": True, "maxretries": 0, "accepted_statuscodes": ["200-299"]}  # fmt: skip
-    notifications = [one for one in others if "config" in one]
-    groups = [one for one in others if "config" not in one]
+    notifications = [record for record in others if "config" in record]
+    groups = [record for record in others if "config" not in record]
     return {"monitorList": [monitor | fields, *groups], "notificationList": notifications}
 
 
@@ -128,10 +128,10 @@ KUMA = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "wanted", "said"), [row[1:] for row in KUMA],
+@pytest.mark.parametrize(("data", "wanted", "sentences"), [row[1:] for row in KUMA],
                          ids=[row[0] for row in KUMA])  # fmt: skip
-def test_uptime_kuma(data, wanted, said):
-    check(data, wanted, said)
+def test_uptime_kuma(data, wanted, sentences):
+    check(data, wanted, sentences)
 
 
 def test_the_lists_that_clients_of_uptime_kuma_print_are_its():
@@ -154,10 +154,10 @@ def test_the_database_of_uptime_kuma_2_keeps_what_the_list_has(tmp_path):
     assert candidate.paused
     assert candidate.fields["domain_alert_days"] == "14"
     assert candidate.fields["cache_buster"] == "1"
-    said = " ".join(candidate.remarks)
+    sentences = " ".join(candidate.remarks)
     for part in ("IP version", "Description", "Maintenance", "group is paused"):
-        assert part in said
-    assert "Conditions" not in said
+        assert part in sentences
+    assert "Conditions" not in sentences
 
 
 def stack(**attributes):
@@ -187,10 +187,10 @@ BETTER_STACK = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "wanted", "said"), [row[1:] for row in BETTER_STACK],
+@pytest.mark.parametrize(("data", "wanted", "sentences"), [row[1:] for row in BETTER_STACK],
                          ids=[row[0] for row in BETTER_STACK])  # fmt: skip
-def test_better_stack(data, wanted, said):
-    check(data, wanted, said)
+def test_better_stack(data, wanted, sentences):
+    check(data, wanted, sentences)
 
 
 def robot(**fields):
@@ -250,10 +250,10 @@ UPTIME_ROBOT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "wanted", "said"), [row[1:] for row in UPTIME_ROBOT],
+@pytest.mark.parametrize(("data", "wanted", "sentences"), [row[1:] for row in UPTIME_ROBOT],
                          ids=[row[0] for row in UPTIME_ROBOT])  # fmt: skip
-def test_uptimerobot(data, wanted, said):
-    check(data, wanted, said)
+def test_uptimerobot(data, wanted, sentences):
+    check(data, wanted, sentences)
 
 
 def gatus(conditions='"[STATUS] == 200"', more="", top=""):
@@ -298,9 +298,9 @@ CONDITIONS = [
 ]
 
 
-@pytest.mark.parametrize(("conditions", "wanted", "said"), CONDITIONS)
-def test_conditions_of_gatus(conditions, wanted, said):
-    check(gatus(conditions), wanted, said)
+@pytest.mark.parametrize(("conditions", "wanted", "sentences"), CONDITIONS)
+def test_conditions_of_gatus(conditions, wanted, sentences):
+    check(gatus(conditions), wanted, sentences)
 
 
 ALERTING = f"""alerting:
@@ -360,10 +360,10 @@ GATUS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("more", "wanted", "said"), [row[1:] for row in GATUS],
+@pytest.mark.parametrize(("more", "wanted", "sentences"), [row[1:] for row in GATUS],
                          ids=[row[0] for row in GATUS])  # fmt: skip
-def test_gatus(more, wanted, said):
-    check(gatus(more=more, top=ALERTING), wanted, said)
+def test_gatus(more, wanted, sentences):
+    check(gatus(more=more, top=ALERTING), wanted, sentences)
 
 
 def test_variables_are_filled_in_where_they_are_given():
@@ -383,7 +383,10 @@ def test_what_is_of_all_endpoints_of_gatus_is_said_once():
 def test_what_gatus_does_not_check_itself_is_an_entry_that_is_refused():
     more = "external-endpoints: [{name: job, token: t}]\nsuites: [{name: steps, endpoints: []}]\n"
     whole = reading(gatus(more=more))
-    assert [one.name for one in whole.candidates if one.refusal] == ["job", "steps"]
+    assert [candidate.name for candidate in whole.candidates if candidate.refusal] == [
+        "job",
+        "steps",
+    ]
 
 
 CONFIG_MAP = """---
@@ -478,19 +481,21 @@ push-monitors:
 
 def test_kuvasz():
     wanted = {**PAUSED, "interval": 300, "ssl_alert_days": None, "alert_text_lookup": "ok"}
-    said = ["response headers dropped", "case-sensitive", "does not contain its address"]
-    judged = check(KUVASZ, wanted, said)
+    sentences = ["response headers dropped", "case-sensitive", "does not contain its address"]
+    judged = check(KUVASZ, wanted, sentences)
     assert [pair.value for pair in judged.fields["alerts"]] == ["ops"]
     check(KUVASZ, {"url": "tcp://db.example:5432", "timeout": 5}, [], name="t")
     check(KUVASZ, REFUSED, ["Push"], name="p")
 
 
 def test_checkmate():
-    one = {"_id": "1", "name": "m", "type": "http", "url": "https://a.example", "interval": 60_000,
-           "isActive": False, "ignoreTlsErrors": True, "notifications": ["1"]}  # fmt: skip
+    record = {
+        "_id": "1", "name": "m", "type": "http", "url": "https://a.example", "interval": 60_000,
+        "isActive": False, "ignoreTlsErrors": True, "notifications": ["1"],
+    }  # fmt: skip
     wanted = {**PAUSED, "interval": 60, "verify_tls": False}
-    check({"data": {"monitors": [one]}}, wanted, ["Notifications dropped"])
-    check([one | {"jsonPath": "a.b", "expectedValue": "x"}], REFUSED, ["compare the response"])
+    check({"data": {"monitors": [record]}}, wanted, ["Notifications dropped"])
+    check([record | {"jsonPath": "a.b", "expectedValue": "x"}], REFUSED, ["compare the response"])
 
 
 def test_targets_of_prometheus():
@@ -508,8 +513,8 @@ def test_comments_and_bullets_of_a_list_are_left_out():
         "# Production\n- https://one.example\n* two.example # main\n1. Three, https://three.example\n"
         "Server # 4, https://four.example/#top\n"
     )
-    found = [(one.name, one.url) for one in reading(lines).candidates]
-    assert found == [
+    entries = [(candidate.name, candidate.url) for candidate in reading(lines).candidates]
+    assert entries == [
         ("", "https://one.example"),
         ("", "two.example"),
         ("Three", "https://three.example"),
@@ -544,9 +549,9 @@ def test_another_file_is_refused_in_one_sentence(data, sentence):
 def test_a_notification_of_several_monitors_becomes_a_contact():
     slack = notification(7, "Ops", type="slack", slackwebhookURL=f"{HOOK}x")
     mail = notification(8, "Ops", type="smtp", smtpTo="a@b.example")
-    one = {"type": "http", "url": "https://a.example", "maxretries": 0}
+    record = {"type": "http", "url": "https://a.example", "maxretries": 0}
     both = {"notificationIDList": {"7": True, "8": True}}
-    monitors = [one | both, one | both, one | {"notificationIDList": {"7": True}}]
+    monitors = [record | both, record | both, record | {"notificationIDList": {"7": True}}]
     whole = reading({"notificationList": [slack, mail], "monitorList": monitors})
     assert whole.contacts == {
         "Ops": [Pair("slack", f"{HOOK}x")],

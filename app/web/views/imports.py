@@ -125,7 +125,7 @@ class Plan:
         return sealed.seal(
             {
                 "who": _who(),
-                "candidates": [record_of(one) for one in self.candidates],
+                "candidates": [record_of(candidate) for candidate in self.candidates],
                 "interval": self.shared.interval,
                 "tags": list(self.shared.tags),
                 "contacts": list(self.shared.contacts),
@@ -139,14 +139,15 @@ class Plan:
 
     @staticmethod
     def opened(text: str) -> Plan:
-        found = sealed.unseal(text, PLAN)
-        if found["who"] != _who():
+        content = sealed.unseal(text, PLAN)
+        if content["who"] != _who():
             raise Denied(sealed.LOST)
-        shared = Shared(found["interval"], tuple(found["tags"]), tuple(found["contacts"]))
+        shared = Shared(content["interval"], tuple(content["tags"]), tuple(content["contacts"]))
         contacts = {
-            name: tuple(Pair(*row) for row in rows) for name, rows in found["new_contacts"].items()
+            name: tuple(Pair(*row) for row in rows)
+            for name, rows in content["new_contacts"].items()
         }
-        return Plan([candidate_of(one) for one in found["candidates"]], shared, contacts)
+        return Plan([candidate_of(record) for record in content["candidates"]], shared, contacts)
 
 
 def _who() -> list[Any]:
@@ -209,5 +210,5 @@ def _chosen(count: int) -> list[int]:
 
 def _problems_before(count: int) -> dict[int, str]:
     text = request.form.get("refused")
-    told = sealed.unseal(text, REFUSED) if text else []
-    return {place: why for place, why in told if place < count}
+    problems = sealed.unseal(text, REFUSED) if text else []
+    return {place: why for place, why in problems if place < count}

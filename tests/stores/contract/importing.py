@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.forms.imported import Shared
 from app.imports import files
-from app.records import MonitorQuery
+from app.records import MonitorQuery, Pair
 from app.stores.base import Feature, Store
 from app.stores.importing import Created, Importer, counts
 from tests.stores.contract.contacts import add_contact
@@ -29,6 +29,10 @@ class ImportingContract:
         by_name = {one.name: one for one in store.monitors.list(MonitorQuery()).items}
         assert [name for name, one in by_name.items() if one.paused] == ["Database"]
         assert by_name["Shop"].request_auth_username == "watcher"
+        slack = Pair("contact", "Ops Slack")
+        if Feature.CONTACTS not in store.offers:
+            slack = Pair("slack", "https://hooks.slack.com/services/T000/B000/kumasecrethook")
+        assert by_name["Shop"].alerts[0] == slack, "shared by two monitors"
         if Feature.EXTRA_FIELDS in store.offers:
             assert by_name["Shop"].tags == ("prod", "region: eu", "moved")
         again = Importer(store, Shared(), reading.contacts).dry_run(reading.candidates)
