@@ -97,7 +97,9 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
         app.extensions["wakeful.public"] = LocalPublicPages(settings)
         app.extensions["wakeful.agents"] = LocalAgents(settings, access)
     app.extensions["wakeful.store"] = (
-        RemoteStores(settings.remotes) if settings.store == "remote" else LocalStore(settings)
+        RemoteStores(settings.remotes, settings.network())
+        if settings.store == "remote"
+        else LocalStore(settings)
     )
 
 

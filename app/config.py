@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from app.codec.sealing import key_of
 from app.i18n import N_, _
 from app.net.canary import parse_canaries
-from app.net.hosts import Server, parse_servers
+from app.net.hosts import Server, SystemNames, parse_servers
 from app.net.policy import Policy
 from app.proxies import Network, networks
 from app.rules import sms, smtp
@@ -35,6 +35,8 @@ from app.rules.url import DEFAULT_PORTS, host_of, parse_url, take_apart
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
+
+    from app.net import client
 
 PREFIX = "WAKEFUL_"
 DEFAULT_BIND = "127.0.0.1:8000"
@@ -104,6 +106,13 @@ class Settings:
     def name_servers(self) -> tuple[Server, ...]:
         """Those of DNS_SERVERS; empty for the system's."""
         return parse_servers(self.dns_servers or "")
+
+    def network(self, policy: Policy | None = None) -> client.Network:
+        """How everything but checks connects. Without a ``policy``: to hosts of own settings."""
+        from app.net import client  # here: it loads requests, which few commands need
+
+        names = SystemNames(self.name_servers)
+        return client.Network(policy or Policy(), names, self.ca_bundle)
 
     @property
     def is_https(self) -> bool:

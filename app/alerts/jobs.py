@@ -21,8 +21,6 @@ from app.db import AnySession, db
 from app.db.tables import IncidentRow, MonitorRow
 from app.errors import Conflict
 from app.i18n import N_, _
-from app.net.client import Network
-from app.net.hosts import SystemNames, parse_servers
 from app.net.policy import Policy
 from app.records import NOT_SENT, Channel
 from app.rules.channel_values import CHANNELS
@@ -46,21 +44,18 @@ class Jobs:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._access = Access(settings)
-        self._names = SystemNames(parse_servers(settings.dns_servers or ""))
         self._policies = Policies(settings)
-        self._network = self._make_network()
+        self._network = settings.network(self._policies.current())
         # Strangers choose where their webhooks go: what is open to monitors is closed to them.
-        self._strangers_network = Network(
-            Policy.parse(settings.subscriber_networks, SUBSCRIBER_NETWORKS),
-            self._names,
-            settings.ca_bundle,
+        self._strangers_network = settings.network(
+            Policy.parse(settings.subscriber_networks, SUBSCRIBER_NETWORKS)
         )
 
     def tools(self, now: datetime) -> Tools:
         """What channels send with. To be called before the transaction that claims rows."""
         self._policies.refresh()
         if self._policies.current() is not self._network.policy:
-            self._network = self._make_network()
+            self._network = self._settings.network(self._policies.current())
         try:
             secrets = webhook_secret.webhook_secrets(self._settings, self._access, now)
         except Conflict:
@@ -68,9 +63,6 @@ class Jobs:
         settings = with_mail(self._settings)
         db.session.rollback()
         return Tools(settings, self._network, secrets)
-
-    def _make_network(self) -> Network:
-        return Network(self._policies.current(), self._names, self._settings.ca_bundle)
 
     def make(self, claimed: Sequence[Claim], tools: Tools, now: datetime) -> list[Job]:
         """A job for each claim. A claim whose message cannot be composed is given up."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import smtplib
-import ssl
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +17,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.access import networks
 from app.access.mail_server import smtp_url
 from app.access.setup import SETUP_TOKEN
+from app.alerts.channels import email
+from app.alerts.channels.base import Tools
 from app.commands.finding import SECONDS, Finding, Look, Subject
 from app.commands.heartbeat import withheld
 from app.config import SettingError, Settings
@@ -36,10 +37,11 @@ from app.net.canary import (
     parse_canaries,
     read_memory,
 )
+from app.net.client import Unreachable
 from app.net.hosts import parse_servers
 from app.records import Channel
-from app.rules.smtp import Server, parse
-from app.rules.url import parse_url
+from app.rules.smtp import parse
+from app.rules.url import ascii_host, parse_url
 from app.stores import health
 from app.stores.writable import cannot_write
 
@@ -409,13 +411,17 @@ def _mail(subject: Subject) -> Iterator[Finding]:
         return
     try:
         server = parse(url)
+        host = ascii_host(server.host)
     except ValueError as fault:
         yield Finding(_("mail"), str(fault), fault=True)
         return
+    tools = Tools(subject.settings, subject.settings.network())
     try:
-        with _greeted(server) as smtp:
+        with email.session(server, host, tools, SECONDS) as smtp:
             smtp.noop()
-    except (OSError, smtplib.SMTPException) as fault:
+    except Unreachable as fault:
+        yield Finding(_("mail"), str(fault), fault=True)
+    except (OSError, smtplib.SMTPException, email.NoTls) as fault:
         name = type(fault).__name__
         yield Finding(
             _("mail"),
@@ -424,13 +430,6 @@ def _mail(subject: Subject) -> Iterator[Finding]:
         )
     else:
         yield Finding(_("mail"), _("%(name)s answers.", name=server.host))
-
-
-def _greeted(server: Server) -> smtplib.SMTP:
-    if server.tls_from_start:
-        trust = ssl.create_default_context()
-        return smtplib.SMTP_SSL(server.host, server.port, timeout=SECONDS, context=trust)
-    return smtplib.SMTP(server.host, server.port, timeout=SECONDS)
 
 
 def _no_mail(monitors: int | None) -> Finding:

@@ -19,8 +19,7 @@ from app.config import Settings
 from app.db import db, faults, heartbeats, patience
 from app.db.settings import noticed
 from app.i18n import N_, _
-from app.net.client import Blocked, Network, Unreachable
-from app.net.hosts import SystemNames, parse_servers
+from app.net.client import Blocked, Unreachable
 from app.records import Notice
 from app.rules.frames import frames_of
 from app.rules.url import parse_url
@@ -66,7 +65,6 @@ class Heartbeat:
         self._url = settings.heartbeat_url or ""
         self._host = parse_url(self._url).host
         self._policies = Policies(settings)
-        self._names = SystemNames(parse_servers(settings.dns_servers or ""))
         self._told: str | None = ""  # the last reason why none was sent; at first, no reason yet
 
     def run(self, stop: threading.Event) -> None:
@@ -100,9 +98,8 @@ class Heartbeat:
 
     def _call(self) -> str | None:
         """Why the call failed; None if it was accepted."""
-        network = Network(self._policies.current(), self._names, self._settings.ca_bundle)
         try:
-            answer = network.get(self._url)
+            answer = self._settings.network(self._policies.current()).get(self._url)
         except (Blocked, Unreachable) as fault:
             return str(fault)
         if 200 <= answer.status < 300:

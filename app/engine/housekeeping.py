@@ -226,6 +226,6 @@ class Housekeeper:
             domain,
             bootstrap=self.settings.rdap_bootstrap,
             now=self.clock(),
+            network=self.settings.network(self._policies.current()),
             timeout=LOOK_UP_SECONDS,
-            policy=self._policies.current(),
         )

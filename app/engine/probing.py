@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from app.checks.prober import Prober
 from app.config import Settings
-from app.net.hosts import parse_servers
 from app.net.policy import Policy
 
 
@@ -14,7 +13,7 @@ def make_prober(settings: Settings, policy: Callable[[], Policy]) -> Prober:
     """A running prober, which the caller closes. Call it after a fork, never before."""
     return Prober(
         policy=policy,
-        dns_servers=parse_servers(settings.dns_servers or ""),
+        dns_servers=settings.name_servers,
         ca_bundle=settings.ca_bundle,
         location=settings.location,
     )

@@ -1,5 +1,5 @@
-"""HTTP for alert senders and the heartbeat: judged by policy, pinned to the judged address, without
-redirects, bounded in time.
+"""Connections and HTTP of everything but checks: names are looked up at DNS_SERVERS, addresses are
+judged by policy and raced, CA_BUNDLE is trusted, and all of it is bounded in time.
 
 A name is resolved once, and the connection goes to an address that policy has judged. So a name
 that resolves differently the second time (DNS rebinding) reaches no other address.
@@ -22,17 +22,20 @@ from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import NewConnectionError
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 from urllib3.util.ssl_ import create_urllib3_context
 
 from app.i18n import _
 from app.net.charset import decode
 from app.net.codings import Decoder, codings
+from app.net.families import routed
 from app.net.hosts import SystemNames
 from app.net.html_text import page_text
+from app.net.loop import Loop
 from app.net.policy import Policy
+from app.net.race import APART, Race, Raced, by_turns
 from app.net.resolver import Cache, resolve
 from app.rules.url import Target, parse_url
 
@@ -58,6 +61,7 @@ class Response:
     status: int
     headers: Mapping[str, str]
     text: str
+    cut: bool = False  # the body is longer
 
     @property
     def words(self) -> str:
@@ -76,7 +80,9 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Network access for one delivery. ``ca_bundle`` is a file that is added to the trust store."""
+    """Network access. ``ca_bundle`` is a file that is added to the trust store; ``total_seconds``
+    limit one request.
+    """
 
     policy: Policy
     names: SystemNames
@@ -110,24 +116,40 @@ class Network:
         request = requests.Request("POST", target.url, _headers(headers), data=body, auth=login)
         return self._send(request, target, own_setting=own_setting)
 
-    def get(self, url: str) -> Response:
-        """GET once, with the same rules as ``post``."""
+    def get(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        own_setting: bool = False,
+        most: int = MAX_BODY,
+    ) -> Response:
+        """GET once, with the same rules as ``post``. ``most``: bytes that are read of the body."""
         target = parse_url(url)
-        return self._send(requests.Request("GET", target.url, _headers(None)), target)
+        request = requests.Request("GET", target.url, _headers(headers))
+        return self._send(request, target, own_setting=own_setting, most=most)
 
     def _send(
-        self, unprepared: requests.Request, target: Target, *, own_setting: bool = False
+        self,
+        unprepared: requests.Request,
+        target: Target,
+        *,
+        own_setting: bool = False,
+        most: int = MAX_BODY,
     ) -> Response:
         deadline = monotonic() + self.total_seconds
-        addresses = self.addresses(target.dns_name, own_setting=own_setting)
+        addresses = self.addresses(
+            target.dns_name, min(RESOLVE_SECONDS, self.total_seconds), own_setting=own_setting
+        )
         request = unprepared.prepare()
         adapter = _PinnedAdapter(addresses, self.ca_bundle)
         # The adapter alone: a session would connect through a proxy from the environment, past the
         # policy, and would read the whole body of a redirect, however large.
         with closing(adapter), _watchdog(adapter.sockets, deadline) as expired:
+            left = max(0.1, min(CONNECT_SECONDS, deadline - monotonic()))
             try:
                 answer = adapter.send(
-                    request, stream=True, timeout=(CONNECT_SECONDS, READ_SECONDS), proxies={}
+                    request, stream=True, timeout=(left, READ_SECONDS), proxies={}
                 )
             except Exception as fault:
                 if adapter.status is not None:
@@ -136,11 +158,14 @@ class Network:
                     raise Unreachable(_say(fault, target, expired.is_set())) from None
                 raise
             with answer:
-                return Response(answer.status_code, answer.headers, _read(answer))
+                text, cut = _read(answer, most)
+                return Response(answer.status_code, answer.headers, text, cut)
 
-    def addresses(self, host: str, *, own_setting: bool = False) -> list[str]:
+    def addresses(
+        self, host: str, seconds: float = RESOLVE_SECONDS, *, own_setting: bool = False
+    ) -> list[str]:
         """The open addresses of a host. Raises Blocked and Unreachable."""
-        resolved = resolve(host, RESOLVE_SECONDS, names=self.names, cache=self.cache)
+        resolved = resolve(host.lower(), seconds, names=self.names, cache=self.cache)
         if not resolved.addresses:
             raise Unreachable(resolved.sentence)
         if own_setting:
@@ -152,28 +177,66 @@ class Network:
             raise Blocked(next(str(refusal) for refusal in refusals if refusal is not None))
         return found
 
+    def connect(
+        self, host: str, port: int, seconds: float, *, own_setting: bool = False
+    ) -> socket.socket:
+        """A TCP connection to a host within ``seconds``, which are the socket's time limit too.
+        Raises Blocked, Unreachable if the name has no address, and OSError.
+        """
+        deadline = monotonic() + seconds
+        addresses = self.addresses(host, min(RESOLVE_SECONDS, seconds), own_setting=own_setting)
+        tcp, _address = connect(addresses, port, deadline - monotonic())
+        tcp.settimeout(seconds)
+        return tcp
+
+
+def connect(addresses: Sequence[str], port: int, seconds: float) -> tuple[socket.socket, str]:
+    """Connect to the first of the addresses that accepts, as checks do (RFC 8305): each has a
+    quarter of a second before the next one is tried too. Raises OSError, which is what says most of
+    all the faults.
+    """
+    raced: list[Raced] = []
+    failed: list[Exception] = []
+    with closing(Loop(failed.append)) as loop:
+        deadline = monotonic() + seconds
+        race = Race(loop, by_turns(routed(tuple(addresses))), port, deadline, apart=APART)
+        race.start(raced.append)
+        while not raced and not failed:
+            loop.run_once(None)
+        race.cancel()
+    if failed:
+        raise failed[0]
+    tcp, address = raced[0].tcp, raced[0].address
+    if tcp is None or address is None:
+        raise OSError(raced[0].error, os.strerror(raced[0].error))
+    return tcp, address
+
 
 def _headers(own: Mapping[str, str] | None) -> dict[str, str]:
     return {"User-Agent": USER_AGENT, "Accept": "*/*", **(own or {})}
 
 
-def _read(answer: requests.Response) -> str:
-    """The start of the body as text, or what arrived of it if it is broken or too slow.
+def _read(answer: requests.Response, most: int) -> tuple[str, bool]:
+    """The first ``most`` bytes of the body as text, or what arrived of it if it is broken or too
+    slow; and whether there is more.
 
     Decoded here, within limits: an endless stream or a compression bomb must not fill the memory.
     """
-    raw = bytearray()
+    raw, cut = bytearray(), False
     with suppress(Exception):  # the status has already decided the result
-        decoder = Decoder(codings([answer.headers.get("Content-Encoding", "")]), MAX_BODY)
+        decoder = Decoder(codings([answer.headers.get("Content-Encoding", "")]), most)
         raw = decoder.out
         while not decoder.cut and (piece := answer.raw.read1(4096, decode_content=False)):
             decoder.feed(piece)
-    return decode(bytes(raw), answer.headers.get("Content-Type"))
+            cut = decoder.cut
+    return decode(bytes(raw), answer.headers.get("Content-Type")), cut
 
 
 def _say(fault: requests.RequestException, target: Target, expired: bool) -> str:
     """A sentence of our own: the library's message contains the whole URL."""
     host = target.host
+    if isinstance(fault, requests.ConnectTimeout):
+        return _("%(host)s did not accept the connection in time.", host=host)
     if expired or isinstance(fault, requests.ReadTimeout):
         return _("%(host)s accepted the connection but did not answer in time.", host=host)
     if isinstance(fault, requests.exceptions.SSLError):
@@ -182,8 +245,6 @@ def _say(fault: requests.RequestException, target: Target, expired: bool) -> str
             host=host,
         )
     words = repr(fault)
-    if "timed out" in words:
-        return _("%(host)s did not accept the connection in time.", host=host)
     if "refused" in words:
         return _("%(host)s refused the connection.", host=host)
     if "reset" in words or "aborted" in words or "Aborted" in words:
@@ -238,7 +299,78 @@ class _Head(HTTPResponse):
                 self._on_status(self.status)
 
 
-class _PinnedAdapter(HTTPAdapter):
+Connect = Callable[[str, int, float], socket.socket]  # host, port, seconds
+
+
+class Adapter(HTTPAdapter):
+    """Requests over connections that ``connect`` makes, also those to a proxy. CA_BUNDLE is trusted
+    besides the authorities of requests.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        ca_bundle: str | None,
+        response_class: Callable[..., HTTPResponse] | None = None,
+    ) -> None:
+        class HTTP(HTTPConnection):
+            def _new_conn(self) -> socket.socket:
+                return _connected(self, connect)
+
+        class HTTPS(HTTPSConnection):
+            def _new_conn(self) -> socket.socket:
+                return _connected(self, connect)
+
+        if response_class is not None:
+            # A partial in a class is a method from Python 3.14 on.
+            HTTP.response_class = HTTPS.response_class = staticmethod(response_class)  # type: ignore[assignment]
+
+        class HTTPPool(HTTPConnectionPool):
+            ConnectionCls = HTTP
+
+        class HTTPSPool(HTTPSConnectionPool):
+            ConnectionCls = HTTPS
+
+        self._pools = {"http": HTTPPool, "https": HTTPSPool}
+        self._trust: dict[str, Any] = {}
+        if ca_bundle:
+            trust = create_urllib3_context()
+            trust.load_verify_locations(ca_bundle)
+            self._trust["ssl_context"] = trust
+        super().__init__()
+
+    def init_poolmanager(
+        self, connections: int, maxsize: int, block: bool = False, **kwargs: Any
+    ) -> None:
+        super().init_poolmanager(connections, maxsize, block, **kwargs, **self._trust)
+        self.poolmanager.pool_classes_by_scheme = self._pools
+
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        manager = super().proxy_manager_for(proxy, **kwargs, **self._trust)
+        manager.pool_classes_by_scheme = self._pools
+        return manager
+
+
+def _connected(connection: HTTPConnection, connect: Connect) -> socket.socket:
+    """A connection for urllib3; faults in its own words, which requests and others tell apart."""
+    host, port = connection._dns_host, connection.port  # ``host`` has lost its final dot
+    timeout = connection.timeout
+    seconds = float(timeout) if isinstance(timeout, int | float) else CONNECT_SECONDS
+    try:
+        tcp = connect(host, port, seconds)
+    except Unreachable as fault:
+        unknown = socket.gaierror(socket.EAI_NONAME, str(fault))
+        raise NameResolutionError(host, connection, unknown) from unknown
+    except TimeoutError as fault:
+        raise ConnectTimeoutError(connection, "The connection timed out.") from fault
+    except OSError as fault:
+        raise NewConnectionError(connection, str(fault)) from fault
+    for option in connection.socket_options or ():
+        tcp.setsockopt(*option)
+    return tcp
+
+
+class _PinnedAdapter(Adapter):
     """Connects to these addresses whatever the URL's host is; the Host header and the certificate
     check use the host. ``sockets`` are duplicate handles of its connections, for the watchdog;
     ``status`` is the answer's status once its first line is read.
@@ -246,56 +378,13 @@ class _PinnedAdapter(HTTPAdapter):
 
     def __init__(self, addresses: Sequence[str], ca_bundle: str | None) -> None:
         self._addresses = addresses
-        self._ca_bundle = ca_bundle
         self.sockets: list[socket.socket] = []
         self.status: int | None = None
-        super().__init__(max_retries=0)
+        super().__init__(self._pinned, ca_bundle, partial(_Head, partial(setattr, self, "status")))
 
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        addresses, sockets = self._addresses, self.sockets
-        head = partial(_Head, partial(setattr, self, "status"))
-
-        class PinnedHTTP(HTTPConnection):
-            # A partial in a class is a method from Python 3.14 on.
-            response_class = staticmethod(head)  # type: ignore[assignment]  # called, never subclassed
-
-            def _new_conn(self) -> socket.socket:
-                return _connect(self, addresses, sockets)
-
-        class PinnedHTTPS(HTTPSConnection):
-            # A partial in a class is a method from Python 3.14 on.
-            response_class = staticmethod(head)  # type: ignore[assignment]  # called, never subclassed
-
-            def _new_conn(self) -> socket.socket:
-                return _connect(self, addresses, sockets)
-
-        class HTTPPool(HTTPConnectionPool):
-            ConnectionCls = PinnedHTTP
-
-        class HTTPSPool(HTTPSConnectionPool):
-            ConnectionCls = PinnedHTTPS
-
-        trust = create_urllib3_context()
-        if self._ca_bundle:
-            trust.load_verify_locations(self._ca_bundle)  # requests adds the public authorities
-        self.poolmanager = PoolManager(num_pools=1, maxsize=1, ssl_context=trust)
-        self.poolmanager.pool_classes_by_scheme = {"http": HTTPPool, "https": HTTPSPool}
-
-
-def _connect(
-    connection: HTTPConnection, addresses: Sequence[str], sockets: list[socket.socket]
-) -> socket.socket:
-    fault: OSError | None = None
-    for address in addresses:
-        try:
-            made = socket.create_connection(
-                (address, connection.port), CONNECT_SECONDS / len(addresses)
-            )
-        except OSError as error:
-            fault = error
-            continue
-        made.settimeout(READ_SECONDS)
+    def _pinned(self, _host: str, port: int, seconds: float) -> socket.socket:
+        tcp, _address = connect(self._addresses, port, seconds)
+        tcp.settimeout(READ_SECONDS)
         # A duplicate handle: TLS takes over the first one, and closes it when it likes.
-        sockets.append(socket.socket(fileno=os.dup(made.fileno())))
-        return made
-    raise NewConnectionError(connection, str(fault)) from fault
+        self.sockets.append(socket.socket(fileno=os.dup(tcp.fileno())))
+        return tcp

@@ -21,9 +21,6 @@ from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Message, account, base_url
 from app.config import Settings
 from app.i18n import N_, _
-from app.net.client import Network
-from app.net.hosts import SystemNames, parse_servers
-from app.net.policy import Policy
 from app.rules.frames import frames_of
 from app.slots import LONG_WAITS
 
@@ -158,9 +155,7 @@ class Mail:
 
     def _send(self, to: str, message: Message) -> Sent:
         settings = with_mail(self._settings)
-        names = SystemNames(parse_servers(settings.dns_servers or ""))
-        # The policy is of no account: the mail server is this installation's own setting.
-        tools = Tools(settings, Network(Policy.parse(""), names, settings.ca_bundle))
+        tools = Tools(settings, settings.network())
         id = f"msg_{secrets.token_hex(16)}"
         answer = email.send(Outgoing(id, to, message, self._clock()), tools)
         return Sent(answer.ok, answer.text)

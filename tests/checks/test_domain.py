@@ -16,6 +16,8 @@ from werkzeug import Request, Response
 from app.checks.expiry import rdap, whois
 from app.checks.expiry.domain import domain_expiry
 from app.checks.expiry.registry import NoAnswer
+from app.net.client import Network
+from app.net.hosts import SystemNames
 from app.net.policy import Policy
 from app.rules.suffixes import registrable_domain
 from tests.lab.net import BlackHole, ClosedPort, Connection, Listener
@@ -252,6 +254,7 @@ def registries(tmp_path: Path, httpserver: HTTPServer) -> Callable[..., str]:
 
 def ask(bootstrap: str, servers: dict[str, str] | None = None, **more: Any) -> Any:
     more.setdefault("timeout", 5)
+    more.setdefault("network", Network(Policy.parse("loopback"), SystemNames()))
     return domain_expiry(
         more.pop("domain", "example.test"),
         bootstrap=bootstrap,
@@ -379,7 +382,9 @@ def test_a_missing_list_and_dead_servers_give_an_unknown_expiry(
         found = ask(
             registries(f"http://127.0.0.1:{closed.port}/"), {"test": f"127.0.0.1:{closed.port}"}
         )
-        assert found.note.count("could not be reached") == 2
+        assert found.note == (
+            "RDAP: 127.0.0.1 refused the connection. WHOIS: 127.0.0.1 could not be reached."
+        )
         began = time.monotonic()
         silent = f"127.0.0.1:{hole.port}"
         found = ask(registries(f"http://{silent}/"), {"test": silent}, timeout=3)
@@ -420,12 +425,12 @@ def test_a_redirect_is_followed_only_where_policy_allows(
         status=302, headers={"Location": "/elsewhere"}
     )
     httpserver.expect_request("/elsewhere").respond_with_json(answer)
-    allowed = ask(registries(), {}, policy=Policy.parse("loopback"))
+    allowed = ask(registries(), {})
     assert allowed.source == "rdap"
     httpserver.clear_log()
-    refused = ask(registries(), {}, policy=Policy())
+    refused = ask(registries(), {}, network=Network(Policy(), SystemNames()))
     assert refused.expires_at is None
-    assert "may not be reached" in refused.note
+    assert "127.0.0.1 is a loopback address" in refused.note
     assert [request.path for request, _ in httpserver.log] == ["/rdap/domain/example.test"]
 
 

@@ -38,6 +38,9 @@ from app.engine.agent.trouble import Later
 from app.engine.plan import Job
 from app.engine.schedule import Standing, last_slot
 from app.errors import Conflict
+from app.net.client import Network
+from app.net.hosts import SystemNames
+from app.net.policy import Policy
 from app.records import Cause, CheckSpec, Verdict
 from app.stores.local import LocalStore, agent_budget
 from app.stores.local.agent_budget import MOST_RESULTS, Budget, budget_of
@@ -49,6 +52,8 @@ from tests.lab.tls import close_in_handshake, over_tls, plain_http, reset_in_han
 from tests.support.clock import clock_of
 from tests.support.loopback import serving
 from tests.support.service import eventually
+
+NETWORK = Network(Policy(), SystemNames())
 
 SECRET = "hunter2-in-the-clear"
 KEY = new_private_key()
@@ -725,7 +730,7 @@ def test_an_agent_waits_a_minute_at_most_because_the_server_says_so(
         start_response("429 Too Many", [("Retry-After", str(asked)), ("Content-Length", "0")])
         return []
 
-    waits, known = [], {"ca_bundle": None, "wake": int, "figures": dict}
+    waits, known = [], {"network": NETWORK, "wake": int, "figures": dict}
     with serving(server) as url, closing(Buffer(tmp_path)) as buffer:
         link = links.Link(url, "wa_token", tmp_path, buffer, Clock(), **known)
         monkeypatch.setattr(link._ended, "wait", waits.append)
@@ -796,7 +801,7 @@ UNREACHED = [
 
 def said_of(url, tmp_path, caplog, **more):
     """What the log has of a server that is not reached."""
-    buffer, known = Buffer(tmp_path), {"ca_bundle": None, "wake": int, "figures": dict} | more
+    buffer, known = Buffer(tmp_path), {"network": NETWORK, "wake": int, "figures": dict} | more
     with closing(buffer):
         link = links.Link(url, "wa_token", tmp_path, buffer, Clock(), **known)
         link.start()
@@ -888,7 +893,7 @@ def test_the_log_does_not_blame_the_server_for_the_agents_own_faults(
     with closing(Buffer(tmp_path)) as buffer:
         link = links.Link(
             "http://127.0.0.1:9", "wa_token", tmp_path, buffer, Clock(),
-            ca_bundle=None, wake=int, figures=dict,
+            network=NETWORK, wake=int, figures=dict,
         )  # fmt: skip
         link.start()
         eventually(lambda: len(caplog.messages) > 1, "the log says it, and has the traceback")

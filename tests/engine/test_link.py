@@ -20,8 +20,13 @@ from app.engine.agent.buffer import Buffer, Made
 from app.engine.agent.clock import Clock
 from app.engine.agent.link import Assigned, Greeted, Link, Stood
 from app.engine.agent.trouble import Foreign
+from app.net.client import Network
+from app.net.hosts import SystemNames
+from app.net.policy import Policy
 from tests.support.loopback import serving
 from tests.support.service import eventually
+
+NETWORK = Network(Policy(), SystemNames())
 
 KEY = new_private_key()
 LONG = 60.0  # no test waits for it
@@ -91,7 +96,7 @@ def made(*numbers):
 def linked(player, folder, backlog=0):
     """A link that has not started, and its buffer with results 0, 1 and so on."""
     (folder / "agent_key").write_text(base64.b64encode(KEY).decode())
-    more = {"ca_bundle": None, "wake": int, "figures": dict}
+    more = {"network": NETWORK, "wake": int, "figures": dict}
     with serving(player) as url, closing(Buffer(folder)) as buffer:
         buffer.add(made(*range(backlog)))
         link = Link(url, "wa_token", folder, buffer, Clock(), **more)

@@ -12,27 +12,27 @@ import threading
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
+from typing import Any
 
 from app.alerts.channels import answer, mail
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.channels.setup import NO_MAIL_SERVER
 from app.i18n import _
-from app.net.client import TOTAL_SECONDS, Unreachable
+from app.net.client import TOTAL_SECONDS, Unreachable, connect
 from app.rules import addresses, masking
 from app.rules.smtp import Server, check_sender, parse
 from app.rules.url import ascii_host, parse_url
 
 STEP_SECONDS = 10.0  # for each command and its answer
-MAX_ADDRESSES = 2  # of the server that are tried, so that all fits into TOTAL_SECONDS
 LOGINS = frozenset({"CRAM-MD5", "PLAIN", "LOGIN"})  # that smtplib has
 CHALLENGE, LOGGED_IN, MAX_CHALLENGES = 334, (235, 503), 5
 _MAX_LINE, _MAX_LINES = 8_192, 20  # of the last reply: enough of what it says
 _DOTS = re.compile(rb"^\.", re.MULTILINE)  # a line of one dot ends a mail, so each is doubled
 
 
-class _NoTls(Exception):
-    pass
+class NoTls(Exception):
+    """The server offers no STARTTLS, which the setting requires."""
 
 
 class _Recipient(smtplib.SMTPResponseException):
@@ -40,9 +40,16 @@ class _Recipient(smtplib.SMTPResponseException):
 
 
 class _Smtp(smtplib.SMTP):
-    """smtplib encodes logins as ASCII, and raises for a password with other letters. They are
-    UTF-8 (RFC 4616 for PLAIN; the others do the same).
+    """Over the connection ``made``, which smtplib would make to one address after another.
+
+    smtplib encodes logins as ASCII, and raises for a password with other letters. They are UTF-8
+    (RFC 4616 for PLAIN; the others do the same).
     """
+
+    made: socket.socket
+
+    def _get_socket(self, *_host_port_timeout: Any) -> socket.socket:
+        return self.made
 
     def auth(
         self,
@@ -74,7 +81,7 @@ class _Smtp(smtplib.SMTP):
         return f"{self.user} {hmac.new(self.password.encode(), challenge, 'md5').hexdigest()}"
 
 
-class _Smtps(_Smtp, smtplib.SMTP_SSL):
+class _Smtps(smtplib.SMTP_SSL, _Smtp):
     pass
 
 
@@ -97,7 +104,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         return answer.permanent(_("The sender of emails is wrong. %(why)s", why=str(fault)))
     secrets = [server.password or "", server.user or ""]
     try:
-        with _session(server, host, tools) as smtp:
+        with session(server, host, tools) as smtp:
             if server.user is not None:
                 _login(smtp, server.user, server.password or "")
             smtp.ehlo_or_helo_if_needed()
@@ -108,7 +115,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
                 )
             said = _transmit(smtp, built)
             return answer.delivered(masking.clean(said, secrets))
-    except _NoTls:
+    except NoTls:
         return answer.permanent(
             _("The mail server does not offer STARTTLS, but the email settings require TLS.")
         )
@@ -180,23 +187,28 @@ def _expect(reply: tuple[int, bytes], accepted: Container[int] = range(200, 300)
 
 
 @contextlib.contextmanager
-def _session(server: Server, host: str, tools: Tools) -> Iterator[smtplib.SMTP]:
-    """A connection that is ready for login, cut off as a whole after TOTAL_SECONDS."""
+def session(
+    server: Server, host: str, tools: Tools, seconds: float = TOTAL_SECONDS
+) -> Iterator[smtplib.SMTP]:
+    """A connection that is ready for login, cut off as a whole after ``seconds``."""
+    step = min(STEP_SECONDS, seconds)
     trust = _trust(server, tools.settings.ca_bundle)
     # Given here, because smtplib would otherwise look this machine's name up in DNS, and wait.
     name = "localhost"
-    smtp: smtplib.SMTP = (
-        _Smtps(local_hostname=name, timeout=STEP_SECONDS, context=trust)
+    smtp: _Smtp = (
+        _Smtps(local_hostname=name, timeout=step, context=trust)
         if server.tls_from_start
-        else _Smtp(local_hostname=name, timeout=STEP_SECONDS)
+        else _Smtp(local_hostname=name, timeout=step)
     )
-    setattr(smtp, "_host", host)  # noqa: B010  # the name that TLS checks; no public way
+    # The name that TLS checks; no public way.
+    setattr(smtp, "_host", host.removesuffix("."))  # noqa: B010
     expired = threading.Event()
-    timer = threading.Timer(TOTAL_SECONDS, _cut, (smtp, expired))
+    timer = threading.Timer(seconds, _cut, (smtp, expired))
     timer.daemon = True
     timer.start()
     try:
-        _connect(smtp, tools.network.addresses(host, own_setting=True), server.port)
+        found = tools.network.addresses(host, own_setting=True)
+        _connect(smtp, found, server.port, step, expired)
         smtp.local_hostname = _own_name(tools.settings.public_url, smtp)
         if expired.is_set():  # before there was a connection to cut
             raise TimeoutError
@@ -233,15 +245,24 @@ def _trust(server: Server, ca_bundle: str | None) -> ssl.SSLContext:
     return trust
 
 
-def _connect(smtp: smtplib.SMTP, addresses: list[str], port: int) -> None:
-    for place, address in enumerate(addresses[:MAX_ADDRESSES], 1):
+def _connect(
+    smtp: _Smtp, addresses: list[str], port: int, step: float, expired: threading.Event
+) -> None:
+    """Connect, and read the greeting. An address that accepts and greets nobody, as a proxy before
+    a dead server does, leaves the turn to the others.
+    """
+    while True:
+        smtp.made, address = connect(addresses, port, step)
+        smtp.made.settimeout(step)
         try:
-            code, said = smtp.connect(address, port)
+            reply = smtp.connect(address, port)
         except OSError:
-            if place == min(len(addresses), MAX_ADDRESSES):
+            smtp.made.close()
+            addresses = [other for other in addresses if other != address]
+            if not addresses or expired.is_set():
                 raise
             continue
-        _expect((code, said))
+        _expect(reply)
         return
 
 
@@ -253,7 +274,7 @@ def _encrypt(smtp: smtplib.SMTP, server: Server, trust: ssl.SSLContext) -> None:
         _expect(smtp.starttls(context=trust))
         smtp.ehlo()
     elif server.tls_required:
-        raise _NoTls
+        raise NoTls
 
 
 def _cut(smtp: smtplib.SMTP, expired: threading.Event) -> None:

@@ -16,7 +16,7 @@ from app.checks.expiry import whois
 from app.checks.expiry.registry import NoAnswer
 from app.checks.kinds import read_url
 from app.i18n import _
-from app.net.policy import Policy
+from app.net.client import Network
 from app.rules.suffixes import registrable_domain
 
 _RDAP_SHARE = 0.6  # of the time; the rest is left for WHOIS when a registry's RDAP does not answer
@@ -55,9 +55,9 @@ def domain_expiry(
     *,
     bootstrap: str | None,
     now: datetime,
+    network: Network,
     timeout: float = 10.0,
     whois_servers: Mapping[str, str] | None = None,
-    policy: Policy | None = None,
 ) -> DomainExpiry:
     """Ask the registry when ``domain`` (a registrable one) expires. Never raises.
 
@@ -65,7 +65,7 @@ def domain_expiry(
     IANA's (dns.json); None is IANA's own list. Its key ``whois``, and ``whois_servers``, map a
     top-level domain (or ``*``) to ``host`` or ``host:port``; without both, IANA's WHOIS is asked
     for the server. ``timeout`` is in seconds, for everything together. Servers that an admin named
-    are not judged by ``policy``; the targets of redirects and referrals are.
+    are not judged by the policy of ``network``; the targets of redirects and referrals are.
     """
 
     # Imported here: what reads RDAP takes 8 MB, which a checker without domains to watch saves.
@@ -75,10 +75,10 @@ def domain_expiry(
     notes: list[str] = []
     servers = whois_servers
     try:
-        registries = rdap.load(bootstrap, now, time.monotonic() + timeout * _RDAP_SHARE)
+        registries = rdap.load(bootstrap, now, time.monotonic() + timeout * _RDAP_SHARE, network)
         servers = registries.whois if whois_servers is None else whois_servers
         share = time.monotonic() + (deadline - time.monotonic()) * _RDAP_SHARE
-        return DomainExpiry(domain, rdap.expiry(domain, registries, share, policy), "rdap")
+        return DomainExpiry(domain, rdap.expiry(domain, registries, share, network), "rdap")
     except NoAnswer as why:
         notes.append(f"RDAP: {why}")
     except Exception as fault:  # a registry's answer may be anything, and must not stop a monitor
@@ -86,7 +86,7 @@ def domain_expiry(
             _("RDAP: the answer could not be read (%(fault)s).", fault=type(fault).__name__)
         )
     try:
-        return DomainExpiry(domain, whois.expiry(domain, servers, deadline, policy), "whois")
+        return DomainExpiry(domain, whois.expiry(domain, servers, deadline, network), "whois")
     except NoAnswer as why:
         notes.append(f"WHOIS: {why}")
     except Exception as fault:

@@ -22,7 +22,7 @@ from whoisit.query import QueryBuilder
 
 from app.checks.expiry.registry import NoAnswer, fetch, plausible, refuse_parent
 from app.i18n import _
-from app.net.policy import Policy
+from app.net.client import Network
 
 IANA = "https://data.iana.org/rdap/dns.json"
 KEEP_SECONDS = 24 * 3600.0  # IANA's list changes every few days
@@ -66,37 +66,38 @@ class _Cache:
 _cache = _Cache()
 
 
-def load(source: str | None, now: datetime, deadline: float) -> Registries:
+def load(source: str | None, now: datetime, deadline: float, network: Network) -> Registries:
     """The list of registries from a URL or file, kept for a day. Raises NoAnswer."""
     key = source or IANA
     with _cache.lock:
         kept = _cache.kept.get(key)
         if kept is None or time.monotonic() >= kept.until:
-            kept = _cache.kept[key] = _load(source, now, deadline)
+            kept = _cache.kept[key] = _load(source, now, deadline, network)
     if kept.registries is None:
         raise NoAnswer(kept.why)
     return kept.registries
 
 
-def _load(source: str | None, now: datetime, deadline: float) -> _Kept:
+def _load(source: str | None, now: datetime, deadline: float, network: Network) -> _Kept:
     try:
-        registries = parse_bootstrap(_read(source or IANA, deadline), now, ours=source is None)
+        raw = _read(source or IANA, deadline, network)
+        registries = parse_bootstrap(raw, now, ours=source is None)
     except (NoAnswer, OSError, ValueError, WhoisItError) as fault:
         why = _("the list of registries could not be loaded: %(fault)s", fault=fault)
         return _Kept(time.monotonic() + KEEP_FAILURE_SECONDS, None, why)
     return _Kept(time.monotonic() + KEEP_SECONDS, registries)
 
 
-def _read(source: str, deadline: float) -> bytes:
+def _read(source: str, deadline: float, network: Network) -> str | bytes:
     if source.startswith(("http://", "https://")):
-        answer = fetch(source, deadline, None)
+        answer = fetch(source, deadline, network)
         if answer.status != 200:
             raise NoAnswer(_("the server answered %(status)s.", status=answer.status))
-        return answer.body
+        return answer.text
     return Path(source).read_bytes()
 
 
-def parse_bootstrap(raw: bytes, now: datetime, *, ours: bool) -> Registries:
+def parse_bootstrap(raw: str | bytes, now: datetime, *, ours: bool) -> Registries:
     """Read a list in whoisit's form (all five lists) or IANA's (dns.json alone).
 
     ``ours`` is the default list: https only, with whoisit's corrections for country domains. An
@@ -122,24 +123,24 @@ def parse_bootstrap(raw: bytes, now: datetime, *, ours: bool) -> Registries:
     return Registries(bootstrap)
 
 
-def expiry(domain: str, registries: Registries, deadline: float, policy: Policy | None) -> datetime:
+def expiry(domain: str, registries: Registries, deadline: float, network: Network) -> datetime:
     """The domain's expiry by the registry, aware UTC. Raises NoAnswer."""
     try:
         url = QueryBuilder(registries.bootstrap).build("domain", domain)[1]
     except UnsupportedError:
         tld = domain.rpartition(".")[2]
         raise NoAnswer(_("no registry is known for .%(tld)s.", tld=tld)) from None
-    answer = fetch(url, deadline, policy)
+    answer = fetch(url, deadline, network)
     if answer.status == 404:
         raise NoAnswer(_("the registry does not know %(domain)s.", domain=domain))
     if answer.status == 429:
         raise NoAnswer(_("the registry accepts no more queries for now."))
     if answer.status != 200:
         raise NoAnswer(_("the registry answered %(status)s.", status=answer.status))
-    return expiry_in(answer.body, domain)
+    return expiry_in(answer.text, domain)
 
 
-def expiry_in(raw: bytes, domain: str = "the domain") -> datetime:
+def expiry_in(raw: str | bytes, domain: str = "the domain") -> datetime:
     """The expiry in an RDAP answer, aware UTC. Raises NoAnswer."""
     try:
         data = json.loads(raw)

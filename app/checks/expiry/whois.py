@@ -12,7 +12,7 @@ from itertools import islice
 
 from app.checks.expiry.registry import NoAnswer, plausible, refuse_parent
 from app.i18n import _
-from app.net.policy import Policy
+from app.net.client import Blocked, Network, Unreachable
 from app.rules.suffixes import above
 
 IANA = "whois.iana.org"
@@ -74,7 +74,7 @@ _ZONE = re.compile(
 
 
 def expiry(
-    domain: str, servers: Mapping[str, str] | None, deadline: float, policy: Policy | None
+    domain: str, servers: Mapping[str, str] | None, deadline: float, network: Network
 ) -> datetime:
     """The domain's expiry by the registry, aware UTC. Raises NoAnswer.
 
@@ -83,15 +83,16 @@ def expiry(
     """
     tld = domain.rpartition(".")[2]
     if servers is None:
-        server, judge = _referred(ask(IANA, tld, deadline, None), tld), policy
+        server = _referred(ask(IANA, tld, deadline, network, own=True), tld)
     else:
         suffixes = [*above(domain)[1:], "*"]
         named = next((servers[suffix] for suffix in suffixes if servers.get(suffix)), None)
         if not named:
             raise NoAnswer(_("no server is known for .%(tld)s.", tld=tld))
-        server, judge = named, None
+        server = named
     question = _QUESTIONS.get(tld, "{}").format(domain)
-    return expiry_in(ask(server, question, deadline, judge), domain)
+    own = servers is not None
+    return expiry_in(ask(server, question, deadline, network, own=own), domain)
 
 
 def _referred(answer: str, tld: str) -> str:
@@ -101,38 +102,31 @@ def _referred(answer: str, tld: str) -> str:
     raise NoAnswer(_("no server is known for .%(tld)s.", tld=tld))
 
 
-def ask(server: str, question: str, deadline: float, policy: Policy | None) -> str:
-    """Send one question over TCP and read at most 64 KiB of answer. Raises NoAnswer."""
+def ask(server: str, question: str, deadline: float, network: Network, *, own: bool) -> str:
+    """Send one question over TCP and read at most 64 KiB of answer. ``own``: the server is a
+    setting, which policy does not judge. Raises NoAnswer.
+    """
     host, colon, port = server.rpartition(":")
     host, number = (
         (host.strip("[]"), port)
         if colon and port.isascii() and port.isdigit()
         else (server, str(PORT))
     )
+    left = max(0.0, deadline - time.monotonic())
     try:
-        rows = socket.getaddrinfo(host, int(number), type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        raise NoAnswer(_("%(host)s could not be found.", host=host)) from None
-    why = _("%(host)s could not be reached.", host=host)
-    for family, *_kind, address in rows:
-        if policy is not None and policy.refusal(str(address[0])) is not None:
-            why = _(
-                "%(host)s is at %(address)s, which may not be reached.",
-                host=host,
-                address=address[0],
-            )
-            continue
-        try:
-            with socket.socket(family, socket.SOCK_STREAM) as sock:
-                _wait_until(sock, deadline)
-                sock.connect(address)
-                sock.sendall(question.encode("ascii", "replace") + b"\r\n")
-                return _read(sock, deadline)
-        except TimeoutError:
-            why = _("%(host)s did not answer in time.", host=host)
-        except OSError:
-            continue
-    raise NoAnswer(why)
+        with network.connect(host, int(number), left, own_setting=own) as tcp:
+            tcp.sendall(question.encode("ascii", "replace") + b"\r\n")
+            return _read(tcp, deadline)
+    except Blocked as refused:
+        raise NoAnswer(
+            _("%(host)s is where Wakeful may not go: %(why)s", host=host, why=refused)
+        ) from None
+    except Unreachable as fault:
+        raise NoAnswer(str(fault)) from None
+    except TimeoutError:
+        raise NoAnswer(_("%(host)s did not answer in time.", host=host)) from None
+    except OSError:
+        raise NoAnswer(_("%(host)s could not be reached.", host=host)) from None
 
 
 def _wait_until(sock: socket.socket, deadline: float) -> None:

@@ -105,7 +105,7 @@ class Agent:
             folder,
             self._buffer,
             self._clock,
-            ca_bundle=settings.ca_bundle,
+            network=settings.network(),
             wake=self.wake,
             figures=self._figures,
         )

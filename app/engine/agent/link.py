@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from app.engine.agent.files import replace_file
 from app.engine.agent.known import Known
 from app.engine.agent.trouble import Failing, Foreign, Later, Refused
 from app.i18n import _
-from app.net.trust import Bundle
+from app.net.client import Adapter, Network
 from app.records import MAX_LOCATION
 from app.rules.retry_after import pause_of
 from app.rules.text import one_line
@@ -96,7 +97,7 @@ class Link:
         buffer: Buffer,
         clock: Clock,
         *,
-        ca_bundle: str | None,
+        network: Network,
         wake: Callable[[], None],
         figures: Callable[[], Mapping[str, Any]],
     ) -> None:
@@ -108,13 +109,15 @@ class Link:
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
         self._private = _key_in(folder)
         self._known = Known(folder)
-        self._bundle = Bundle(ca_bundle)
         self._session = requests.Session()
         # No netrc, and no proxy but the one for HTTPS: it is for the server, never for checks.
         self._session.trust_env = False
         proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy")
         self._session.proxies = {"https": proxy} if proxy else {}
-        self._session.verify = self._bundle.path
+        # The server is the agent's own setting, which policy does not judge.
+        adapter = Adapter(partial(network.connect, own_setting=True), network.ca_bundle)
+        self._session.mount("http://", adapter)
+        self._session.mount("https://", adapter)
         self._session.headers.update(
             {
                 "Authorization": f"Bearer {token}",
@@ -166,7 +169,6 @@ class Link:
             self._turns()
         finally:
             self._session.close()
-            self._bundle.close()
             self._buffer.close()
 
     def _turns(self) -> None:

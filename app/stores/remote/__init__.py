@@ -6,22 +6,28 @@ from collections.abc import Sequence
 
 from flask import g
 
+from app.net.client import Network
+from app.net.hosts import SystemNames
+from app.net.policy import Policy
 from app.stores.remote.connection import Connection
 from app.stores.remote.store import RemoteStore
 
 __all__ = ["RemoteStore", "RemoteStores", "remote_store"]
 
 
-def remote_store(url: str, key: str) -> RemoteStore:
-    """The store of the server at ``url`` (without /api/v1), opened with ``key``."""
-    return RemoteStore(Connection(url, key))
+def remote_store(url: str, key: str, network: Network | None = None) -> RemoteStore:
+    """The store of the server at ``url`` (without /api/v1), opened with ``key``. ``network``: the
+    system's name servers and authorities by default.
+    """
+    network = network or Network(Policy(), SystemNames())
+    return RemoteStore(Connection(url, key, network))
 
 
 class RemoteStores:
     """All servers of the settings. ``app.stores.current_store`` asks for the ``chosen`` one."""
 
-    def __init__(self, remotes: Sequence[tuple[str, str]]) -> None:
-        self.stores = [remote_store(url, key) for url, key in remotes]
+    def __init__(self, remotes: Sequence[tuple[str, str]], network: Network | None = None) -> None:
+        self.stores = [remote_store(url, key, network) for url, key in remotes]
 
     @property
     def names(self) -> list[str]:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 from http.cookiejar import DefaultCookiePolicy
 from math import isfinite
 from typing import Any
@@ -24,6 +25,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError
 from app.codec.values import Odd, own_id, parsed
 from app.errors import Unavailable
 from app.i18n import N_, _
+from app.net.client import Adapter, Network
 from app.records import MASK
 from app.rules.retry_after import pause_of
 from app.slots import BUSY_SECONDS, LONG_WAITS, REMOTE_ANSWERS
@@ -87,7 +89,7 @@ class Answer:
 class Connection:
     """One remote server. ``name`` is shown to people. Safe to use from several threads."""
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, key: str, network: Network) -> None:
         parts = urlsplit(url)
         # Without user and password: as Basic authentication they would replace the key.
         self.name = parts.netloc.rpartition("@")[2] + parts.path.rstrip("/")
@@ -96,6 +98,10 @@ class Connection:
         self._key = key
         self._session = requests.Session()
         self._session.trust_env = False  # a proxy or a .netrc entry must not see or replace the key
+        # The server is this installation's own setting, which policy does not judge.
+        adapter = Adapter(partial(network.connect, own_setting=True), network.ca_bundle)
+        self._session.mount("http://", adapter)
+        self._session.mount("https://", adapter)
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._ahead = timedelta(0)
 
