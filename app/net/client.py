@@ -362,7 +362,7 @@ def _connected(connection: HTTPConnection, connect: Connect) -> socket.socket:
         unknown = socket.gaierror(socket.EAI_NONAME, str(fault))
         raise NameResolutionError(host, connection, unknown) from unknown
     except TimeoutError as fault:
-        raise ConnectTimeoutError(connection, "The connection timed out.") from fault
+        raise ConnectTimeoutError(connection, "timed out") from fault
     except OSError as fault:
         raise NewConnectionError(connection, str(fault)) from fault
     for option in connection.socket_options or ():
