@@ -81,8 +81,15 @@ def explain(repeat: str, zone: str = "UTC") -> str:
 
 def covers(window: MaintenanceWindow, moment: datetime) -> bool:
     """Whether ``moment`` is in an occurrence of ``window``."""
-    span = next(_spans(window, moment), None)
+    span = _first(window, moment.replace(second=0, microsecond=0))
+    if span is not None and span[1] <= moment:
+        span = next(_spans(window, moment), None)
     return span is not None and span[0] <= moment
+
+
+@lru_cache(maxsize=256)  # asked for each result of a check, which are many in a minute
+def _first(window: MaintenanceWindow, after: datetime) -> Span | None:
+    return next(_spans(window, after), None)
 
 
 def next_occurrences(window: MaintenanceWindow, n: int, after: datetime) -> list[Span]:
