@@ -40,6 +40,7 @@ def create_core(settings: config.Settings, *, small_cache: bool = False) -> Flas
     from flask import Flask
 
     from app.config import SESSION_SECONDS
+    from app.cookies import session_cookie
     from app.paths import STATIC, TEMPLATES
     from app.records import MAX_FORM_BYTES
 
@@ -59,8 +60,7 @@ def create_core(settings: config.Settings, *, small_cache: bool = False) -> Flas
         PERMANENT_SESSION_LIFETIME=SESSION_SECONDS,
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
-        # Browsers take a cookie of this prefix from this host alone, over HTTPS alone.
-        SESSION_COOKIE_NAME="__Host-wakeful" if settings.is_https else "wakeful",
+        SESSION_COOKIE_NAME=session_cookie(https=settings.is_https, folder=settings.folder),
         # A late answer to another tab must not put an old cookie in place of a new one.
         SESSION_REFRESH_EACH_REQUEST=False,
         # a form left open overnight must still save; the token lives with the session
@@ -116,7 +116,8 @@ def _add_blueprints(app: Flask, settings: config.Settings) -> None:
     app.wsgi_app = WholeBodies(app.wsgi_app)  # type: ignore[method-assign]
     _add_actors(app)
     _add_hosts(app, Hosts(settings, pages.answering_for(app)))
-    _add_proxies(app, Proxies(settings.trusted_proxies))
+    names = {rule.rule.split("/")[1] for rule in app.url_map.iter_rules()} | {pages.FOLDER[1:]}
+    _add_proxies(app, Proxies(settings.trusted_proxies, settings.folder, names))
     _add_headers(app, Completed(https=settings.is_https))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import ipaddress
 import os
-import re
 import secrets
 import ssl
 from collections.abc import Callable, Mapping
@@ -25,7 +24,7 @@ from app.i18n import N_, _
 from app.net.canary import parse_canaries
 from app.net.hosts import Server, SystemNames, parse_servers
 from app.net.policy import Policy
-from app.proxies import Network, networks
+from app.proxies import Network, is_folder, networks
 from app.rules import sms, smtp
 from app.rules.channel_values import TELEGRAM_TOKEN
 from app.rules.places import check_not_deleted
@@ -45,7 +44,6 @@ NO_DATABASE = N_("it is not a database URL such as sqlite:////var/lib/wakeful/wa
 # A session lasts no longer, however much it is used; app/access/sessions.py has the rest.
 SESSION_SECONDS = 30 * 24 * 3600
 PUBLIC_TELEGRAM_API = "https://api.telegram.org"
-_SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+")  # of the folder of PUBLIC_URL
 T = TypeVar("T")
 
 
@@ -118,6 +116,11 @@ class Settings:
     def is_https(self) -> bool:
         """Whether people use HTTPS."""
         return (self.public_url or "").startswith("https://")
+
+    @property
+    def folder(self) -> str:
+        """The path of ``public_url``, such as ``/wakeful``; "" for the root of its host."""
+        return _folder_of(self.public_url or "")
 
     @property
     def own_hosts(self) -> frozenset[str]:
@@ -411,12 +414,17 @@ def _public_url(raw: str) -> str:
     one way alone.
     """
     url = base_url(raw)
-    folder = url.partition("://")[2].partition("/")[2]
-    if folder and not all(map(_SEGMENT.fullmatch, folder.split("/"))):
+    folder = _folder_of(url)
+    if folder and not is_folder(folder):
         raise ValueError(
             _("its folder may have letters, digits and the signs - . _ ~, such as /wakeful.")
         )
     return url
+
+
+def _folder_of(url: str) -> str:
+    _host, slash, path = url.partition("://")[2].partition("/")
+    return f"{slash}{path}"
 
 
 def _hosts(raw: str) -> tuple[str, ...]:

@@ -1,9 +1,33 @@
-"""Names of cookies that belong to a path, so that they cannot have the prefix ``__Host-``."""
+"""Names and paths of cookies. One of a path cannot have the prefix ``__Host-``."""
 
 from __future__ import annotations
 
-from flask import Flask
+from flask import Flask, request
+from flask.sessions import SecureCookieSessionInterface
 from werkzeug.wrappers import Request
+
+_HOST = "__Host-"  # browsers take such a cookie from this host alone, for all of it, over HTTPS
+
+
+def session_cookie(*, https: bool, folder: str) -> str:
+    """The name of the session's cookie. Who else has a folder of this host must not get it."""
+    return ("__Secure-" if folder else _HOST) * https + "wakeful"
+
+
+def cookie_path(app: Flask) -> str:
+    """Where browsers send the cookies of this request's session: to Wakeful alone."""
+    if app.config["SESSION_COOKIE_NAME"].startswith(_HOST):
+        return "/"
+    # Without the remote server that the root path may name: all have one session.
+    root: str = request.environ.get("wakeful.root", request.root_path)
+    return root.rstrip("/") or "/"
+
+
+class Sessions(SecureCookieSessionInterface):
+    """Flask's, in the folder of this request."""
+
+    def get_cookie_path(self, app: Flask) -> str:
+        return cookie_path(app)
 
 
 def is_secure(app: Flask, request: Request) -> bool:

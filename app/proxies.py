@@ -1,4 +1,5 @@
-"""What a proxy in front of Wakeful says of its clients: their address, scheme and host.
+"""What a proxy in front of Wakeful says of its clients: their address, scheme and host, and the
+folder of its site in which it has Wakeful.
 
 Anybody can send ``X-Forwarded-For``, so these headers are read only from the networks that
 ``TRUSTED_PROXIES`` names (decisions.md 15). From everybody else they are removed.
@@ -8,18 +9,22 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Container, Sequence
 from typing import Any, TypeAlias
 
 from app.i18n import _
 
 log = logging.getLogger(__name__)
 
+_SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+")
+
 Environ: TypeAlias = dict[str, Any]
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 FOR, PROTO, HOST = "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST"
+PREFIX = "HTTP_X_FORWARDED_PREFIX"
 NOT_TRUSTED = (
     "A request from %s has the header X-Forwarded-For, which is ignored. If that is your proxy,"
     " set WAKEFUL_TRUSTED_PROXIES=%s. Until then, all of its visitors count as one address."
@@ -27,10 +32,15 @@ NOT_TRUSTED = (
 
 
 class Proxies:
-    """``trusted``: the networks of proxies whose headers are read."""
+    """``trusted``: the networks of proxies whose headers are read. ``folder``: that of PUBLIC_URL,
+    such as ``/wakeful``; "" for the root. ``names``: with which the paths of Wakeful itself begin.
+    """
 
-    def __init__(self, trusted: Sequence[Network]) -> None:
+    def __init__(
+        self, trusted: Sequence[Network], folder: str = "", names: Container[str] = ()
+    ) -> None:
         self._trusted = tuple(trusted)
+        self._folder, self._names = folder, names
         self._warned = False
 
     def before(self, answer: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,12 +53,17 @@ class Proxies:
         return answer_client
 
     def apply(self, environ: Environ) -> None:
-        """Put the client's address, scheme and host in place of the proxy's."""
-        chain, scheme, host = (_values(environ.pop(name, "")) for name in (FOR, PROTO, HOST))
+        """Put the client's address, scheme and host in place of the proxy's, and the folder into
+        ``SCRIPT_NAME``, with which every link begins.
+        """
+        chain, scheme, host, prefix = (
+            _values(environ.pop(name, "")) for name in (FOR, PROTO, HOST, PREFIX)
+        )
         peer = address_of(environ.get("REMOTE_ADDR", ""))
         if peer is None or not self._trusts(peer):
             if chain and peer is not None:
                 self._warn(peer)
+            self._enter(environ, self._folder)
             return
         if chain:
             environ["REMOTE_ADDR"] = str(self._client(peer, chain))
@@ -57,6 +72,22 @@ class Proxies:
             environ["wsgi.url_scheme"] = scheme[-1].lower()
         if host:
             environ["HTTP_HOST"] = host[-1]
+        folder = prefix[-1].rstrip("/") if prefix else ""
+        if is_folder(folder):
+            self._enter(environ, folder, removed=folder[1:].partition("/")[0] in self._names)
+        else:
+            self._enter(environ, self._folder)
+
+    def _enter(self, environ: Environ, folder: str, *, removed: bool = False) -> None:
+        """A proxy may remove the folder from paths, or leave it there. ``removed``: a path that
+        begins with it all the same is one of Wakeful's own, such as ``/status``.
+        """
+        if not folder or environ.get("SCRIPT_NAME"):  # another server may have done so
+            return
+        path = environ.get("PATH_INFO", "")
+        if not removed and f"{path}/".startswith(f"{folder}/"):
+            path = path[len(folder) :]
+        environ["SCRIPT_NAME"], environ["PATH_INFO"] = folder, path or "/"
 
     def _client(self, peer: Address, chain: Sequence[str]) -> Address:
         """The last address that no trusted proxy has: everything before it may be made up."""
@@ -80,6 +111,11 @@ class Proxies:
         if not self._warned and (peer.is_private or peer.is_loopback):
             self._warned = True
             log.warning(NOT_TRUSTED, peer, peer)
+
+
+def is_folder(path: str) -> bool:
+    """Whether a path is a folder that is written in one way alone, such as ``/wakeful``."""
+    return path.startswith("/") and all(map(_SEGMENT.fullmatch, path[1:].split("/")))
 
 
 def _values(header: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.proxies import FOR, HOST, PROTO, Proxies, networks
+from app.proxies import FOR, HOST, PREFIX, PROTO, Proxies, networks
 from app.stores.local.subscribing import SIGN_UPS
 from tests.factories import make_key
 from tests.pages.made import make_page, make_shown
@@ -61,7 +61,7 @@ def test_the_manuals_proxy_sets_each_header_that_is_read():
     """nginx passes on what visitors send in a header that it does not set."""
     manual = Path(__file__).parents[1] / "docs" / "status-pages.md"
     set_there = re.findall(r"proxy_set_header (\S+) ", manual.read_text())
-    read = {name.removeprefix("HTTP_").replace("_", "-") for name in (FOR, PROTO, HOST)}
+    read = {name.removeprefix("HTTP_").replace("_", "-") for name in (FOR, PROTO, HOST, PREFIX)}
     assert {name.upper() for name in set_there} == {"HOST", *read}
 
 
@@ -71,9 +71,44 @@ def test_a_trusted_proxy_names_scheme_and_host():
     assert seen("10.1.2.3", proto="gopher")["wsgi.url_scheme"] == "http"
 
 
+@pytest.mark.parametrize(
+    ("folder", "path", "prefix", "peer", "expected"),
+    [
+        ("/wakeful", "/wakeful/monitors", None, "127.0.0.1", ("/wakeful", "/monitors")),
+        ("/wakeful", "/wakeful", None, "127.0.0.1", ("/wakeful", "/")),
+        ("/wakeful", "/monitors", None, "127.0.0.1", ("/wakeful", "/monitors")),
+        ("/wakeful", "/wakefully", None, "127.0.0.1", ("/wakeful", "/wakefully")),
+        ("/wakeful", "/wakeful/x", None, "198.51.100.7", ("/wakeful", "/x")),
+        ("/a/b", "/a/b/c", None, "127.0.0.1", ("/a/b", "/c")),
+        ("/wakeful", "/x", "/wakeful/", "127.0.0.1", ("/wakeful", "/x")),
+        ("/wakeful", "/wakeful/x", "/wakeful", "127.0.0.1", ("/wakeful", "/x")),
+        ("", "/x", "/wakeful", "127.0.0.1", ("/wakeful", "/x")),
+        ("", "/x", "/outer, /inner", "127.0.0.1", ("/inner", "/x")),
+        ("", "/x", "/wakeful", "198.51.100.7", (None, "/x")),  # not of a trusted proxy
+        ("", "/x", "//evil.example", "127.0.0.1", (None, "/x")),
+        ("", "/x", "https://evil.example", "127.0.0.1", (None, "/x")),
+        ("", "/x", "/a/../b", "127.0.0.1", (None, "/x")),
+        ("", "/x", "/", "127.0.0.1", (None, "/x")),
+        # A folder with the name of one of our own: a path without it could be both.
+        ("/status", "/status/status/shop", None, "127.0.0.1", ("/status", "/status/shop")),
+        ("/status", "/status/shop", "/status", "127.0.0.1", ("/status", "/status/shop")),
+    ],
+)
+def test_the_folder_is_taken_from_the_path_or_from_a_proxy_that_removed_it(
+    folder: str, path: str, prefix: str | None, peer: str, expected: tuple[str | None, str]
+):
+    environ = {"REMOTE_ADDR": peer, "PATH_INFO": path}
+    if prefix is not None:
+        environ["HTTP_X_FORWARDED_PREFIX"] = prefix
+    Proxies(TRUSTED, folder, {"status", "monitors"}).apply(environ)
+    assert (environ.get("SCRIPT_NAME"), environ["PATH_INFO"]) == expected
+
+
 @pytest.mark.parametrize("peer", ["198.51.100.7", "11.0.0.1", "::1", "", "unix:"])
 def test_headers_of_everybody_else_are_removed_unread(peer: str):
-    environ = seen(peer, **{"for": "203.0.113.5", "proto": "https", "host": "up.example"})
+    environ = seen(
+        peer, **{"for": "203.0.113.5", "proto": "https", "host": "up.example", "prefix": "/x"}
+    )
     assert environ == {
         "REMOTE_ADDR": peer,
         "HTTP_HOST": "inside:8000",

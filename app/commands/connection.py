@@ -29,14 +29,17 @@ _BARE_LF = re.compile(rb"(?<!\r)\n")
 
 
 class Connection:
-    """``sock`` is what gunicorn writes to; ``socket`` is the real one."""
+    """``sock`` is what gunicorn writes to; ``socket`` is the real one. ``folder``: with which paths
+    may begin.
+    """
 
-    def __init__(self, client: socket.socket, address: Any, server: Any) -> None:
+    def __init__(self, client: socket.socket, address: Any, server: Any, folder: str = "") -> None:
         client.setblocking(False)
         self.socket = client
         self.sock = SendBuffer(client)
         self.client = address
         self.server = server
+        self._folder = folder
         self.received = bytearray()
         self.ended = False  # the client sends no more
         self.keep = False  # for another request
@@ -73,9 +76,12 @@ class Connection:
 
     @property
     def path(self) -> str:
-        """The request's path, with its query if the header could not be read; empty as long as it
-        is not known.
+        """The request's path in Wakeful, with its query if the header could not be read; empty as
+        long as it is not known.
         """
+        return self._whole_path().removeprefix(self._folder)
+
+    def _whole_path(self) -> str:
         if self.request is not None:
             return str(self.request.path)
         line = bytes(self.received[:_LINE_SHOWN]).partition(b"\r\n")[0].split(b" ")

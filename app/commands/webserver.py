@@ -63,6 +63,7 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         self._early = early
         self.limits = limits or Limits()
         self._settings = settings
+        self.folder = settings.folder
         self._bind = settings.bind if fd is None else f"fd://{fd}"
         super().__init__()
 

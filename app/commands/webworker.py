@@ -68,8 +68,8 @@ class Limits:
 
 
 class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
-    """Its application (``WebServer``) has ``limits``, and ``before_body``, which answers from the
-    header alone or returns None.
+    """Its application (``WebServer``) has ``limits``, ``folder``, with which paths may begin, and
+    ``before_body``, which answers from the header alone or returns None.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -98,7 +98,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
                     self._close_oldest()
                 return
             self.nr_conns += 1
-            conn = Connection(client, address, listener.getsockname())
+            conn = Connection(client, address, listener.getsockname(), self.app.folder)
             self._park(conn, self._read_head, self._limits.head_seconds)
 
     def _park(
@@ -218,7 +218,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def _serve(self, conn: Connection) -> None:
         self._unpark(conn)
         conn.seal()
-        self._hand_over(conn, self.handle, self._own_threads.get(conn.request.path, self.tpool))
+        self._hand_over(conn, self.handle, self._own_threads.get(conn.path, self.tpool))
 
     def _hand_over(self, conn: Connection, work: Callable[[Connection], object], pool: Any) -> None:
         pool.submit(work, conn).add_done_callback(

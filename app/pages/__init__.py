@@ -12,6 +12,7 @@ from functools import partial
 from flask import Flask
 
 from app.pages import preview
+from app.pages.addresses import FOLDER as FOLDER
 from app.pages.serving import StatusPages
 from app.stores.public import PublicPages
 

@@ -113,6 +113,7 @@ class StatusPages:
         address = self._own_page(environ, path)
         if address is not None:
             environ[OWN_HOST] = True
+            environ["SCRIPT_NAME"] = ""  # the folder of PUBLIC_URL is on its host alone
         if address is None and not is_ours(path) and self._link(path) is None:
             return self._next(environ, start_response)
         try:

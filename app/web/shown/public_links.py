@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from flask import request
-
 from app.i18n import _
 from app.records import StatusPage
 from app.stores import current_store
+from app.web.frame import links
 
 
 def of(page: StatusPage) -> str:
@@ -20,8 +19,8 @@ def of(page: StatusPage) -> str:
     if page.link.lower().startswith(("http://", "https://")):
         return page.link
     link = page.link if page.link.startswith("/") else f"/status/{page.slug}"
-    root = getattr(current_store(), "address", "") or request.host_url
-    return f"{root.rstrip('/')}{link}"
+    root = getattr(current_store(), "address", "")
+    return f"{root}{link}" if root else links.own(link)
 
 
 @dataclass(frozen=True, slots=True)
