@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from app.errors import Invalid, WakefulError
+from app.errors import Accepted, Invalid, WakefulError
 from app.forms.imported import Judged, Shared
 from app.forms.imported import judge as judge_one
 from app.forms.schema import Context
-from app.i18n import _, _n
+from app.i18n import N_, _, _n
 from app.imports.candidates import Candidate
 from app.records import CONTACT, MASK, Monitor, MonitorQuery, Pair, mask
 from app.stores import same_url
@@ -68,6 +68,9 @@ def alert_nobody(count: int) -> str:
     )
 
 
+STILL_RUNS = N_("It was created, but could not be paused.")
+
+
 class Created(NamedTuple):
     """``problem``: a sentence, also about a monitor that was made."""
 
@@ -98,6 +101,7 @@ class Importer:
             now=store.now(),
             telegram_token_set=telegram_token_set,
             contact_known=self._contact_known if self.contacts else None,
+            bare=not self.own_fields,
         )
 
     @cached_property
@@ -197,6 +201,9 @@ class Importer:
                 id = self.store.monitors.create(judged.fields).id
         except Invalid as fault:
             return Created(False, sentences(fault))
+        except Accepted as fault:
+            running = f" {_(STILL_RUNS)}" if judged.candidate.paused else ""
+            return Created(True, f"{fault}{running}")
         return Created(True, self._pause(id) if judged.candidate.paused else "")
 
     def _id_of(self, judged: Judged) -> int | None:
@@ -207,7 +214,7 @@ class Importer:
         try:
             self.store.monitors.update(id, {"pause": True})
         except WakefulError as fault:
-            return _("It was created, but could not be paused.") + f" {fault}"
+            return f"{_(STILL_RUNS)} {fault}"
         return ""
 
 

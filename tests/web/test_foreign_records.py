@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.config import Settings
-from tests.support.bare_server import KEY, BareServer, Style
+from tests.support.bare_server import KEY, WORST, BareServer, Style
 from tests.web.test_remote_faults import looking
 from tests.web.visitor import Visitor
 
@@ -79,6 +79,9 @@ RETURNED: dict[str, dict[str, Any]] = {
     "other_scheme": {"url": "ping://shop.test"},
     "long_name": {"alert_text_lookup": "x" * 400},
     "masked_user": {"request_auth_username": "********"},
+    "no_name": {"name": None},
+    "no_url": {"url": None},
+    "in_camel_case": {"requestMethod": "PUT", "isPaused": False, "sslAlertDays": 3},
     "nothing": {},
 }  # fmt: skip
 NEVER = frozenset({"interval", "alerts", "request_headers", "request_method", "cache_buster",
@@ -264,3 +267,64 @@ def test_our_own_rules_and_channels_are_not_asked_of_a_bare_server(opened: Opene
                                            "alerts[0][value]": "the night watch"})  # fmt: skip
     assert sent(server)["alerts[0][value]"] == "the night watch"
     assert server.monitors[3]["request_method"] == "HEAD"
+
+
+@pytest.mark.parametrize("written", ["record", "id", "message", "object", "text", "redirect"])
+@pytest.mark.parametrize("shows", [True, False])
+def test_a_second_press_makes_no_second_monitor(opened: Opened, written: str, shows: bool) -> None:
+    """Also long after the first, where the server does not list what it has stored."""
+    server, editor = opened(Style(written=written))
+    editor.open("/monitors/new")
+    form, _button = editor.form_with("Save")
+    typed = dict(form.values) | {"url": "https://new.test/", "name": "New"}
+    if not shows:
+        server.shown = lambda kind, id: {} if id == 3 else BareServer.shown(server, kind, id)  # type: ignore[method-assign]
+    for _press in range(2):
+        editor.client.post("/monitors/new", data=typed, headers={"Origin": "http://localhost"})
+    assert [one["name"] for one in server.monitors.values()] == ["Shop", "New"]
+
+
+def test_a_server_that_does_not_filter_shows_no_resolved_incident_as_open(opened: Opened) -> None:
+    server, editor = opened(Style())
+    server.incidents[2] |= {"ended_at": "2026-11-21T09:00:00", "cause": "Long over"}
+    server.add("incidents", monitor_id=1, started_at=START, cause="Still burns", ended_at=None)
+    server.matches = lambda *_asked: True  # type: ignore[method-assign]
+    editor.open("/wall")
+    assert "1 incident open" in editor.text
+    assert "Long over" not in editor.text
+    editor.open("/incidents?status=resolved")
+    assert "Long over" in editor.text
+    assert "Still burns" not in editor.text
+
+
+def test_the_worst_mixture_is_shown_and_changed_in_what_was_touched(opened: Opened) -> None:
+    server, editor = opened(
+        WORST,
+        alerts={0: EMAIL, 1: {"key": "slack", "value": "https://hooks.test/1"}},
+        request_headers={0: {"key": "X-One", "value": "1"}},
+        maintenance_start_at=START,
+        maintenance_end_at="2026-11-21T09:00:00",
+        ssl_alert_days=5,
+    )
+    for page in ("/", "/wall", "/monitors", "/monitors/1", "/monitors/1/edit", "/monitors/1/clone",
+                 "/monitors/1/delete", "/monitors/new", "/incidents", "/incidents/2",
+                 "/incidents/2/edit", "/incidents/new", "/incidents/2/delete"):  # fmt: skip
+        assert editor.open(page).status == 200, page
+    editor.open("/monitors/1/edit").press("Save", name="New")
+    assert sent(server) == {"name": "New"}
+    assert "New saved." in editor.text
+    assert "did not keep" not in editor.text
+    row = {"alerts[2][key]": "sms", "alerts[2][value]": "+123"}
+    editor.open("/monitors/1/edit").press("Add a channel").press("Save", **row)
+    assert sent(server) == {
+        "alerts[0][key]": "email", "alerts[0][value]": "a@b.test",
+        "alerts[1][key]": "slack", "alerts[1][value]": "https://hooks.test/1", **row,
+    }  # fmt: skip
+    editor.open("/monitors/1").press("Pause")
+    assert sent(server) == {"pause": "true"}
+    editor.open("/monitors").press("Apply", ids="1", action="resume")
+    assert sent(server) == {"pause": "false"}
+    editor.open("/incidents/2").press("Acknowledge").press("Resolve")
+    assert sent(server).keys() == {"ended_at"}
+    editor.open("/incidents/2/edit").press("Save", cause="Water")
+    assert sent(server) == {"cause": "Water"}

@@ -15,6 +15,7 @@ from app.records import (
     IncidentSearchBy,
     IncidentStatus,
     MonitorRef,
+    Page,
 )
 from app.rules import brackets
 from app.rules.what_changed import changes_of
@@ -36,6 +37,14 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
         # The default is not among the values that interface.md lists, so it is not sent.
         unsaid = ("search_by",) if query.search_by == IncidentSearchBy.URL else ()
         return parameters(query, leave=("brief", "counted", *unsaid))
+
+    def list(self, query: IncidentQuery) -> Page[Incident]:
+        """Without those that were not asked for: some servers do not filter by everything, and a
+        resolved incident would be shown as open.
+        """
+        page = super().list(query)
+        items = [incident for incident in page.items if _is_asked_for(incident, query)]
+        return replace(page, items=items, total=page.total - len(page.items) + len(items))
 
     def newest(self, fields: Fields) -> int | None:
         started = fields["started_at"].replace(microsecond=0)
@@ -60,6 +69,13 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
             else replace(incident, monitor=names.get(incident.monitor_id, _nameless(incident)))
             for incident in incidents
         ]
+
+
+def _is_asked_for(incident: Incident, query: IncidentQuery) -> bool:
+    if query.monitor_id is not None and incident.monitor_id != query.monitor_id:
+        return False
+    unsaid = query.status is None or "status" in incident.missing
+    return unsaid or incident.status == query.status
 
 
 def _nameless(incident: Incident) -> MonitorRef:

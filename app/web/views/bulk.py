@@ -10,7 +10,7 @@ from typing import Any
 from flask import Blueprint, flash, redirect, render_template, request, session
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, NotFound
+from app.errors import Accepted, Invalid, NotFound
 from app.forms import binding
 from app.forms.monitor import MonitorUpdateForm
 from app.forms.schema import Context
@@ -182,6 +182,8 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
         context = Context(bare=servers.is_bare())
         fields = binding.overlay(MonitorUpdateForm, monitor, pairs, context)
         changed = store.monitors.update(id, fields)
+    except Accepted:  # it does not show the monitor now
+        return True
     except NotFound:
         return False
     except Invalid as fault:
