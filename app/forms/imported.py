@@ -10,13 +10,21 @@ from app.checks.kinds import FIELDS, kind_of
 from app.errors import Invalid
 from app.forms import binding
 from app.forms.fields import with_scheme
-from app.forms.monitor import CONDITION_LABELS, OWN_FIELDS, MonitorForm, days_label, name_of
+from app.forms.monitor import (
+    CONDITION_LABELS,
+    OF_INTERFACE,
+    OWN_FIELDS,
+    MonitorForm,
+    days_label,
+    name_of,
+)
 from app.forms.schema import Context, labels_of
 from app.i18n import N_, _
 from app.imports.candidates import Candidate
 from app.imports.values import shown, span
-from app.records import CONTACT, MAX_NAME, Monitor, Pair, masked_alert
+from app.records import CONTACT, MAX_NAME, Channel, Monitor, Pair, masked_alert
 from app.rules import brackets
+from app.rules.channel_values import CHANNELS
 
 # Values that no sentence and no page repeats.
 SECRETS = ("request_headers", "request_auth_password", "request_body", "alerts")
@@ -91,7 +99,7 @@ def judge(
     remarks = list(candidate.remarks)
     values = _values(candidate, shared)
     if not own_fields:
-        remarks += _drop_own_fields(values)
+        remarks += _drop_own_fields(values) + _drop_channels(values)
     if not contacts:
         remarks += _drop_contacts(values)
     try:
@@ -127,6 +135,15 @@ def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _drop_own_fields(values: dict[str, Any]) -> list[str]:
     lost = [name for name in OWN_FIELDS if values.pop(name, ()) not in ((), "")]
     return [_not_here(_LABELS[name]) for name in lost]
+
+
+def _drop_channels(values: dict[str, Any]) -> list[str]:
+    """Those that interface.md does not have."""
+    keys = (CONTACT, *map(str, OF_INTERFACE))
+    kept = tuple(pair for pair in values["alerts"] if pair.key in keys)
+    lost = dict.fromkeys(pair.key for pair in values["alerts"] if pair.key not in keys)
+    values["alerts"] = kept
+    return [_not_here(CHANNELS[Channel(key)].label) for key in lost]
 
 
 def _drop_contacts(values: dict[str, Any]) -> list[str]:
