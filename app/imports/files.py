@@ -30,6 +30,7 @@ UNKNOWN = N_(
     "Wakeful does not know this %(kind)s. It reads those of Uptime Kuma, UptimeRobot, Better Stack,"
     " Gatus, Upptime, Kuvasz, Checkmate and Prometheus."
 )
+TOO_DEEP = N_("The JSON is nested too deeply.")
 MARKUP = N_("Wakeful does not read XML or HTML. Export JSON, YAML or CSV.")
 JSON, YAML, LINES = "JSON", "YAML", "CSV"
 Variables = Mapping[str, str]
@@ -62,9 +63,12 @@ def read(data: bytes, format: str = "", variables: Variables | None = None) -> R
             raise NotReadable(_(NOT_THE_FORMAT))
         return table.read(text)
     content = parsed_json(text) if language == JSON else _yaml(text)
-    for name, (knows, reader) in _TOOLS.items():
-        if format in ("", name) and knows(content):
-            return reader(content, variables or {})
+    try:
+        for name, (knows, reader) in _TOOLS.items():
+            if format in ("", name) and knows(content):
+                return reader(content, variables or {})
+    except RecursionError:
+        raise NotReadable(_(TOO_DEEP)) from None
     raise NotReadable(_(NOT_THE_FORMAT) if format else _(UNKNOWN, kind=language))
 
 
@@ -97,8 +101,10 @@ def language_of(text: str) -> str:
         raise NotReadable(_(MARKUP))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("#")]
+    if all(map(table.is_named_url, lines)):
+        return LINES
     keys = sum(map(_is_key, lines))
-    return YAML if lines and (lines[0] == "---" or 2 * keys >= len(lines)) else LINES
+    return YAML if lines[0] == "---" or 2 * keys >= len(lines) else LINES
 
 
 def _is_key(line: str) -> bool:
@@ -117,7 +123,7 @@ def parsed_json(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise NotReadable(_("The JSON is nested too deeply.")) from None
+        raise NotReadable(_(TOO_DEEP)) from None
     except ValueError as fault:
         line = getattr(fault, "lineno", None)
         raise NotReadable(at_line(_("The file is not valid JSON."), line)) from None

@@ -254,6 +254,9 @@ def _kind(draft: Draft, values: Mapping[str, str]) -> None:
 def cells(line: str) -> list[str]:
     """``[name, URL, tags, contact]`` of a line; a URL alone may be followed by its name."""
     line = line.strip()
+    if is_named_url(line):
+        name, _colon, url = line.partition(": ")
+        return [name.strip(), url.strip()]
     if "\t" not in line and _URL.match(line):
         url, _space, name = line.partition(" ")
         return [name.strip().strip(","), url.rstrip(",")]
@@ -267,6 +270,13 @@ def cells(line: str) -> list[str]:
         return [row[1], row[0], *row[2:]]
     place = next((at for at, cell in enumerate(row) if at and _URL.match(cell)), 1)
     return [", ".join(row[:place]), *_url_and_rest(row[place:], line)]
+
+
+def is_named_url(line: str) -> bool:
+    """``Shop: https://shop.example.com``, which is no line of YAML: there it is a ``url``."""
+    name, _colon, url = line.partition(": ")
+    fits = name and "," not in name and name.lstrip("- ").lower() != "url"
+    return bool(fits and _URL.match(url.strip())) and " " not in url.strip()
 
 
 def _is_url(cell: str) -> bool:

@@ -39,14 +39,15 @@ def _measure(text: str) -> None:
 
 
 class Parser:
-    """Reads a text, and texts within it: values are counted over all of them."""
+    """Reads a text, and texts within it: characters and values are counted over all of them."""
 
     def __init__(self) -> None:
-        self.left = MOST_VALUES
+        self.left, self.characters = MOST_VALUES, 0
 
     def parse(self, text: str) -> list[Any]:
         """The documents of ``text``, of which YAML may have several."""
-        if len(text) > MOST_CHARACTERS:
+        self.characters += len(text)
+        if self.characters > MOST_CHARACTERS:
             raise NotReadable(
                 _(
                     "The YAML is too long. At most %(most)s MB are read.",

@@ -66,6 +66,11 @@ def test_deep_yaml_does_not_reach_the_reader_that_calls_itself():
     refused(b"endpoints: " + b"{a: " * 100_000, "too deeply")
 
 
+def test_deep_json_of_a_known_shape_is_refused():
+    deep = f'{{"a": {"[" * 900}{"]" * 900}, "url": "x", "conditions": []}}'
+    refused(f'{{"endpoints": [{deep}]}}'.encode(), "too deeply")
+
+
 def test_long_yaml_is_refused_before_it_is_read(monkeypatch):
     monkeypatch.setattr(yaml_text, "MOST_CHARACTERS", 100)
     refused(b"endpoints:\n" + b"- name: a\n" * 20, "YAML is too long")

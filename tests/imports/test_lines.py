@@ -34,6 +34,7 @@ def rows(text):
         ("Shop, main, https://x.example/", ["Shop, main", "https://x.example/"]),
         ('Say ""hi"", https://x.example', ['Say ""hi""', "https://x.example"]),
         ("Shop\thttps://x.example\ta;b\tOps", ["Shop", "https://x.example", "a;b", "Ops"]),
+        ("Shop: https://x.example/a,b", ["Shop", "https://x.example/a,b"]),
         ("Shop;https://x.example;prod", ["Shop", "https://x.example", "prod"]),
     ],
 )

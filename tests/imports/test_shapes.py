@@ -522,6 +522,11 @@ def test_comments_and_bullets_of_a_list_are_left_out():
     ]
 
 
+def test_names_with_colons_before_urls_are_a_list():
+    shop, api = reading("Shop: https://shop.example\nThe API: https://api.example\n").candidates
+    assert (shop.name, api.name, api.url) == ("Shop", "The API", "https://api.example")
+
+
 def test_a_list_has_the_warning_of_a_certificate_that_a_form_starts_with():
     https, plain, tcp = reading("a.example\nhttp://b.example\ntcp://c.example:1").candidates
     assert https.fields["ssl_alert_days"] == "14"
