@@ -1,4 +1,4 @@
-"""Answers that are kept: read again at most every two seconds, by one thread at a time.
+"""Answers that are kept: read again when they are a second and a half old, by one thread at a time.
 
 While one thread reads, the others get the last answer, and only wait for it where that is too old
 to show a change in time, or where something was written in this process since. Where nothing can be
@@ -126,12 +126,13 @@ class Memory(Generic[K, V]):
         with suppress(TimeoutError):
             reading.result(self._prompt)
             return True
-        if entry.value is None:
-            entry.value = self._found(key)
-        if entry.value is None:
+        copy = self._found(key) if entry.value is None else None
+        if entry.value is None and copy is None:
             with suppress(TimeoutError):
                 reading.result(WAIT_SECONDS)
         with self._guard:
+            if entry.value is None:
+                entry.value = copy
             entry.away = entry.away or entry.reading is reading
         return reading.done()
 
