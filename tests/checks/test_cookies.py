@@ -118,6 +118,7 @@ def _sent(spec: CheckSpec, answers: list[tuple[str, list[str]]], to: str) -> str
         (["a=1;b=2"], [], "http://a.lab/", "a=1;b=2"),
         (["a=1", "b=2"], [], "http://a.lab/", "a=1; b=2"),
         (["a=1"], [], "http://a.lab:81/", ""),
+        ([""], [("http://a.lab/", ["b=2"])], "http://a.lab/", "b=2"),
         (["a=1"], [("http://a.lab/", ["b=2"])], "http://a.lab/", "a=1; b=2"),
         (["a=1"], [("http://a.lab/", ["b=2"])], "http://a.lab:81/", "b=2"),
         (["a=1"], [("http://b.lab/", ["a=2; Path=/"])], "http://a.lab/", "a=1"),

@@ -105,7 +105,7 @@ class Carried:
     def _cookies(self, target: Target) -> bytes:
         """The value of the Cookie header: the own cookies have the path /."""
         own = self._own_cookies if self._is_first(target) else ()
-        cookies = [("/", text.encode("utf-8", "surrogatepass")) for text in own]
+        cookies = [("/", text.encode("utf-8", "surrogatepass")) for text in own if text]
         for cookie in self._jar.matching(target):
             # As it came: header bytes are read as Latin-1.
             cookies.append((cookie.path, f"{cookie.name}={cookie.value}".encode("latin-1")))
