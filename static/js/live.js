@@ -1,6 +1,7 @@
-// Parts marked data-live refresh every 10 seconds while the page is visible. The server's HTML is
-// merged into the page, so that focus, scroll position, ticked boxes and typed text are kept.
-const EVERY = 10_000;
+// Parts marked data-live refresh every 10 seconds while the page is visible; the page may say another
+// number. The server's HTML is merged into the page, so that focus, scroll position, ticked boxes and
+// typed text are kept.
+const EVERY = 1_000 * (document.body.dataset.every ?? 10);
 const parts = [...document.querySelectorAll("[data-live]")];
 // After a form with errors, location.href is the form's address, not the page's.
 const address = document.querySelector("[data-live-at]")?.dataset.liveAt ?? location.href;

@@ -261,6 +261,8 @@ def test_the_monitors_of_a_place_are_found_on_a_server_that_refuses_the_filter()
         return (refusal if filtered else listed)(environ, start_response)
 
     with asking(server) as store:
+        store.offered._known = frozenset({Feature.LOCATIONS, Feature.EXTRA_FIELDS})
+        store.offered._asked_at = time.monotonic()
         assert [one.id for one in store.locations.users(3, 2)] == [7, 9]
         errors["per_page"] = errors.pop("location")
         refusal.text = json.dumps({"errors": errors}).encode()

@@ -29,7 +29,6 @@ class Note:
 class Notes(Collection[Note, PageQuery]):
     path = "/notes"
     kind = "note"
-    feature = Feature.STATUS_PAGES
 
     def read(self, data: Any) -> Note:
         return reader(Note, "note")(data)
@@ -163,6 +162,13 @@ def test_a_record_of_another_id_or_without_what_it_needs_is_refused(
 
 def test_a_server_that_lacks_the_resource_is_unsupported(server: Server, notes: Notes) -> None:
     server.bare = True
-    for attempt in (lambda: notes.list(PageQuery()), lambda: notes.create({"text": "x"})):
+    notes.feature = Feature.STATUS_PAGES  # type: ignore[misc] # of this object alone
+    for attempt in (
+        lambda: notes.list(PageQuery()),
+        lambda: notes.get(1),
+        lambda: notes.create({"text": "x"}),
+        lambda: notes.delete(1),
+    ):
         with pytest.raises(Unsupported, match="does not offer this: status pages"):
             attempt()
+    assert len([line for line in server.asked if "notes" in line[1]]) == 1, "it is known then"

@@ -130,6 +130,7 @@ class BareServer:
         self.lock = Lock()
         self.seen: list[str] = []  # method and path with query
         self.sent: list[dict[str, str]] = []  # the forms of the writes, as they came
+        self.refused: list[str] = []  # what was asked and not answered, with the status
         self.raw: dict[str, list[Any]] = {"monitors": [], "incidents": []}  # records as they are
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
@@ -142,6 +143,7 @@ class BareServer:
             with self.lock:
                 response = self.answer(request)
         except Refused as refused:
+            self.refused.append(f"{refused.status} {self.seen[-1]}")
             response = self.refusal(refused)
         return response(environ, start_response)
 

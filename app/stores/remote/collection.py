@@ -21,6 +21,7 @@ from app.stores import base
 from app.stores.base import Feature, Fields
 from app.stores.remote import envelope
 from app.stores.remote.connection import Answer
+from app.stores.remote.meaning import OFFERS_NOT
 from app.stores.remote.part import Of, Part, parameters, stored
 
 
@@ -60,6 +61,8 @@ class Readable(Part, base.Readable[Record, Query]):
         return self._whole(id, answer)
 
     def _address(self, id: int) -> str:
+        if self.feature is not None:  # a server that lacks it is not even asked
+            self._needs(self.feature, OFFERS_NOT)
         return f"{self.path}/{id}"
 
     def _of(self) -> Of | None:

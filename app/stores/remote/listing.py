@@ -8,6 +8,7 @@ the first page tells how the others are asked for; that is remembered for each p
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ SIZES = ("per_page", "perPage", "limit", "page_size", "pageSize", "size", "page[
 # Lists of these lengths may be the first page of a server that does not say so.
 USUAL_SIZES = (10, 15, 20, 25, 30, 50, 100)
 CURSOR = re.compile(r"cursor|token|after|before|since|last", re.IGNORECASE)
+MARKS_SECONDS = 60.0  # cursors do not live for ever
 Fetch = Callable[[Pairs], Part]
 Peek = Callable[[Pairs], Part | None]  # None: the server refuses this query
 
@@ -58,6 +60,9 @@ class Listing:
 
     def __init__(self) -> None:
         self.ways: dict[int, Way | None] = {}  # by the size that was asked for; None: no numbers
+        # Where pages only lead from one to the next: what leads to a position, for each query.
+        self.marks: dict[tuple[tuple[str, str], ...], dict[int, Pairs]] = {}
+        self.marked_at = time.monotonic()
 
     def window(
         self, fetch: Fetch, peek: Peek, sent: Pairs, begin: int, end: int, size: int, most: int
@@ -69,6 +74,8 @@ class Listing:
         if way is not None and begin:
             read = begin // way.size * way.size
             part = fetch(way.to(sent, read))
+        elif (marked := self._marked(peek, sent, begin)) is not None:
+            read, part = marked
         else:
             part = fetch(sent)
             if size not in self.ways and part.items:
@@ -85,6 +92,8 @@ class Listing:
             read += len(part.items)
             total = total if part.total is None else part.total
             more = _more(part, read, size, way)
+            if way is None and part.next is not None:
+                self.marks.setdefault(tuple(sent), {})[read] = part.next
             if read >= end or not more or not part.items or request == most:
                 break
             after = part.next if part.next is not None else way and way.to(sent, read)
@@ -97,6 +106,15 @@ class Listing:
             total = read
         reachable = way is not None or part.next is not None or read > end
         return Window(items, total, more or read > end, reachable)
+
+    def _marked(self, peek: Peek, sent: Pairs, begin: int) -> tuple[int, Part] | None:
+        """The page that an earlier window has led to, at or before ``begin``."""
+        if time.monotonic() - self.marked_at > MARKS_SECONDS:
+            self.marks, self.marked_at = {}, time.monotonic()
+        marks = self.marks.get(tuple(sent), {})
+        before = max((read for read in marks if read <= begin), default=None)
+        part = None if before is None else peek(over(sent, marks[before]))
+        return None if before is None or part is None else (before, part)
 
     def _learnt(self, peek: Peek, sent: Pairs, size: int, part: Part) -> Way | None:
         """How further pages are asked for, from the first one. Of a server that says nothing, only

@@ -39,6 +39,7 @@ FIELDS = ("field", "name", "param", "path", "property", "propertyPath", "attribu
 NO_FIELD = ("non_field_errors", "__all__", "base", "_", "body", "query", "data", "attributes")
 OUR_FIELDS = {one.name for record in (Monitor, Incident) for one in fields(record)} | {"pause"}
 OUR_FIELDS -= {"status", "id"}  # of the answer
+OFFERS_NOT = N_("The server %(server)s does not offer this: %(feature)s.")
 REFUSED = (400, 402, 406, 411, 412, 413, 414, 415, 422, 428, 431)
 
 
@@ -105,13 +106,7 @@ def _error(
     if status in (404, 410) and kind is not None and id is not None:
         return NotFound(kind, id)
     if status in (404, 405) and feature is not None:
-        return Unsupported(
-            _(
-                "The server %(server)s does not offer this: %(feature)s.",
-                server=connection.name,
-                feature=feature,
-            )
-        )
+        return Unsupported(_(OFFERS_NOT, server=connection.name, feature=feature))
     if status == 404:
         return connection.unavailable(
             N_("The server %(server)s has no /api/v1 at the address in WAKEFUL_REMOTE_URL."),

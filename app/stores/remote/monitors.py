@@ -30,7 +30,7 @@ PASSWORD_NEEDED = N_("Enter the password again: the server does not return it.")
 OWN_ORDERS = (MonitorSortBy.STATE, MonitorSortBy.RESPONSE_TIME, MonitorSortBy.EXPIRES_AT)
 NAMES_PAGE = 100
 NAMES_PAGES = 5
-NAMES_SECONDS = 30.0
+NAMES_SECONDS = 300.0
 FEW, MOST_ASKED = 3, 50  # monitors that are asked for one by one
 
 _DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
@@ -119,18 +119,22 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         return envelope.each(window.items, _ref_of)
 
     def read_names(self, pages: int = 1) -> dict[int, MonitorRef]:
-        """The first monitors by name."""
+        """The first monitors by name, cached for some minutes: lists of incidents ask for them."""
         sent = parameters(MonitorQuery(sort_by="name", sort="asc", per_page=NAMES_PAGE), leave=OWN)
         count = pages * NAMES_PAGE
         window = self._window(self.path, sent, 0, count, NAMES_PAGE, most=2 * pages)
-        names = {one.id: one for one in envelope.each(window.items, _ref_of)}
+        known = self._names if self._are_fresh else {}
+        names = known | {one.id: one for one in envelope.each(window.items, _ref_of)}
         self._names, self._names_at = names, time.monotonic()
         return names
 
+    @property
+    def _are_fresh(self) -> bool:
+        return time.monotonic() - self._names_at < NAMES_SECONDS
+
     def _named(self, ids: Sequence[int]) -> Mapping[int, MonitorRef]:
         """The names of these monitors: of a few that are not among the first, one by one."""
-        fresh = time.monotonic() - self._names_at < NAMES_SECONDS
-        names = self._names if fresh else self.read_names()
+        names = self._names if self._are_fresh else self.read_names()
         lacking = [id for id in dict.fromkeys(ids) if id not in names]
         if len(lacking) > FEW:
             names = self.read_names(NAMES_PAGES)

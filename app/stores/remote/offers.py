@@ -60,6 +60,11 @@ class Offers:
         """Whether it is known to be a Wakeful. Nothing is asked for that."""
         return self._known is not None and Feature.EXTRA_FIELDS in self._known
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is known to be none. Nothing is asked for that."""
+        return self._known is not None and not self.is_wakeful
+
     def ask(self) -> frozenset[Feature]:
         """What the server offers, from a request made now."""
         answer = self.connection.read("/me")

@@ -16,7 +16,7 @@ from app.stores.base import Feature, Fields, Store
 from app.stores.remote import envelope
 from app.stores.remote.connection import Answer, Connection
 from app.stores.remote.listing import Listing, Way, Window
-from app.stores.remote.meaning import ANSWERS, refuse
+from app.stores.remote.meaning import ANSWERS, OFFERS_NOT, refuse
 from app.stores.remote.meaning import read as said
 from app.stores.remote.offers import Offers
 
@@ -47,6 +47,7 @@ class Part:
         of: Of | None = None,
     ) -> Answer:
         try:
+            self._refuse_lacking(of)
             answer = self.connection.read(path, query)
             self._refuse(answer, kind, id, of)
         except Unavailable as fault:
@@ -65,6 +66,7 @@ class Part:
         of: Of | None = None,
         seconds: float | None = None,
     ) -> Answer:
+        self._refuse_lacking(of)
         pairs = brackets.write(fields or {})
         limit = {} if seconds is None else {"seconds": seconds}
         answer = self.connection.write(method, path, pairs, **limit)
@@ -89,12 +91,21 @@ class Part:
             refuse(self.connection, answer, feature=feature.replace("_", " "))
         refuse(self.connection, answer, kind=kind, id=id)
 
+    def _refuse_lacking(self, of: Of | None) -> None:
+        """Do not ask a server for what it is known to lack."""
+        if of is not None and self.offers.is_bare:
+            feature, monitor_id = of
+            if monitor_id is not None:
+                self.store.monitors.get(monitor_id)
+            self._needs(feature, OFFERS_NOT)
+
     def _needs(self, feature: Feature, lacking: str) -> None:
         """Raise Unsupported where the server does not offer this. ``lacking``: a sentence that says
-        so, with the name ``server`` in it.
+        so, with the names ``server`` and ``feature`` in it.
         """
         if feature not in self.offers.known():
-            raise Unsupported(_(lacking, server=self.connection.name))
+            name = feature.replace("_", " ")
+            raise Unsupported(_(lacking, server=self.connection.name, feature=name))
 
     def _page(
         self,

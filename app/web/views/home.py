@@ -56,7 +56,7 @@ class Change:
 @blueprint.get("/")
 def show() -> Response:
     found = _answer()
-    lately = changes()
+    lately = changes(found["open_now"])
     return fragments.page(
         "home/show.html",
         "home/_live.html",
@@ -80,6 +80,7 @@ def _is_calm(found: Mapping[str, Any]) -> bool:
 
 def _answer() -> dict[str, Any]:
     store = current_store()
+    counts = servers.offers(Feature.OVERVIEW)  # what the store is, is found out once, and first
     pages = [
         store.incidents.list(
             IncidentQuery(
@@ -88,7 +89,7 @@ def _answer() -> dict[str, Any]:
         )
         for status in OPEN
     ]
-    counters = dict(store.monitors.overview()) if servers.offers(Feature.OVERVIEW) else None
+    counters = dict(store.monitors.overview()) if counts else None
     unconfirmed = _unconfirmed(counters)
     if counters and unconfirmed:
         counters[MonitorStatus.DOWN] -= len(unconfirmed)
@@ -165,15 +166,17 @@ def _monitors_down(count: int) -> str:
     return _n("%(num)s monitor is down", "%(num)s monitors are down", count, num=f"{count:,}")
 
 
-def changes() -> list[Change]:
-    """What opened and what ended lately, the newest first."""
-    store = current_store()
-    every = IncidentQuery(per_page=CHANGES_ASKED, brief=True, counted=False)
-    begun = store.incidents.list(replace(every, sort_by=IncidentSortBy.STARTED_AT))
-    ended = store.incidents.list(
-        replace(every, status=IncidentStatus.RESOLVED, sort_by=IncidentSortBy.ENDED_AT)
-    )
-    found = [Change(one.started_at, "down", one) for one in begun.items]
+def changes(open_now: Sequence[Incident]) -> list[Change]:
+    """What opened and what ended lately, the newest first: whatever has opened lately is open now,
+    or has ended since.
+    """
+    ended = current_store().incidents.list(
+        IncidentQuery(
+            status=IncidentStatus.RESOLVED, sort_by=IncidentSortBy.ENDED_AT,
+            per_page=CHANGES_ASKED, brief=True, counted=False,
+        )
+    )  # fmt: skip
+    found = [Change(one.started_at, "down", one) for one in [*open_now, *ended.items]]
     found += [Change(one.ended_at, "up", one) for one in ended.items if one.ended_at]
     return _folded(sorted(found, key=lambda change: change.at, reverse=True))[:CHANGES_SHOWN]
 

@@ -1,0 +1,101 @@
+"""Every page of a dashboard over a server that is no Wakeful, in the plainest style and in the
+worst mixture of styles; the requests that the pages make are read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from werkzeug.routing.converters import NumberConverter
+
+from app.config import Settings
+from tests.factories import now
+from tests.support.bare_server import KEY, WORST, BareServer, Style
+from tests.web.test_remote_faults import looking
+from tests.web.visitor import Visitor
+
+pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+
+PATHS = re.compile(r"/api/v1/(me|(monitors|incidents)(/[0-9]+)?)")
+MONITORS = 120  # so that not all names are on one page of any list
+MOST_REQUESTS = 12  # over pages of 15, which only lead from one to the next
+LACKING = "The server behind this dashboard"  # what pages of our own features say
+# What interface.md has; a page's number besides, for servers that have pages.
+KNOWN = {"search", "search_by", "sort_by", "sort", "per_page", "monitor_id", "status", "page",
+         "status_page_id", "cursor"}  # fmt: skip
+
+
+@pytest.fixture(params=[Style(), Style(paging="meta"), WORST], ids=["plain", "paged", "worst"])
+def server(request: pytest.FixtureRequest) -> BareServer:
+    server = BareServer(request.param)
+    for number in range(MONITORS):
+        server.add("monitors", name=f"m{number:03}", url=f"http://{number}.test/", interval=60)
+    for monitor, hours, ended in ((3, 50, True), (5, 30, True), (117, 3, False), (119, 2, False)):
+        at = now() - timedelta(hours=hours)
+        server.add(
+            "incidents",
+            monitor_id=monitor,
+            started_at=f"{at:%Y-%m-%dT%H:%M:%S}",
+            ended_at=f"{at + timedelta(hours=1):%Y-%m-%dT%H:%M:%S}" if ended else None,
+            cause=f"cause of {monitor}",
+        )
+    return server
+
+
+@pytest.fixture
+def editor(
+    server: BareServer, settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> Iterator[Visitor]:
+    yield from looking(server, KEY, settings, sqlite_template, tmp_path)
+
+
+def pages(editor: Visitor) -> list[str]:
+    """All pages that a link can lead to, with the id of the last monitor or incident."""
+    found = []
+    for rule in editor.client.application.url_map.iter_rules():
+        blueprint = rule.endpoint.partition(".")[0]
+        if "GET" not in (rule.methods or ()) or blueprint in ("static", "bootstrap", "auth"):
+            continue
+        ids = dict.fromkeys(rule.arguments, 1)
+        if "id" in ids:
+            ids["id"] = MONITORS + 4 if blueprint == "incidents" else MONITORS
+        if all(isinstance(one, NumberConverter) for one in rule._converters.values()):
+            found.append(rule.build(ids)[1])
+    return sorted(found)
+
+
+def test_every_page_works_over_a_server_that_is_no_wakeful(
+    server: BareServer, editor: Visitor
+) -> None:
+    """A page works, or says what the server lacks, and asks for what interface.md has."""
+    editor.open("/")
+    for path in pages(editor):
+        server.seen.clear()
+        answer = editor.client.get(path)
+        assert answer.status_code in (200, 302, 403, 404), path
+        if answer.status_code == 404 and not path.endswith(("/named", "/1")) and "/1" not in path:
+            assert LACKING in answer.text, path
+        assert len(server.seen) <= MOST_REQUESTS, path
+        for line in server.seen:
+            method, address = line.split()
+            assert method == "GET", path
+            query = {name for name, _value in parse_qsl(urlsplit(address).query)}
+            assert re.fullmatch(
+                r"/api/v1/(me|(monitors|incidents)(/[0-9]+)?)", address.partition("?")[0]
+            )
+            assert query <= KNOWN, path
+
+
+def test_home_takes_four_requests_at_most(server: BareServer, editor: Visitor) -> None:
+    editor.open("/")
+    server.seen.clear()
+    editor.open("/")
+    assert len(server.seen) <= 4
+    assert len(set(server.seen)) == len(server.seen), "nothing is asked for twice"
+    for name in ("m002", "m004", "m116", "m118"):
+        assert name in editor.text, "also those that are not among the first hundred"
