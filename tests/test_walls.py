@@ -37,7 +37,7 @@ DATABASE = {
 # of one floor do not import each other. ``app`` is app/__init__.py, which puts them together.
 FLOORS = (
     {"app.i18n"},
-    {"app.errors", "app.paths", "app.records", "app.slots", "app.version"},
+    {"app.environment", "app.errors", "app.paths", "app.records", "app.slots", "app.version"},
     {"app.rules"},
     {"app.codec"},
     {"app.stats", "app.imports"},

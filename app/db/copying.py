@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from app.environment import for_program
 from app.i18n import N_, _
 
 MEGABYTE = 1_000_000
@@ -104,7 +105,7 @@ def _cp(clone: str, file: Path, copy: Path) -> str:
     """
     done = subprocess.run(
         [shutil.which("cp") or "cp", f"--reflink={clone}", "--", str(file), str(copy)],
-        env=os.environ | {"LC_ALL": "C"},
+        env=for_program({"LC_ALL": "C"}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

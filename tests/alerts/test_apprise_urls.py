@@ -5,6 +5,7 @@ no service on it. Each test talks to the process that sends through Apprise.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,29 +13,42 @@ from pathlib import Path
 
 import pytest
 
+from app.alerts.channels import apprise
+from app.db import copying
+from app.environment import for_program
 from tests.alerts.sinks import HttpSink
 
 Ask = Callable[[str], dict[str, str]]
 TELEGRAM = "tgram://123456789:ABCdefGHIjklMNOpqrSTUvwxYZ012345678/1234"
 
 
+SECRETS = {
+    "WAKEFUL_SECRET_KEY": "the-secret-key",
+    "WAKEFUL_DATABASE_URL": "postgresql://me:the-secret-password@db/x",
+    "DATABASE_URL": "the-secret-url",
+    "AWS_SECRET_ACCESS_KEY": "the-secret-of-another",
+    "https_proxy": "http://the-secret-proxy:1",
+    "PGPASSWORD": "the-secret-of-postgres",
+}
+
+
 @pytest.fixture(scope="module")
-def ask() -> Iterator[Ask]:
-    with subprocess.Popen(
-        [sys.executable, "-m", "app.alerts.channels.apprise_child"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).resolve().parents[2],
-    ) as child:
+def child() -> Iterator[apprise._Child]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SECRETS.items():
+            patch.setenv(name, value)
+        started = apprise._Child()
+    yield started
+    started.end()
 
-        def told(url: str) -> dict[str, str]:
-            task = {"url": url, "title": "t", "body": "b", "kind": "info", "allow": ["loopback"]}
-            child.stdin.write(json.dumps(task).encode() + b"\n")
-            child.stdin.flush()
-            return dict(json.loads(child.stdout.readline()))
 
-        yield told
-        child.kill()
+@pytest.fixture
+def ask(child: apprise._Child) -> Ask:
+    def told(url: str) -> dict[str, str]:
+        task = {"url": url, "title": "t", "body": "b", "kind": "info", "allow": ["loopback"]}
+        return child.ask(task, 60)
+
+    return told
 
 
 @pytest.mark.parametrize(
@@ -84,3 +98,111 @@ def test_nothing_is_sent_if_one_of_several_services_is_refused(ask: Ask, sink: H
 
 def test_sms_manager_is_no_service_on_this_machine(ask: Ask) -> None:
     assert "this machine" not in ask("smsmanager://key@1234567890")["log"]
+
+
+# --- The process
+
+
+def test_the_process_has_no_secrets_of_ours_and_a_folder_of_its_own(
+    child: apprise._Child, ask: Ask
+) -> None:
+    ask("json://127.0.0.1:9/")  # it has started
+    environment = Path(f"/proc/{child._process.pid}/environ").read_bytes().decode()
+    assert "secret" not in environment
+    (folder,) = [part for part in environment.split("\0") if part.startswith("TMPDIR=")]
+    assert Path(folder.removeprefix("TMPDIR=")).stat().st_mode & 0o077 == 0
+    open_files = [os.readlink(entry) for entry in Path(f"/proc/{child._process.pid}/fd").iterdir()]
+    assert all(name.startswith(("pipe:", "/dev/null")) for name in open_files), open_files
+
+
+@pytest.mark.parametrize("prefix", [None, "PG"])
+def test_a_program_gets_the_variables_that_it_needs_alone(
+    monkeypatch: pytest.MonkeyPatch, prefix: str | None
+) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LC_TIME", "C")
+    got = for_program({"OWN": "1"}, prefix=prefix)
+    assert {"PATH", "LC_TIME", "OWN"} <= set(got)
+    assert ("PGPASSWORD" in got) is (prefix == "PG")
+    assert not set(got) & (set(SECRETS) - {"PGPASSWORD"})
+
+
+def test_no_program_is_started_with_our_environment() -> None:
+    """Programs of others; those of ``serve`` are forks, and need what it has."""
+    root = Path(copying.__file__).parents[1]
+    for file in root.rglob("*.py"):
+        text = file.read_text()
+        if "demo" not in file.parts and ("subprocess.run(" in text or "subprocess.Popen(" in text):
+            assert "env=for_program(" in text, file
+
+
+GUARDED = """
+import json, os, socket, sys, tempfile
+from pathlib import Path
+from app.alerts.channels.apprise_child import Guard
+from app.net.policy import Policy
+
+theirs, own = sys.argv[1], tempfile.gettempdir()
+planted = os.path.join(sys.prefix, "planted")
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+local = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+joined = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+joined.connect(("127.0.0.1", 9))
+guard = Guard()
+sys.addaudithook(guard)
+guard.begin(Policy.parse("loopback"))
+cases = {
+    "sendmsg": lambda: datagrams.sendmsg([b"x"], [], 0, ("192.168.7.7", 53)),
+    "sendmsg to a local socket": lambda: local.sendmsg([b"x"], [], 0, "/run/x"),
+    "sendto": lambda: datagrams.sendto(b"x", ("192.168.7.7", 53)),
+    "connect": lambda: datagrams.connect(("169.254.169.254", 80)),
+    "connect_ex": lambda: datagrams.connect_ex(("192.168.7.7", 80)),
+    "read a file of others": lambda: Path(theirs).read_text(),
+    "list a folder of others": lambda: os.listdir(os.path.dirname(theirs)),
+    "environment of another": lambda: open("/proc/1/environ"),
+    "write beside the code": lambda: open(planted, "w"),
+    "write by os.open": lambda: os.open(planted, os.O_CREAT | os.O_RDWR),
+    "move out": lambda: os.rename(os.path.join(own, "mine"), theirs),
+    "remove": lambda: os.remove(theirs),
+    "start a program": lambda: os.posix_spawn("/bin/true", ["true"], {}),
+    "fork": lambda: os.fork() or os._exit(0),
+    "own file": lambda: Path(own, "mine").write_text("x"),
+    "open message": lambda: joined.sendmsg([b"x"]),
+    "allowed message": lambda: datagrams.sendmsg([b"x"], [], 0, ("127.0.0.1", 9)),
+}
+refused = []
+for name, act in cases.items():
+    try:
+        act()
+    except PermissionError as fault:
+        refused.append(name if fault.errno is None else f"{name}: by the system")
+    except OSError:
+        pass
+print(json.dumps([refused, [name for name in cases if name not in refused]]))
+"""
+
+
+def test_the_guard_judges_every_way_out_and_every_file(tmp_path: Path) -> None:
+    theirs, own = tmp_path / "theirs" / "secret", tmp_path / "own"
+    for folder in (theirs.parent, own):
+        folder.mkdir()
+    theirs.write_text("theirs")
+    done = subprocess.run(
+        [sys.executable, "-c", GUARDED, str(theirs)],
+        env=for_program({"TMPDIR": str(own)}),
+        cwd=Path(copying.__file__).parents[2],
+        capture_output=True,
+        check=True,
+    )
+    refused, allowed = json.loads(done.stdout)
+    assert allowed == ["own file", "open message", "allowed message"]
+    assert len(refused) == 14
+    assert theirs.read_text() == "theirs"
+
+
+def test_a_bug_behind_apprise_is_told_with_its_place(child: apprise._Child) -> None:
+    told = child.ask({"url": "json://127.0.0.1:9/", "allow": ["loopback"]}, 60)
+    assert told["outcome"] == "bug"
+    assert "in serve > KeyError" in told["log"]
+    assert apprise._read(told, []).text.startswith("Sending failed inside Wakeful (KeyError).")

@@ -303,6 +303,9 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("slack: calls", slack.escape, times("@channe"), 30_000),
     ("messages: times", lambda s: moments.localized(s, str, lambda at, _text: str(at)),
      times("2026-11-21 08:00 UT"), 60_000),
+    ("teams: status of another", teams._INNER.search, times("endpoint returned HTTP error "),
+     30_000),
+    ("teams: words", teams._PASSING.search, times("TooManyThrott"), 30_000),
     ("teams: markdown", teams._MARKDOWN.findall, times("*_"), 30_000),
     ("discord: markdown", discord.escape, times("*_"), 30_000),
     ("remote: spaces", remote_answer, times(" "), 200_000),
@@ -474,7 +477,9 @@ alerts/channels/discord.py _MARKDOWN
 alerts/channels/email.py _DOTS
 alerts/channels/moments.py _WRITTEN
 alerts/channels/slack.py _CALLS_PEOPLE
+alerts/channels/teams.py _INNER
 alerts/channels/teams.py _MARKDOWN
+alerts/channels/teams.py _PASSING
 api/__init__.py _BELOW_API
 api/operations.py Path
 checks/expiry/whois.py _ENDS

@@ -9,22 +9,29 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import os
 import select
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
 from app.alerts.channels import answer
 from app.alerts.channels.answer import Answer
+from app.alerts.channels.apprise_child import BUG
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Tone
+from app.environment import for_program
 from app.i18n import _
 from app.net.client import TOTAL_SECONDS
 from app.rules import masking
+
+log = logging.getLogger(__name__)
 
 _KINDS = {Tone.BAD: "failure", Tone.GOOD: "success", Tone.WARNING: "warning", Tone.PLAIN: "info"}
 _ROOT = Path(__file__).resolve().parents[3]
@@ -63,6 +70,9 @@ def _read(told: dict[str, str], secrets: list[str]) -> Answer:
         return answer.delivered(_("Apprise sent the message."))
     if told["outcome"] == "permanent":
         return answer.permanent(said)
+    if told["outcome"] == BUG:
+        log.error("Sending through Apprise failed: %s", told["log"])
+        return answer.bug(told["log"].rpartition(" > ")[2])
     return answer.retry(said or _("Apprise could not send the message and gave no reason."))
 
 
@@ -70,15 +80,17 @@ class _Child:
     """A process of apprise_child.py. Tasks go by its standard input, because they hold secrets."""
 
     def __init__(self) -> None:
-        # A proxy from the environment would connect to addresses that policy does not see.
-        environment = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+        self._folder = TemporaryDirectory(prefix="wakeful-apprise-")
+        # Without our secrets, without the temporary files of others, and without a proxy, which
+        # would connect to addresses that policy does not see.
+        folder = {"TMPDIR": self._folder.name, "HOME": self._folder.name}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "app.alerts.channels.apprise_child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=_ROOT,
-            env=environment,
+            env=for_program(folder),
         )
 
     @property
@@ -109,10 +121,10 @@ class _Child:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                try:
+                with suppress(OSError):
                     pipe.close()
-                except OSError:
-                    continue
+        with suppress(OSError):
+            self._folder.cleanup()
 
 
 class _Children:

@@ -1,8 +1,9 @@
 """The process that sends messages through Apprise. Reads tasks, writes outcomes: JSON, one a line.
 
-Every connection of the process passes the audit hook, with the address that the kernel is about to
-connect to. So redirects, further hosts of a service and names whose address changes are judged too.
-The hook also keeps a URL from reading files: only Python's own are opened while a task is served.
+Every connection and datagram of the process passes the audit hook, with the address that the kernel
+is about to send to. So redirects, further hosts of a service and names whose address changes are
+judged too. The hook also keeps a URL from files: only Python's own are read while a task is served,
+and only the process's own folder for temporary files is written.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 from app.alerts.channels.answer import Verdict, judge_status
 from app.i18n import N_, _
 from app.net.policy import Policy
+from app.rules.frames import frames_of
 
 IDLE_SECONDS = 60.0  # after which the process ends, to free its memory
 
@@ -31,7 +33,6 @@ READABLE = (
     sys.prefix,
     sys.base_prefix,
     str(Path(__file__).resolve().parents[3] / "app"),
-    tempfile.gettempdir(),
     "/etc/hosts",
     "/etc/resolv.conf",
     "/etc/mime.types",
@@ -42,6 +43,27 @@ READABLE = (
 )
 
 
+PROGRAMS = frozenset({
+    "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "pty.spawn",
+    "subprocess.Popen",
+})  # fmt: skip
+SENDS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+READS = frozenset({"open", "os.listdir", "os.scandir"})
+# What touches files, with how many paths it names first.
+FILES = dict.fromkeys(READS, 1) | {
+    "os.chmod": 1, "os.chown": 1, "os.link": 2, "os.mkdir": 1, "os.remove": 1, "os.rename": 2,
+    "os.rmdir": 1, "os.symlink": 2, "os.truncate": 1, "os.utime": 1,
+}  # fmt: skip
+BUG = "bug"  # an outcome: sending raised
+
+
+def _writes(mode: object, flags: object) -> bool:
+    """Whether a file is opened to write; ``os.open`` has flags and no mode."""
+    if isinstance(mode, str):
+        return not set(mode).isdisjoint("wax+")
+    return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+
+
 class Guard:
     """Refuses connections that policy closes and files of this machine, and remembers why."""
 
@@ -49,6 +71,8 @@ class Guard:
         self.policy = Policy()
         self.refused: str | None = None
         self.serving = False
+        # Of this process alone. That of all others has files of others.
+        self.folder = os.path.realpath(tempfile.gettempdir())
 
     def begin(self, policy: Policy) -> None:
         self.policy = policy
@@ -56,16 +80,21 @@ class Guard:
         self.serving = True
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
-        if event in ("subprocess.Popen", "os.exec", "os.system"):
+        if event in PROGRAMS:
             raise PermissionError(_("Apprise URLs cannot start programs."))
-        if event in ("socket.connect", "socket.sendto"):
+        # Without an address, it goes to where the socket is connected, which was judged.
+        if event in SENDS and args[1] is not None:
             self._judge(args[1])
-        if event == "open" and self.serving and isinstance(args[0], (str, bytes)):
-            self._judge_file(args[0])
+        if self.serving and event in FILES:
+            writes = event not in READS or (event == "open" and _writes(args[1], args[2]))
+            for name in args[: FILES[event]]:
+                if isinstance(name, (str, bytes)):
+                    self._judge_file(name, writes=writes)
 
-    def _judge_file(self, name: str | bytes) -> None:
+    def _judge_file(self, name: str | bytes, *, writes: bool) -> None:
         path = Path(os.path.realpath(os.fsdecode(name)))
-        if not any(path.is_relative_to(root) for root in READABLE):
+        roots = (self.folder, "/dev/null") if writes else (self.folder, *READABLE)
+        if not any(path.is_relative_to(root) for root in roots):
             self._refuse(_(NO_FILES))
 
     def _judge(self, address: Any) -> None:
@@ -102,6 +131,7 @@ def main() -> None:
     from apprise import Apprise  # here and nowhere else: it is large
     from apprise.manager_attachment import AttachmentManager
 
+    sys.dont_write_bytecode = True
     guard = Guard()
     sys.addaudithook(guard)
     log = _Lines()
@@ -117,7 +147,16 @@ def main() -> None:
         if not line:
             return
         log.lines.clear()
-        print(json.dumps(serve(json.loads(line), guard, log.lines)), flush=True)
+        print(json.dumps(_served(json.loads(line), guard, log.lines)), flush=True)
+
+
+def _served(task: dict[str, Any], guard: Guard, lines: list[str]) -> dict[str, str]:
+    try:
+        return serve(task, guard, lines)
+    except Exception as fault:
+        if guard.refused is not None:
+            return _told("permanent", guard.refused)
+        return _told(BUG, frames_of(fault))
 
 
 def serve(task: dict[str, Any], guard: Guard, lines: list[str]) -> dict[str, str]:

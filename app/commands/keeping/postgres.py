@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL
 
+from app.environment import for_program
 from app.errors import WakefulError
 from app.i18n import _
 
@@ -47,7 +47,7 @@ def _run(program: str, options: Sequence[str], url: URL | None) -> None:
     target, password = _target(url) if url is not None else ([], {})
     done = subprocess.run(
         [found, *target, *options],
-        env=os.environ | password,
+        env=for_program(password, prefix="PG"),  # libpq reads these
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -1,0 +1,27 @@
+"""The environment of programs that Wakeful starts. They get what they need by name: ours has the
+secret key and passwords, and those of whatever else runs under this account.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+_NAMES = frozenset({
+    "HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME", "PYTHONPATH",
+    "SSL_CERT_DIR", "SSL_CERT_FILE", "TMPDIR", "TZ", "VIRTUAL_ENV",
+})  # fmt: skip
+_LOCALE = "LC_"
+
+
+def for_program(own: Mapping[str, str], *, prefix: str | None = None) -> dict[str, str]:
+    """The environment for a program: the common variables, those that begin with ``prefix``, and
+    ``own``.
+    """
+    begins = (_LOCALE, prefix) if prefix else (_LOCALE,)
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _NAMES or name.startswith(begins)
+    }
+    return kept | dict(own)
