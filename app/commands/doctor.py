@@ -10,6 +10,7 @@ from pathlib import Path
 
 import dns.exception
 import dns.resolver
+from dns.nameserver import Do53Nameserver
 from flask import Flask
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -38,7 +39,6 @@ from app.net.canary import (
     read_memory,
 )
 from app.net.client import Unreachable
-from app.net.hosts import parse_servers
 from app.records import Channel
 from app.rules.smtp import parse
 from app.rules.url import ascii_host, parse_url
@@ -345,12 +345,12 @@ def _names(subject: Subject) -> Iterator[Finding]:
     settings = subject.settings
     if settings.dns_servers:
         resolver = dns.resolver.Resolver(configure=False)
-        servers = parse_servers(settings.dns_servers)
-        resolver.nameservers = [server.address for server in servers]
-        resolver.nameserver_ports = {server.address: server.port for server in servers}
+        # With their ports: two of them may share an address.
+        servers = [Do53Nameserver(server.address, server.port) for server in settings.name_servers]
+        resolver.nameservers = servers
     else:
         resolver = dns.resolver.Resolver()
-    asked = ", ".join(str(server) for server in resolver.nameservers)
+    asked = settings.dns_servers or ", ".join(map(str, resolver.nameservers))
     try:
         # The root's name servers: any resolver that works knows them, and no name is given away.
         resolver.resolve(".", "NS", lifetime=SECONDS)

@@ -2,12 +2,12 @@
 
 policy        which addresses are open; networks is the table behind it, with its sources
 resolver      names to addresses; dnsquery asks the servers, hosts reads the machine's own files
-client        HTTP requests to addresses that policy has judged, for alerts
+client        connections and HTTP of all that is no check, to addresses that policy has judged
 race          TCP connections to several addresses at once
 families      whether the other address family of a name accepts connections
 canary        whether this instance's own network works
 codings       gzip and other content codings, decoded within limits
 charset       the bytes of an answer as text; html_text has the text of an HTML page
 trust         the certificate authorities that are trusted
-loop          epoll, timers, calls from other threads
+loop          epoll, timers, calls from other threads, and the end of connections
 """

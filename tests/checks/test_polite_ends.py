@@ -129,3 +129,39 @@ def test_those_who_lose_a_race_see_an_end() -> None:
         loop.hang_up(raced[0].tcp)
         loop.settle(60)
         assert [greeter.saw() for greeter in greeters] == [["end"]] * 3
+
+
+def connected(port: int, count: int) -> list[socket.socket]:
+    return [socket.create_connection(("127.0.0.1", port), 60) for _ in range(count)]
+
+
+def test_a_server_that_never_ends_or_never_stops_sending_holds_no_connection_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def hold(connection: Connection) -> None:
+        connection.stopping.wait(60)
+
+    def pour(connection: Connection) -> None:
+        while True:
+            connection.send(b"x" * 1000)
+
+    with (
+        closing(Listener(hold)) as silent,
+        closing(Listener(pour)) as endless,
+        closing(Loop()) as loop,
+    ):
+        monkeypatch.setattr("app.net.loop.MOST_ENDING", 2)
+        first, second, third = connected(silent.port, 3)
+        for tcp in (first, second, third):
+            loop.hang_up(tcp)
+        assert (first.fileno(), second.fileno() > 0, third.fileno() > 0) == (-1, True, True)
+        (poured,) = connected(endless.port, 1)
+        loop.hang_up(poured)
+        while poured.fileno() > 0:
+            loop.run_once(60)
+        monkeypatch.setattr("app.net.loop.HANG_UP_SECONDS", 0.0)
+        (late,) = connected(silent.port, 1)
+        loop.hang_up(late)
+        while late.fileno() > 0:
+            loop.run_once(60)
+    assert third.fileno() == -1, "the loop closes the rest at its end"

@@ -1,0 +1,255 @@
+"""Whoever connects does it by one rule: names are asked of DNS_SERVERS, a final dot is absolute,
+several addresses are raced as checks race them, and CA_BUNDLE is trusted.
+
+``WAYS`` has every way in which Wakeful connects to a host that somebody names. What is at fault
+behind the connection is of no account here.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import trustme
+
+from app.alerts.channels import email
+from app.alerts.channels.base import Outgoing, Tools
+from app.alerts.messages import Message, Tone
+from app.checks.expiry import registry, whois
+from app.checks.expiry.registry import NoAnswer
+from app.checks.prober import Prober
+from app.config import Settings
+from app.engine.agent.buffer import Buffer
+from app.engine.agent.clock import Clock
+from app.engine.agent.link import Link
+from app.errors import Unavailable
+from app.net.canary import ask
+from app.net.client import Network, Unreachable
+from app.net.hosts import SystemConfig, SystemNames
+from app.net.policy import Policy
+from app.records import CheckSpec, PageQuery
+from app.rules.smtp import parse
+from app.stores.remote import remote_store
+from tests.checks.servers import NameServer, host
+from tests.lab.net import BlackHole, ClosedPort, Connection, Listener
+from tests.lab.tls import over_tls
+
+NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
+SECONDS = 20.0
+Way = Callable[[str, Network, Path], None]  # host and port, with TLS where ``ca_bundle`` is set
+
+
+def scheme(network: Network, plain: str = "http") -> str:
+    return plain if network.ca_bundle is None else f"{plain}s"
+
+
+def webhook(at: str, network: Network, _folder: Path) -> None:
+    with suppress(Unreachable):
+        network.post(f"{scheme(network)}://{at}/hook", body=b"")
+
+
+def heartbeat(at: str, network: Network, _folder: Path) -> None:
+    with suppress(Unreachable):
+        network.get(f"{scheme(network)}://{at}/beat")
+
+
+def _settings(at: str, network: Network, folder: Path) -> Settings:
+    required = "" if network.ca_bundle is None else "?tls=required"
+    url = f"{scheme(network, 'smtp')}://{at}{required}"
+    return Settings(folder, "sqlite://", "key", smtp_url=url, ca_bundle=network.ca_bundle)
+
+
+def mail(at: str, network: Network, folder: Path) -> None:
+    message = Message("test", Tone.PLAIN, "t", "s", NOW)
+    outgoing = Outgoing("msg_1", "ops@example.com", message, NOW)
+    email.send(outgoing, Tools(_settings(at, network, folder), network))
+
+
+def doctors_mail(at: str, network: Network, folder: Path) -> None:
+    settings = _settings(at, network, folder)
+    server = parse(settings.smtp_url or "")
+    tools = Tools(settings, network)
+    with suppress(OSError, Unreachable), email.session(server, server.host, tools, SECONDS):
+        pass
+
+
+def registry_by_rdap(at: str, network: Network, _folder: Path) -> None:
+    with suppress(NoAnswer):
+        registry.fetch(f"{scheme(network)}://{at}/dns.json", time.monotonic() + SECONDS, network)
+
+
+def registry_by_whois(at: str, network: Network, _folder: Path) -> None:
+    with suppress(NoAnswer):
+        whois.ask(at, "shop.example", time.monotonic() + SECONDS, network, own=True)
+
+
+def another_server(at: str, network: Network, _folder: Path) -> None:
+    with suppress(Unavailable):
+        remote_store(f"{scheme(network)}://{at}", "key", network).windows.list(PageQuery())
+
+
+def agents_server(at: str, network: Network, folder: Path) -> None:
+    with closing(Buffer(folder)) as buffer:
+        link = Link(
+            f"{scheme(network)}://{at}", "wa_token", folder, buffer, Clock(),
+            network=network, wake=int, figures=dict,
+        )  # fmt: skip
+        with suppress(requests.RequestException):
+            link._hello()
+        link._session.close()
+
+
+WAYS = [
+    webhook, heartbeat, mail, doctors_mail, registry_by_rdap, registry_by_whois, another_server,
+    agents_server,
+]  # fmt: skip
+OVER_TLS = [way for way in WAYS if way is not registry_by_whois]
+
+
+def http_check(at: str, network: Network, _folder: Path) -> None:
+    check(f"http://{at}/", network)
+
+
+def tcp_check(at: str, network: Network, _folder: Path) -> None:
+    check(f"tcp://{at}", network)
+
+
+def check(url: str, network: Network) -> None:
+    with closing(Prober(policy=lambda: network.policy, names=network.names)) as prober:
+        prober.check(CheckSpec(url=url, timeout=20))
+
+
+def answer(connection: Connection) -> None:
+    connection.send(b"220 hello\r\n")
+    connection.wait_until_gone(2.0)
+
+
+class Searching(SystemNames):
+    """A machine in a company, whose search domain has a wildcard."""
+
+    def __init__(self, server: NameServer) -> None:
+        super().__init__(hosts="/dev/null")
+        self._server = server
+
+    def config(self) -> SystemConfig:
+        return SystemConfig((self._server.server,), ("corp.test",))
+
+
+@pytest.fixture
+def names() -> Iterator[NameServer]:
+    with closing(NameServer()) as server:
+        yield server
+
+
+@pytest.fixture
+def server() -> Iterator[Listener]:
+    with closing(Listener(answer)) as listener:
+        yield listener
+
+
+def network_of(names: NameServer, **more: Any) -> Network:
+    return Network(Policy.parse("loopback"), SystemNames((names.server,)), **more)
+
+
+@pytest.mark.parametrize("way", [*WAYS, http_check, tcp_check])
+def test_a_name_with_a_final_dot_is_asked_of_no_search_domain(
+    way: Way, names: NameServer, server: Listener, tmp_path: Path
+) -> None:
+    names.zone |= {
+        "there.example": host("there.example", "127.0.0.1"),
+        "gone.example.corp.test": host("gone.example.corp.test", "127.0.0.1"),
+    }
+    network = Network(Policy.parse("loopback"), Searching(names))
+    way(f"gone.example.:{server.port}", network, tmp_path)
+    assert server.connections == 0
+    assert names.asked["gone.example", "A"] > 0
+    assert names.asked["gone.example.corp.test", "A"] == 0
+    way(f"there.example.:{server.port}", network, tmp_path)
+    assert server.connections > 0
+
+
+def test_without_a_final_dot_the_search_domain_is_tried(
+    names: NameServer, server: Listener, tmp_path: Path
+) -> None:
+    names.zone["gone.example.corp.test"] = host("gone.example.corp.test", "127.0.0.1")
+    webhook(f"gone.example:{server.port}", Network(Policy.parse("loopback"), Searching(names)),
+            tmp_path)  # fmt: skip
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("before", "closed"),
+    [
+        (["127.0.0.2"], ClosedPort),
+        ([f"127.0.0.{number}" for number in range(2, 13)], ClosedPort),
+        (["127.0.0.2"], BlackHole),
+        (["127.0.0.2", "127.0.0.3", "127.0.0.4"], BlackHole),
+        (["2001:db8::1", "2001:db8::2"], None),
+    ],
+    ids=["one refuses", "eleven refuse", "one is silent", "three are silent", "no IPv6"],
+)
+def test_of_several_addresses_the_one_that_serves_is_reached(
+    way: Way,
+    before: list[str],
+    closed: Callable[[str, int], Any] | None,
+    names: NameServer,
+    server: Listener,
+    tmp_path: Path,
+) -> None:
+    names.zone["several.test"] = host("several.test", *before, "127.0.0.1")
+    with ExitStack() as stack:
+        for address in before:
+            if closed is not None:
+                stack.enter_context(closing(closed(address, server.port)))
+        way(f"several.test:{server.port}", network_of(names), tmp_path)
+    assert server.connections > 0
+
+
+def test_a_mail_server_behind_a_dead_proxy_leaves_the_turn_to_the_other_address(
+    names: NameServer, server: Listener, tmp_path: Path
+) -> None:
+    """The proxy accepts, and has nobody who greets."""
+    names.zone["mail.test"] = host("mail.test", "127.0.0.2", "127.0.0.3", "127.0.0.1")
+    with ExitStack() as stack:
+        for address in ("127.0.0.2", "127.0.0.3"):
+            proxy = Listener(lambda connection: None, address, server.port)
+            stack.enter_context(closing(proxy))
+        mail(f"mail.test:{server.port}", network_of(names), tmp_path)
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("way", OVER_TLS)
+def test_ca_bundle_is_trusted(way: Way, names: NameServer, tmp_path: Path) -> None:
+    authority, shaken = trustme.CA(), []
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("secure.test").configure_cert(context)
+
+    def shake(connection: Connection) -> None:
+        shaken.append(connection)
+        answer(connection)
+
+    names.zone["secure.test"] = host("secure.test", "127.0.0.1")
+    with closing(Listener(over_tls(context, shake))) as server:
+        for ending in ("", "."):
+            shaken.clear()
+            network = network_of(names, ca_bundle=str(tmp_path / "ca.pem"))
+            way(f"secure.test{ending}:{server.port}", network, tmp_path)
+            assert shaken, "the handshake ended well"
+
+
+def test_canaries_are_asked_of_dns_servers_and_by_the_same_rule(
+    names: NameServer, server: Listener
+) -> None:
+    names.zone["canary.test"] = host("canary.test", "127.0.0.2", "127.0.0.1")
+    with closing(BlackHole("127.0.0.2", server.port)):
+        told = ask([("canary.test.", server.port)], SECONDS, dns_servers=[names.server])
+    assert list(told.values()) == ["accepted"]
