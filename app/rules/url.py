@@ -12,7 +12,7 @@ import re
 import socket
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from string import ascii_lowercase, digits
@@ -199,7 +199,8 @@ def join(base: Target, location: str) -> Target:
         return take_apart(
             tidy, DEFAULT_PORTS
         )  # not urljoin: it reads http:///path as a path on this host
-    return take_apart(urljoin(base.url, tidy), DEFAULT_PORTS)
+    target = take_apart(urljoin(base.url, tidy), DEFAULT_PORTS)
+    return replace(target, absolute=base.absolute)  # the same host, whose final dot is not sent
 
 
 def _refuse_odd_characters(text: str) -> None:

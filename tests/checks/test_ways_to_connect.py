@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import dns.message
 import pytest
 import requests
 import trustme
@@ -37,7 +38,7 @@ from app.net.policy import Policy
 from app.records import CheckSpec, PageQuery
 from app.rules.smtp import parse
 from app.stores.remote import remote_store
-from tests.checks.servers import NameServer, host
+from tests.checks.servers import NameServer, Web, host, http, reply
 from tests.lab.net import BlackHole, ClosedPort, Connection, Listener
 from tests.lab.tls import over_tls
 
@@ -57,7 +58,7 @@ def webhook(at: str, network: Network, _folder: Path) -> None:
 
 def heartbeat(at: str, network: Network, _folder: Path) -> None:
     with suppress(Unreachable):
-        network.get(f"{scheme(network)}://{at}/beat")
+        network.get(f"{scheme(network)}://{at}/ping")
 
 
 def _settings(at: str, network: Network, folder: Path) -> Settings:
@@ -173,6 +174,23 @@ def test_a_name_with_a_final_dot_is_asked_of_no_search_domain(
     assert names.asked["gone.example.corp.test", "A"] == 0
     way(f"there.example.:{server.port}", network, tmp_path)
     assert server.connections > 0
+
+
+@pytest.mark.parametrize("location", ["/login", "login", "http://there.example.:{port}/login"])
+def test_a_redirect_keeps_the_final_dot(location: str, names: NameServer) -> None:
+    """The name is there for the first request only."""
+
+    def once(query: dns.message.Message, times: int) -> dns.message.Message:
+        first = times == 0
+        return reply(query, host("there.example", "127.0.0.1") if first else None)
+
+    names.zone["there.example"] = once
+    with closing(Web(lambda *_: http("302 Found", b"", f"Location: {to}"))) as web:
+        to = location.format(port=web.port)
+        network = Network(Policy.parse("loopback"), Searching(names))
+        check(f"http://there.example.:{web.port}/", network)
+    assert names.asked["there.example", "A"] > 1
+    assert names.asked["there.example.corp.test", "A"] == 0
 
 
 def test_without_a_final_dot_the_search_domain_is_tried(
