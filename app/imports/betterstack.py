@@ -17,7 +17,7 @@ from app.imports.candidates import (
     host_and_port,
     no_kind,
 )
-from app.imports.values import Entry, mapping, records, shown, span, string
+from app.imports.values import MILLISECONDS, Entry, mapping, records, shown, span, string
 
 SOURCE = N_("Better Stack")
 POLICIES_DROPPED = N_("Escalation policies are dropped. Choose contacts instead.")
@@ -85,7 +85,7 @@ def _draft(place: int, entry: Entry) -> Draft:
     draft.interval(entry.number("check_frequency"), entry.get("check_frequency"))
     timeout = entry.number("request_timeout")
     # Of TCP it is in milliseconds.
-    draft.timeout(timeout / 1000 if timeout and timeout >= 500 else timeout or None)
+    draft.timeout(timeout / 1000 if timeout and timeout >= MILLISECONDS else timeout or None)
     paused = entry.on("paused"), bool(entry.text("paused_at")), entry.text("status") == "paused"
     draft.paused = any(paused)
     if entry.number("confirmation_period"):

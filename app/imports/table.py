@@ -19,7 +19,7 @@ from app.imports.candidates import (
     host_and_port,
     no_kind,
 )
-from app.imports.values import number, seconds, shown, truth
+from app.imports.values import MILLISECONDS, number, seconds, shown, truth
 from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS
 
 SOURCE = N_("Lines")
@@ -57,6 +57,7 @@ COLUMNS = {
     "alert_text_lookup": "alert text lookup",
     "paused": "paused",
     "active": "active, enabled",
+    "paused at": "paused at",
     "status": "status",
 }
 # Columns whose text is the field's: the form says what is wrong with it.
@@ -216,7 +217,7 @@ def _of_columns(place: int, values: Mapping[str, str], more: bool) -> Candidate:
         if (limit := number(values["timeout"])) is None:
             draft.fields["timeout"] = values["timeout"]
         else:
-            draft.timeout(limit)
+            draft.timeout(limit / 1000 if limit >= MILLISECONDS else limit)
     for name in AS_IT_IS:
         if name in values:
             draft.fields[name] = values[name]
@@ -229,6 +230,7 @@ def _of_columns(place: int, values: Mapping[str, str], more: bool) -> Candidate:
     _tags_and_contacts(draft, values.get("tags", ""), values.get("contact", ""))
     draft.paused = (
         truth(values.get("paused", ""))
+        or "paused at" in values
         or not truth(values.get("active", "yes"))
         or values.get("status", "").lower() == "paused"
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.rules.text import one_line
 
+MILLISECONDS = 500  # a time limit of as much is no longer in seconds: so Better Stack's of TCP
 MOST_SHOWN = 60  # characters of a stranger's text within a sentence
 NAMED_UNITS = {
     "ms": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from app.errors import Accepted, Invalid, WakefulError
+from app.errors import Accepted, Invalid, NotFound, WakefulError
 from app.forms.imported import Judged, Shared
 from app.forms.imported import judge as judge_one
 from app.forms.schema import Context
@@ -173,9 +174,12 @@ class Importer:
         """The monitors of these addresses."""
         refs = self.store.monitors.refs(limit=MOST_KNOWN)
         ids = {ref.id for ref in refs if ref.url and same_url.address(ref.url) in addresses}
-        if len(ids) <= MOST_SINGLE:
-            return [self.store.monitors.get(id) for id in ids]
         monitors: list[Monitor] = []
+        if len(ids) <= MOST_SINGLE:
+            for id in ids:
+                with suppress(NotFound):  # deleted since
+                    monitors.append(self.store.monitors.get(id))
+            return monitors
         for number in range(1, MOST_KNOWN // PAGE + 1):
             query = MonitorQuery(page=number, per_page=PAGE, uptime=(), brief=True)
             page = self.store.monitors.list(query)

@@ -102,7 +102,8 @@ def test_spans_are_read(text, found):
 @pytest.mark.parametrize(
     ("column", "value", "paused"),
     [("paused", "yes", True), ("active", "0", True), ("enabled", "true", False),
-     ("enabled", "", False), ("status", "Paused", True), ("status", "up", False)],
+     ("enabled", "", False), ("status", "Paused", True), ("status", "up", False),
+     ("paused_at", "2026-01-01", True), ("paused_at", "", False)],
 )  # fmt: skip
 def test_a_column_says_what_starts_paused(column, value, paused):
     (one,) = files.read(f"url,{column}\na.example,{value}\n".encode()).candidates

@@ -53,7 +53,7 @@ ENTRIES: tuple[tuple[str, str, str, Feature | None], ...] = (
     (N_("People"), N_("Accounts, roles and invitations."), "people.index", None),
     (
         N_("Import"),
-        N_("From Uptime Kuma, UptimeRobot, Better Stack, Gatus or a CSV file."),
+        N_("From Uptime Kuma, UptimeRobot, Better Stack, Gatus, other tools, or a CSV file."),
         "imports.start",
         None,
     ),
