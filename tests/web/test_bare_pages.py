@@ -99,3 +99,10 @@ def test_home_takes_four_requests_at_most(server: BareServer, editor: Visitor) -
     assert len(set(server.seen)) == len(server.seen), "nothing is asked for twice"
     for name in ("m002", "m004", "m116", "m118"):
         assert name in editor.text, "also those that are not among the first hundred"
+
+
+def test_the_menu_leads_to_what_such_a_server_lacks(editor: Visitor) -> None:
+    assert 'href="/server"' in editor.open("/").page.text
+    editor.open("/server")
+    for lacking in ("Uptime and other statistics", "Status pages", "Checks on request"):
+        assert lacking in editor.text

@@ -47,7 +47,7 @@ MAY_OPEN = {
         checks.day checks.index checks.open_day contacts.index contacts.named contacts.show
         deliveries.index deliveries.show home.show incidents.index incidents.show jump.show
         locations.index markers.index monitors.index monitors.show post_templates.index posts.show
-        profile.show reports.download reports.show sessions.index
+        profile.show remote.lacking reports.download reports.show sessions.index
         status_pages.index status_pages.show status_pages.subscribers two_factor.app
         two_factor.codes two_factor.new_passkey two_factor.remove_app two_factor.remove_passkey
         two_factor.show wall.show windows.index windows.show

@@ -6,7 +6,18 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Blueprint, Flask, current_app, g, redirect, request, session, url_for
+from flask import (
+    Blueprint,
+    Flask,
+    abort,
+    current_app,
+    g,
+    redirect,
+    render_template,
+    request,
+    session,
+    url_for,
+)
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Unsupported, WakefulError
@@ -146,6 +157,36 @@ def is_bare() -> bool:
 def no_offers() -> None:
     """For pages that report that the store does not answer: they must not ask it again."""
     g.offered = dict.fromkeys(Feature, False)
+
+
+# Of what pages leave out where a server does not offer it, what people would look for.
+PARTS = {
+    Feature.RESULTS: N_("Single checks with their response times, and charts of them"),
+    Feature.STATISTICS: N_("Uptime and other statistics"),
+    Feature.CHECK: N_("Checks on request, and of a monitor that is not saved yet"),
+    Feature.EXTRA_FIELDS: N_(
+        "The fields of a monitor that are Wakeful's own: time limit, accepted status codes, tags,"
+        " quiet hours and others"
+    ),
+    Feature.OVERVIEW: N_("How many monitors are in each state; lists by state or tag"),
+    Feature.CERTIFICATES: N_("The certificates of what is checked"),
+    Feature.WINDOWS: N_("Planned maintenance, besides the one window of a monitor"),
+    Feature.CONTACTS: N_("Contacts: named sets of alert channels"),
+    Feature.DELIVERIES: N_("The log of alerts, and test alerts"),
+    Feature.STATUS_PAGES: N_("Status pages"),
+    Feature.REPORTS: N_("Reports"),
+    Feature.MARKERS: N_("Markers, such as of deployments"),
+    Feature.LOCATIONS: N_("Several places to check from"),
+}
+
+
+@blueprint.get("/server")
+@needs(Role.VIEWER)
+def lacking() -> str:
+    if servers() is None:
+        abort(404)
+    parts = [_(sentence) for feature, sentence in PARTS.items() if not offers(feature)]
+    return render_template("servers/lacking.html", lacking=parts)
 
 
 @blueprint.post("/server")
