@@ -1,17 +1,16 @@
 """Uptime Kuma's SQLite file (kuma.db) of versions 1 and 2.
 
-The file may be hostile: a database is also a program. It is opened read-only and as immutable, and
-of it only plain tables are read, by statements of ours. Views, virtual tables, triggers, functions
-and attached files are refused, and time, row count and the size of values have limits.
+The file may be hostile: a database is also a program. It is opened read-only, and of it only plain
+tables are read, by statements of ours. Views, virtual tables, triggers, functions and attached
+files are refused, and time, row count and the size of values have limits.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from app.imports.candidates import MOST_CANDIDATES, NotReadable, Reading
 from app.imports.values import number, string
 
 HEADER = b"SQLite format 3\0"
+_VERSIONS = slice(18, 20)  # of the file format, for those who write and who read
 SECONDS = 20.0
 MOST_ROWS = 10 * MOST_CANDIDATES
 MOST_VALUE_BYTES = 1024 * 1024
@@ -62,45 +62,55 @@ Row = Mapping[str, Any]
 
 
 def read(data: bytes) -> Reading:
-    """Read an uploaded file, through a temporary one that only this process may open."""
-    with tempfile.NamedTemporaryFile(prefix="wakeful-import-", suffix=".db") as file:
-        file.write(data)
-        file.flush()
-        return read_path(Path(file.name))
+    """Read an uploaded file in memory: with all of its passwords, it belongs on no disk."""
+    # A file with a write-ahead log says so here, and asks for one, which memory cannot have.
+    whole = data[: _VERSIONS.start] + b"\1\1" + data[_VERSIONS.stop :]
+    with _reading(), closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(whole)
+        return _reading_of(_tables_of(connection))
 
 
 def read_path(path: Path) -> Reading:
     """Read the file where it lies. It is not changed, and no file is made beside it."""
-    try:
-        with _opened(path) as connection:
-            tables = {name: list(_rows(connection, name)) for name in _tables(connection)}
-    except sqlite3.Error as fault:
-        interrupted = "interrupted" in str(fault) or "too big" in str(fault)
-        raise NotReadable(_(TOO_MUCH if interrupted else DAMAGED)) from None
+    # immutable: without locks, and without the log that a WAL file asks for.
+    uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+    with _reading(), closing(sqlite3.connect(uri, uri=True)) as connection:
+        reading = _reading_of(_tables_of(connection))
     log = path.with_name(f"{path.name}-wal")
-    reading = kuma.reading_of(_monitors(tables), tables.get("notification", ()))
     if log.is_file() and log.stat().st_size:
         return replace(reading, remarks=(*reading.remarks, _(NEWER_IN_LOG)))
     return reading
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    # immutable: without locks, and without the log that a WAL file asks for.
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+def _reading() -> Iterator[None]:
     try:
-        for limit, most in _LIMITS.items():
-            connection.setlimit(limit, most)
-        until = time.monotonic() + SECONDS
-        connection.set_progress_handler(lambda: int(time.monotonic() > until), 10_000)
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA cell_size_check = ON")
-        connection.execute("PRAGMA query_only = ON")
-        connection.set_authorizer(_may)
-        yield connection
-    finally:
-        connection.close()
+        yield
+    except sqlite3.Error as fault:
+        interrupted = "interrupted" in str(fault) or "too big" in str(fault)
+        raise NotReadable(_(TOO_MUCH if interrupted else DAMAGED)) from None
+
+
+def _reading_of(tables: Mapping[str, list[Row]]) -> Reading:
+    return kuma.reading_of(_monitors(tables), tables.get("notification", ()))
+
+
+def _tables_of(connection: sqlite3.Connection) -> dict[str, list[Row]]:
+    _guard(connection)
+    return {name: list(_rows(connection, name)) for name in _tables(connection)}
+
+
+def _guard(connection: sqlite3.Connection) -> None:
+    for limit, most in _LIMITS.items():
+        connection.setlimit(limit, most)
+    until = time.monotonic() + SECONDS
+    connection.set_progress_handler(lambda: int(time.monotonic() > until), 10_000)
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.set_authorizer(_may)
 
 
 def _may(action: int, first: str | None, second: str | None, *_rest: str | None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -168,7 +169,8 @@ def test_reading_a_file_has_a_time_limit(tmp_path, monkeypatch):
 
 def test_nothing_but_reading_the_named_tables_is_allowed(tmp_path):
     path = kuma_db(tmp_path / "kuma.db")
-    with kuma_database._opened(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
+        kuma_database._guard(connection)
         for statement in (
             "SELECT msg FROM heartbeat",
             "INSERT INTO monitor (name) VALUES ('a')",

@@ -239,6 +239,15 @@ def test_the_database_of_uptime_kuma_is_read_from_a_path_and_from_an_upload(tmp_
     assert [one.name for one in tmp_path.iterdir()] == [path.name], "nothing is made beside it"
 
 
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+def test_an_uploaded_database_is_read_where_no_file_can_be_written(tmp_path, monkeypatch, mode):
+    """It has the passwords of all monitors."""
+    script = f"PRAGMA journal_mode = {mode};" + TABLES + ROWS
+    data = kuma_db(tmp_path / "kuma.db", script).read_bytes()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    assert len(files.read(data).candidates) == 3
+
+
 def test_changes_that_are_still_in_the_log_are_told(tmp_path):
     """Uptime Kuma keeps its database in WAL mode, so its newest changes may be in another file."""
     path = kuma_db(tmp_path / "kuma.db", "PRAGMA journal_mode = WAL;" + TABLES + ROWS)

@@ -419,4 +419,4 @@ def test_a_page_that_was_deleted_meanwhile_gives_back_what_was_typed(app, editor
 def test_a_link_of_another_server_that_is_no_web_address_is_not_followed(app, link):
     page = StatusPage(1, "Our shop", "our-shop", link=link)
     with app.test_request_context(base_url="http://dash.test"):
-        assert public_links.of(page) == "http://dash.test/status/our-shop"
+        assert public_links.of(page) == "http://wakeful.test/status/our-shop"
