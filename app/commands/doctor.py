@@ -20,6 +20,7 @@ from app.access.mail_server import smtp_url
 from app.access.setup import SETUP_TOKEN
 from app.alerts.channels import email
 from app.alerts.channels.base import Tools
+from app.commands import services
 from app.commands.finding import SECONDS, Finding, Look, Subject
 from app.commands.heartbeat import withheld
 from app.config import SettingError, Settings
@@ -114,7 +115,7 @@ def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
     yield from _run(app, subject, [_folder, _database, _rights])
     of_tables: list[Look] = [_file, _secrets, _old_keys, _clock, _parts, _policy]
     yield from _run(app, subject, of_tables if subject.tables else [_unknown])
-    yield from _run(app, subject, [_names, _canaries, _mail, _heartbeat])
+    yield from _run(app, subject, [_names, _canaries, _mail, _heartbeat, *services.LOOKS])
 
 
 def _run(app: Flask, subject: Subject, looks: Iterable[Look]) -> Iterator[Finding]:
@@ -418,9 +419,18 @@ def _mail(subject: Subject) -> Iterator[Finding]:
     tools = Tools(subject.settings, subject.settings.network())
     try:
         with email.session(server, host, tools, SECONDS) as smtp:
+            if server.user is not None:
+                email.log_in(smtp, server.user, server.password or "")
             smtp.noop()
     except Unreachable as fault:
         yield Finding(_("mail"), str(fault), fault=True)
+    except smtplib.SMTPAuthenticationError as fault:
+        refused = _(
+            "%(name)s refuses the user name or the password (SMTP %(code)s).",
+            name=server.host,
+            code=fault.smtp_code,
+        )
+        yield Finding(_("mail"), refused, fault=True)
     except (OSError, smtplib.SMTPException, email.NoTls) as fault:
         name = type(fault).__name__
         yield Finding(
@@ -429,7 +439,12 @@ def _mail(subject: Subject) -> Iterator[Finding]:
             fault=True,
         )
     else:
-        yield Finding(_("mail"), _("%(name)s answers.", name=server.host))
+        answers = (
+            _("%(name)s answers.", name=server.host)
+            if server.user is None
+            else _("%(host)s answers and accepts the login.", host=server.host)
+        )
+        yield Finding(_("mail"), answers)
 
 
 def _no_mail(monitors: int | None) -> Finding:

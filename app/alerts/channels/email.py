@@ -106,7 +106,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     try:
         with session(server, host, tools) as smtp:
             if server.user is not None:
-                _login(smtp, server.user, server.password or "")
+                log_in(smtp, server.user, server.password or "")
             smtp.ehlo_or_helo_if_needed()
             built = mail.build(outgoing, server.sender or f"wakeful@{smtp.local_hostname}")
             if built.needs_smtputf8 and not smtp.has_extn("smtputf8"):
@@ -143,7 +143,8 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         return answer.retry(_say(server.host, fault))
 
 
-def _login(smtp: smtplib.SMTP, user: str, password: str) -> None:
+def log_in(smtp: smtplib.SMTP, user: str, password: str) -> None:
+    """Raises SMTPException."""
     smtp.ehlo_or_helo_if_needed()
     if LOGINS.isdisjoint(smtp.esmtp_features.get("auth", "").split()):
         raise smtplib.SMTPNotSupportedError

@@ -133,6 +133,18 @@ def make_redis(broker_url: str) -> Any:
     )
 
 
+def fault_of(broker_url: str) -> str | None:
+    """Why Redis cannot be used; None if it answers and takes the login. Waits some seconds."""
+    client = make_redis(broker_url)
+    try:
+        client.ping()
+    except (redis.RedisError, OSError, ValueError) as fault:
+        return type(fault).__name__
+    finally:
+        client.close()
+    return None
+
+
 def claim(client: Any, batch_id: str) -> bool:
     """Whether the caller is the first to claim this batch. A prober claims it to run its checks,
     the checker to send them again. Raises RedisError.

@@ -1,0 +1,144 @@
+"""What ``wakeful doctor`` says of the services of others: it asks each as Wakeful does, and changes
+nothing there.
+"""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+
+from flask import current_app
+from sqlalchemy import exists, select
+
+from app.checks.expiry.registry import NoAnswer
+from app.commands.finding import SECONDS, Finding, Look, Subject
+from app.config import PUBLIC_TELEGRAM_API, Settings
+from app.db import db
+from app.db.tables import MonitorStateRow
+from app.i18n import _
+from app.net.client import Unreachable
+from app.rules import sms
+from app.rules.service_url import take_apart_service
+from app.rules.url import parse_url
+from app.stores import remote_servers
+
+REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+# Where Twilio and Vonage tell of an account, for who has its token.
+ACCOUNT = {"twilio": "/2010-04-01/Accounts/{user}.json", "vonage": "/account/get-balance"}
+
+
+def _remote(subject: Subject) -> Iterator[Finding]:
+    settings = subject.settings
+    if settings.store != "remote":
+        return
+    # Imported here: it loads the forms.
+    from app.stores.remote import remote_store
+
+    app = current_app._get_current_object()  # type: ignore[attr-defined]
+    stores = [remote_store(url, key) for url, key in settings.remotes]
+    for name, fault in remote_servers.ask(app, stores, SECONDS).items():
+        sentence = fault or _("%(server)s answers and accepts its key.", server=name)
+        yield Finding(_("remote server"), sentence, fault=fault is not None)
+
+
+def _telegram(subject: Subject) -> Iterator[Finding]:
+    settings = subject.settings
+    api, token = settings.telegram_api, settings.telegram_token
+    if token is not None:
+        # Telegram answers 404 where the first part of a token is of no bot.
+        refused = (*REFUSED, HTTPStatus.NOT_FOUND)
+        yield _asked(settings, "Telegram", f"{api}/bot{token}/getMe", refused=refused)
+    elif api != PUBLIC_TELEGRAM_API:
+        yield _asked(settings, "Telegram", f"{api}/", refused=())
+
+
+def _sms(subject: Subject) -> Iterator[Finding]:
+    settings = subject.settings
+    if settings.sms_url is None:
+        return
+    provider = sms.parse(settings.sms_url)
+    login = b64encode(f"{provider.user}:{provider.password}".encode()).decode()
+    url = f"{provider.api}{ACCOUNT[provider.kind].format(user=provider.user)}"
+    yield _asked(settings, "SMS", url, {"Authorization": f"Basic {login}"})
+
+
+def _asked(
+    settings: Settings,
+    subject: str,
+    url: str,
+    headers: Mapping[str, str] | None = None,
+    refused: tuple[int, ...] = REFUSED,
+) -> Finding:
+    """``url`` may hold a secret, so that only its host is named."""
+    host = parse_url(url).host
+    network = replace(settings.network(), total_seconds=SECONDS)
+    try:
+        status = network.get(url, headers=headers, own_setting=True).status
+    except Unreachable as fault:
+        return Finding(subject, str(fault), fault=True)
+    if status < HTTPStatus.MULTIPLE_CHOICES:
+        return Finding(subject, _("%(host)s answers and accepts the login.", host=host))
+    if status in refused:
+        sentence = _(
+            "%(host)s refuses the account or the token (HTTP %(status)s).", host=host, status=status
+        )
+        return Finding(subject, sentence, fault=True)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status < HTTPStatus.BAD_REQUEST:
+        sentence = _("%(host)s answers HTTP %(status)s.", host=host, status=status)
+        return Finding(subject, sentence, fault=True)
+    # A gateway of one's own need not have what the public service has.
+    return Finding(
+        subject,
+        _(
+            "%(host)s answers. Whether it accepts the login, only a test message tells (HTTP "
+            "%(status)s).",
+            host=host,
+            status=status,
+        ),
+    )
+
+
+def _broker(subject: Subject) -> Iterator[Finding]:
+    url = subject.settings.broker_url
+    if url is None:
+        return
+    host = take_apart_service(url, "redis", "rediss").host
+    try:
+        from app.engine.carriers.queue import broker
+    except ImportError:
+        missing = _("The queue's libraries are missing. Install wakeful[distributed].")
+        yield Finding(_("broker"), missing, fault=True)
+        return
+    if fault := broker.fault_of(url):
+        sentence = _("%(name)s does not answer: %(fault)s.", name=host, fault=fault)
+        yield Finding(_("broker"), sentence, fault=True)
+    else:
+        yield Finding(_("broker"), _("%(host)s answers and accepts the login.", host=host))
+
+
+def _registries(subject: Subject) -> Iterator[Finding]:
+    settings = subject.settings
+    if settings.store != "local":
+        return
+    # Imported here: it takes 8 MB.
+    from app.checks.expiry import rdap
+
+    asked = subject.tables and bool(
+        db.session.scalar(select(exists().where(MonitorStateRow.domain > "")))
+    )
+    try:
+        deadline = time.monotonic() + SECONDS
+        rdap.load(settings.rdap_bootstrap, datetime.now(UTC), deadline, settings.network())
+    except NoAnswer as fault:
+        # An installation without a way out may have no domains to ask about.
+        own = settings.rdap_bootstrap is not None
+        yield Finding(_("domain expiry"), f"RDAP: {fault}", fault=own or asked)
+    else:
+        yield Finding(_("domain expiry"), _("The list of registries (RDAP) can be read."))
+
+
+LOOKS: list[Look] = [_remote, _telegram, _sms, _broker, _registries]
