@@ -63,7 +63,7 @@ def _sms(subject: Subject) -> Iterator[Finding]:
     provider = sms.parse(settings.sms_url)
     login = b64encode(f"{provider.user}:{provider.password}".encode()).decode()
     url = f"{provider.api}{ACCOUNT[provider.kind].format(user=provider.user)}"
-    yield _asked(settings, "SMS", url, {"Authorization": f"Basic {login}"})
+    yield _asked(settings, "SMS", url, {"Authorization": "Basic " + login})
 
 
 def _asked(
