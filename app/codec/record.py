@@ -161,6 +161,7 @@ def _writer(of: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
     take = attrgetter(*names)
     changed = [(f.name, write) for f in known if (write := _write(f, masked)) is not None]
     asked_for = [field.name for field in known if Mark.WHERE_ASKED_FOR in field.marks]
+    has_gaps = hasattr(of, "missing") and hasattr(of, "misread")
 
     def write_all(shown: Any) -> dict[str, Any]:
         written = dict(zip(names, take(shown), strict=True))
@@ -171,6 +172,10 @@ def _writer(of: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
         for name in asked_for:
             if not written[name]:
                 del written[name]
+        # What another server does not say, or what is not understood of it, is no default.
+        for name in (*shown.missing, *shown.misread) if has_gaps else ():
+            if name in written:
+                written[name] = None
         return written
 
     return write_all

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.codec import Odd, foreign
+from app.codec import Odd, foreign, json_of
 from app.codec.values import moment
 from app.records import MASK
+from app.stores.remote.monitors import read
 
 LEAST = {"id": 7, "name": "Shop", "url": "https://shop.test/"}
 ALERTS = [("email", "a@b"), ("slack", "https://hooks.test/x")]
@@ -272,3 +273,11 @@ def test_an_incident_names_its_monitor_in_several_ways() -> None:
 def test_what_is_no_monitor_is_refused(sent: Any) -> None:
     with pytest.raises(Odd):
         foreign.monitor(sent, lambda: False)
+
+
+def test_the_json_of_a_record_has_no_default_for_what_its_server_does_not_say() -> None:
+    sent = LEAST | {"interval": 300, "alerts": "********", "cache_buster": 1}
+    shown = json_of(read(sent))
+    assert (shown["interval"], shown["cache_buster"]) == (300, 1)
+    for name in ("alerts", "request_headers", "request_method", "alert_condition", "paused"):
+        assert shown[name] is None, name

@@ -79,6 +79,7 @@ RETURNED: dict[str, dict[str, Any]] = {
     "other_scheme": {"url": "ping://shop.test"},
     "long_name": {"alert_text_lookup": "x" * 400},
     "masked_user": {"request_auth_username": "********"},
+    "maintenance_without_end": {"maintenance_start_at": "2026-11-21 09:00:00"},
     "no_name": {"name": None},
     "no_url": {"url": None},
     "in_camel_case": {"requestMethod": "PUT", "isPaused": False, "sslAlertDays": 3},
