@@ -360,7 +360,7 @@ class BareServer:
         style, number = self.style, start // size + 1 if size else 1
 
         def there(at: int | None) -> str | None:
-            if at is None or not 0 <= at < max(total, 1):
+            if at is None or not 0 <= at < total:
                 return None
             query = {k: v[0] for k, v in parse_qs(request.query_string.decode()).items()}
             by_record = style.by in ("offset", "cursor")

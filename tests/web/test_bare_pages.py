@@ -106,3 +106,30 @@ def test_the_menu_leads_to_what_such_a_server_lacks(editor: Visitor) -> None:
     editor.open("/server")
     for lacking in ("Uptime and other statistics", "Status pages", "Checks on request"):
         assert lacking in editor.text
+
+
+WHOLE = Style(envelope="bare", paging="all", written="message", me=401)
+FIFTEEN = Style(envelope="bare", paging="headers", page_size=15, written="empty", me="html")
+
+
+@pytest.mark.parametrize(
+    ("style", "label"),
+    [(WORST, "All that match"), (WHOLE, "All 40 that match"), (FIFTEEN, "All 40 that match")],
+    ids=["worst", "whole", "fifteen"],
+)
+def test_all_that_match_are_all_whatever_the_pages_of_the_server(
+    style: Style, label: str, settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> None:
+    server = BareServer(style)
+    for number in range(40):
+        server.add("monitors", name=f"m{number:02}", url=f"http://{number}.test/", interval=60)
+    for editor in looking(server, KEY, settings, sqlite_template, tmp_path):
+        assert label in editor.open("/monitors?per_page=25").text
+        editor.press("Apply", ids=True, action="pause", everything=True)
+        while "Pausing monitors" in editor.text:
+            editor.press("Continue")
+        assert "40 monitors paused." in editor.text
+        assert sum(one["pause"] for one in server.monitors.values()) == 40
+        editor.open("/monitors/new").press("Save", url="http://new.test/", name="New")
+        assert "New saved." in editor.text
+        assert len(server.monitors) == 41
