@@ -1,12 +1,14 @@
 """Monitors that no checker checks are reported by /readyz, /metrics and ``wakeful doctor``."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select, update
 
+from app import create_app
 from app.commands.doctor import examine
-from app.db import journal, places, shards, writing
+from app.db import db, journal, places, shards, writing
 from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow
 from app.engine.shards import Shards
@@ -172,3 +174,29 @@ def test_a_queue_that_no_prober_has_ever_served_is_not_called_silent(core, check
     places.seen("oslo", NOW, process="checker:elsewhere:two")
     told = "Nobody has checked from the place oslo yet: 1 monitor waits for its checks."
     assert health.health(NOW).warnings == (told,)
+
+
+@pytest.mark.sqlite
+def test_a_dashboard_over_remote_servers_is_ready_while_one_answers(settings, core, httpserver):
+    """Whoever asks /readyz has no key: the servers are asked once for all of them."""
+    monitors = httpserver.expect_request(
+        "/api/v1/monitors", headers={"Authorization": "Bearer right-key"}
+    )
+    monitors.respond_with_json({"data": []})
+    here = f"http://127.0.0.1:{httpserver.port}"
+
+    def ready(*keys):
+        remotes = tuple((here, key) for key in keys)
+        remote = create_app(replace(settings, store="remote", remotes=remotes))
+        answers = [remote.test_client().get("/readyz") for _ in range(3)]
+        assert len({answer.text for answer in answers}) == 1
+        with remote.app_context():
+            db.engine.dispose()
+        last = answers[-1]
+        return last.status_code, len(last.json["faults"]), len(last.json["warnings"])
+
+    assert ready("right-key") == (200, 0, 0)
+    assert ready("wrong-key") == (503, 1, 0)
+    before = len(httpserver.log)
+    assert ready("right-key") == (200, 0, 0)
+    assert len([one for one in httpserver.log[before:] if one[0].path == "/api/v1/monitors"]) == 1
