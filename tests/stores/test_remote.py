@@ -685,3 +685,10 @@ def test_a_sentence_of_theirs_reaches_the_person_at_its_field(errors: str, statu
         assert caught.value.errors == {"name": ["Is required."]}
     else:
         assert "Is required." in str(caught.value)
+
+
+def test_what_was_accepted_and_is_not_shown_is_not_called_a_failure() -> None:
+    """To send it again would store it twice."""
+    answer = {"error": "The queue is full.", "data": []}
+    with asking(Scripted(answer)) as store, pytest.raises(Accepted, match="The queue is full"):
+        store.monitors.create({"name": "x", "url": "http://x/", "interval": 60})

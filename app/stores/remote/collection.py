@@ -14,15 +14,18 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from app.codec import Odd
 from app.codec.values import own_id
 from app.errors import Accepted, NotFound, Unavailable
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import Page
 from app.rules import brackets
 from app.stores import base
 from app.stores.base import Feature, Fields
 from app.stores.remote import envelope
 from app.stores.remote.connection import Answer
-from app.stores.remote.meaning import OFFERS_NOT
+from app.stores.remote.meaning import ANSWERS, OFFERS_NOT
+from app.stores.remote.meaning import read as said
 from app.stores.remote.part import Of, Part, parameters, stored
+
+NOT_SHOWN = N_("The server %(server)s accepted it, and does not show it yet.")
 
 
 class _Identified(Protocol):
@@ -104,9 +107,12 @@ class Collection(Readable[Record, Query], base.Collection[Record, Query]):
                 return self.get(id)
         except (NotFound, Unavailable):
             pass  # it is there, whatever the reading says
-        raise Accepted(
-            _("The server %(server)s accepted it, and does not show it yet.", server=self.name)
+        sentence = _(
+            "The server %(server)s accepted it, and does not show it yet.", server=self.name
         )
+        if (message := said(answer).message) is not None:
+            sentence += " " + _(ANSWERS, server=self.name, message=message)
+        raise Accepted(sentence)
 
     def update(self, id: int, fields: Fields) -> Record:
         sent = self.sent(fields)
@@ -119,9 +125,7 @@ class Collection(Readable[Record, Query], base.Collection[Record, Query]):
         try:
             return self.get(id)
         except (NotFound, Unavailable):
-            raise Accepted(
-                _("The server %(server)s accepted it, and does not show it now.", server=self.name)
-            ) from None
+            raise Accepted(_(NOT_SHOWN, server=self.name)) from None
 
     def delete(self, id: int) -> None:
         self._write("DELETE", self._address(id), kind=self.kind, id=id)
