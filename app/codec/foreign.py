@@ -71,8 +71,8 @@ def _plain(data: Any, called: str) -> dict[str, Any]:
 
 def _related(related: Any) -> Json:
     """``monitor_id`` from the relationships of JSON:API."""
-    found = related if isinstance(related, Mapping) else {}
-    ids = {name: _inner(value, "data", "id") for name, value in found.items()}
+    links = related if isinstance(related, Mapping) else {}
+    ids = {name: _inner(link, "data", "id") for name, link in links.items()}
     return {f"{name}_id": id for name, id in ids.items() if id is not None}
 
 
@@ -107,7 +107,9 @@ _HIDDEN = (
 _MASK = re.compile(
     rf"[*•●∙·xX#]{{3,}}|[\[(<{{]+ ?(?:{_HIDDEN}) ?[\])>}}]+|hidden|redacted|masked", re.IGNORECASE
 )
-_PARTLY = re.compile(r"\*{2,}|[•●]{2,}|…|\.{3,}$|[\[<(](?:" + _HIDDEN + r")[\])>]", re.IGNORECASE)
+_PARTLY = re.compile(
+    r"\*{2,}|[•●]{2,}|…|\.{3,}$|[xX]{5,}|[\[<(](?:" + _HIDDEN + r")[\])>]", re.IGNORECASE
+)
 _UNITS = {
     "ms": 0.001, "millisecond": 0.001,
     "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60,
@@ -132,10 +134,10 @@ def _seconds(value: Any) -> int:
         else:
             amount = value.get("value", value.get("amount"))
         value = f"{amount} {unit}"
-    found = _whole_seconds(value)
-    if found is None or found <= 0 or found > MAX_ID or found != int(found):
+    seconds = _whole_seconds(value)
+    if seconds is None or seconds <= 0 or seconds > MAX_ID or seconds != int(seconds):
         raise Odd("seconds")
-    return int(found)
+    return int(seconds)
 
 
 def _whole_seconds(value: Any) -> float | None:
@@ -164,8 +166,8 @@ def _whole_seconds(value: Any) -> float | None:
 def _days(value: Any) -> int | str | None:
     if value is False or (isinstance(value, str) and value.strip().lower() in _OFF):
         return None
-    if isinstance(value, str) and (found := re.fullmatch(r"([0-9]+) ?d(?:ays?)?", value.strip())):
-        value = found[1]
+    if isinstance(value, str) and (amount := re.fullmatch(r"([0-9]+) ?d(?:ays?)?", value.strip())):
+        value = amount[1]
     days = alert_days(value)
     if days is None or (days != AUTO and (int(days) < 0 or float(value) != days)):
         raise Odd("days")
@@ -280,8 +282,8 @@ class _Rows:
         if isinstance(value, Mapping):
             self._entry({**value, "key": key})
         elif isinstance(value, list):
-            for one_value in value:
-                self._pair(key, one_value)
+            for target in value:
+                self._pair(key, target)
         elif self.alerts and (value is False or value == ""):
             return  # a channel that is not used
         else:
@@ -319,11 +321,11 @@ class _Rows:
         """``X-Key: value``; ``email:ops@example.com``."""
         if not line.strip():
             return
-        found = _HEADER.fullmatch(line.strip())
-        if found is None or (self.alerts and word(Channel, found[1].lower()) is None):
+        parts = _HEADER.fullmatch(line.strip())
+        if parts is None or (self.alerts and word(Channel, parts[1].lower()) is None):
             self.exact = False
         else:
-            self._pair(found[1], found[2])
+            self._pair(parts[1], parts[2])
 
     def _pair(self, key: str, value: Any) -> None:
         shown = None if isinstance(value, float) else text(value)
@@ -505,8 +507,8 @@ def _word(fields: Json, words: Any, others: Mapping[str, str]) -> Any:
         if isinstance(value, Mapping):
             value = _first(value, ("value", "name", "slug", "code", "label"))
         if isinstance(value, str):
-            said = value.strip().lower().replace(" ", "_")
-            if (status := word(words, others.get(said, said))) is not None:
+            state = value.strip().lower().replace(" ", "_")
+            if (status := word(words, others.get(state, state))) is not None:
                 return status
     return None
 

@@ -65,6 +65,7 @@ def test_alerts_are_read_in_the_forms_that_servers_use(sent: Any) -> None:
         [{"key": "email", "value": "a***@b.test"}],
         [{"key": "slack", "value": "[hidden]"}],
         [{"key": "slack", "value": "https://hooks.test/…"}],
+        [{"key": "slack", "value": "https://hooks.test/xxxxxxxx"}],
         [{"key": "email", "value": "a@b", "enabled": False}],
         [{"email": "a@b", "name": "Ops"}],
         {"email": {"to": "a@b", "after": 5}},
