@@ -5,6 +5,9 @@ recorded, and which of their columns are shown; whatever the session stores, cha
 them becomes a line when the transaction commits, if somebody acts (``app/access/actors.py``). So a
 view or a store that changes a row of these tables needs no call.
 
+Ours, because a line must name the person or key, leave secrets out, and stand in the transaction of
+the change; libraries that version rows store the rows, secrets included.
+
 Call this module for the rest, always inside ``writing()``:
 
     with writing() as session:

@@ -2,6 +2,9 @@
 
 The rules are those of decisions.md 5: messages of a lane are sent in order, a recovery after its
 outage, a burst as one message, and flapping is reported once. Held rows stay in the log.
+
+Ours, because a queue retries messages one by one: none holds a recovery for its outage, or makes
+one message of twenty.
 """
 
 from __future__ import annotations

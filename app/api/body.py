@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import NoReturn
 from urllib.parse import parse_qsl
 
@@ -131,7 +131,12 @@ def _json(text: str) -> Pairs:
 
 def _whole(digits: str) -> str | None:
     """A whole number that is written with a fraction or an exponent, as ``44.0`` or ``1e2``."""
-    number = Decimal(digits)
+    if len(digits) > _LONGEST_NUMBER:
+        return None
+    try:
+        number = Decimal(digits)
+    except InvalidOperation:  # an exponent of twenty digits
+        return None
     if number.adjusted() > _LONGEST_NUMBER or number != number.to_integral_value():
         return None
     return str(int(number))

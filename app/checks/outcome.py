@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from cachetools import TTLCache
 
 from app.i18n import N_, _
 from app.records import Cause, CheckSpec, Outcome, Result, Verdict
@@ -97,18 +98,15 @@ class GoodEvidence:
     """Remembers when each monitor's last good evidence was made, and of which answer."""
 
     def __init__(self) -> None:
-        self._made: OrderedDict[int, tuple[tuple[object, ...], float]] = OrderedDict()
+        self._made: TTLCache[int, tuple[object, ...]] = TTLCache(
+            _REMEMBERED, GOOD_EVIDENCE_SECONDS, time.monotonic
+        )
 
     def wanted(self, monitor_id: int | None, face: tuple[object, ...]) -> bool:
         """Whether to make evidence of a good check. ``face``: what to compare of the answer."""
         if monitor_id is None:
             return True
-        known = self._made.get(monitor_id)
-        now = time.monotonic()
-        if known is not None and known[0] == face and now - known[1] < GOOD_EVIDENCE_SECONDS:
+        if self._made.get(monitor_id) == face:
             return False
-        self._made[monitor_id] = (face, now)
-        self._made.move_to_end(monitor_id)
-        if len(self._made) > _REMEMBERED:
-            self._made.popitem(last=False)
+        self._made[monitor_id] = face
         return True

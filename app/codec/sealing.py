@@ -13,18 +13,15 @@ import os
 from typing import Any
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from nacl.exceptions import CryptoError
+from nacl.public import PrivateKey, PublicKey, SealedBox
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
 # What ``assigned`` of the API for agents is sealed about; with the name of the place.
-ABOUT_ASSIGNED = "wakeful assigned v1 {}"
+ABOUT_ASSIGNED = "wakeful assigned v2 {}"
 WRONG_KEY = "it must be 32 random bytes in base64, such as `openssl rand -base64 32` prints."
-# For a key that is used once.
-_NO_NONCE = bytes(NONCE_BYTES)
 
 
 class Forged(ValueError):
@@ -69,26 +66,22 @@ def public_key(text: str) -> bytes:
     key = key_of(text)
     try:
         seal_to(key, None, "")
-    except ValueError:
+    except CryptoError:
         raise ValueError(WRONG_KEY) from None
     return key
 
 
 def new_private_key() -> bytes:
-    return X25519PrivateKey.generate().private_bytes_raw()
+    return bytes(PrivateKey.generate())
 
 
 def public_key_of(private: bytes) -> bytes:
-    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+    return bytes(PrivateKey(private).public_key)
 
 
 def seal_to(public: bytes, data: Any, about: str) -> bytes:
     """``data``, which JSON can carry, for the owner of the private key to ``public``."""
-    ours = X25519PrivateKey.generate()
-    sent = ours.public_key().public_bytes_raw()
-    shared = ours.exchange(X25519PublicKey.from_public_bytes(public))
-    cipher = AESGCM(_derived(shared, sent + public))
-    return sent + cipher.encrypt(_NO_NONCE, _json(data), about.encode())
+    return SealedBox(PublicKey(public)).encrypt(f"{about}\n".encode() + _json(data))
 
 
 def unseal(private: bytes, sealed: bytes, about: str) -> Any:
@@ -101,20 +94,14 @@ def unseal(private: bytes, sealed: bytes, about: str) -> Any:
 
 def unseal_text(private: bytes, sealed: bytes, about: str) -> bytes:
     """As ``unseal``, as JSON that is not parsed yet: anybody can seal to a public key."""
-    theirs, rest = sealed[:KEY_BYTES], sealed[KEY_BYTES:]
     try:
-        key = X25519PrivateKey.from_private_bytes(private)
-        shared = key.exchange(X25519PublicKey.from_public_bytes(theirs))
-        cipher = AESGCM(_derived(shared, theirs + public_key_of(private)))
-        return cipher.decrypt(_NO_NONCE, rest, about.encode())
-    except (InvalidTag, ValueError):
+        text = SealedBox(PrivateKey(private)).decrypt(sealed)
+    except (CryptoError, ValueError):
         raise Forged("not made for this key") from None
-
-
-def _derived(shared: bytes, salt: bytes) -> bytes:
-    return HKDF(SHA256(), KEY_BYTES, salt=salt, info=b"wakeful sealed to an agent v1").derive(
-        shared
-    )
+    purpose, _line_end, data = text.partition(b"\n")
+    if purpose != about.encode():
+        raise Forged("made for another purpose")
+    return data
 
 
 def _json(data: Any) -> bytes:

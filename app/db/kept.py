@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
+
+from cachetools import LRUCache
 
 T = TypeVar("T")
 
@@ -19,8 +20,7 @@ class Kept(Generic[T]):
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: OrderedDict[tuple[int, Hashable], tuple[Hashable, T]] = OrderedDict()
+        self._kept: LRUCache[tuple[int, Hashable], tuple[Hashable, T]] = LRUCache(most)
         self._guard = threading.Lock()
 
     def read(
@@ -37,7 +37,6 @@ class Kept(Generic[T]):
             for id, version in versions.items():
                 kept = self._kept.get((id, what))
                 if kept is not None and kept[0] == version:
-                    self._kept.move_to_end((id, what))
                     found[id] = kept[1]
         missing = [id for id in versions if id not in found]
         if not missing:
@@ -46,7 +45,4 @@ class Kept(Generic[T]):
         with self._guard:
             for id, value in fresh.items():
                 self._kept[id, what] = versions[id], value
-                self._kept.move_to_end((id, what))
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
         return {**found, **fresh}

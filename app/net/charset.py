@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from functools import lru_cache
+
+import webencodings
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -29,62 +30,19 @@ _LONGEST_LABEL = 40  # of a charset
 _COMMENTS = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
 _HEADER_CHARSET = re.compile(r"""charset\s*+=\s*+["']?+\s*+([^\s;"',]+)""", re.IGNORECASE)
 
-# Python codecs that are not the charset of any document.
-_NO_CHARSETS = frozenset(
-    {
-        "idna",
-        "punycode",
-        "unicode_escape",
-        "raw_unicode_escape",
-        "undefined",
-        "utf_7",
-        "mbcs",
-        "oem",
-        "palmos",
-    }
-)
-# The superset that browsers use for these labels (WHATWG Encoding), because such pages are written
-# in it.
-_MEANT = {
-    "iso8859-1": "cp1252",
-    "ascii": "cp1252",
-    "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-    "utf-16": "utf-16-le",
-    "utf-32": "utf-32-le",
-}
-_EXTRA_NAMES = {
-    "x-sjis": "cp932",
-    "windows-31j": "cp932",
-    "ks_c_5601-1987": "cp949",
-    "x-gbk": "gb18030",
-    "windows-874": "cp874",
-    "x-user-defined": "cp1252",
-    "unicode": "utf-16-le",
-}
+# Browsers read these as the superset of the same name; Python's codecs of the name are the subsets.
+_SUPERSETS = {"gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"}
 
 
 def codec_name(label: str) -> str | None:
-    """Python's codec for a charset's name; None for an unknown name."""
-    # Python caches every name that it is asked for, so a long one is not asked.
-    return _codec_name(label.strip().lower()) if len(label) <= _LONGEST_LABEL else None
-
-
-@lru_cache(maxsize=256)
-def _codec_name(label: str) -> str | None:
-    if label in _EXTRA_NAMES:
-        return _EXTRA_NAMES[label]
-    try:
-        info = codecs.lookup(label)
-        b"x".decode(info.name, "replace")  # raises for codecs of bytes, such as base64
-    except (LookupError, ValueError):
+    """Python's codec for a charset's label, as browsers read it (WHATWG Encoding); None for an
+    unknown label.
+    """
+    encoding = webencodings.lookup(label) if len(label) <= _LONGEST_LABEL else None
+    if encoding is None:
         return None
-    return None if info.name.replace("-", "_") in _NO_CHARSETS else _MEANT.get(info.name, info.name)
+    name: str = encoding.codec_info.name
+    return _SUPERSETS.get(name, name)
 
 
 def charset(body: bytes, content_type: str | None) -> tuple[str, int]:
@@ -108,7 +66,7 @@ def _declared(body: bytes) -> str | None:
         if named and (found := codec_name(named[1].decode("ascii"))):
             # A declaration that is readable as ASCII cannot be in UTF-16, whatever it says (HTML
             # 13.2.3.2).
-            return "utf-8" if found.startswith(("utf-16", "utf-32")) else found
+            return "utf-8" if found.startswith("utf-16") else found
     return None
 
 

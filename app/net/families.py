@@ -12,9 +12,10 @@ from __future__ import annotations
 import errno
 import socket
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+
+from cachetools import LRUCache
 
 from app.net.loop import Loop
 from app.net.race import Race, Raced, is_six
@@ -69,7 +70,7 @@ class Families:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._known: OrderedDict[_Key, tuple[bool, float]] = OrderedDict()
+        self._known: LRUCache[_Key, tuple[bool, float]] = LRUCache(_REMEMBERED)
         self._races: set[Race] = set()
 
     def judge(
@@ -116,10 +117,7 @@ class Families:
         race.start(finished)
 
     def _remember(self, key: _Key, alive: bool) -> None:
-        self._known.pop(key, None)
         self._known[key] = (alive, time.monotonic())
-        while len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
 
     def close(self) -> None:
         for race in self._races:

@@ -3,6 +3,9 @@
 Policy judges the addresses that a name resolves to, never the name. By default only public
 addresses are open; an admin adds networks, or the words ``private`` and ``loopback``. An address is
 refused if it, or an IPv4 address that it embeds, is closed.
+
+Ours, because one rule serves libcurl, sockets, requests and Apprise's child; libraries against
+SSRF each guard one HTTP client.
 """
 
 from __future__ import annotations

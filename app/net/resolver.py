@@ -3,12 +3,15 @@ TTLs.
 
 /etc/hosts and ``localhost`` come first (hosts.py); then A and AAAA are asked at once, of several
 servers (dnsquery.py). ``resolve`` does the same for callers that may block, such as alert senders.
+
+Ours, because a check must tell NXDOMAIN from silence and judge each address before it connects:
+dnspython's resolver blocks its thread, and libcurl says only that a name did not resolve.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +20,7 @@ from ipaddress import ip_address
 import dns.exception
 import dns.name
 import dns.rdatatype
+from cachetools import TLRUCache
 
 from app.i18n import N_, _
 from app.net.dnsquery import AAAA, A, Part, Question
@@ -45,30 +49,22 @@ class Resolved:
 
 
 class Cache:
-    """Answers by name until they expire; the oldest is dropped first. Safe to share between
-    threads.
-    """
+    """Answers by name until they expire; the oldest is dropped first. Threads may share it."""
 
     def __init__(self, size: int = CACHE_SIZE) -> None:
-        self._size = size
-        self._kept: OrderedDict[str, tuple[float, Resolved]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._answers: TLRUCache[str, tuple[Resolved, float]] = TLRUCache(
+            size, lambda _host, answer, now: now + answer[1], time.monotonic
+        )
 
     def get(self, host: str) -> Resolved | None:
-        kept = self._kept.get(host)
-        if kept is None:
-            return None
-        if kept[0] <= time.monotonic():
-            self._kept.pop(host, None)
-            return None
-        return kept[1]
+        with self._lock:
+            answer = self._answers.get(host)
+        return None if answer is None else answer[0]
 
     def put(self, resolved: Resolved, seconds: float) -> None:
-        if seconds <= 0:
-            return
-        self._kept.pop(resolved.host, None)
-        self._kept[resolved.host] = (time.monotonic() + seconds, resolved)
-        while len(self._kept) > self._size:
-            self._kept.popitem(last=False)
+        with self._lock:
+            self._answers[resolved.host] = resolved, seconds
 
 
 class Resolver:

@@ -6,10 +6,11 @@ a few dozen bytes where nothing happened.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date
+
+from cachetools import LRUCache
 
 from app.i18n import _, _n
 from app.records import Component, PublicDay
@@ -41,22 +42,16 @@ class KeptBars:
     """
 
     def __init__(self, most: int = 10_000) -> None:
-        self._most = most
-        self._kept: OrderedDict[Hashable, tuple[_Shown, Bars]] = OrderedDict()
+        self._kept: LRUCache[Hashable, tuple[_Shown, Bars]] = LRUCache(most)
 
     def of(self, component: Component) -> Bars:
         # A monitor is drawn with days of its pages' zones, and of each month.
         key = (component.id, component.days[0].day if component.days else None)
-        before = self._kept.pop(key, None)
         shown = component.uptime, component.days
-        if before is not None and before[0] == shown:
-            drawn = before[1]
-        else:
-            drawn = bars(component.days, component.uptime)
-        self._kept[key] = shown, drawn
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-        return drawn
+        before = self._kept.get(key)
+        if before is None or before[0] != shown:
+            before = self._kept[key] = shown, bars(component.days, component.uptime)
+        return before[1]
 
 
 def bars(days: Sequence[PublicDay], uptime: float | None) -> Bars:

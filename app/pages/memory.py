@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
 from typing import Any, Generic, TypeVar
+
+from cachetools import LRUCache
 
 from app.errors import NotFound, Unavailable
 from app.i18n import N_, _
@@ -65,9 +66,9 @@ class Memory(Generic[K, V]):
         clock: Callable[[], float] = time.monotonic,
         prompt: float = PROMPT_SECONDS,
     ) -> None:
-        self._read, self._found, self._most, self._clock = read, found, most, clock
+        self._read, self._found, self._clock = read, found, clock
         self._prompt = prompt
-        self._entries: OrderedDict[K, Entry[V]] = OrderedDict()
+        self._entries: LRUCache[K, Entry[V]] = LRUCache(most)
         self._guard = threading.Lock()
         self._versions = count(1)
         self._version = 0
@@ -77,7 +78,8 @@ class Memory(Generic[K, V]):
 
     def known(self, key: K) -> V | None:
         """What is kept, whatever its age."""
-        entry = self._entries.get(key)
+        with self._guard:
+            entry = self._entries.get(key)
         return entry.value if entry else None
 
     def expire(self) -> None:
@@ -105,15 +107,9 @@ class Memory(Generic[K, V]):
         return entry.value, entry.away
 
     def _entry(self, key: K) -> Entry[V]:
-        entry = self._entries.get(key)
         with self._guard:
-            if entry is None:
-                entry = self._entries.setdefault(key, Entry())
-            if key in self._entries:
-                self._entries.move_to_end(key)
-            while len(self._entries) > self._most:
-                self._entries.popitem(last=False)
-        return entry
+            entry: Entry[V] = self._entries.setdefault(key, Entry())
+            return entry
 
     def _start(self, key: K, entry: Entry[V]) -> Future[None]:
         reading = entry.reading = Future()
@@ -169,7 +165,7 @@ class Made:
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        self._made: OrderedDict[Hashable, Any] = OrderedDict()
+        self._made: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
 
     def advance(self, value: Any) -> None:
@@ -185,5 +181,5 @@ class Made:
             if found is None:
                 found = self._made[key] = make()
                 while len(self._made) > self.MOST:
-                    self._made.popitem(last=False)
+                    del self._made[next(iter(self._made))]
             return found

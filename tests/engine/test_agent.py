@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from app.access.agents import give_token
 from app.codec.packing import pack
-from app.codec.sealing import new_private_key, public_key_of, seal_to, unseal
+from app.codec.sealing import ABOUT_ASSIGNED, new_private_key, public_key_of, seal_to, unseal
 from app.config import SettingError, Settings
 from app.db import db, journal, writing
 from app.db.tables import (
@@ -90,7 +90,7 @@ def public(key=KEY):
 
 
 def opened(told):
-    return unseal(KEY, base64.b64decode(told["sealed"]), "wakeful assigned v1 oslo")
+    return unseal(KEY, base64.b64decode(told["sealed"]), ABOUT_ASSIGNED.format("oslo"))
 
 
 def result(monitor, verdict, at, **fields):
@@ -1020,7 +1020,7 @@ class Liar:
         lies = [self.one(lie, 1_000_000 + number) for number, lie in enumerate(self.lies)]
         told = {"whole": True, "assigned": [*lies, self.one(), *lies], "gone": []}
         public = public_key_of(KEY)
-        sealed = base64.b64encode(seal_to(public, told, "wakeful assigned v1 oslo")).decode()
+        sealed = base64.b64encode(seal_to(public, told, ABOUT_ASSIGNED.format("oslo"))).decode()
         now = datetime.now(UTC).isoformat()
         data = {"change": 0, "sealed": sealed, "received": now, "now": now}
         start_response("200 OK", [("Content-Type", "application/json")])

@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 
 from app.codec import Odd
-from app.codec.sealing import new_private_key, public_key_of, seal_to
+from app.codec.sealing import ABOUT_ASSIGNED, new_private_key, public_key_of, seal_to
 from app.engine.agent import known
 from app.engine.agent import link as links
 from app.engine.agent.buffer import Buffer, Made
@@ -66,7 +66,7 @@ class Player:
 
     def assigned(self):
         told = {"whole": True, "assigned": [], "gone": []}
-        sealed = seal_to(public_key_of(self.key), told, "wakeful assigned v1 oslo")
+        sealed = seal_to(public_key_of(self.key), told, ABOUT_ASSIGNED.format("oslo"))
         return {"change": self.change, "sealed": base64.b64encode(sealed).decode()}
 
     @property
@@ -221,7 +221,7 @@ def test_a_compressed_answer_is_refused_before_it_takes_memory(player, tmp_path)
 def test_a_list_of_too_many_values_takes_no_memory(player, tmp_path, monkeypatch):
     """40 MB of empty lists took 1.1 GB. Whoever knows the agent's public key can seal them."""
     told = {"whole": True, "assigned": [{}] * 1_000, "gone": []}
-    sealed = seal_to(public_key_of(KEY), told, "wakeful assigned v1 oslo")
+    sealed = seal_to(public_key_of(KEY), told, ABOUT_ASSIGNED.format("oslo"))
     answer = {"change": 1, "sealed": base64.b64encode(sealed).decode()}
     monkeypatch.setattr(links, "MOST_VALUES", 1_000)
     player.assigned = lambda: answer

@@ -2,6 +2,9 @@
 
 Two invariants keep readers simple: rows of hours exist only before ``MonitorStateRow.rolled_until``
 (after it, the results themselves are read), and the row of a day is the sum of its hours' rows.
+
+Ours, because SQLite and PostgreSQL serve alike: TimescaleDB's continuous aggregates know neither
+maintenance nor results that come late, and are no part of either.
 """
 
 from app.db.rollups.days import Days, KeptDays, Seconds
