@@ -52,8 +52,9 @@ quick: $(TEST) ## Run the tests that need no browser and are not slow
 quick-3.13: ## Run the same on Python 3.13, if it is installed, in .venv-3.13
 	@$(MAKE) quick VENV=.venv-3.13 PYTHON=$(or $(PYTHON),python3.13)
 
-pictures: $(TEST) ## Put pictures of every page, as a browser shows it, into build/pictures
+pictures: $(TEST) ## Put pictures of every page into build/pictures, and those of the README into docs/pictures
 	@PICTURES=build/pictures $(PYTEST) tests/web/test_every_page.py $(ARGS)
+	@$(BIN)/python scripts/readme-pictures build/pictures
 
 lint: $(TEST) ## Check style and types
 	@$(BIN)/ruff check
