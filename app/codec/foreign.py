@@ -108,7 +108,7 @@ _MASK = re.compile(
     rf"[*•●∙·xX#]{{3,}}|[\[(<{{]+ ?(?:{_HIDDEN}) ?[\])>}}]+|hidden|redacted|masked", re.IGNORECASE
 )
 _PARTLY = re.compile(
-    r"\*{2,}|[•●]{2,}|…|\.{3,}$|[xX]{5,}|[\[<(](?:" + _HIDDEN + r")[\])>]", re.IGNORECASE
+    r"\*{2,}|[•●]{2,}|…|\.{3}$|[xX]{5,}|[\[<(](?:" + _HIDDEN + r")[\])>]", re.IGNORECASE
 )
 _UNITS = {
     "ms": 0.001, "millisecond": 0.001,

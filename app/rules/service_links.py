@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 
 _LINK = re.compile(
-    r"(?P<service>.*?)_(?:"
+    r"(?P<service>.{,255}?)_(?:"  # Docker and Kubernetes name none longer
     r"(?P<host>SERVICE_HOST)|(?P<port>SERVICE_PORT(?:_[A-Z0-9_]+)?)|"
     r"PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:START|END))?"
     r"(?P<part>_PROTO|_PORT(?:_START|_END)?|_ADDR)?)?|"

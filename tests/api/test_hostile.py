@@ -47,6 +47,7 @@ HOSTILE = {
     "JSON null": (JSON, b"null"),
     "NaN": (JSON, b'{"interval": NaN}'),
     "infinity": (JSON, b'{"interval": 1e400}'),
+    "an exponent of twenty digits": (JSON, b'{"interval": 1e99999999999999999999}'),
     "a huge number": (JSON, b'{"interval": ' + b"9" * 10_000 + b"}"),
     "a huge negative number": (JSON, b'{"timeout": -' + b"9" * 10_000 + b"}"),
     "UTF-16": (JSON, '{"name": "x"}'.encode("utf-16")),

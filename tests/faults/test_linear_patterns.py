@@ -24,6 +24,7 @@ import zstandard
 from gunicorn.config import Config
 
 import app
+from app import proxies
 from app.access import audit
 from app.alerts.channels import apprise_child, discord, moments, slack, teams
 from app.alerts.channels.answer import retry_after
@@ -32,6 +33,7 @@ from app.checks.expiry import rdap, whois
 from app.checks.expiry.registry import NoAnswer
 from app.checks.http import compose, exchange, telling, wire
 from app.checks.redact import Redactor
+from app.codec import foreign
 from app.codec import values as remote_values
 from app.commands import bodies
 from app.commands import connection as web_connection
@@ -42,8 +44,10 @@ from app.forms.monitor import MonitorForm
 from app.forms.status_page import StatusPageForm
 from app.imports import files, kuma, table, values
 from app.net import charset
-from app.net.client import Response
+from app.net.client import Network, Response
 from app.net.codings import Decoder, Undecodable, codings
+from app.net.hosts import SystemNames
+from app.net.policy import Policy
 from app.pages import history, words
 from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
 from app.rules import (
@@ -55,12 +59,14 @@ from app.rules import (
     post_text,
     quiet_hours,
     recurrence,
+    service_links,
     slugs,
+    sms,
     statuses,
     url,
 )
 from app.rules import text as rules
-from app.stores.remote import connection
+from app.stores.remote import connection, listing, meaning
 from app.web.frame import fragments
 from app.web.shown import months, timeline
 
@@ -76,6 +82,7 @@ SECRETS = masking.secrets_in_url("https://x.example/aaaaaaab/aaaabbbb?key=aaaaaa
 ENCODED = masking.secrets_in_url(f"https://x.example/{'%25' * 30}/{'%5C%20' * 30}b")
 CLIENT: Any = SimpleNamespace(setblocking=bool)
 GUNICORN = Config()  # takes long to make
+NETWORK = Network(Policy(), SystemNames())
 EMPTY_ZSTD = zstandard.ZstdCompressor().compress(b"")
 
 CEILING = 5.0  # seconds for the larger input, on any machine
@@ -151,11 +158,30 @@ def page_form(value: str) -> None:
 
 
 def remote_answer(value: str) -> None:
-    one = connection.Connection("http://other.example", "wkf_a_key")
+    one = connection.Connection("http://other.example", "wkf_a_key", NETWORK)
     told = SimpleNamespace(status_code=200, headers={"Date": value, "Retry-After": value})
     one._note_clock(told)
     connection._pause(told)
-    one._json(told, value.encode())
+    one._json(value.encode())
+
+
+def remote_record(value: str) -> None:
+    """A monitor of a server that speaks interface.md alone, the same text at every place."""
+    fields = {
+        "name": "a", "interval": value, "ssl_alert_days": value, "alertCondition": value,
+        "request_headers": [value], "alerts": [{"key": "email", "value": value}],
+        "maintenance_start_at": value, value: value,
+    }  # fmt: skip
+    foreign.monitor({"id": 1, **fields}, own=lambda: False)
+
+
+def remote_fault(value: str) -> None:
+    """Where a server names the fields that it refuses, and leads to."""
+    body = {"errors": [{"field": value, "message": "No."}]}
+    answer = connection.Answer(422, body, {"Location": value}, "", True, None)
+    meaning.read(answer)
+    _ = answer.is_elsewhere
+    listing.CURSOR.search(value)
 
 
 def remote_values_of(value: str) -> None:
@@ -317,6 +343,24 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
      around("Sat, 21 Nov 2026 08:00:09 +", "9"), 60_000),
     ("remote: a value of digits", remote_values_of, times("9"), 200_000),
     ("remote: a value of commas", remote_values_of, times(","), 200_000),
+    ("remote: capitals of a name", remote_record, times("aA"), 60_000),
+    ("remote: a cut text", remote_record, around("", ".", "a"), 60_000),
+    ("remote: a mask", remote_record, around("[", "*", "a"), 60_000),
+    ("remote: brackets of a mask", remote_record, times("[<(hidden "), 60_000),
+    ("remote: days", remote_record, around("", "9", " day"), 60_000),
+    ("remote: a header", remote_record, around("a:", " ", "b"), 60_000),
+    ("remote: condition", remote_record, times("- "), 60_000),
+    ("remote: a field's path", remote_fault, times("a/[A."), 60_000),
+    ("remote: where it leads", remote_fault, times("log-sign_curso"), 60_000),
+    ("settings: a link", lambda s: service_links.is_link(s, {s: "1"}),
+     around("", "_SERVICE_PORT_A", "a"), 30_000),
+    ("settings: a link's value", lambda s: service_links.is_link("A_PORT", {"A_PORT": s}),
+     around("tcp://", "a"), 30_000),
+    ("settings: names of containers",
+     lambda s: service_links.is_link("A_NAME", {"A_NAME": s}), around("", "/a", "/"), 30_000),
+    ("settings: an account", lambda s: sms.parse(f"twilio://{s}:a@b"), around("", "a", "+"),
+     30_000),
+    ("request: a folder", proxies.is_folder, around("", "/a", "/.."), 30_000),
     ("remote: a cron line", recurrence.repeat_fault, times("1,"), 30_000),
     ("remote: a cron line of digits", recurrence.repeat_fault, around("0 0 1 1 ", "9"), 30_000),
     ("api: names", api_form, times("alerts[1][key]=a&"), 100_000),
@@ -498,6 +542,16 @@ checks/http/telling.py tidy
 checks/redact.py _SECRET_NAME
 checks/redact.py _USER_INFO
 checks/redact.py _body_secrets
+codec/foreign.py _AMOUNT
+codec/foreign.py _CLOCK
+codec/foreign.py _HEADER
+codec/foreign.py _MASK
+codec/foreign.py _PARTLY
+codec/foreign.py _WORD_STARTS
+codec/foreign.py _condition
+codec/foreign.py _days
+codec/foreign.py _whole_seconds
+codec/values.py _NUMBER
 commands/bodies.py _CHUNK_SIZE
 commands/bodies.py _TRAILER
 commands/connection.py _BARE_LF
@@ -513,6 +567,7 @@ net/charset.py _HEADER_CHARSET
 net/client.py _PAGE
 net/html_text.py _COMMENT
 net/html_text.py _TAG
+proxies.py _SEGMENT
 rules/addresses.py _LABEL
 rules/addresses.py _LITERAL
 rules/addresses.py _LOCAL
@@ -527,6 +582,10 @@ rules/comments.py _HEAD
 rules/masking.py spellings
 rules/post_text.py _LINK
 rules/quiet_hours.py _CLOCK
+rules/service_links.py _CONTAINERS
+rules/service_links.py _LINK
+rules/service_links.py _URL
+rules/sms.py _ACCOUNT
 rules/text.py _CONTROL
 rules/text.py _CONTROL_BUT_LINES
 rules/text.py _INTEGER
@@ -538,6 +597,10 @@ rules/url.py _FORBIDDEN_IN_HOST
 rules/url.py _LEGACY_IPV4
 rules/url.py _SHAPE
 stores/remote/connection.py _ESCAPED
+stores/remote/connection.py _LOGIN
+stores/remote/listing.py CURSOR
+stores/remote/meaning.py _path
+stores/remote/meaning.py _snake
 web/frame/fragments.py _AGING
 web/frame/fragments.py _TOKEN
 pages/history.py _MONTH
