@@ -89,10 +89,12 @@ class OneValue(SchemaField):
 
     def is_untouched(self, value: str) -> bool:
         """Whether a browser sends back what the page showed. That is the stored value, whatever our
-        rules say of it: a time that the clocks show twice, or a value of another server.
+        rules say of it: a time that the clocks show twice, or a value of another server. What is
+        shown in place of a damaged value is chosen when it is sent.
         """
         form = form_of(self)
-        if not form.context.browser or form.record is None:
+        damaged = getattr(form.record, "unreadable", ())
+        if not form.context.browser or form.record is None or self.short_name in damaged:
             return False
         shown = self.keeps if self.unclear else self.show(self.object_data)
         return _same_lines(value) == _same_lines(shown)
