@@ -72,7 +72,7 @@ def _host_port(part: str) -> Canary:
         target = take_apart(f"tcp://{part}", {"tcp": None})
     except ValueError as fault:
         raise ValueError(f"{sentence} {fault}") from None
-    return target.ascii_host, target.port
+    return target.dns_name, target.port
 
 
 def name_of(canary: Canary) -> str:

@@ -76,12 +76,18 @@ class Target:
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        return (self.scheme, self.ascii_host, self.port)
+        """Whose server it is: without its final dot, a name may be one of a search domain."""
+        return (self.scheme, self.dns_name, self.port)
 
     @property
     def url(self) -> str:
         """The URL as it is sent, in one normalized spelling, without fragment."""
         return f"{self.scheme}://{self.netloc}{self.request_target}"
+
+    @property
+    def full_url(self) -> str:
+        """``url`` with the host's final dot: read again, it is the same target."""
+        return self.url.replace(f"//{self.ascii_host}", f"//{self.dns_name}", 1)
 
 
 @lru_cache(maxsize=20_000)
@@ -194,13 +200,13 @@ def join(base: Target, location: str) -> Target:
     # Not cached: a server may send a different one, of any length, each time.
     tidy = location.strip(_AROUND).translate(_WITHIN).replace(" ", "%20")
     if tidy.startswith("//"):
-        return take_apart(f"{base.scheme}:{tidy}", DEFAULT_PORTS)
-    if _SHAPE.fullmatch(tidy):
-        return take_apart(
-            tidy, DEFAULT_PORTS
-        )  # not urljoin: it reads http:///path as a path on this host
-    target = take_apart(urljoin(base.url, tidy), DEFAULT_PORTS)
-    return replace(target, absolute=base.absolute)  # the same host, whose final dot is not sent
+        tidy = f"{base.scheme}:{tidy}"
+    elif not _SHAPE.fullmatch(tidy):  # urljoin would read http:///path as a path on this host
+        tidy = urljoin(base.url, tidy)
+    target = take_apart(tidy, DEFAULT_PORTS)
+    if base.absolute and target.ascii_host == base.ascii_host:
+        return replace(target, absolute=True)  # the server does not see the dot, so it names none
+    return target
 
 
 def _refuse_odd_characters(text: str) -> None:

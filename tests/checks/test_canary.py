@@ -157,6 +157,7 @@ def test_without_canaries_the_network_counts_as_working() -> None:
         ("", ()),
         (" , ", ()),
         ("192.0.2.1:443", (("192.0.2.1", 443),)),
+        ("dns.example.:53", (("dns.example.", 53),)),  # absolute: no search domain is tried
         ("a.example:53, [2001:db8::1]:443", (("a.example", 53), ("2001:db8::1", 443))),
     ],
 )

@@ -20,7 +20,7 @@ import pytest
 import requests
 import trustme
 
-from app.alerts.channels import email
+from app.alerts.channels import base, email
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Message, Tone
 from app.checks.expiry import registry, whois
@@ -67,10 +67,12 @@ def _settings(at: str, network: Network, folder: Path) -> Settings:
     return Settings(folder, "sqlite://", "key", smtp_url=url, ca_bundle=network.ca_bundle)
 
 
+def _outgoing(value: str) -> Outgoing:
+    return Outgoing("msg_1", value, Message("test", Tone.PLAIN, "t", "s", NOW), NOW)
+
+
 def mail(at: str, network: Network, folder: Path) -> None:
-    message = Message("test", Tone.PLAIN, "t", "s", NOW)
-    outgoing = Outgoing("msg_1", "ops@example.com", message, NOW)
-    email.send(outgoing, Tools(_settings(at, network, folder), network))
+    email.send(_outgoing("ops@example.com"), Tools(_settings(at, network, folder), network))
 
 
 def doctors_mail(at: str, network: Network, folder: Path) -> None:
@@ -116,6 +118,12 @@ OVER_TLS = [way for way in WAYS if way is not registry_by_whois]
 
 def http_check(at: str, network: Network, _folder: Path) -> None:
     check(f"http://{at}/", network)
+
+
+def webhook_of_an_alert(at: str, network: Network, folder: Path) -> None:
+    """As it is sent, with the redirects that are followed."""
+    tools = Tools(_settings(at, network, folder), network)
+    base.post_json(_outgoing(f"{scheme(network)}://{at}/hook"), tools, {})
 
 
 def tcp_check(at: str, network: Network, _folder: Path) -> None:
@@ -176,19 +184,33 @@ def test_a_name_with_a_final_dot_is_asked_of_no_search_domain(
     assert server.connections > 0
 
 
-@pytest.mark.parametrize("location", ["/login", "login", "http://there.example.:{port}/login"])
-def test_a_redirect_keeps_the_final_dot(location: str, names: NameServer) -> None:
-    """The name is there for the first request only."""
+@pytest.mark.parametrize("way", [http_check, webhook_of_an_alert])
+@pytest.mark.parametrize(
+    "location",
+    [
+        "/login",
+        "login",
+        "//There.example:{port}/login",
+        "http://there.example:{port}/login",
+        "http://there.example.:{port}/login",
+    ],
+)
+def test_a_redirect_to_the_same_host_keeps_the_final_dot(
+    way: Way, location: str, names: NameServer, tmp_path: Path
+) -> None:
+    """A server does not see the dot, so it names its host without. The name is there for the first
+    request only.
+    """
 
     def once(query: dns.message.Message, times: int) -> dns.message.Message:
         first = times == 0
         return reply(query, host("there.example", "127.0.0.1") if first else None)
 
     names.zone["there.example"] = once
-    with closing(Web(lambda *_: http("302 Found", b"", f"Location: {to}"))) as web:
+    with closing(Web(lambda *_: http("307 Moved", b"", f"Location: {to}"))) as web:
         to = location.format(port=web.port)
-        network = Network(Policy.parse("loopback"), Searching(names))
-        check(f"http://there.example.:{web.port}/", network)
+        way(f"there.example.:{web.port}", Network(Policy.parse("loopback"), Searching(names)),
+            tmp_path)  # fmt: skip
     assert names.asked["there.example", "A"] > 1
     assert names.asked["there.example.corp.test", "A"] == 0
 

@@ -19,6 +19,7 @@ ELSEWHERE = [
     {"url": EVIL},
     {"url": "https://shop.test/"},
     {"url": "http://shop.test:8080/"},
+    {"url": "http://shop.test./"},  # without its dot, the name may be one of a search domain
     {"url": "http://shop.test.evil.test/"},
     {"verify_tls": "false"},
     {"verify_tls": "0", "url": SAME},

@@ -10,7 +10,6 @@ from datetime import datetime
 from http import HTTPStatus
 from time import monotonic
 from typing import Any
-from urllib.parse import urljoin
 
 from app.alerts.channels import answer
 from app.alerts.channels.answer import Answer, Verdict
@@ -20,7 +19,7 @@ from app.i18n import _
 from app.net.client import Blocked, Network, Response, Unreachable
 from app.rules import masking
 from app.rules.frames import frames_of
-from app.rules.url import parse_url
+from app.rules.url import join, parse_url
 
 log = logging.getLogger(__name__)
 
@@ -141,14 +140,15 @@ def _redirected(url: str, response: Response) -> str | None:
     if response.status not in _REDIRECTS:
         return None
     try:
-        old, new = parse_url(url), parse_url(urljoin(url, response.headers.get("Location", "")))
+        old = parse_url(url)
+        new = join(old, response.headers.get("Location", ""))
     except ValueError:
         return None
     upgraded = (old.scheme, new.scheme) == ("http", "https")
-    if new.ascii_host != old.ascii_host or not (upgraded or new.origin == old.origin):
+    if new.dns_name != old.dns_name or not (upgraded or new.origin == old.origin):
         return None
     same = upgraded and new.request_target == old.request_target
-    return new.url if same or response.status in _SAME_METHOD else None
+    return new.full_url if same or response.status in _SAME_METHOD else None
 
 
 # 307 and 308 mean the same method. The others are followed to https alone: what most servers

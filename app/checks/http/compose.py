@@ -98,8 +98,8 @@ class Carried:
         """Whether this is the first origin, or the same host after a step from http to https."""
         first, origin = self._first.origin, target.origin
         return origin == first or (first, origin) == (
-            ("http", target.ascii_host, 80),
-            ("https", target.ascii_host, 443),
+            ("http", target.dns_name, 80),
+            ("https", target.dns_name, 443),
         )
 
     def _cookies(self, target: Target) -> bytes:
