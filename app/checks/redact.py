@@ -52,7 +52,8 @@ _OPEN_HEADERS = frozenset(
 )
 _SHORTEST_SECRET = 4  # characters; masking each "a" of a page would leave nothing to read
 # The user and password in any URL: only the target knows whose they are.
-_USER_INFO = re.compile(r"""(?<=//)[^/?#@\s"'<>]{1,500}@""")
+# To the last @: people also write one in a password.
+_USER_INFO = re.compile(r"""(?<=//)[^/?#\s"'<>]{1,2048}@""")
 _MAX_BODY_SECRETS = 200
 
 
