@@ -7,6 +7,7 @@ from typing import Any
 
 from app.i18n import N_, _
 from app.imports.candidates import (
+    NO_CODES,
     NO_MONITORS,
     NO_TEXT_FOUND,
     TEXT_FOUND,
@@ -17,7 +18,7 @@ from app.imports.candidates import (
     host_and_port,
     no_kind,
 )
-from app.imports.values import MILLISECONDS, Entry, mapping, records, shown, span, string
+from app.imports.values import MILLISECONDS, Entry, mapping, records, shown, span
 
 SOURCE = N_("Better Stack")
 POLICIES_DROPPED = N_("Escalation policies are dropped. Choose contacts instead.")
@@ -110,6 +111,8 @@ def _http(draft: Draft, entry: Entry, kind: str) -> None:
         draft.fields["request_method"] = method.upper()
     if kind == "expected_status_code":
         draft.statuses(entry.list("expected_status_codes"))
+        if not entry.list("expected_status_codes"):
+            draft.refuse(_(NO_CODES))
     elif kind == "status":
         draft.statuses(["200-299"])
     if kind.startswith("keyword"):
@@ -117,8 +120,7 @@ def _http(draft: Draft, entry: Entry, kind: str) -> None:
         draft.text(condition, entry.text("required_keyword"))
     draft.switch("follow_redirects", on=not entry.off("follow_redirects"))
     draft.switch("verify_tls", on=not entry.off("verify_ssl"))
-    for header in map(mapping, entry.list("request_headers")):
-        draft.pair("request_headers", string(header.get("name")), string(header.get("value")))
+    draft.headers(entry.get("request_headers"))
     if body := entry.text("request_body"):
         draft.body(body)
     if user := entry.text("auth_username"):

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from app.i18n import N_, _
-from app.imports.values import Entry, plain, shown, span, string
+from app.imports.values import Entry, header_rows, plain, shown, span, string
 from app.records import (
     ALERT_DAYS,
     CONFIRMATIONS,
     INTERVALS,
+    MAX_REDIRECTS,
     MAX_TAG,
     REMIND_AFTER_MINUTES,
     SLOW_AFTER_MS,
@@ -48,6 +49,7 @@ RECHECK_PAUSE = N_(
     " monitors."
 )
 UNKNOWN_SETTING = N_('Setting "%(name)s" dropped: Wakeful does not have it.')
+NO_CODES = N_("Its status codes cannot be read.")
 NO_MONITORS = N_("The file has no monitors.")
 
 
@@ -243,6 +245,26 @@ class Draft:
         """``follow_redirects`` or ``verify_tls``."""
         self.fields[name] = "true" if on else "false"
 
+    def redirects(self, most: float | None) -> None:
+        """``most``: how many the other tool follows, if it says so."""
+        self.switch("follow_redirects", on=most != 0)
+        if most and most != MAX_REDIRECTS:
+            self.remark(
+                _(
+                    "At most %(most)s redirects: Wakeful follows up to %(ours)s.",
+                    most=plain(most),
+                    ours=MAX_REDIRECTS,
+                )
+            )
+
+    def headers(self, value: object) -> None:
+        """Those of the request, in any of the forms of ``header_rows``."""
+        rows = header_rows(value)
+        if rows is None:
+            self.refuse(_("The request headers cannot be read."))
+        for name, text in rows or ():
+            self.pair("request_headers", name, text)
+
     def statuses(self, codes: Iterable[object]) -> None:
         """``200``, ``"200-299"`` and ``"2xx"``; the form says what is wrong with others."""
         texts = [string(code).strip() for code in codes]
@@ -305,6 +327,14 @@ class Draft:
         if password:
             self.fields["request_auth_password"] = password
 
+    def basic(self, user: str, password: str) -> None:
+        """Where the other tool says that it uses Basic authentication."""
+        if not user:
+            self.refuse(_("The file lacks the user name of its Basic authentication."))
+        elif not password:
+            self.remark(_("The file lacks the password of its Basic authentication. Add it."))
+        self.login(user, password)
+
     def done(self) -> Candidate:
         url, user, password = without_login(self.url)
         if user or password:
@@ -335,5 +365,7 @@ def without_login(url: str) -> tuple[str, str, str]:
 
 def host_and_port(host: str, port: object) -> str:
     host = host.strip()
+    if not string(port) and host.count(":") == 1:
+        return f"tcp://{host}"
     bare = f"[{host}]" if ":" in host and not host.startswith("[") else host
     return f"tcp://{bare}:{string(port)}"

@@ -44,11 +44,11 @@ _TOOLS: Mapping[str, Mapping[str, tuple[Channel, Sequence[str]]]] = {
         "email": (Channel.EMAIL, ("to-address",)),
         "webhook": (Channel.WEBHOOK, ("url",)),
     },
-    # As version 2 of the API numbers them.
     "uptimerobot": {
-        "2": (Channel.EMAIL, ("value",)),
-        "5": (Channel.WEBHOOK, ("value",)),
-        "11": (Channel.SLACK, ("value",)),
+        "email": (Channel.EMAIL, ("value",)),
+        "webhook": (Channel.WEBHOOK, ("value",)),
+        "Slack": (Channel.SLACK, ("value",)),
+        "SMS": (Channel.SMS, ("value",)),
     },
 }
 NO_CHANNEL = N_("%(notification)s dropped: Wakeful has no matching channel.")

@@ -49,7 +49,11 @@ _THRESHOLDS = (
 )  # fmt: skip
 _LOGINS = ("oauth2", "identity-aware-proxy", "tunnel")
 # Without one of these the check would be another.
-_NEEDED = ("url", "name", "group", "interval", "method", "headers", "body", "conditions", "client")
+_NEEDED = ("url", "name", "group", "interval", "method", "headers", "body", "conditions")
+_CLIENT_DROPPED = {
+    "proxy-url": N_("Proxy dropped: Wakeful checks without a proxy."),
+    "dns-resolver": N_("DNS resolver dropped: Wakeful asks the one of its machine."),
+}
 _LISTS = ("endpoints", "services", "external-endpoints", "suites")
 MOST_DEPTH = 8  # of what is around a configuration: a ConfigMap, the values of a Helm chart
 
@@ -180,8 +184,7 @@ def _enabled(draft: Draft, value: object) -> None:
 def _request(draft: Draft, entry: Entry) -> None:
     if method := entry.text("method"):
         draft.fields["request_method"] = method.upper()
-    for key, value in entry.mapping("headers").items():
-        draft.pair("request_headers", string(key), string(value))
+    draft.headers(entry.get("headers"))
     if body := entry.text("body"):
         if entry.on("graphql"):
             draft.refuse(_("Wakeful has no GraphQL request bodies."))
@@ -189,6 +192,9 @@ def _request(draft: Draft, entry: Entry) -> None:
 
 
 def _client(draft: Draft, client: Entry, *, http: bool) -> None:
+    for name in ("timeout", "insecure", "ignore-redirect"):
+        if sentence := lacks(_('Setting "%(name)s"', name=name), client.get(name)):
+            draft.refuse(sentence)
     draft.timeout(seconds(client.get("timeout")) or TIMEOUT)
     insecure, ignores = client.on("insecure"), client.on("ignore-redirect")
     if http:
@@ -199,7 +205,7 @@ def _client(draft: Draft, client: Entry, *, http: bool) -> None:
             draft.refuse(_(NO_CLIENT, name=name))
     if mapping(client.get("tls")).get("certificate-file"):
         draft.refuse(_(NO_CLIENT, name="tls"))
-    draft.drop_rest(client, {})
+    draft.drop_rest(client, _CLIENT_DROPPED)
 
 
 class _Providers:
@@ -258,6 +264,7 @@ def _short(value: object) -> str:
 
 
 def _alerts(draft: Draft, entry: Entry, providers: _Providers, interval: float) -> None:
+    dropped: list[Mapping[str, Any]] = []
     kept: list[Mapping[str, Any]] = []
     for alert in map(mapping, entry.list("alerts")):
         kind = string(alert.get("type"))
@@ -276,10 +283,10 @@ def _alerts(draft: Draft, entry: Entry, providers: _Providers, interval: float) 
         override = mapping(alert.get("provider-override"))
         notification = providers.notification(kind, entry.text("group"), override)
         draft.notify(notification)
-        if notification.channels:
-            kept.append(merged)
-    if kept:
-        _thresholds(draft, kept, interval)
+        (kept if notification.channels else dropped).append(merged)
+    # Without any channel of Wakeful's, somebody chooses a contact, for which these count then.
+    if kept or dropped:
+        _thresholds(draft, kept or dropped, interval)
 
 
 def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: float) -> None:

@@ -24,11 +24,13 @@ from app.imports.candidates import (
     no_kind,
 )
 from app.imports.values import Entry, listed, mapping, records, shown, string, truth
-from app.records import MAX_REDIRECTS
 
 SOURCE = N_("Uptime Kuma")
 GROUPS = N_("Groups become tags: each monitor gets the names of its groups.")
 GROUP_ALERTS = N_("Notifications of groups are dropped: Wakeful alerts for each monitor.")
+WITHOUT_SECRETS = N_(
+    "The list lacks request headers, bodies and passwords: Uptime Kuma left them out."
+)
 LABELS = {
     "ping": "Ping", "dns": "DNS", "push": "Push", "docker": "Docker", "steam": N_("game server"),
     "gamedig": N_("game server"), "mqtt": "MQTT", "json-query": N_("JSON query"),
@@ -126,6 +128,8 @@ def reading_of(
     remarks = [_(GROUPS)] if groups else []
     if any(entry.get("type") == "group" and _chosen(entry) for entry in entries):
         remarks.append(_(GROUP_ALERTS))
+    if any(entry.get("includeSensitiveData") is False for entry in entries):
+        remarks.append(_(WITHOUT_SECRETS))
     return Reading(_(SOURCE), [draft.done() for draft in drafts], tuple(remarks), contacts)
 
 
@@ -208,7 +212,7 @@ def _http(draft: Draft, entry: Entry, kind: str) -> None:
     codes = entry.list("accepted_statuscodes") or _codes(entry.text("accepted_statuscodes_json"))
     draft.statuses(codes or ["200-299"])
     draft.switch("verify_tls", on=not entry.on("ignoreTls"))
-    _redirects(draft, entry.number("maxredirects"))
+    draft.redirects(entry.number("maxredirects"))
     # Without one, it is 80% of the interval.
     draft.timeout(entry.number("timeout") or 0.8 * (entry.number("interval") or 60))
     # Uptime Kuma does not warn of a certificate that it does not verify.
@@ -220,7 +224,7 @@ def _http(draft: Draft, entry: Entry, kind: str) -> None:
     if kind == "keyword":
         inverted = entry.on("invertKeyword")
         draft.text(TEXT_FOUND if inverted else NO_TEXT_FOUND, entry.text("keyword"))
-    _headers(draft, entry.get("headers"))
+    draft.headers(entry.get("headers"))
     _login(draft, entry)
     if body := entry.text("body"):
         draft.body(body, _BODY_TYPES.get(entry.text("httpBodyEncoding"), ""))
@@ -233,27 +237,6 @@ def _codes(text: str) -> Sequence[Any]:
     except (ValueError, RecursionError):
         return [text]
     return codes if isinstance(codes, list) else [text]
-
-
-def _redirects(draft: Draft, most: float | None) -> None:
-    draft.switch("follow_redirects", on=most != 0)
-    if most and most != MAX_REDIRECTS:
-        draft.remark(
-            _(
-                "At most %(most)s redirects: Wakeful follows up to %(ours)s.",
-                most=f"{most:g}",
-                ours=MAX_REDIRECTS,
-            )
-        )
-
-
-def _headers(draft: Draft, text: object) -> None:
-    headers = _object(text)
-    if headers is None:
-        draft.refuse(_("The request headers are not valid JSON."))
-        return
-    for key, value in headers.items():
-        draft.pair("request_headers", string(key), string(value))
 
 
 def _object(text: object) -> Mapping[str, Any] | None:
@@ -272,6 +255,7 @@ def _object(text: object) -> Mapping[str, Any] | None:
 def _login(draft: Draft, entry: Entry) -> None:
     method = entry.text("authMethod")
     token = entry.text("bearer_token", "bearerToken")
+    user = entry.text("basic_auth_user")
     if method == "bearer" and token:
         draft.pair("request_headers", "Authorization", f"Bearer {token}")
     elif method not in ("", "none", "basic"):
@@ -281,8 +265,8 @@ def _login(draft: Draft, entry: Entry) -> None:
                 method=shown(method),
             )
         )
-    elif user := entry.text("basic_auth_user"):
-        draft.login(user, entry.text("basic_auth_pass"))
+    elif method == "basic" or (user and not entry.has("authMethod")):  # which old backups lack
+        draft.basic(user, entry.text("basic_auth_pass"))
 
 
 def _tags(entry: Entry) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,17 @@ from app.imports.candidates import (
     host_and_port,
     no_kind,
 )
-from app.imports.values import Entry, listed, mapping, records, shown, string, truth
+from app.imports.values import (
+    Entry,
+    listed,
+    mapping,
+    plain,
+    records,
+    seconds,
+    shown,
+    string,
+    truth,
+)
 from app.imports.variables import lacks
 
 Known = Mapping[str, str]
@@ -61,7 +72,10 @@ def read_upptime(data: object, values: Known) -> Reading:
     minutes = _every(string(mapping(whole.get("workflowSchedule")).get("uptime")))
     sites = few(listed(whole.get("sites")))
     drafts = [_site(place, mapping(site), minutes) for place, site in enumerate(sites, 1)]
-    return _read("Upptime", drafts, variables.sentences_of(used))
+    remarks = variables.sentences_of(used)
+    if listed(whole.get("notifications")) or listed(whole.get("assignees")):
+        remarks.append(_("Notifications and assignees are dropped. Choose contacts instead."))
+    return _read("Upptime", drafts, remarks)
 
 
 def _every(cron: str) -> int:
@@ -93,16 +107,13 @@ def _site_request(draft: Draft, entry: Entry) -> None:
     if method := entry.text("method"):
         draft.fields["request_method"] = method.upper()
     draft.statuses(entry.list("expectedStatusCodes") or UPPTIME_CODES)
-    redirects = entry.number("maxRedirects")
-    draft.switch("follow_redirects", on=redirects != 0)
+    draft.redirects(entry.number("maxRedirects"))
     insecure = [
         entry.on(f"__dangerous__{name}")
         for name in ("_insecure", "insecure", "disable_verify_peer", "disable_verify_host")
     ]
     draft.switch("verify_tls", on=not any(insecure))
-    for header in entry.list("headers"):
-        name, _colon, value = string(header).partition(":")
-        draft.pair("request_headers", name.strip(), value.strip())
+    draft.headers(entry.get("headers"))
     if body := entry.text("body"):
         draft.body(body)
     down = entry.text("__dangerous__body_down")
@@ -192,15 +203,14 @@ def _kuvasz_request(draft: Draft, entry: Entry) -> None:
         draft.fields["request_method"] = method.upper()
     draft.statuses(entry.list("expected-status-codes") or ["200-299"])
     draft.switch("follow_redirects", on=not entry.off("follow-redirects"))
-    for key, value in entry.mapping("request-headers").items():
-        draft.pair("request_headers", string(key), string(value))
+    draft.headers(entry.get("request-headers"))
     if entry.on("force-no-cache"):
         draft.pair("request_headers", "Cache-Control", "no-cache")
     if body := entry.text("request-body"):
         draft.body(body)
     days = entry.number("ssl-expiry-threshold")
     if entry.on("ssl-check-enabled"):
-        draft.expiry("ssl_alert_days", N_("Certificate expiry"), days or 30)
+        draft.expiry("ssl_alert_days", N_("Certificate expiry"), 30 if days is None else days)
     case, negated = (
         entry.on("expected-keyword-case-sensitive"),
         entry.on("expected-keyword-negated"),
@@ -220,9 +230,12 @@ CHECKMATE_DROPPED = {
     "notifications": N_("Notifications dropped: the file has only their numbers."),
     "description": N_("Description dropped: Wakeful has no notes yet."),
 }
+# Bookkeeping, and settings of kinds that are refused: Checkmate fills in those of all kinds.
 CHECKMATE_OF_NO_USE = (
     "_id", "__v", "id", "userId", "teamId", "status", "uptime", "created", "updated", "recent",
     "checks", "stats", "port", "secret", "threshold", "alertThreshold", "matchMethod", "geo",
+    "cpu", "memory", "disk", "temp", "selectedDisks", "lastEvaluatedAt", "strategy", "dns", "grpc",
+    "gameId", "expectedValue", "jsonPath",
 )  # fmt: skip
 
 
@@ -248,44 +261,73 @@ def _checkmate(place: int, entry: Entry) -> Draft:
     elif kind != "http":
         draft.refuse(no_kind(CHECKMATE_KINDS.get(kind, f'"{shown(kind)}"')))
     else:
-        draft.statuses(["200-299"])
+        draft.statuses(["200-299", *entry.list("customUpCodes")])
         draft.switch("verify_tls", on=not entry.on("ignoreTlsErrors"))
-        expected, method = entry.text("expectedValue"), entry.text("matchMethod")
-        if entry.text("jsonPath") or (expected and method != "include"):
+        if method := entry.text("method"):
+            draft.fields["request_method"] = method.upper()
+        expected, matching = entry.text("expectedValue"), entry.text("matchMethod")
+        # A leftover of an earlier choice, unless it is on. Older versions have no such switch.
+        if entry.off("useAdvancedMatching"):
+            pass
+        elif entry.text("jsonPath") or (expected and matching != "include"):
             draft.refuse(_("Wakeful cannot compare the response, only look for a text in it."))
         elif expected:
             draft.text(NO_TEXT_FOUND, expected)
+    _checkmate_window(draft, entry)
     draft.drop_rest(entry, CHECKMATE_DROPPED, CHECKMATE_OF_NO_USE)
     return draft
 
 
+def _checkmate_window(draft: Draft, entry: Entry) -> None:
+    """It is down when this share of its newest checks has failed: in percent, or once up to 1."""
+    size, share = entry.number("statusWindowSize"), entry.number("statusWindowThreshold")
+    if size and share:
+        failures = math.ceil(size * share / (100 if share > 1 else 1))
+        draft.confirmations(failures - 1)
+        draft.remark(
+            _(
+                "Down after %(failures)s of %(size)s checks: becomes as many failures in a row.",
+                failures=failures,
+                size=plain(size),
+            )
+        )
+
+
 # --- Prometheus: targets of the blackbox exporter -------------------------------------------------
+
+# Modules by the beginning of their usual names, such as icmp_ipv4, that check something else.
+PROBERS = {"icmp": "Ping", "dns": "DNS", "grpc": "gRPC", "unix": "Unix", "ssh": "SSH"}
+OTHER_FILES = N_("Targets of the job %(job)s that are not in the file are dropped.")
 
 
 def knows_targets(data: object) -> bool:
     return any(True for _group in _target_groups(data))
 
 
-def _target_groups(data: object) -> Iterator[Mapping[str, Any]]:
-    """Of a list for ``file_sd``, and of the jobs of a configuration that probe."""
-    jobs = [mapping(job) for job in listed(mapping(data).get("scrape_configs"))]
-    groups = [
-        group
-        for job in jobs
-        if job.get("metrics_path") == "/probe"
-        for group in listed(job.get("static_configs"))
-    ]
-    for group in map(mapping, [*listed(data), *groups]):
-        if "targets" in group:
-            yield group
+def _jobs(data: object) -> list[Mapping[str, Any]]:
+    """Those of a configuration that probe."""
+    jobs = map(mapping, listed(mapping(data).get("scrape_configs")))
+    return [job for job in jobs if job.get("metrics_path") == "/probe"]
+
+
+def _target_groups(data: object) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Of a list for ``file_sd``, and of the jobs of a configuration, each with its job."""
+    usual = mapping(mapping(data).get("global"))
+    for job in ({}, *_jobs(data)):
+        groups = listed(job.get("static_configs")) if job else listed(data)
+        for group in map(mapping, groups):
+            if "targets" in group:
+                yield {**usual, **job}, group
 
 
 def read_targets(data: object, _known: Known) -> Reading:
-    pairs = [
-        (group, target) for group in _target_groups(data) for target in listed(group["targets"])
+    targets = [
+        (job, group, target)
+        for job, group in _target_groups(data)
+        for target in listed(group["targets"])
     ]
     drafts = []
-    for place, (group, target) in enumerate(few(pairs), 1):
+    for place, (job, group, target) in enumerate(few(targets), 1):
         draft = Draft.of_tool(_("Target %(place)s", place=place), "")
         draft.url = string(target)
         if "://" not in draft.url:
@@ -293,6 +335,9 @@ def read_targets(data: object, _known: Known) -> Reading:
                 _("It has no scheme. Write what to check before it: http://, https:// or tcp://.")
             )
         labels = mapping(group.get("labels"))
+        every = job.get("scrape_interval")
+        draft.interval(seconds(every), every)
+        _module(draft, job, labels)
         draft.tags(
             f"{key}: {string(value)}"
             for key, value in labels.items()
@@ -300,4 +345,17 @@ def read_targets(data: object, _known: Known) -> Reading:
         )
         drafts.append(draft)
     remarks = [_("The modules of the blackbox exporter are not in the file and are dropped.")]
+    remarks += [
+        _(OTHER_FILES, job=shown(string(job.get("job_name"))))
+        for job in _jobs(data)
+        if any(key.endswith("_sd_configs") for key in job)
+    ]
     return _read(_("Prometheus targets"), drafts, remarks)
+
+
+def _module(draft: Draft, job: Mapping[str, Any], labels: Mapping[str, Any]) -> None:
+    of_job = next(iter(listed(mapping(job.get("params")).get("module"))), "")
+    module = string(labels.get("__param_module") or labels.get("module") or of_job)
+    prober = module.lower().replace("-", "_").partition("_")[0]
+    if prober in PROBERS:
+        draft.refuse(no_kind(PROBERS[prober]))

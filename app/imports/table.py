@@ -66,6 +66,7 @@ AS_IT_IS = (
     "confirmations", "slow_after", "ssl_alert_days", "domain_alert_days", "alert_condition",
     "alert_text_lookup",
 )  # fmt: skip
+CHECKMATE = "matchmethod"  # a column of its CSV alone, whose interval is in milliseconds
 SWITCHES = ("follow_redirects", "verify_tls")
 _KNOWN = {name: column for column, names in COLUMNS.items() for name in names.split(", ")}
 _KINDS = {
@@ -143,6 +144,7 @@ def _with_header(text: str, delimiter: str) -> Reading:
     rows = _rows(text, delimiter)
     _place, names = next(rows)
     columns = [_KNOWN.get(_normal(name)) for name in names]
+    milliseconds = CHECKMATE in map(_normal, names)
     candidates: list[Candidate] = []
     for place, row in rows:
         if len(candidates) >= MOST_CANDIDATES:
@@ -157,6 +159,8 @@ def _with_header(text: str, delimiter: str) -> Reading:
         for column, cell in zip(columns, row, strict=False):
             if column and cell.strip():
                 values.setdefault(column, cell.strip())
+        if milliseconds and (interval := number(values.get("interval"))):
+            values["interval"] = f"{interval / 1000:g}"
         candidates.append(_of_columns(place, values, len(row) > len(columns)))
     if not candidates:
         raise NotReadable(_("The file has a header row but no data."))

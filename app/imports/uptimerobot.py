@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from app.i18n import N_, _
 from app.imports import channels
 from app.imports.candidates import (
+    NO_CODES,
     NO_MONITORS,
     NO_TEXT_FOUND,
     TEXT_FOUND,
@@ -47,7 +48,17 @@ PORTS = {"1": 80, "2": 443, "3": 21, "4": 25, "5": 110, "6": 143}
 METHODS = {
     "1": "HEAD", "2": "GET", "3": "POST", "4": "PUT", "5": "PATCH", "6": "DELETE", "7": "OPTIONS",
 }  # fmt: skip
-LOGINS = {"": "basic", "1": "basic", "http_basic": "basic", "basic": "basic", "none": ""}
+LOGINS = {"": "basic", "0": "", "1": "basic", "http_basic": "basic", "basic": "basic", "none": ""}
+# When it alerts; without a type, the text is expected.
+KEYWORDS = {
+    "1": TEXT_FOUND, "exists": TEXT_FOUND, "2": NO_TEXT_FOUND, "not exists": NO_TEXT_FOUND,
+    "": NO_TEXT_FOUND,
+}  # fmt: skip
+# Of alert contacts, as version 2 of the API numbers them.
+CONTACTS = {
+    "1": "SMS", "2": "email", "3": "Twitter", "4": "Boxcar", "5": "webhook", "6": "Pushbullet",
+    "7": "Zapier", "8": "SMS", "9": "Pushover", "10": "HipChat", "11": "Slack",
+}  # fmt: skip
 BODY_TYPES = {"1": "application/json", "raw_json": "application/json"}
 FORM = "application/x-www-form-urlencoded"
 WINDOWS = N_("Maintenance windows dropped. Add them under Maintenance.")
@@ -132,7 +143,9 @@ def _draft(place: int, entry: Entry, notifications: dict[tuple[str, str], Notifi
         draft.slow_after(entry.number("responseTimeThreshold"))
     # 0 is paused; version 3 says it in words.
     draft.paused = entry.text("status").lower() in ("0", "paused")
-    draft.tags(string(mapping(tag).get("name")) or string(tag) for tag in entry.list("tags"))
+    draft.tags(
+        string(mapping(tag).get("name")) or string(tag) for tag in entry.list("tags", "tagNames")
+    )
     _contacts(draft, entry, notifications)
     draft.drop_rest(entry, DROPPED, OF_NO_USE)
     return draft
@@ -141,14 +154,15 @@ def _draft(place: int, entry: Entry, notifications: dict[tuple[str, str], Notifi
 def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
     """1 and "exists": the alert is raised while the text is there."""
     words = kind.lower().replace("_", " ").removeprefix("alert").strip()
-    draft.text(TEXT_FOUND if words in ("1", "exists") else NO_TEXT_FOUND, value)
+    if words not in KEYWORDS:
+        draft.refuse(_('The keyword type "%(type)s" cannot be read.', type=shown(kind)))
+    draft.text(KEYWORDS.get(words, NO_TEXT_FOUND), value)
     if case.lower().replace(" ", "") in ("1", "caseinsensitive"):
         draft.remark(_("The keyword becomes case-sensitive."))
 
 
 def _request(draft: Draft, entry: Entry) -> None:
-    for key, value in entry.mapping("custom_http_headers", "customHttpHeaders").items():
-        draft.pair("request_headers", string(key), string(value))
+    draft.headers(entry.get("custom_http_headers", "customHttpHeaders"))
     if method := entry.text("http_method", "httpMethodType"):
         draft.fields["request_method"] = METHODS.get(method, method.upper())
     kind = entry.text("post_content_type", "postValueType", "post_type").lower()
@@ -160,7 +174,7 @@ def _request(draft: Draft, entry: Entry) -> None:
             draft.body(text, BODY_TYPES.get(kind, ""))
     _login(draft, entry)
     if not _statuses(draft, entry):
-        draft.refuse(_("Its status codes cannot be read."))
+        draft.refuse(_(NO_CODES))
     ssl = entry.mapping("ssl")
     ignores = entry.on("ignore_ssl_errors") or string(ssl.get("ignore_errors")) in ("1", "true")
     draft.switch("verify_tls", on=not (ignores or entry.off("checkSSLErrors")))
@@ -193,15 +207,16 @@ def _login(draft: Draft, entry: Entry) -> None:
         draft.refuse(
             _('Wakeful has no "%(method)s" authentication, only Basic and headers.', method=word)
         )
-    elif login and user:
-        draft.login(user, password)
+    elif login and (user or method.lower() not in ("", "1")):
+        draft.basic(user, password)
 
 
 def _statuses(draft: Draft, entry: Entry) -> bool:
     """``["2xx", "404"]``, or ``404:0_200:1`` of version 2: these codes are down (0) or up (1)
     beside its own rule.
     """
-    draft.statuses(entry.list("successHttpResponseCodes"))
+    codes = entry.get("successHttpResponseCodes")
+    draft.statuses(listed(codes) or string(codes).split(","))
     changes = entry.get("custom_http_statuses")
     if not changes:
         return True
@@ -220,7 +235,7 @@ def _contacts(
 ) -> None:
     """Version 2 may bring the address; version 3 has only a number."""
     for contact in map(mapping, entry.list("alert_contacts", "assignedAlertContacts")):
-        kind = string(contact.get("type"))
+        kind = CONTACTS.get(string(contact.get("type")), string(contact.get("type")))
         value = string(contact.get("value"))
         id = string(contact.get("id") or contact.get("alertContactId"))
         if (kind, value or id) not in notifications:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -83,6 +84,31 @@ def records(data: object, *keys: str) -> list[Mapping[str, Any]]:
     if by_id and len(by_id) == len(whole):
         return by_id
     return [whole] if whole else []
+
+
+def header_rows(value: object) -> list[tuple[str, str]] | None:
+    """``{"X-A": "b"}``, ``[{"name": "X-A", "value": "b"}]`` or ``["X-A: b"]``, also as the JSON of
+    one; None for anything else.
+    """
+    if isinstance(value, str) and value.strip():
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if not says_something(value):
+        return []
+    rows: list[tuple[object, object]] = []
+    if isinstance(value, Mapping):
+        rows += value.items()
+    for item in listed(value):
+        if isinstance(item, Mapping):
+            rows.append((item.get("name"), item.get("value")))
+        else:
+            name, _colon, text = string(item).partition(":")
+            rows.append((name, text))
+    if not rows or any(isinstance(item, Mapping | list) for row in rows for item in row):
+        return None
+    return [(string(name).strip(), string(item).strip()) for name, item in rows]
 
 
 def shown(text: str) -> str:

@@ -1,5 +1,5 @@
 """Environment variables in files: ``$NAME``, ``${NAME}``, ``${NAME:-default}`` (as Flux and shells
-write it, also with ``:=``), and ``$$`` for a dollar.
+write it, also with ``:=`` and a variable in the default), and ``$$`` for a dollar.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from app.i18n import _
 from app.imports.values import shown
 
 _VARIABLE = re.compile(
-    r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]{0,99})(?::?[-=]([^${}]{0,999}))?\}"
+    r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]{0,99})(?::?[-=]((?:[^${}]|\$\{[^${}]{1,999}\}){0,999}))?\}"
     r"|([A-Za-z_][A-Za-z0-9_]{0,99})|\{)"
 )
 NOT_READ = "${...}"  # the name of one that is written in yet another way
@@ -43,9 +43,10 @@ def fill(value: Any, variables: Mapping[str, str], used: set[str]) -> Any:
         name, default = match[1] or match[3] or NOT_READ, match[2]
         if name in variables:
             used.add(name)
-        elif default is None:
+            return variables[name]
+        if default is None:
             missing.append(name)
-        return variables.get(name, default or "")
+        return _VARIABLE.sub(filled, default or "")
 
     text = _VARIABLE.sub(filled, value)
     if not missing:

@@ -14,6 +14,7 @@ import yaml
 
 from app.i18n import N_, _
 from app.imports.candidates import NotReadable, at_line
+from app.imports.values import shown
 
 # As fast as libyaml where the wheel has it; the slow one reads the same.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -88,6 +89,9 @@ class Parser:
                 for part in _mappings(read):
                     for name, item in part.items():  # in place: there may be very many parts
                         merged.setdefault(name, item)
+            elif key.value in own:  # which of the two counts, each reader decides otherwise
+                sentence = _('The YAML has "%(name)s" twice.', name=shown(key.value))
+                raise NotReadable(at_line(sentence, key.start_mark.line + 1))
             else:
                 own[key.value] = read
         return merged | own

@@ -100,6 +100,15 @@ KUMA = [
     ("a bearer token", kuma(authMethod="bearer", bearer_token="t0"),
      {"request_headers": (Pair("Authorization", "Bearer t0"),)}, []),
     ("a bearer token that is missing", kuma(authMethod="bearer"), REFUSED, ["authentication"]),
+    ("a list without passwords", kuma(authMethod="basic", includeSensitiveData=False),
+     REFUSED, ["lacks the user name", "lacks request headers, bodies and passwords"]),
+    ("a login without a password", kuma(authMethod="basic", basic_auth_user="u"),
+     {"request_auth_username": "u"}, ["lacks the password"]),
+    ("a login that is left over", kuma(authMethod=None, basic_auth_user="u"),
+     {"request_auth_username": None}, []),
+    ("a login of an old backup", kuma(basic_auth_user="u", basic_auth_pass="p"),
+     {"request_auth_username": "u"}, []),
+    ("headers that are no text", kuma(headers='{"X-A": {"b": 1}}'), REFUSED, ["headers"]),
     ("more redirects than ours", kuma(maxredirects=30), {"follow_redirects": True},
      ["At most 30 redirects: Wakeful follows up to"]),
     ("no redirects", kuma(maxredirects=0), {"follow_redirects": False}, []),
@@ -183,6 +192,12 @@ BETTER_STACK = [
                                  maintenance_from="01:00:00", monitor_group_id=5),
      RUNS, ["Proxy dropped", "IP version", "Regions", "Recovery period of 3 min", "Confirmation",
             "Maintenance hours", "monitor group", "Escalation policies"]),
+    ("codes that are missing", stack(monitor_type="expected_status_code"), REFUSED,
+     ["status codes cannot be read"]),
+    ("headers as an object", stack(request_headers={"X-A": "b"}),
+     {"request_headers": (Pair("X-A", "b"),)}, []),
+    ("a port in the address", stack(monitor_type="tcp", url="a.example:22"),
+     {"url": "tcp://a.example:22"}, []),
     ("several ports", stack(monitor_type="smtp", port="25,465"), REFUSED, ["SMTP"]),
 ]  # fmt: skip
 
@@ -246,6 +261,21 @@ UPTIME_ROBOT = [
     ("a keyword", robot(type="KEYWORD", keywordType="ALERT_NOT_EXISTS", keywordValue="x",
                         keywordCaseType=1),
      {"alert_condition": "url_no_text"}, ["case-sensitive"]),
+    ("a keyword type that nobody knows", robot2(type=2, keyword_type=3, keyword_value="x"), REFUSED,
+     ['keyword type "3"']),
+    ("headers as a list", robot(customHttpHeaders=[{"name": "X-A", "value": "b"}]),
+     {"request_headers": (Pair("X-A", "b"),)}, []),
+    ("headers as text", robot2(custom_http_headers='{"X-A": "b"}'),
+     {"request_headers": (Pair("X-A", "b"),)}, []),
+    ("headers in another form", robot2(custom_http_headers="X-A=b"), REFUSED, ["headers"]),
+    ("codes as text", robot(successHttpResponseCodes="2xx,404"),
+     {"accepted_statuses": "200-299,404"}, []),
+    ("no login, version 2", robot2(http_auth_type=0, http_username="u"),
+     {"request_auth_username": None}, []),
+    ("a login without a user name", robot(authType="HTTP_BASIC"), REFUSED, ["user name"]),
+    ("an SMS", robot2(alert_contacts=[{"id": 1, "type": 1, "value": "+4915112345678"}]),
+     {"alerts": (Pair("sms", "+4915112345678"),)}, []),
+    ("tags by name", robot(tagNames=["prod"]), {"tags": ("prod",)}, []),
     ("DNS", robot(type="DNS"), REFUSED, ["DNS"]),
 ]  # fmt: skip
 
@@ -346,7 +376,16 @@ GATUS = [
     ("a variable in the body", "    body: '${BODY}'\n", REFUSED, ["environment variable BODY"]),
     ("a variable as interval", "    interval: ${INTERVAL}\n", REFUSED, ["INTERVAL"]),
     ("a variable with a default", "    interval: ${INTERVAL:-5m}\n", {"interval": 300}, []),
-    ("a variable in an odd form", "    body: '${A:=${B:=1}}'\n", REFUSED, ["environment variable"]),
+    ("a variable in an odd form", "    body: '${A:?${B:=1}}'\n", REFUSED, ["environment variable"]),
+    ("a variable in a default", "    body: '${A:=x${B:=1}}'\n", {"request_body": "x1"}, []),
+    ("a variable without a value in a default", "    body: '${A:-${B}}'\n", REFUSED,
+     ["environment variable B"]),
+    ("a proxy in a variable", "    client: {proxy-url: '${P}'}\n", RUNS, ["Proxy dropped"]),
+    ("a time limit in a variable", "    client: {timeout: '${T}'}\n", REFUSED,
+     ["environment variable T"]),
+    ("thresholds without a channel", "    alerts: [{type: ntfy, failure-threshold: 5}]\n",
+     {"confirmations": 4, "alerts": ()}, ['"ntfy"']),
+    ("a header with several values", "    headers: {X-A: [a, b]}\n", REFUSED, ["headers"]),
     ("enabled by a variable", "    enabled: ${ON}\n", PAUSED, ["environment variable ON"]),
     ("not enabled", "    enabled: false\n", PAUSED, []),
     ("enabled without a value", "    enabled:\n", RUNS, []),
@@ -354,7 +393,7 @@ GATUS = [
      ["Maintenance windows dropped"]),
     ("display options", "    ui: {hide-url: true}\n", RUNS, ["Display options"]),
     ("what nobody knows yet", "    fancy: 1\n", RUNS, ['Setting "fancy" dropped']),
-    ("an option of the client", "    client: {proxy-url: 'http://p'}\n", RUNS, ['"proxy-url"']),
+    ("an option of the client", "    client: {proxy-url: 'http://p'}\n", RUNS, ["Proxy dropped"]),
     ("a login of the client", "    client: {oauth2: {client-id: a}}\n", REFUSED, ["oauth2"]),
     ("an interval that is none", "    interval: often\n", REFUSED, ['interval "often"']),
 ]  # fmt: skip
@@ -454,6 +493,9 @@ def test_upptime():
     check(UPPTIME, wanted, ["Assignees"])
     check(UPPTIME, {"url": "tcp://mail.example:25"}, [], name="mail")
     check(UPPTIME, {"follow_redirects": True}, [], name="plain")
+    check(f"{UPPTIME}notifications: [{{type: slack}}]\n", {}, ["Notifications and assignees"])
+    fewer = UPPTIME.replace("maxRedirects: 0", "maxRedirects: 3")
+    check(fewer, {"follow_redirects": True}, ["At most 3 redirects"])
     check(UPPTIME, REFUSED, ["environment variable SECRET_SITE"], name="secret")
 
 
@@ -486,6 +528,8 @@ def test_kuvasz():
     assert [pair.value for pair in judged.fields["alerts"]] == ["ops"]
     check(KUVASZ, {"url": "tcp://db.example:5432", "timeout": 5}, [], name="t")
     check(KUVASZ, REFUSED, ["Push"], name="p")
+    on = KUVASZ.replace("ssl-check-enabled: false", "ssl-check-enabled: true")
+    check(on.replace("threshold: 30", "threshold: 0"), {"ssl_alert_days": 0}, [])
 
 
 def test_checkmate():
@@ -495,7 +539,21 @@ def test_checkmate():
     }  # fmt: skip
     wanted = {**PAUSED, "interval": 60, "verify_tls": False}
     check({"data": {"monitors": [record]}}, wanted, ["Notifications dropped"])
-    check([record | {"jsonPath": "a.b", "expectedValue": "x"}], REFUSED, ["compare the response"])
+    compared = record | {"jsonPath": "a.b", "expectedValue": "x", "matchMethod": "equal"}
+    check([compared], REFUSED, ["compare the response"])
+    check([compared | {"useAdvancedMatching": False}], {"alert_text_lookup": None}, [])
+    more = {
+        "method": "HEAD", "customUpCodes": [401], "statusWindowSize": 5,
+        "statusWindowThreshold": 80, "cpuAlertThreshold": 90, "diskAlertCounter": 5,
+    }  # fmt: skip
+    wanted = {"request_method": "HEAD", "accepted_statuses": "200-299,401", "confirmations": 3}
+    judged = check([record | more], wanted, ["Down after 4 of 5 checks"])
+    assert "Alert" not in " ".join(judged.remarks)
+
+
+def test_the_csv_of_checkmate_has_milliseconds():
+    data = "type,name,url,interval,port,expectedValue,jsonPath,matchMethod\nhttp,m,a.example,300000"
+    check(f"{data},,,,\n", {"interval": 300}, ["Ignored columns: expectedValue"])
 
 
 def test_targets_of_prometheus():
@@ -506,6 +564,31 @@ def test_targets_of_prometheus():
         fits, refused = reading(data).candidates
         assert (fits.url, fits.fields["tags"]) == ("https://a.example", ("env: prod",))
         assert "no scheme" in refused.refusal
+
+
+def test_jobs_of_prometheus_keep_their_interval_and_the_kind_of_check():
+    data = """global: {scrape_interval: 10m}
+scrape_configs:
+  - job_name: web
+    metrics_path: /probe
+    scrape_interval: 5m
+    static_configs: [{targets: [https://a.example]}]
+  - job_name: pings
+    metrics_path: /probe
+    params: {module: [icmp_ipv4]}
+    static_configs: [{targets: [https://b.example]}]
+  - job_name: elsewhere
+    metrics_path: /probe
+    file_sd_configs: [{files: [x.json]}]
+    static_configs: [{targets: [https://c.example]}]
+  - job_name: node
+    static_configs: [{targets: [https://d.example]}]
+"""
+    whole = reading(data)
+    web, ping, other = whole.candidates
+    assert (web.fields["interval"], other.fields["interval"]) == ("300", "600")
+    assert "Ping" in ping.refusal
+    assert "job elsewhere that are not in the file" in whole.remarks[1]
 
 
 def test_comments_and_bullets_of_a_list_are_left_out():
@@ -539,6 +622,7 @@ def test_a_list_has_the_warning_of_a_certificate_that_a_form_starts_with():
         ("services:\n  web:\n    image: nginx\n    ports: ['80:80']\n", "this YAML"),
         (SERVICE_MONITOR, "this YAML"),
         ("- name: a\n  hosts: all\n", "this YAML"),
+        ("endpoints: [{name: a}]\nendpoints: [{name: b}]\n", '"endpoints" twice.*in line 2'),
         ('{"openapi": "3.1.0", "paths": {}}', "this JSON"),
         ("<?xml version='1.0'?><a/>", "XML or HTML"),
         ("<!doctype html>", "XML or HTML"),
