@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
     from app import config
-    from app.headers import Completed
-    from app.hosts import Hosts
-    from app.proxies import Proxies
 
 
 def create_app(settings: config.Settings | None = None) -> Flask:
@@ -105,33 +102,44 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
 
 def _add_blueprints(app: Flask, settings: config.Settings) -> None:
     from app import api, pages, web
-    from app.headers import Completed
-    from app.hosts import Hosts
-    from app.middleware import WholeBodies
-    from app.proxies import Proxies
 
     web.init_app(app)
     api.init_app(app)
-    pages.init_app(app)  # in front of both
-    app.wsgi_app = WholeBodies(app.wsgi_app)  # type: ignore[method-assign]
+    pages.init_app(app)
     _add_actors(app)
-    _add_hosts(app, Hosts(settings, pages.answering_for(app)))
+    _add_layers(app, settings)
+
+
+def _add_layers(app: Flask, settings: config.Settings) -> None:
+    """The outermost first: each sees a request before those that follow it."""
+    from functools import partial
+
+    from app import api, pages
+    from app.headers import Completed
+    from app.hosts import Hosts
+    from app.middleware import WholeBodies, surround
+    from app.proxies import Proxies
+    from app.web.frame.servers import ServerPaths, servers
+
+    status_pages, remotes = pages.layer(app), servers(app)
     names = {rule.rule.split("/")[1] for rule in app.url_map.iter_rules()} | {pages.FOLDER[1:]}
-    _add_proxies(app, Proxies(settings.trusted_proxies, settings.folder, names))
-    _add_headers(app, Completed(https=settings.is_https))
-
-
-def _add_hosts(app: Flask, hosts: Hosts) -> None:
-    """A foreign host is refused before anything else looks at the request."""
-    app.wsgi_app = hosts.before(app.wsgi_app)  # type: ignore[method-assign]
-    early = app.extensions["wakeful.before_body"]
-    app.extensions["wakeful.before_body"] = hosts.before_body(early)
-
-
-def _add_headers(app: Flask, completed: Completed) -> None:
-    app.wsgi_app = completed.before(app.wsgi_app)  # type: ignore[method-assign]
-    early = app.extensions["wakeful.before_body"]
-    app.extensions["wakeful.before_body"] = completed.before_body(early)
+    layers = [
+        # Every answer has the headers, also a refusal of the layers below.
+        Completed(https=settings.is_https),
+        # Whatever answers sees the client and the folder, not the proxy.
+        Proxies(settings.trusted_proxies, settings.folder, names),
+        # Nothing else looks at a request for a foreign host.
+        Hosts(settings, status_pages.answers_for if status_pages else lambda host, path: False),
+        # Nobody takes the first half of a body for the whole.
+        WholeBodies(),
+        # The public gets its pages from memory, without Flask and while the database is away.
+        *([status_pages] if status_pages else []),
+        # A session cookie gives no access to the API.
+        api.WithoutCookies(),
+        # Flask routes the path without the server that it names.
+        *([ServerPaths(remotes)] if remotes else []),
+    ]
+    surround(app, layers, partial(api.before_body, app))
 
 
 def _add_actors(app: Flask) -> None:
@@ -160,10 +168,3 @@ def _tell_refusal(response: Response) -> Response:
     elif response.status_code == 401 and "Authorization" in request.headers:
         tell_refusal(Event.KEY_WRONG, request.remote_addr)
     return response
-
-
-def _add_proxies(app: Flask, proxies: Proxies) -> None:
-    """Whatever answers sees the client, not the proxy."""
-    app.wsgi_app = proxies.before(app.wsgi_app)  # type: ignore[method-assign]
-    early = app.extensions["wakeful.before_body"]
-    app.extensions["wakeful.before_body"] = proxies.before(early)

@@ -7,12 +7,12 @@ it, and may move it to a server without TLS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import Any
 
 from werkzeug.datastructures import Headers
 
-Environ: TypeAlias = dict[str, Any]
+from app.middleware import Early, Environ, Layer, WsgiApp
 
 YEAR_SECONDS = 365 * 24 * 3600
 OWN_HOST = "wakeful.own_host"  # in the environment of a request for a page's own host name
@@ -26,15 +26,13 @@ ALWAYS = (
 )
 
 
-class Completed:
+class Completed(Layer):
     """``https``: people use HTTPS."""
 
     def __init__(self, *, https: bool) -> None:
         self._https = https
 
-    def before(self, answer: Callable[..., Any]) -> Callable[..., Any]:
-        """``answer``, a WSGI application, with these headers."""
-
+    def before(self, answer: WsgiApp) -> WsgiApp:
         def answer_whole(environ: Environ, start_response: Any) -> Iterable[bytes]:
             def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
                 return start_response(status, self._whole(environ, headers), *rest)
@@ -44,9 +42,7 @@ class Completed:
 
         return answer_whole
 
-    def before_body(self, answer: Callable[[Environ], Any]) -> Callable[[Environ], Any]:
-        """``answer``, which answers from the header alone or returns None."""
-
+    def before_body(self, answer: Early) -> Early:
         def answer_whole(environ: Environ) -> Any:
             response = answer(environ)
             if response is not None:

@@ -10,16 +10,15 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from werkzeug.wrappers import Response
 
 from app.config import Settings
 from app.errors import Unavailable
 from app.i18n import N_, _
+from app.middleware import Early, Environ, Layer, WsgiApp
 from app.rules.url import host_of
-
-Environ: TypeAlias = dict[str, Any]
 
 # Load balancers and monitoring ask by address, or in HTTP/1.0 without a host. No answer there
 # depends on the host.
@@ -31,7 +30,7 @@ FOREIGN = N_(
 UNKNOWN_YET = N_("Which hosts this server answers for cannot be read now. Try again in a moment.")
 
 
-class Hosts:
+class Hosts(Layer):
     """``is_of_a_page`` tells whether a status page answers for a host at a path; it may raise
     Unavailable.
     """
@@ -41,9 +40,7 @@ class Hosts:
         self._any = settings.answers_any_host
         self._own = settings.own_hosts
 
-    def before(self, answer: Callable[..., Any]) -> Callable[..., Any]:
-        """``answer``, a WSGI application, for Wakeful's own hosts alone."""
-
+    def before(self, answer: WsgiApp) -> WsgiApp:
         def answer_own(environ: Environ, start_response: Any) -> Any:
             refusal = self.refusal(environ)
             return (
@@ -54,8 +51,7 @@ class Hosts:
 
         return answer_own
 
-    def before_body(self, answer: Callable[[Environ], Any]) -> Callable[[Environ], Any]:
-        """``answer``, which answers from the header alone or returns None."""
+    def before_body(self, answer: Early) -> Early:
         return lambda environ: self.refusal(environ) or answer(environ)
 
     def refusal(self, environ: Environ) -> Response | None:

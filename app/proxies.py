@@ -10,16 +10,16 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from typing import Any, TypeAlias
 
 from app.i18n import _
+from app.middleware import Early, Environ, Layer, WsgiApp
 
 log = logging.getLogger(__name__)
 
 _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+")
 
-Environ: TypeAlias = dict[str, Any]
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -31,7 +31,7 @@ NOT_TRUSTED = (
 )
 
 
-class Proxies:
+class Proxies(Layer):
     """``trusted``: the networks of proxies whose headers are read. ``folder``: that of PUBLIC_URL,
     such as ``/wakeful``; "" for the root. ``names``: with which the paths of Wakeful itself begin.
     """
@@ -43,12 +43,17 @@ class Proxies:
         self._folder, self._names = folder, names
         self._warned = False
 
-    def before(self, answer: Callable[..., Any]) -> Callable[..., Any]:
-        """``answer``, a function of a WSGI environment, with the client as the proxies name it."""
-
-        def answer_client(environ: Environ, *rest: Any) -> Any:
+    def before(self, answer: WsgiApp) -> WsgiApp:
+        def answer_client(environ: Environ, start_response: Any) -> Any:
             self.apply(environ)
-            return answer(environ, *rest)
+            return answer(environ, start_response)
+
+        return answer_client
+
+    def before_body(self, answer: Early) -> Early:
+        def answer_client(environ: Environ) -> Any:
+            self.apply(environ)
+            return answer(environ)
 
         return answer_client
 

@@ -37,13 +37,21 @@ DATABASE = {
 # of one floor do not import each other. ``app`` is app/__init__.py, which puts them together.
 FLOORS = (
     {"app.i18n"},
-    {"app.environment", "app.errors", "app.paths", "app.records", "app.slots", "app.version"},
+    {
+        "app.environment",
+        "app.errors",
+        "app.middleware",
+        "app.paths",
+        "app.records",
+        "app.slots",
+        "app.version",
+    },
     {"app.rules"},
     {"app.codec"},
     {"app.stats", "app.imports"},
     {"app.net", "app.proxies"},
     {"app.checks"},
-    {"app.config", "app.cookies", "app.headers", "app.middleware", "app.secret_keys"},
+    {"app.config", "app.cookies", "app.headers", "app.secret_keys"},
     {"app.hosts"},
     {"app.db"},
     {"app.access"},

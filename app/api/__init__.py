@@ -7,8 +7,6 @@ errors with HTML. ``dispatch`` answers them all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 from flask import Flask, Response, request
@@ -35,6 +33,7 @@ from app.api import (  # noqa: F401
     windows,
 )
 from app.api.dispatch import dispatch, refusal
+from app.middleware import Environ, Layer, WsgiApp
 
 _BELOW_API = re.compile(r"/+api(/.*)?", re.DOTALL)
 
@@ -42,12 +41,10 @@ _BELOW_API = re.compile(r"/+api(/.*)?", re.DOTALL)
 def init_app(app: Flask) -> None:
     # First, so that nothing of the dashboard's (sessions, set-up, CSRF) answers for the API.
     app.before_request_funcs.setdefault(None, []).insert(0, _answer_api)
-    app.wsgi_app = _WithoutCookies(app.wsgi_app)  # type: ignore[method-assign]
-    app.extensions["wakeful.before_body"] = partial(_before_body, app)
     health.init_app(app)
 
 
-def _before_body(app: Flask, environ: dict[str, Any]) -> Response | None:
+def before_body(app: Flask, environ: Environ) -> Response | None:
     """For a server that has read the headers of a request and not its body: the answer if the key
     is missing, or None if the body is needed.
     """
@@ -65,14 +62,13 @@ def _answer_api() -> Response | None:
     return dispatch(request) if _BELOW_API.fullmatch(request.path) else None
 
 
-class _WithoutCookies:
+class WithoutCookies(Layer):
     """The API accepts no session cookie and sets none, so it needs no CSRF protection."""
 
-    def __init__(self, wsgi_app: Any) -> None:
-        self.wsgi_app = wsgi_app
+    def before(self, answer: WsgiApp) -> WsgiApp:
+        def answer_without(environ: Environ, start_response: Any) -> Any:
+            if _BELOW_API.fullmatch(environ.get("PATH_INFO", "")):
+                environ.pop("HTTP_COOKIE", None)
+            return answer(environ, start_response)
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        if _BELOW_API.fullmatch(environ.get("PATH_INFO", "")):
-            environ.pop("HTTP_COOKIE", None)
-        answer: Iterable[bytes] = self.wsgi_app(environ, start_response)
-        return answer
+        return answer_without

@@ -6,7 +6,6 @@ page's own host name. It reads through ``app.stores.public.PublicPages`` and kee
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from flask import Flask
@@ -24,13 +23,10 @@ def init_app(app: Flask) -> None:
     app.extensions["wakeful.preview"] = partial(preview.html, app.jinja_env)
     public: PublicPages | None = app.extensions.get("wakeful.public")
     if public is not None:
-        pages = StatusPages(app, public)
-        app.extensions["wakeful.pages"] = pages
-        app.extensions["wakeful.before_body"] = pages.before_body
-        app.wsgi_app = pages  # type: ignore[method-assign]
+        app.extensions["wakeful.pages"] = StatusPages(app, public)
 
 
-def answering_for(app: Flask) -> Callable[[str, str], bool]:
-    """``StatusPages.answers_for`` of this installation, which may have no pages of its own."""
+def layer(app: Flask) -> StatusPages | None:
+    """None where this installation has no pages of its own."""
     pages: StatusPages | None = app.extensions.get("wakeful.pages")
-    return pages.answers_for if pages is not None else lambda host, path: False
+    return pages

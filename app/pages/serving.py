@@ -26,6 +26,7 @@ from app.config import Settings
 from app.errors import NotFound, Throttled, Unavailable
 from app.headers import OWN_HOST
 from app.i18n import N_, _
+from app.middleware import Early, Environ, Layer, WsgiApp
 from app.pages import front, history, routes, subscribe
 from app.pages.addresses import (
     FOLDER,
@@ -67,7 +68,6 @@ HISTORY = Shown("history", HTML, front.page)  # made by ``_month``, because it n
 FRONT_PAGE = Shown(FRONT, HTML, front.page)
 
 Start = Callable[..., Any]
-Environ = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Link:
     page_id: int
 
 
-class StatusPages:
+class StatusPages(Layer):
     """``public`` reads; everything else is kept here."""
 
     def __init__(
@@ -87,8 +87,8 @@ class StatusPages:
     ) -> None:
         self.clock = clock
         settings: Settings = app.extensions["wakeful.settings"]
-        self._app, self._public, self._next = app, public, app.wsgi_app
-        self._api_before_body: Callable[[Environ], Any] = app.extensions["wakeful.before_body"]
+        self._app, self._public = app, public
+        self._next: WsgiApp = app.wsgi_app
         self._visitors = Visitors(app, public)
         self._assets = Assets(Path(str(app.static_folder)), routes.ASSETS)
         self._copies = Copies(settings.instance, keys_of(app), self._now)
@@ -108,7 +108,20 @@ class StatusPages:
         self._shown = {one.name: one for one in (FRONT_PAGE, HISTORY, *routes.SHOWN)}
         self._asked = {one.name: one for one in routes.ASKED}
 
-    def __call__(self, environ: Environ, start_response: Start) -> Any:
+    def before(self, answer: WsgiApp) -> WsgiApp:
+        self._next = answer
+        return self._respond
+
+    def before_body(self, answer: Early) -> Early:
+        """The API refuses nothing on a page's own host name, where there is no API."""
+
+        def answer_elsewhere(environ: Environ) -> Any:
+            own = self._own_page(environ, environ.get("PATH_INFO") or "/")
+            return None if own is not None else answer(environ)
+
+        return answer_elsewhere
+
+    def _respond(self, environ: Environ, start_response: Start) -> Any:
         path = environ.get("PATH_INFO") or "/"
         address = self._own_page(environ, path)
         if address is not None:
@@ -136,13 +149,6 @@ class StatusPages:
         """Something was written in this process: whoever wrote it sees it."""
         for memory in (self._directory, self._list, self._pages, self._months):
             memory.expire()
-
-    def before_body(self, environ: Environ) -> Any | None:
-        """Whether the API refuses this before its body has come: never on a page's own host name,
-        where there is no API.
-        """
-        own = self._own_page(environ, environ.get("PATH_INFO") or "/")
-        return None if own is not None else self._api_before_body(environ)
 
     def answers_for(self, host: str, path: str) -> bool:
         """Whether a page has this host name, or had it when it sent the link that the path is.

@@ -22,6 +22,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Unsupported, WakefulError
 from app.i18n import N_, _
+from app.middleware import Environ, Layer, WsgiApp
 from app.records import Role
 from app.stores import Feature, current_store
 from app.web.frame.session import SAFE_METHODS, guarded, needs
@@ -38,8 +39,6 @@ ANYWHERE = frozenset({"auth", "second", "account", "acknowledge", "remote", "boo
 
 def init_app(app: Flask) -> None:
     app.before_request(_choose)
-    if servers(app) is not None:
-        app.wsgi_app = _Places(app.wsgi_app, servers(app))  # type: ignore[method-assign]
 
 
 def servers(app: Flask | None = None) -> Any | None:
@@ -54,7 +53,7 @@ def slug(name: str) -> str:
     return "".join(c if c in _AS_IT_IS else plain.get(c, f"={ord(c):x}=") for c in name)
 
 
-class _Places:
+class ServerPaths(Layer):
     """Removes the server from a URL path such as ``/on/status.example.com/monitors/4``.
 
     The server is in the URL, and not only in the cookie, because all tabs share a cookie: a form
@@ -62,11 +61,17 @@ class _Places:
     root path it gets into every URL that a page makes.
     """
 
-    def __init__(self, wsgi_app: Any, remotes: Any) -> None:
-        self.wsgi_app = wsgi_app
+    def __init__(self, remotes: Any) -> None:
         self.slugs = [slug(name) for name in remotes.names]
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def before(self, answer: WsgiApp) -> WsgiApp:
+        def answer_chosen(environ: Environ, start_response: Any) -> Any:
+            self._choose(environ)
+            return answer(environ, start_response)
+
+        return answer_chosen
+
+    def _choose(self, environ: Environ) -> None:
         root, path = environ.get("SCRIPT_NAME", ""), environ.get("PATH_INFO", "")
         environ["wakeful.root"] = root
         name, rest = path.removeprefix(PLACE).partition("/")[::2]
@@ -75,7 +80,6 @@ class _Places:
             environ["wakeful.server"] = self.slugs.index(name)
             environ["SCRIPT_NAME"] = f"{root}{PLACE}{name}"
             environ["PATH_INFO"] = f"/{rest}"
-        return self.wsgi_app(environ, start_response)
 
 
 def _choose() -> Response | None:
