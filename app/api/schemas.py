@@ -42,7 +42,6 @@ from app.records import (
     Delivery,
     Group,
     Incident,
-    LateOutage,
     MaintenanceWindow,
     Marker,
     Monitor,
@@ -257,11 +256,6 @@ CHANGES = array(
     description="What is different in the failing check from the good one in ``evidence``, most"
     " telling first.",
 )
-LATE_OUTAGES = array(
-    schema_of(LateOutage),
-    description="Time in which the monitor was down, as results show that came too late to open an"
-    " incident. It counts as downtime; nobody was alerted.",
-)
 UNREADABLE_WINDOW = array(
     STRING, description="Fields whose stored value cannot be read; until then it does not apply."
 )
@@ -317,7 +311,6 @@ RECORDS: dict[str, Schema] = {
             "checks": INTEGER,
             "incidents": INTEGER,
             "mttr": nullable(INTEGER),
-            "late_outages": LATE_OUTAGES,
             "response_time": record(
                 {name: nullable(NUMBER) for name in ("avg", "p50", "p95", "p99", "max")}
             ),

@@ -26,7 +26,6 @@ from app.db import assignments, changes, db, faults, heartbeats, patience, place
 from app.db.tables import (
     AssignmentRow,
     CancelledEventRow,
-    LateOutageRow,
     MarkerRow,
     MonitorRow,
     MonitorStateRow,
@@ -47,8 +46,6 @@ MONITORS_AT_ONCE = 20  # whose old results are deleted in one transaction
 # Much longer than a checker's lease: after a longer interruption, a checker reloads everything.
 CHANGES_KEPT = timedelta(hours=2)
 MARKERS_KEPT = timedelta(days=MARKERS_KEPT_DAYS)
-# Longer than statistics look back, and as long as the results that hours are summed from again.
-LATE_OUTAGES_KEPT = timedelta(days=400)
 CANCELLED_KEPT = timedelta(days=90)  # after the end: calendars have read of it long before
 LOOK_UP_SECONDS = 15.0
 CHORE_SECONDS = 300.0  # time limit of a statement; some read a year of results
@@ -170,7 +167,7 @@ class Housekeeper:
         report_mails.send(self.clock())
 
     def forget_old(self) -> None:
-        """Delete old results, late outages, deliveries, markers and changes, expired counters,
+        """Delete old results, deliveries, markers and changes, expired counters,
         sessions and links, subscribers who have not confirmed, cancelled calendar entries, lines of
         the audit log, and the heartbeats of dead processes.
         """
@@ -197,8 +194,6 @@ class Housekeeper:
                 delete(CancelledEventRow).where(CancelledEventRow.end_at < now - CANCELLED_KEPT)
             )
             session.execute(delete(MarkerRow).where(MarkerRow.time < now - MARKERS_KEPT))
-            kept = max(LATE_OUTAGES_KEPT, timedelta(days=self.settings.retention_days))
-            session.execute(delete(LateOutageRow).where(LateOutageRow.ended_at < now - kept))
         access = Access(self.settings)
         access.forget_old_counts()
         access.forget_sent_forms()

@@ -20,7 +20,7 @@ from app.db.types import from_ms
 from app.engine.quorum import Vote, decide, failed_in_maintenance, heard, repeated
 from app.engine.state import Observation, Stands, State, Step, advance, cleared
 from app.engine.telling import confirms, repeats, tells
-from app.records import LateOutage, Verdict
+from app.records import Verdict
 from app.stats.cover import MOMENT_S, Check
 
 Span = tuple[datetime, datetime]
@@ -67,15 +67,15 @@ class Replay:
         rules: Rules,
         incidents: Sequence[Incident],
         since: datetime,
-        before: LateOutage | None = None,
+        before: Span | None = None,
     ) -> None:
         self._rules = rules
         self._incidents = list(incidents)
         self._since = since
-        self._state = State(started_at=before.started_at if before else None)
+        self._state = State(started_at=before[0] if before else None)
         self._incident_until = since  # the end of the last incident that was met
         # Until when the results cover.
-        self._reach: datetime | None = before.ended_at if before else None
+        self._reach: datetime | None = before[1] if before else None
         self._votes: dict[int, Vote] = {}
         self._begun = rules.begun  # since when its places vote
         self.outages: list[Span] = []

@@ -105,6 +105,7 @@ class Incident:
     # additions of ours
     acknowledged_by: str | None = None
     by_hand: bool = False
+    found_late: bool = False  # only results that came late show it; nobody was alerted
     classification: Annotated[str | None, Classification] = None
     ending: Annotated[str | None, Ending] = None
     # What people call the places that saw the failure; empty where the monitor has one place.
@@ -123,19 +124,6 @@ class Incident:
     def is_open(self) -> bool:
         """As far as is known: a server may say that it is resolved, and not when."""
         return self.ended_at is None and self.status != IncidentStatus.RESOLVED
-
-
-@dataclass(frozen=True, slots=True)
-class LateOutage:
-    """Time in which a monitor was down, as results show that came too late to open an incident.
-    Nobody was alerted. ``places``: the names of the places that sent them.
-    """
-
-    started_at: datetime
-    ended_at: datetime
-    cause: str | None = None
-    cause_code: str | None = None
-    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

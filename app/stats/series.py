@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from app.codec import json_of
-from app.records import PHASES, Classification, LateOutage
+from app.records import PHASES, Classification
 from app.rules import time
 from app.stats import RANGES
 from app.stats.histogram import percentile
-from app.stats.tally import DAY_MS, HOUR_MS, Sums, outside
+from app.stats.tally import DAY_MS, HOUR_MS, Sums
 
 MINUTE_MS = 60_000
 # The width of a bucket of each range: a range has from 60 to some 370 of them.
@@ -48,16 +46,14 @@ def statistics(
     now_ms: int,
     pieces: Iterable[tuple[int, Sums]],
     incidents: Sequence[Incident],
-    late: Sequence[LateOutage] = (),
 ) -> dict[str, Any]:
     """The answer, ready for JSON. Times are ISO 8601 in UTC, durations seconds, response times ms.
 
     ``pieces``: start and sums of periods within the range, none wider than a bucket.
-    ``incidents``: start, end and classification of those that overlap it. ``late``: the outages
-    that were found afterwards.
+    ``incidents``: start, end and classification of those that overlap it.
     """
     span = Span(start_of(range_, now_ms), now_ms, BUCKETS[range_])
-    return between(span, pieces, incidents, late) | {"range": range_}
+    return between(span, pieces, incidents) | {"range": range_}
 
 
 class Span(NamedTuple):
@@ -82,7 +78,6 @@ def between(
     span: Span,
     pieces: Iterable[tuple[int, Sums]],
     incidents: Sequence[Incident],
-    late: Sequence[LateOutage] = (),
 ) -> dict[str, Any]:
     """``statistics`` of any time; their ``range`` is None."""
     start, end, width = span
@@ -108,7 +103,6 @@ def between(
         "checks": total.checks,
         "incidents": len(counted),
         "mttr": mttr(counted, end),
-        "late_outages": [json_of(one) for one in _without_incidents(late, incidents, end)],
         "response_time": _response(total),
         "bucket_seconds": width // 1000,
         # Also those without data, so that they show as gaps in the chart.
@@ -117,17 +111,6 @@ def between(
             for begin in range(start - start % width, end, width)
         ],
     }
-
-
-def _without_incidents(
-    late: Iterable[LateOutage], incidents: Iterable[Incident], end: int
-) -> Iterator[LateOutage]:
-    """As they count: not in the time of an incident that was added since, nor after ``end``."""
-    known = [(since, end if until is None else until) for since, until, _ in incidents]
-    for one in late:
-        span = _ms(one.started_at), min(end, _ms(one.ended_at))
-        for since, until in outside([span], known):
-            yield replace(one, started_at=_time(since), ended_at=_time(until))
 
 
 def mttr(incidents: Iterable[Incident], end: int) -> int | None:

@@ -113,7 +113,7 @@ def percent(up: int, down: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The incidents, late outages and windows of one monitor that count: merged spans in order."""
+    """The incidents and windows of one monitor that count: merged spans in order."""
 
     down: tuple[Span, ...] = ()
     excused: tuple[Span, ...] = ()  # classified as maintenance
@@ -124,33 +124,18 @@ def trouble(
     incidents: Iterable[tuple[int, int | None, str | None]],
     end: int,
     planned: Iterable[Span] = (),
-    late: Iterable[Span] = (),
 ) -> Trouble:
     """``incidents``: start, end (None: still open at ``end``) and classification of each.
-    ``planned``: maintenance windows. ``late``: outages that were found afterwards; an incident of
-    the same time counts in their place, so that a false alarm is none.
+    ``planned``: maintenance windows.
     """
-    down, excused, known = [], [], []
+    down, excused = [], []
     for start, stop, classification in incidents:
         span = (start, end if stop is None else stop)
-        known.append(span)
         if classification == Classification.MAINTENANCE:
             excused.append(span)
         elif classification != Classification.FALSE_ALARM:
             down.append(span)
-    down += outside(late, known)
     return Trouble(merged(down), merged(excused), merged(planned))
-
-
-def outside(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
-    """The parts of ``spans`` that are in none of the others."""
-    known = merged(others)
-    return [
-        (first, last)
-        for begin, end in spans
-        for inside, first, last in split(known, begin, end)
-        if not inside and first < last
-    ]
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:

@@ -253,6 +253,7 @@ def test_section_4_an_incident_is_returned_with_all_its_fields(api):
         "evidence": None,
         "acknowledged_by": None,
         "by_hand": True,
+        "found_late": False,
         "classification": None,
         "ending": "person",
         "seen_by": [],

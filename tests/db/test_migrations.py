@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
@@ -11,8 +12,11 @@ from alembic.migration import MigrationContext
 
 from app.db import db, schema
 from app.db.tables import IncidentRow, LocationRow, MonitorStateRow, PostTemplateRow
+from app.db.types import to_ms
 from app.records import Location
 from tests.factories import make_incident, make_monitor, now
+
+MINUTE = timedelta(minutes=1)
 
 
 def shapes(inspector, tables):
@@ -117,6 +121,40 @@ def test_older_incidents_keep_what_their_comments_say_of_their_end(core):
         assert dict(rows.all()) == said
 
 
+def test_outages_that_were_found_late_are_incidents_and_count_as_before(core):
+    """Of one, an incident takes a part: that is counted by what people said of the incident."""
+    monitor, at = make_monitor(core), now().replace(microsecond=0)
+    make_incident(core, monitor, started_at=at, ended_at=at + MINUTE, classification="false_alarm")
+    begin, end = to_ms(at - MINUTE) + 250, to_ms(at + 3 * MINUTE) + 250
+    with core.app_context():
+        command.downgrade(schema._config(), "0039")
+        with db.engine.begin() as connection:
+            connection.execute(
+                sa.text(
+                    "INSERT INTO locations (id, name, label, carrier, created_at)"
+                    " VALUES (7, 'oslo', 'Oslo', 'agent', 0)"
+                )
+            )
+            connection.execute(
+                sa.text("INSERT INTO late_outages VALUES (:id,:begin,:end,:code,:cause,:places)"),
+                {
+                    "id": monitor.id, "begin": begin, "end": end,
+                    "code": "connection_refused", "cause": "Refused.", "places": "gone,oslo",
+                },
+            )  # fmt: skip
+        schema.upgrade()
+        found = sa.select(IncidentRow).where(IncidentRow.found_late)
+        rows = db.session.scalars(found.order_by(IncidentRow.started_at)).all()
+        assert [(row.started_at, row.ended_at) for row in rows] == [
+            (at - MINUTE, at),
+            (at + MINUTE, at + 3 * MINUTE),
+        ]
+        assert {(row.cause, row.cause_folded, row.cause_code) for row in rows} == {
+            ("Refused.", "refused.", "connection_refused")
+        }
+        assert [row.seen_by for row in rows] == [["gone", "Oslo"]] * 2
+
+
 def test_what_was_alerted_is_remembered_and_domains_are_named_again(core):
     monitor = make_monitor(core)
     with core.app_context():
@@ -148,6 +186,7 @@ def test_two_servers_that_start_at_once_on_one_file_migrate_once(tmp_path):
 # Processes, not threads: alembic's context is one for the whole process.
 MIGRATE = """
 import sys
+from datetime import timedelta
 from pathlib import Path
 from app import create_core
 from app.config import Settings

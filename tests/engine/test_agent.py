@@ -23,7 +23,6 @@ from app.db.tables import (
     DeliveryRow,
     HeartbeatRow,
     IncidentRow,
-    LateOutageRow,
     LocationRow,
     MonitorStateRow,
     ResultRow,
@@ -108,8 +107,9 @@ def stored(app, monitor_id):
 
 
 def incidents(app):
+    """Those that were not found late."""
     with app.app_context():
-        return db.session.scalars(select(IncidentRow)).all()
+        return db.session.scalars(select(IncidentRow).where(~IncidentRow.found_late)).all()
 
 
 # --- What the server answers
@@ -302,7 +302,7 @@ def test_an_agent_that_comes_back_to_an_outage_brings_its_time_and_alerts_from_t
     ask("results", results=made[30:])
     ask("results", results=made[1:30])
     with app.app_context():
-        row = db.session.scalars(select(LateOutageRow)).one()
+        row = db.session.scalars(select(IncidentRow).where(IncidentRow.found_late)).one()
         assert row.started_at == now - timedelta(minutes=39)
         assert row.ended_at > now, "it goes on"
         assert not db.session.scalars(select(DeliveryRow)).all()
@@ -311,7 +311,7 @@ def test_an_agent_that_comes_back_to_an_outage_brings_its_time_and_alerts_from_t
     (incident,) = incidents(app)
     assert incident.started_at == now
     with app.app_context():
-        row = db.session.scalars(select(LateOutageRow)).one()
+        row = db.session.scalars(select(IncidentRow).where(IncidentRow.found_late)).one()
         assert (row.started_at, row.ended_at) == (now - timedelta(minutes=39), now)
 
 
@@ -337,7 +337,7 @@ def test_an_outage_whose_first_checks_come_together_begins_with_the_first(
     assert incident.started_at == first
     assert len(stored(app, monitor.id)) == 3
     with app.app_context():
-        assert not db.session.scalars(select(LateOutageRow)).all()
+        assert not db.session.scalars(select(IncidentRow).where(IncidentRow.found_late)).all()
         turn = db.session.scalars(select(AssignmentRow.turn)).one()
     up = [result(monitor, Verdict.UP, now + timedelta(seconds=number)) for number in (1, 2)]
     ask("results", results=up)
@@ -402,7 +402,7 @@ def test_what_an_agent_saw_after_an_edit_that_it_did_not_know_counts(app, place,
     made.append(result(monitor, Verdict.UP, edited + timedelta(minutes=13)))
     assert ask("results", results=made)["taken"] == 4
     with app.app_context():
-        outage = db.session.scalars(select(LateOutageRow)).one()
+        outage = db.session.scalars(select(IncidentRow).where(IncidentRow.found_late)).one()
     assert (outage.started_at, outage.ended_at) == (
         seen_down[0],
         seen_down[0] + timedelta(minutes=3),

@@ -102,7 +102,7 @@ def test_a_late_result_of_a_monitor_that_was_just_paused_counts_for_no_time(engi
     id = engine.monitor()
     late = replace(make_outcome("up", at(90)).result, monitor_id=id)
     engine.changed_before(
-        id, {"paused": True}, lambda: recorder.record_late([late], location="default")
+        id, {"paused": True}, lambda: recorder.record_late([late], at(200), location="default")
     )
     (result,) = engine.read(ResultRow)
     assert result.covers_s == 0
@@ -112,7 +112,7 @@ def test_an_hour_is_summed_without_the_maintenance_that_was_just_cancelled(engin
     window = {"maintenance_start_at": WHOLE, "maintenance_end_at": at(3600)}
     id = engine.monitor(updated_at=START, **window)
     late = replace(make_outcome("up", at(90)).result, monitor_id=id)
-    recorder.record_late([late], location="default")
+    recorder.record_late([late], at(200), location="default")
     with writing() as session:
         for row in session.scalars(select(ResultRow)):
             row.maintenance = False

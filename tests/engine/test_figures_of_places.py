@@ -154,7 +154,7 @@ def test_late_results_of_a_place_give_the_monitor_what_it_saw(places):
     assert places.seconds(ROLLED)["unknown"] == pytest.approx(1200 + 90, abs=1)
     outcomes = [make_outcome("up", at(60 * minute + 20)) for minute in range(20)]
     late = [replace(one.result, monitor_id=places.id, location="berlin") for one in outcomes]
-    assert recorder.record_late(late, location="berlin") == 20
+    assert recorder.record_late(late, at(HOUR), location="berlin") == 20
     found = places.seconds(ROLLED)
     assert found["up"] == pytest.approx(1140 + 150, abs=1)
     assert found["unknown"] == pytest.approx(20, abs=1), "before the first late result"

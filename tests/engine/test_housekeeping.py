@@ -16,7 +16,6 @@ from app.db.tables import (
     DeliveryRow,
     DomainRow,
     HeartbeatRow,
-    LateOutageRow,
     MarkerRow,
     MonitorRow,
     MonitorStateRow,
@@ -243,13 +242,8 @@ def test_old_rows_are_deleted(house):
             session.add(
                 MarkerRow(name=str(days), time=NOW - days * DAY, created_at=NOW, updated_at=NOW)
             )
-            began, ended = NOW - (days + 1) * DAY, NOW - days * DAY
-            session.add(
-                LateOutageRow(monitor_id=ids[0], started_at=began, ended_at=ended, places=str(days))
-            )
     house.keeper.forget_old()
     assert list(db.session.scalars(select(MarkerRow.name))) == ["399"]
-    assert list(db.session.scalars(select(LateOutageRow.places))) == ["399"]
     assert db.session.scalar(select(func.count()).select_from(ResultRow)) == 6
     assert db.session.scalar(select(func.min(ResultRow.at))) == to_ms(NOW - 29 * DAY)
     assert db.session.scalars(select(HeartbeatRow.name)).all() == ["checker:alive:1"]

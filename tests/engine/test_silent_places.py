@@ -350,7 +350,7 @@ def test_what_came_late_from_a_silent_place_is_watched_time(house):
     house.check(id, "oslo", "down")  # an agent sends its newest result first
     incident = db.session.scalars(select(IncidentRow)).one()
     assert incident.unwatched == [{"from": iso(START), "to": iso(house.now)}]
-    recorder.record_late(late, location="oslo")
+    recorder.record_late(late, house.now, location="oslo")
     db.session.expire_all()
     assert incident.unwatched == [{"from": iso(START + 2 * MINUTE), "to": iso(house.now)}]
     assert incident.seen_by == ["Oslo"]

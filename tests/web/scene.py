@@ -19,7 +19,6 @@ from app.db.tables import (
     AssignmentRow,
     DeliveryRow,
     IncidentRow,
-    LateOutageRow,
     MonitorEvidenceRow,
     MonitorStateRow,
     SubscriberRow,
@@ -266,17 +265,17 @@ def _incident(app: Flask, row: Any, part: Part, at: datetime, ago: int, length: 
         updated_at=ended or started,
     )  # fmt: skip
     found = started - timedelta(minutes=30)
-    late_outage = LateOutageRow(
-        monitor_id=row.id,
+    make_incident(
+        app, row,
         started_at=found,
         ended_at=found + timedelta(minutes=12),
         cause=cause,
         cause_code=code,
-        places="oslo,sydney",
-    )
+        found_late=True,
+        seen_by=["Oslo", "Sydney"],
+    )  # fmt: skip
     told = [("incident.opened", started)] + ([("incident.resolved", ended)] if ended else [])
     with app.app_context(), writing() as session:
-        session.add(late_outage)
         for event, moment in told:
             for number, channel in enumerate(("email", "slack")):
                 late = channel == "slack" and ended is None

@@ -16,7 +16,7 @@ from app.api import me
 from app.config import Settings
 from app.db import db, journal, writing
 from app.db.journal import keep, known_numbers, row_of
-from app.db.tables import DeliveryRow, IncidentRow, LateOutageRow, MaintenanceWindowRow, MonitorRow
+from app.db.tables import DeliveryRow, IncidentRow, MaintenanceWindowRow, MonitorRow
 from app.records import (
     ComponentName,
     Group,
@@ -60,35 +60,25 @@ def remote(
             db.engine.dispose()
 
 
-def test_the_page_says_what_was_found_afterwards(app, remote):
-    """On both sides. An incident that was added by hand since takes its time over."""
+def test_pages_say_that_an_incident_was_found_late(app, remote):
+    """On both sides, where it is listed and on its own page."""
     midnight = now().replace(hour=0, minute=0, second=0) - timedelta(days=1)
     monitor = make_monitor(app, created_at=midnight, updated_at=midnight)
     began = midnight + timedelta(hours=10, minutes=4)
-    with app.app_context(), writing() as session:
-        session.add(
-            LateOutageRow(
-                monitor_id=monitor.id, started_at=began, ended_at=began + timedelta(minutes=37),
-                cause="The server refused.", cause_code="connection_refused", places="oslo",
-            )
-        )  # fmt: skip
-    day = f"{began.day} {began:%b %Y}"
-    said = (
-        f"Found afterwards: down from {day} 10:04:00 to 10:41:00 (37 min), by results that oslo"
-        " sent late. Nobody was alerted. The server refused."
-    )
-    pages = (f"/monitors/{monitor.id}?range=7d", f"/monitors/{monitor.id}/days/{began:%Y-%m-%d}")
+    ended = began + timedelta(minutes=37)
+    seen = {"found_late": True, "seen_by": ["Oslo"]}
+    incident = make_incident(app, monitor, started_at=began, ended_at=ended, **seen)
     here = Visitor(app).log_in(make_person(app, "viewer").email)
     for visitor in (here, remote):
-        for page in pages:
-            assert said in visitor.open(page).text
-        visitor.open(pages[0])
-        assert "Outage found afterwards" in visitor.text, "the key of its band in the chart"
-    ended = began + timedelta(minutes=7)
-    make_incident(app, monitor, started_at=began, ended_at=ended, by_hand=True)
-    for visitor in (here, remote):
-        for page in pages:
-            assert "10:11:00 to 10:41:00 (30 min)" in visitor.open(page).text
+        for page in (
+            "/incidents",
+            f"/incidents/{incident.id}",
+            f"/monitors/{monitor.id}",
+            f"/monitors/{monitor.id}/days/{began:%Y-%m-%d}",
+        ):
+            shown = visitor.open(page).text
+            assert "Found by results that came late. Nobody was alerted." in shown, page
+            assert "Oslo" in shown
 
 
 def test_the_delivery_log_is_the_remote_servers(app, remote):

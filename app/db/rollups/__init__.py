@@ -19,8 +19,6 @@ from app.db.rollups.rows import (
     SUMMED,
     checks,
     incidents_between,
-    late_outage_of,
-    late_outages_between,
     monitor_of,
 )
 from app.db.rollups.writing import is_summed, reroll, reroll_each, roll
@@ -35,8 +33,6 @@ __all__ = [
     "checks",
     "incidents_between",
     "is_summed",
-    "late_outage_of",
-    "late_outages_between",
     "monitor_of",
     "only_summed",
     "report_figures",

@@ -15,15 +15,14 @@ from app.db.journal import VERDICTS
 from app.db.rollups.planned import planned
 from app.db.tables import (
     IncidentRow,
-    LateOutageRow,
     MonitorRow,
     MonitorStateRow,
     ResultRow,
     RollupRow,
 )
 from app.db.types import from_ms, to_ms
-from app.records import CONFIRMATIONS, PHASES, LateOutage
-from app.stats.cover import Check, Span, cover_limit_ms, of_several_places
+from app.records import CONFIRMATIONS, PHASES
+from app.stats.cover import Check, cover_limit_ms, of_several_places
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
@@ -35,7 +34,7 @@ from app.stats.tally import (
 
 _RESULTS = ResultRow.__table__
 _MONITORS, _STATES = MonitorRow.__table__, MonitorStateRow.__table__
-_INCIDENT, _OUTAGE = IncidentRow.__table__, LateOutageRow.__table__
+_INCIDENT = IncidentRow.__table__
 ROLLUPS = RollupRow.__table__
 HOUR_S, DAY_S = HOUR_MS // 1000, DAY_MS // 1000
 Incident = tuple[int, int | None, str | None]
@@ -83,11 +82,6 @@ _INCIDENTS = (
         or_(_INCIDENT.c.ended_at.is_(None), _INCIDENT.c.ended_at > bindparam("start")),
     )
     .order_by(_INCIDENT.c.started_at, _INCIDENT.c.id)
-)
-_OUTAGES = (
-    select(_OUTAGE)
-    .where(_OUTAGE.c.monitor_id.in_(_IDS))
-    .order_by(_OUTAGE.c.monitor_id, _OUTAGE.c.started_at)
 )
 _CHECKS = (
     # As the driver gives them: a day of a monitor has 16,000 values (``_numbers``).
@@ -151,32 +145,6 @@ def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, lis
     return found
 
 
-def late_outages_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[LateOutage]]:
-    """The outages that overlap this time (ms) and were found afterwards, oldest first."""
-    first, last = from_ms(start), from_ms(end)
-    return {
-        id: [one for one in outages if one.started_at < last and one.ended_at > first]
-        for id, outages in _late_outages(ids).items()
-    }
-
-
-def _late_outages(ids: Sequence[int]) -> dict[int, Sequence[LateOutage]]:
-    """All of each monitor: they are few, and a page asks for several times."""
-    kept: dict[int, list[LateOutage]] = read_once.kept().setdefault("late outages", {})
-    missing = [id for id in ids if id not in kept]
-    if missing:
-        kept |= {id: [] for id in missing}
-        for row in db.session.execute(_OUTAGES, {"ids": missing}):
-            kept[row.monitor_id].append(late_outage_of(row))
-    return {id: kept[id] for id in ids}
-
-
-def late_outage_of(row: Any) -> LateOutage:
-    """``row`` has the columns of ``LateOutageRow``."""
-    places = tuple(row.places.split(","))
-    return LateOutage(row.started_at, row.ended_at, row.cause, row.cause_code, places)
-
-
 def monitor_of(id: int) -> Any:
     """The row of ``MONITORS``; None if there is no such monitor."""
     kept = read_once.kept()
@@ -197,14 +165,9 @@ def troubles(
     """
     ids = [monitor.monitor_id for monitor in monitors]
     found = incidents_between(ids, start, end) if incidents is None else incidents
-    late = late_outages_between(ids, start, end)
     # A check before the start may have been in a window, and may count for time after the start.
     windows = planned(monitors, start - LONGEST_COVER_MS, end)
-    return {id: trouble(found[id], end, windows[id], map(_span, late[id])) for id in ids}
-
-
-def _span(outage: LateOutage) -> Span:
-    return to_ms(outage.started_at), to_ms(outage.ended_at)
+    return {id: trouble(found[id], end, windows[id]) for id in ids}
 
 
 def limit_of(monitor: Any) -> int:

@@ -1,11 +1,11 @@
-"""Incidents, and outages that were found afterwards."""
+"""Incidents."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text, text
+from sqlalchemy import ForeignKey, Index, String, Text, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
@@ -27,6 +27,14 @@ class IncidentRow(Model):
             postgresql_where=text("ended_at IS NULL"),
         ),
         Index("ix_incidents_monitor_started", "monitor_id", "started_at"),
+        # Few: each list of monitors asks for the newest of each.
+        Index(
+            "ix_incidents_found_late",
+            "monitor_id",
+            "ended_at",
+            sqlite_where=text("found_late = 1"),
+            postgresql_where=text("found_late"),
+        ),
         NEVER_REUSED,
     )
 
@@ -42,9 +50,12 @@ class IncidentRow(Model):
     comment: Mapped[str | None] = mapped_column(Text)
     evidence: Mapped[Any | None] = mapped_column(EncryptedJson(is_evidence), deferred=True)
     by_hand: Mapped[bool] = mapped_column(default=False)
+    # only results that came late show it: it opened as one that has ended
+    found_late: Mapped[bool] = mapped_column(default=False, server_default=false())
     # null, "maintenance", "false_alarm"
     classification: Mapped[str | None] = mapped_column(String(16))
-    # "recovered", "silence", "person", "pause"; null while open, and of one that ended before 0030
+    # "recovered", "silence", "person", "pause"; null while open, of one that ended before 0030, and
+    # of one found late whose end nobody has set
     ending: Mapped[str | None] = mapped_column(String(16))
     # [title, ...] of the places in ``evidence`` that saw it, for lists, which do not read evidence
     seen_by: Mapped[Any | None] = mapped_column(CheckedJson(is_texts, list, none_as_null=True))
@@ -53,23 +64,3 @@ class IncidentRow(Model):
     unwatched: Mapped[Any | None] = mapped_column(CheckedJson(is_gaps, list, none_as_null=True))
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
-
-
-class LateOutageRow(Model):
-    """Time in which a monitor was down by results that came too late to be judged, and in which no
-    incident was open. It is only counted and shown: nobody was alerted.
-
-    ``ended_at``: the first good check of the recovery; while there is none, when the last result
-    stops counting. ``places``: the names of the places that sent such results, by comma.
-    """
-
-    __tablename__ = "late_outages"
-
-    monitor_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
-    )
-    started_at: Mapped[datetime] = mapped_column(Moment, primary_key=True, autoincrement=False)
-    ended_at: Mapped[datetime] = mapped_column(Moment)
-    cause_code: Mapped[str | None] = mapped_column(String(32))
-    cause: Mapped[str | None] = mapped_column(Text)
-    places: Mapped[str] = mapped_column(Text)

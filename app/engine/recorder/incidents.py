@@ -86,8 +86,10 @@ def change_incident(
     if "acknowledged_at" in fields:
         _set_acknowledged(incident, fields["acknowledged_at"], by)
     if "ended_at" in fields:
+        # The end of one that was found late is the recorder's to correct, until a person sets it.
+        is_set = incident.found_late and incident.ended_at != fields["ended_at"]
         incident.ended_at = fields["ended_at"]
-        if was_open != (incident.ended_at is None):
+        if is_set or was_open != (incident.ended_at is None):
             incident.ending = None if incident.ended_at is None else Ending.PERSON
         if was_open and incident.ended_at is not None:
             incident.unwatched = list(gaps.until(incident, state, incident.ended_at)) or None

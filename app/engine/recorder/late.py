@@ -1,8 +1,8 @@
 """Record results that come too late to be judged: they correct the figures, and nothing else.
 
 An agent that was cut off brings the results of an hour. They are about the past, so they neither
-open nor close an incident, and change no monitor's state. The outages that they show are stored for
-the figures (``late_outages``).
+open nor close an incident, and change no monitor's state. The outages that they show are stored as
+incidents that have ended (``found_late``).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from sqlalchemy import select
 
 from app.db import AnySession, assignments, db, journal, rollups, writing
 from app.db.states import lock_states
-from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
+from app.db.tables import IncidentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import to_ms
-from app.engine.recorder import gaps, late_outages
-from app.engine.recorder.late_outages import Look
+from app.engine.recorder import found_late, gaps
+from app.engine.recorder.found_late import Look
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, lock
 from app.records import Result
@@ -45,7 +45,9 @@ _MONITORS = select(
 ).join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
 
 
-def record_late(results: Sequence[Result], *, location: str, judged: Sequence[Result] = ()) -> int:
+def record_late(
+    results: Sequence[Result], now: datetime, *, location: str, judged: Sequence[Result] = ()
+) -> int:
     """Store results, each with its ``monitor_id``; returns how many were new. One that is stored
     already is left out, and so is one of an unknown monitor.
 
@@ -61,15 +63,15 @@ def record_late(results: Sequence[Result], *, location: str, judged: Sequence[Re
         _record_some(
             [one for one in results if one.monitor_id in part],
             [one for one in judged if one.monitor_id in part],
-            location,
             place,
+            now,
         )
         for part in (set(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK))
     )
 
 
 def _record_some(
-    results: Sequence[Result], judged: Sequence[Result], location: str, place: int
+    results: Sequence[Result], judged: Sequence[Result], place: int, now: datetime
 ) -> int:
     with writing() as session:
         # Two places may bring results of the same time: each must see those of the other.
@@ -79,7 +81,8 @@ def _record_some(
         _fill_gaps(session, fresh, monitors)
         places = assignments.of_each(session, monitors)
         looks = _looks(place, fresh, judged, monitors, places)
-        changed = late_outages.find(session, looks, location)
+        location = session.get_one(LocationRow, place)
+        changed = found_late.find(session, looks, location.label or location.name, now)
         _reroll(fresh, changed, monitors, places)
     return len(fresh)
 
@@ -91,7 +94,7 @@ def _go_on(judged: Sequence[Result], place: int) -> bool:
     if not judged:
         return False
     monitors = _monitors(db.session, judged)
-    found = bool(late_outages.needed(db.session, _looks(place, (), judged, monitors, {})))
+    found = bool(found_late.needed(db.session, _looks(place, (), judged, monitors, {})))
     db.session.rollback()
     return found
 

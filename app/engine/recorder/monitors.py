@@ -23,7 +23,7 @@ from app.db.tables import (
     RollupRow,
 )
 from app.db.types import to_ms
-from app.engine.recorder import gaps, late_outages
+from app.engine.recorder import found_late, gaps
 from app.engine.recorder.rows import (
     end,
     forget_good,
@@ -263,9 +263,9 @@ def _end_cover(
 ) -> None:
     """Let the newest result of each place count only until now, but not those of the places
     ``kept``. With an interval of an hour, it would otherwise count for up to an hour after a pause.
-    An outage that lasts as long as a late result counts ends with it.
+    An incident that was found late and lasts as long as a result counts ends with it.
     """
-    late_outages.end(session, monitor_id, now)
+    found_late.end(session, monitor_id, now)
     at, now_ms = ResultRow.at, to_ms(now)
     reaches = at + ResultRow.covers_s * literal(1000, BigInteger) > now_ms
     session.execute(

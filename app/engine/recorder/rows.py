@@ -51,9 +51,13 @@ def open_incident(session: AnySession, monitor_id: int) -> IncidentRow | None:
 
 
 def last_end(session: AnySession, monitor_id: int) -> datetime | None:
-    """When the incident of the monitor ended that ended last; None if none has."""
+    """When the incident of the monitor ended that ended last, of those that were not found late;
+    None if none has.
+    """
     ended: datetime | None = session.scalar(
-        select(func.max(IncidentRow.ended_at)).where(IncidentRow.monitor_id == monitor_id)
+        select(func.max(IncidentRow.ended_at)).where(
+            IncidentRow.monitor_id == monitor_id, IncidentRow.found_late.is_(False)
+        )
     )
     return ended
 

@@ -181,6 +181,7 @@ class Taking:
         def record(part: Sequence[tuple[Sent, bool]]) -> None:
             recorder.record_late(
                 _results(one for one, is_late in part if is_late),
+                self._now,
                 location=self._place.name,
                 judged=_results(one for one, is_late in part if not is_late),
             )

@@ -22,7 +22,6 @@ from app.db.tables import (
     AssignmentRow,
     DomainRow,
     IncidentRow,
-    LateOutageRow,
     LocationRow,
     MonitorContactRow,
     MonitorRow,
@@ -316,7 +315,8 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[A
     than running it, so the last ones are kept. It reads tables, not classes: the ORM would double
     its cost, and could give rows back that this session has read before.
     """
-    incident, domain, late = (row.__table__ for row in (IncidentRow, DomainRow, LateOutageRow))
+    incident, domain = IncidentRow.__table__, DomainRow.__table__
+    late = incident.alias()
     return (
         select(
             *stored(MONITOR_COLUMNS),
@@ -329,7 +329,7 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[A
             incident.c.id.label("open_incident_id"),
             domain.c.expires_at.label("domain_expires_at"),
             select(func.max(late.c.ended_at))
-            .where(late.c.monitor_id == _MONITOR.c.id)
+            .where(late.c.monitor_id == _MONITOR.c.id, late.c.found_late)
             .scalar_subquery()
             .label("late_until"),
         )

@@ -98,15 +98,14 @@ class Results(Part, base.Results):
         width = series.BUCKETS[range_]
         known = rollups.incidents_between([monitor_id], start, end)
         incidents = known[monitor_id]
-        late = rollups.late_outages_between([monitor_id], start, end)[monitor_id]
         if width < HOUR_MS:
             sums = rollups.single(monitor, incidents, start, width, now)
-            return series.statistics(range_, end, sums.items(), incidents, late)
+            return series.statistics(range_, end, sums.items(), incidents)
         days = width == DAY_MS
         parts = rollups.between(
             [monitor_id], start, end, now, days=days, states=[monitor], incidents=known
         )
-        return series.statistics(range_, end, parts[monitor_id], incidents, late)
+        return series.statistics(range_, end, parts[monitor_id], incidents)
 
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
@@ -121,16 +120,15 @@ class Results(Part, base.Results):
             span = series.span_of(begin, stop, to_ms(now), least=HOUR_MS)
         known = rollups.incidents_between([monitor_id], *span[:2])
         incidents = known[monitor_id]
-        late = rollups.late_outages_between([monitor_id], *span[:2])[monitor_id]
         last = from_ms(span.end)
         if span.width < HOUR_MS:
             sums = rollups.single(monitor, incidents, span.start, span.width, last)
-            return series.between(span, sums.items(), incidents, late)
+            return series.between(span, sums.items(), incidents)
         days = span.width == DAY_MS
         parts = rollups.between(
             [monitor_id], span.start, span.end, last, days=days, states=[monitor], incidents=known
         )
-        return series.between(span, parts[monitor_id], incidents, late)
+        return series.between(span, parts[monitor_id], incidents)
 
     def by_place(
         self, monitor_id: int, start: datetime, count: int, seconds: int

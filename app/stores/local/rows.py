@@ -103,7 +103,7 @@ def configured(values: Iterable[Any]) -> Configured:
 
 def monitor_record(own: Configured, row: Any, known: Known) -> Monitor:
     """``row`` has ``STATE_COLUMNS``, ``status``, ``open_incident_id``, ``domain_expires_at`` and
-    ``late_until``: the end of the last outage that was found afterwards.
+    ``late_until``: the end of the last incident that was found late.
     """
     checked_at, response_time = known.latest or (row.checked_at, row.response_time)
     state = _of_state(row)
@@ -125,7 +125,7 @@ def monitor_record(own: Configured, row: Any, known: Known) -> Monitor:
 
 
 def _since(status_since: datetime | None, checked_at: datetime | None, row: Any) -> datetime | None:
-    """Since when a monitor has its status. An outage that was found afterwards changes no state,
+    """Since when a monitor has its status. An incident that was found late changes no state,
     but a monitor that is up now was not so before its end. The last check was good, so it is not
     later than that.
     """
@@ -143,12 +143,16 @@ def incident_record(
     ``status_since`` of its monitor's state.
     """
     evidence = None if brief else readable(row.evidence)
+    fields = _of_incident(row)
+    if row.found_late and row.ended_at is not None:
+        # Stored is when its last result stops counting, which may be later.
+        fields["ended_at"] = min(row.ended_at, max(now.replace(microsecond=0), row.started_at))
     return Incident(
-        **_of_incident(row),
+        **fields,
         status=incident_status(row),
         evidence=evidence,
         changes=changes_of(evidence),
-        duration=max(0, int(((row.ended_at or now) - row.started_at).total_seconds())),
+        duration=max(0, int(((fields["ended_at"] or now) - row.started_at).total_seconds())),
         monitor=monitor,
         seen_by=tuple(row.seen_by or ()),
         unreadable=() if brief or not isinstance(row.evidence, Unreadable) else ("evidence",),

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.codec import Odd, json_of, reader
+from app.codec import Odd
 from app.codec.evidence import phases
 from app.codec.values import Json, length, must, object_, own_id, percent, time, whole
-from app.records import MAX_REPORT_DAYS, LateOutage
+from app.records import MAX_REPORT_DAYS
 from app.stats.report import ALL, COUNTS, MEASURES
 from app.stats.series import PERCENTILES
 
@@ -19,8 +19,6 @@ MOST_BUCKETS = 1000
 _STATES = ("up", "down", "unknown", "maintenance")  # seconds
 _TIMES = ("avg", *(f"p{one}" for one in PERCENTILES), "max")  # ms
 _COUNTS = ("downtime", "watched", "unknown", "maintenance", "checks", "incidents")
-
-_late_outage = reader(LateOutage, "late_outages")
 
 
 def statistics(data: Any, range_: str | None) -> Mapping[str, Any]:
@@ -36,20 +34,10 @@ def statistics(data: Any, range_: str | None) -> Mapping[str, Any]:
         "uptime": percent(data.get("uptime")),
         **{name: length(data.get(name)) for name in _COUNTS},
         "mttr": whole(data.get("mttr")),
-        "late_outages": _late_outages(data.get("late_outages")),
         "response_time": _response_times(data.get("response_time")),
         "bucket_seconds": length(data.get("bucket_seconds")),
         "buckets": [_bucket(object_(bucket, "bucket")) for bucket in buckets],
     }
-
-
-def _late_outages(value: Any) -> list[Mapping[str, Any]]:
-    """An older server has none."""
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise Odd("late_outages")
-    return [json_of(_late_outage(one)) for one in value]
 
 
 def _response_times(value: Any) -> dict[str, int | None]:

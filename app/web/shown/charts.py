@@ -72,7 +72,6 @@ class Chart:
     lines: Sequence[tuple[str, str]]
     maintenance: Sequence[Band]
     incidents: Sequence[Band]
-    late: Sequence[Band]
     titles: Sequence[Band]
     x_ticks: Sequence[Tick]
     y_ticks: Sequence[Tick]
@@ -127,7 +126,6 @@ def response_chart(
     slow_after: int | None = None,
     marks: Iterable[tuple[datetime, str]] = (),
     incidents: Iterable[Span] = (),
-    late: Iterable[Span] = (),
     markers: Iterable[tuple[datetime, str]] = (),
     places: Sequence[PlaceTimes] = (),
 ) -> Chart:
@@ -135,9 +133,9 @@ def response_chart(
 
     ``say`` formats the moment of a bucket, ``marks`` are labels of the axis. ``stacked`` shows the
     phases on top of each other instead of average and 95th percentile. ``slow_after``: the
-    threshold in ms, if there is one. ``late``: outages that were found afterwards.
-    ``markers``: moment and name of each, oldest first. ``places``: a line for each, in place of the
-    average of all, which nobody measured; the phases are of all places together.
+    threshold in ms, if there is one. ``markers``: moment and name of each, oldest first.
+    ``places``: a line for each, in place of the average of all, which nobody measured; the phases
+    are of all places together.
     """
     buckets = statistics["buckets"]
     highest = max(
@@ -165,7 +163,6 @@ def response_chart(
         lines=lines,
         maintenance=_maintenance(buckets, scale),
         incidents=_bands(buckets, scale, incidents),
-        late=_bands(buckets, scale, late),
         titles=_titles(buckets, scale, say),
         x_ticks=[_x_tick(_place(buckets, scale, at), text) for at, text in marks],
         y_ticks=[Tick(scale.y(ms), milliseconds(ms)) for ms in _steps(scale.top_ms)],

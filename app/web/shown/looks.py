@@ -140,6 +140,8 @@ UNKNOWN = Look(N_("Unknown"), "unknown", "unknown")
 
 OVER = Look(N_("Over"), "unknown", "unknown")
 
+FOUND_LATE = N_("Found by results that came late. Nobody was alerted.")
+
 # What ended an incident where it was no recovery: nobody saw it up.
 ENDED = {
     Ending.SILENCE: OVER,

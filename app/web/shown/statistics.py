@@ -29,7 +29,7 @@ from app.rules.figures import DAY
 from app.stats import RANGES
 from app.stores import Feature, current_store
 from app.web.frame import servers
-from app.web.shown import axis, charts, late, looks, markers, monitor_rows, readings, times, zoom
+from app.web.shown import axis, charts, looks, markers, monitor_rows, readings, times, zoom
 from app.web.shown import places as seen_from
 
 HOUR = 3600
@@ -104,7 +104,6 @@ def of(monitor: Monitor) -> dict[str, Any]:
         "statistics": statistics,
         "uptimes": {**monitor.uptime, "365d": year["uptime"]},
         "drawn": drawn(monitor, statistics, incidents.items),
-        "late": late.lines(statistics),
         "marked": INCIDENTS_MARKED if _cut(statistics, incidents) else None,
         "days": _days(monitor.id, days),
         "days_in_words": monitor_rows.in_words(days, _("The last %(days)s days", days=BAR_DAYS)),
@@ -169,7 +168,6 @@ def drawn(
         slow_after=monitor.slow_after,
         marks=axis.of_statistics(statistics, zone),
         incidents=real,
-        late=late.spans(statistics, INCIDENTS_MARKED),
         markers=_markers(monitor.id, buckets),
         places=_lines(monitor, first, len(buckets), seconds),
     )

@@ -71,7 +71,8 @@ def _checks(incident: Incident) -> Iterator[Step]:
         yield Step(since, CHECK, title, "down", "down", cause)
         number += len(run)
     if incident.created_at is not None and incident.created_at >= incident.started_at:
-        yield Step(incident.created_at, OPENED, _("Incident opened"), "bell", "down")
+        title = _(looks.FOUND_LATE) if incident.found_late else _("Incident opened")
+        yield Step(incident.created_at, OPENED, title, "bell", "down")
 
 
 def _title(incident: Incident, number: int, count: int, seconds: float) -> str:

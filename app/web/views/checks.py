@@ -22,7 +22,7 @@ from app.records import (
 from app.stores import Feature, current_store
 from app.web.frame import links, servers
 from app.web.frame.session import guarded
-from app.web.shown import late, looks, overlapping, places, statistics, times
+from app.web.shown import looks, overlapping, places, statistics, times
 
 blueprint = guarded(Blueprint("checks", __name__, url_prefix="/monitors/<int:id>"))
 
@@ -121,11 +121,11 @@ def day(id: int, day: str) -> str:
     if servers.offers(Feature.CHANGES):
         changes = store.results.list(replace(query, changes=True, per_page=CHANGES_SHOWN, page=1))
     incidents = overlapping.incidents(start, after, id)
-    drawn, found_late = None, []
+    drawn = None
     if servers.offers(Feature.SPANS) and start < times.now():
-        day_seen = store.results.statistics_between(id, start, after)
-        drawn = statistics.drawn(monitor, day_seen, incidents)
-        found_late = late.lines(day_seen)
+        drawn = statistics.drawn(
+            monitor, store.results.statistics_between(id, start, after), incidents
+        )
     figures = store.results.report([id], start, after) if servers.offers(Feature.REPORTS) else {}
     return render_template(
         "monitors/day.html",
@@ -135,7 +135,6 @@ def day(id: int, day: str) -> str:
         after=after if after <= times.now() else None,
         incidents=incidents,
         drawn=drawn,
-        late=found_late,
         changes=changes,
         figures=figures.get(id),
         page=results,

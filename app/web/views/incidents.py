@@ -102,7 +102,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         failing=timeline.failing(incident.evidence),
         last_good=timeline.last_good(incident.evidence),
         compared_with=compared_with(incident.evidence),
-        seen_from=who_saw(incident.evidence, still=incident.is_open),
+        seen_from=who_saw(incident.evidence, still=incident.is_open) or ", ".join(incident.seen_by),
         places=seen,
         titles={place.get("name"): title_of(place) for place in seen},
         hour=hour.of(incident, known),

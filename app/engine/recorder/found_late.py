@@ -1,9 +1,10 @@
-"""Find and store the outages that only late results show. They count as down time and are listed;
-no incident opens, no state changes, and nobody is alerted.
+"""Find and store the incidents that only late results show. They have ended: no state changes, and
+nobody is alerted. One that goes on ends when its last result stops counting, until later results
+say more.
 
 The stored results of all places are judged again (``app/engine/replay.py``) around the late ones,
-and what is found takes the place of what was stored of that time. So pieces of a backlog may come
-in any order, or twice.
+and what is found takes the place of what was found late of that time. So pieces of a backlog may
+come in any order, or twice. An incident whose end a person has set is theirs, and stays.
 """
 
 from __future__ import annotations
@@ -12,25 +13,34 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, delete, insert, or_, select
+from sqlalchemy import and_, not_, or_, select, update
 
 from app.db import AnySession, rollups
-from app.db.tables import IncidentRow, LateOutageRow
+from app.db.tables import IncidentRow
 from app.db.types import to_ms
-from app.engine.recorder.rows import covers_s, judged_since, last_pause, stale_after
+from app.engine.recorder.rows import covers_s, judged_since, last_pause, stale_after, whole
 from app.engine.replay import EVER, Incident, Replay, Rules, Span
-from app.records import MAX_CAUSE, LateOutage, Result, Verdict
+from app.records import MAX_CAUSE, Result, Verdict
 from app.stats.cover import Check
 from app.stats.tally import HOUR_MS
 
-_OUTAGES: Any = LateOutageRow.__table__
-_INCIDENTS: Any = IncidentRow.__table__
-_FORGET = delete(_OUTAGES).where(
-    _OUTAGES.c.monitor_id == bindparam("of"), _OUTAGES.c.started_at == bindparam("since")
+# Found late, and as results show it: a person has neither reopened it nor set its end.
+_OURS = and_(
+    IncidentRow.found_late, IncidentRow.ended_at.is_not(None), IncidentRow.ending.is_(None)
 )
 NEVER_MS = 2**62
+
+
+class Outage(NamedTuple):
+    """What results show of an incident. ``seen_by``: the titles of the places that sent them."""
+
+    started_at: datetime
+    ended_at: datetime
+    cause: str | None
+    cause_code: str | None
+    seen_by: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -47,7 +57,7 @@ class Look:
     places: Collection[int]
     down: list[Result] = field(default_factory=list)
     times: set[int] = field(default_factory=set)  # of the results (ms)
-    stored: Sequence[LateOutage] = ()
+    stored: Sequence[IncidentRow] = ()  # found late before, oldest first
 
     def add(self, result: Result, *, late: bool) -> None:
         self.first = min(self.first, result.checked_at)
@@ -98,27 +108,22 @@ class Look:
         return bool(self.down) or any(near)
 
 
-def find(session: AnySession, looks: Sequence[Look], place: str) -> dict[int, Span]:
-    """Judge the stored results again, and store the outages that the late ones of ``place`` show.
-    Returns the time in which outages have changed, by monitor. Call it with the states locked.
+def find(session: AnySession, looks: Sequence[Look], title: str, now: datetime) -> dict[int, Span]:
+    """Judge the stored results again, and store the incidents that the late ones of the place
+    called ``title`` show. Returns the time in which incidents have changed, by monitor. Call it
+    with the states locked.
     """
     looks = needed(session, looks)
     incidents = _incidents(session, looks)
     changed: dict[int, Span] = {}
-    forgotten: list[dict[str, Any]] = []
-    rows: list[dict[str, Any]] = []
     for look, replaced, spans in _replayed(looks, incidents):
-        id = look.monitor.id
-        found = [one for span in spans if (one := _outage(span, look, place))]
-        if found != replaced:
-            if span := _difference(replaced, found):
-                changed[id] = span
-            forgotten += [{"of": id, "since": one.started_at} for one in replaced]
-            rows += [_row(id, one) for one in found]
-    if forgotten:
-        session.execute(_FORGET, forgotten)
-    if rows:
-        session.execute(insert(_OUTAGES), rows)
+        found = [one for span in spans if (one := _outage(span, look, title))]
+        before = [_as_stored(row) for row in replaced]
+        if found != before:
+            if span := _difference(before, found):
+                changed[look.monitor.id] = span
+            _store(session, look.monitor.id, replaced, found, now)
+    session.flush()
     return changed
 
 
@@ -127,42 +132,84 @@ def needed(session: AnySession, looks: Sequence[Look]) -> list[Look]:
     if not looks:
         return []
     by_id = {look.monitor.id: look for look in looks}
-    rows = session.execute(
-        select(_OUTAGES)
+    rows = session.scalars(
+        select(IncidentRow)
         .where(
-            _OUTAGES.c.monitor_id.in_(list(by_id)),
-            _OUTAGES.c.ended_at >= min(look.since for look in looks),
+            IncidentRow.monitor_id.in_(list(by_id)),
+            _OURS,
+            IncidentRow.ended_at >= min(look.since for look in looks),
         )
-        .order_by(_OUTAGES.c.monitor_id, _OUTAGES.c.started_at)
+        .order_by(IncidentRow.monitor_id, IncidentRow.started_at)
+        .execution_options(populate_existing=True)
     )
-    stored: dict[int, list[LateOutage]] = {}
+    stored: dict[int, list[IncidentRow]] = {}
     for row in rows:
-        if row.ended_at >= by_id[row.monitor_id].since:
-            stored.setdefault(row.monitor_id, []).append(rollups.late_outage_of(row))
+        if _end_of(row) >= by_id[row.monitor_id].since:
+            stored.setdefault(row.monitor_id, []).append(row)
     for id, look in by_id.items():
         look.stored = stored.get(id, ())
     return [look for look in looks if look.is_needed]
 
 
+def _store(
+    session: AnySession,
+    monitor_id: int,
+    before: Sequence[IncidentRow],
+    found: Sequence[Outage],
+    now: datetime,
+) -> None:
+    """Store what was found in place of the incidents ``before``. One that is still found stays the
+    same incident, with what people said of it.
+    """
+    left = list(before)
+    for outage in found:
+        row = next((row for row in left if _overlap(row, outage)), None)
+        if row is None:
+            row = IncidentRow(monitor_id=monitor_id, found_late=True, created_at=whole(now))
+            session.add(row)
+        else:
+            left.remove(row)
+        row.started_at, row.ended_at = outage.started_at, outage.ended_at
+        row.cause, row.cause_code = outage.cause, outage.cause_code
+        row.cause_folded = outage.cause and outage.cause.casefold()
+        row.seen_by = list(outage.seen_by)
+        row.updated_at = whole(now)
+        if row.acknowledged_at is not None:
+            row.acknowledged_at = min(max(row.acknowledged_at, row.started_at), row.ended_at)
+    for row in left:
+        session.delete(row)
+
+
+def _overlap(row: IncidentRow, outage: Outage) -> bool:
+    return row.started_at <= outage.ended_at and _end_of(row) >= outage.started_at
+
+
+def _end_of(row: IncidentRow) -> datetime:
+    return row.ended_at or EVER
+
+
 def end(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Let the outages of a monitor end now at the latest: it is paused, or loses a place."""
-    ends = _OUTAGES.update().where(
-        _OUTAGES.c.monitor_id == monitor_id,
-        _OUTAGES.c.ended_at > now,
-        _OUTAGES.c.started_at < now,
+    """Let what is found of a monitor end now at the latest: it is paused, or loses a place."""
+    session.execute(
+        update(IncidentRow)
+        .where(IncidentRow.monitor_id == monitor_id, _OURS)
+        .where(IncidentRow.started_at < now, IncidentRow.ended_at > now)
+        .values(ended_at=whole(now))
+        .execution_options(synchronize_session=False)
     )
-    session.execute(ends.values(ended_at=now))
 
 
 def _incidents(session: AnySession, looks: Sequence[Look]) -> dict[int, list[Incident]]:
     found: dict[int, list[Incident]] = {look.monitor.id: [] for look in looks}
     if looks:
-        columns = _INCIDENTS.c
-        ended, begin = columns.ended_at, min(look.begin for look in looks)
+        row = IncidentRow
+        ended, begin = row.ended_at, min(look.begin for look in looks)
         rows = session.execute(
-            select(columns.monitor_id, columns.started_at, ended, columns.by_hand)
-            .where(columns.monitor_id.in_(list(found)), or_(ended.is_(None), ended > begin))
-            .order_by(columns.started_at, columns.id)
+            select(row.monitor_id, row.started_at, ended, row.by_hand)
+            .where(
+                row.monitor_id.in_(list(found)), or_(ended.is_(None), ended > begin), not_(_OURS)
+            )
+            .order_by(row.started_at, row.id)
         )
         for id, started_at, ended_at, by_hand in rows:
             found[id].append(Incident(started_at, ended_at, by_hand))
@@ -176,8 +223,8 @@ def _incidents(session: AnySession, looks: Sequence[Look]) -> dict[int, list[Inc
 
 def _replayed(
     looks: Sequence[Look], incidents: Mapping[int, Sequence[Incident]]
-) -> Iterator[tuple[Look, list[LateOutage], Sequence[Span]]]:
-    """Each with the stored outages whose time was judged again, and what was found of it."""
+) -> Iterator[tuple[Look, list[IncidentRow], Sequence[Span]]]:
+    """Each with the stored incidents whose time was judged again, and what was found of it."""
     begun = []
     for look, checks in _read((look, look.begin, look.settled) for look in looks):
         its = [one for one in incidents[look.monitor.id] if (one.ended_at or EVER) > look.begin]
@@ -199,8 +246,9 @@ def _replayed(
 
 
 def _replay(look: Look, incidents: Sequence[Incident]) -> Replay:
-    before = next((one for one in look.stored if one.started_at < look.since), None)
-    return Replay(look.rules, incidents, look.since, before)
+    before = next((row for row in look.stored if row.started_at < look.since), None)
+    span = (before.started_at, _end_of(before)) if before else None
+    return Replay(look.rules, incidents, look.since, span)
 
 
 def _others(look: Look, checks: Iterable[Check]) -> Iterator[Check]:
@@ -209,13 +257,19 @@ def _others(look: Look, checks: Iterable[Check]) -> Iterator[Check]:
 
 
 def _found(
-    spans: Sequence[Span], without: Sequence[Span], stored: Sequence[LateOutage]
+    spans: Iterable[Span], without: Iterable[Span], stored: Iterable[IncidentRow]
 ) -> Sequence[Span]:
     """These outages without the time that was down before the new results came and is not stored:
     it was judged in time, and its incident was deleted, or the monitor had another rule.
     """
-    known = [(one.started_at, one.ended_at) for one in stored]
-    return _minus(spans, _minus(without, known))
+    known = [(row.started_at, _end_of(row)) for row in stored]
+    return _minus(_whole(spans), _minus(_whole(without), known))
+
+
+def _whole(spans: Iterable[Span]) -> list[Span]:
+    """In whole seconds, as incidents are stored."""
+    rounded = [(whole(start), whole(end)) for start, end in spans]
+    return [(start, end) for start, end in rounded if start < end]
 
 
 def _minus(spans: Sequence[Span], others: Sequence[Span]) -> Sequence[Span]:
@@ -233,12 +287,12 @@ def _minus(spans: Sequence[Span], others: Sequence[Span]) -> Sequence[Span]:
 def _over(look: Look, replay: Replay) -> Sequence[Span] | None:
     """The outages, if what follows is known already; None if later results must be judged too."""
     ends = look.settled
-    after = next((one for one in look.stored if one.started_at < ends < one.ended_at), None)
+    after = next((row for row in look.stored if row.started_at < ends < _end_of(row)), None)
     if after is None:
         return replay.outages if replay.is_clear else None
     if replay.down_since is None:
         return None
-    return [*replay.outages, (replay.down_since, after.ended_at)]
+    return [*replay.outages, (replay.down_since, _end_of(after))]
 
 
 def _read(
@@ -273,21 +327,26 @@ def _read_group(
         yield look, [one for one in found[look.monitor.id] if begin <= one.at < end]
 
 
-def _outage(span: Span, look: Look, place: str) -> LateOutage | None:
+def _outage(span: Span, look: Look, title: str) -> Outage | None:
     """None if no late result shows it: of what was known in time, an incident tells."""
     start, end = span
-    known = [one for one in look.stored if one.started_at < end and one.ended_at > start]
-    down = [one for one in look.down if start <= one.checked_at < end]
+    known = [row for row in look.stored if row.started_at < end and _end_of(row) > start]
+    down = [one for one in look.down if start <= whole(one.checked_at) < end]
     if not known and not down:
         return None
-    causes = [(one.started_at, one.cause, one.cause_code) for one in known]
+    causes = [(row.started_at, row.cause, row.cause_code) for row in known]
     causes += [(one.checked_at, one.cause, one.cause_code) for one in down]
     _at, cause, code = min(causes, key=lambda one: one[0])
-    places = {*chain.from_iterable(one.places for one in known), *([place] if down else [])}
-    return LateOutage(start, end, cause and cause[:MAX_CAUSE], code, tuple(sorted(places)))
+    places = {*chain.from_iterable(row.seen_by or () for row in known), *([title] if down else [])}
+    return Outage(start, end, cause and cause[:MAX_CAUSE], code, tuple(sorted(places)))
 
 
-def _difference(before: Sequence[LateOutage], after: Sequence[LateOutage]) -> Span | None:
+def _as_stored(row: IncidentRow) -> Outage:
+    seen_by = tuple(row.seen_by or ())
+    return Outage(row.started_at, _end_of(row), row.cause, row.cause_code, seen_by)
+
+
+def _difference(before: Sequence[Outage], after: Sequence[Outage]) -> Span | None:
     """The time in which these differ: of a long outage that goes on, only what is new."""
     old, new = ({one.started_at: one.ended_at for one in part} for part in (before, after))
     times = [
@@ -297,14 +356,3 @@ def _difference(before: Sequence[LateOutage], after: Sequence[LateOutage]) -> Sp
         for time in (old.get(start, start), new.get(start, start))
     ]
     return (min(times), max(times)) if times else None
-
-
-def _row(monitor_id: int, outage: LateOutage) -> dict[str, Any]:
-    return {
-        "monitor_id": monitor_id,
-        "started_at": outage.started_at,
-        "ended_at": outage.ended_at,
-        "cause_code": outage.cause_code,
-        "cause": outage.cause,
-        "places": ",".join(outage.places),
-    }

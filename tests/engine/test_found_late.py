@@ -1,25 +1,26 @@
-"""Late results that show a failure make down time, and open and end nothing (decisions.md 14)."""
+"""Late results that show a failure make an incident that has ended, and alert nobody
+(decisions.md 14)."""
 
 import random
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from app.config import Settings
 from app.db import db, journal, rollups, writing
-from app.db.tables import LateOutageRow, MonitorRow, RollupRow
+from app.db.tables import IncidentRow, MonitorRow, RollupRow
 from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder import late
 from app.engine.state import Observation, State, Step, advance
-from app.records import MonitorQuery, Verdict
+from app.records import IncidentQuery, MonitorQuery, Verdict
 from app.stores.local import LocalStore
 from tests.engine.test_figures_of_places import HOUR, ROLLED, Figures
 from tests.engine.test_recorder import WHOLE, at
 from tests.engine.test_verdict_of_places import NAMES
-from tests.factories import make_incident, make_outcome
+from tests.factories import make_outcome
 
 SLOT = 60
 COVER = 60 + 30 + 60  # of the factory's monitor: interval, time limit, and what a check may be late
@@ -32,13 +33,13 @@ class Late(Figures):
         self.id = self.monitor(places=[*self.places.values()], **fields)
         return self.id
 
-    def late(self, script, name="oslo", id=None, judged=()):
+    def late(self, script, name="oslo", id=None, judged=(), now=365 * 24 * HOUR):
         """Results that ``name`` sends after a cut: verdict and time of each."""
         late, judged = (
             [self.result(verdict, seconds, id or self.id) for verdict, seconds in part]
             for part in (script, judged)
         )
-        return recorder.record_late(late, location=name, judged=judged)
+        return recorder.record_late(late, at(now), location=name, judged=judged)
 
     @staticmethod
     def result(verdict, seconds, id):
@@ -52,13 +53,30 @@ class Late(Figures):
     @property
     def outages(self):
         """Start and end in seconds, of all monitors."""
+        return [(whole(row.started_at), whole(row.ended_at)) for row in self.found_late]
+
+    @property
+    def found_late(self):
         db.session.rollback()
-        rows = db.session.scalars(select(LateOutageRow).order_by(LateOutageRow.started_at))
-        return [(since(row.started_at), since(row.ended_at)) for row in rows]
+        rows = select(IncidentRow).where(IncidentRow.found_late).order_by(IncidentRow.started_at)
+        return db.session.scalars(rows).all()
+
+    def in_time(self, id):
+        """The incidents of a monitor that were not found late."""
+        return [one for one in self.incidents(id) if not one.found_late]
+
+    def forget(self):
+        with writing() as session:
+            session.execute(delete(IncidentRow).where(IncidentRow.found_late))
 
 
 def since(moment):
     return (moment - at(0)).total_seconds()
+
+
+def whole(moment):
+    """The seconds since the start of a time of an incident, which is in whole seconds."""
+    return (moment - WHOLE).total_seconds()
 
 
 def script(verdict, first, last):
@@ -86,7 +104,7 @@ def test_a_monitor_is_up_since_the_end_of_an_outage_that_was_found_afterwards(la
     lab.live(verdict, 20 * SLOT)
     assert lab.outages == THEN
     (shown,) = lab.store.monitors.list(MonitorQuery()).items
-    assert (shown.status, since(shown.status_since)) == (verdict, 12 * SLOT)
+    assert (shown.status, whole(shown.status_since)) == (verdict, 12 * SLOT)
     assert lab.store.monitors.get(lab.id).status_since == shown.status_since
 
 
@@ -109,14 +127,14 @@ def test_an_outage_that_only_late_results_show_is_down_time_and_nothing_else(lab
     assert lab.late(AN_HOUR_AGO) == 20
     assert lab.late(AN_HOUR_AGO) == 0
     assert lab.outages == THEN
-    row = db.session.scalars(select(LateOutageRow)).one()
+    (row,) = lab.found_late
     assert (row.cause, row.cause_code) == ("The server refused.", "connection_refused")
-    assert row.places == "oslo"
+    assert (row.seen_by, row.ending) == (["oslo"], None)
     live = lab.seconds(HOUR + 60)
     assert live["down"] == pytest.approx(7 * SLOT, abs=1)
     state = lab.state(lab.id)
     assert (state.verdict, state.status_since, state.checked_at) == before
-    assert (lab.incidents(lab.id), lab.events()) == ([], [])
+    assert (lab.in_time(lab.id), lab.events()) == ([], [])
 
     db.session.execute(RollupRow.__table__.delete())
     rollups.roll(at(ROLLED + HOUR))
@@ -150,17 +168,29 @@ def test_an_outage_that_goes_on_meets_the_incident_that_opens_for_it(lab):
     lab.late([*script("up", 0, 5), *script("down", 5, 20)])
     for minute in (20, 21):
         lab.live("down", minute * SLOT)
-        assert lab.incidents(lab.id) == []
+        assert lab.in_time(lab.id) == []
         assert lab.outages == [(5 * SLOT, minute * SLOT + COVER)]
     lab.live("down", 22 * SLOT)
-    (incident,) = lab.incidents(lab.id)
+    (incident,) = lab.in_time(lab.id)
     assert incident.started_at == WHOLE + timedelta(seconds=20 * SLOT)
-    assert lab.outages == [(5 * SLOT, since(incident.started_at))]
+    assert lab.outages == [(5 * SLOT, 20 * SLOT)]
     lab.live("up", 23 * SLOT)
     lab.live("up", 24 * SLOT)
-    assert lab.outages == [(5 * SLOT, since(incident.started_at))]
+    assert lab.outages == [(5 * SLOT, 20 * SLOT)]
     assert lab.seconds(25 * SLOT)["down"] == pytest.approx(18 * SLOT, abs=1)
     assert lab.events() == ["incident.opened"] * 2 + ["incident.resolved"] * 2
+
+
+@pytest.mark.sqlite
+def test_an_incident_that_goes_on_has_not_ended_in_the_future(lab):
+    lab.alone(confirmations=1)
+    lab.late(script("down", 0, 3))
+    lab.store.now = lambda: at(2 * SLOT + 30)
+    (incident,) = lab.store.incidents.list(IncidentQuery()).items
+    assert (whole(incident.ended_at), incident.duration) == (2 * SLOT + 30, 2 * SLOT + 30)
+    assert (incident.status, incident.found_late) == ("resolved", True)
+    lab.store.incidents.update(incident.id, {"comment": "The switch."})
+    assert lab.outages == [(0, 2 * SLOT + COVER)]
 
 
 @pytest.mark.sqlite
@@ -211,8 +241,7 @@ def test_pieces_in_any_order_show_the_same_as_results_in_time(lab):
         for piece in pieces:
             lab.late(piece)
         assert lab.outages == judged(seen, confirmations), seed
-        with writing() as session:
-            session.execute(LateOutageRow.__table__.delete())
+        lab.forget()
 
 
 @pytest.mark.sqlite
@@ -259,7 +288,7 @@ def test_a_request_is_written_in_pieces(lab, monkeypatch):
     pieces, real = [], late.journal.keep
     monkeypatch.setattr(late.journal, "keep", lambda rows: pieces.append(len(rows)) or real(rows))
     results = [lab.result("down", SLOT * minute, id) for minute in range(4) for id in ids]
-    assert recorder.record_late(results, location="oslo") == 20
+    assert recorder.record_late(results, at(HOUR), location="oslo") == 20
     assert pieces == [8, 8, 4]
     assert len(lab.outages) == 5
 
@@ -407,17 +436,49 @@ def test_late_good_results_do_not_shorten_an_incident(lab):
 
 
 @pytest.mark.sqlite
-def test_an_incident_by_hand_for_the_time_of_an_outage_decides_what_it_counts_as(lab):
-    id = lab.alone(confirmations=2)
-    lab.late(AN_HOUR_AGO)
-    monitor = db.session.get(MonitorRow, id)
-    times = {"started_at": WHOLE + timedelta(seconds=5 * SLOT), "by_hand": True}
-    ended = WHOLE + timedelta(seconds=12 * SLOT + 1)
-    incident = make_incident(lab.core, monitor, ended_at=ended, **times)
-    assert lab.seconds(HOUR)["down"] == pytest.approx(7 * SLOT, abs=1), "not twice"
+def test_what_people_say_of_an_incident_that_was_found_late_stays_as_results_correct_it(lab):
+    lab.alone(confirmations=1)
+    lab.late(script("down", 5, 10))
+    (incident,) = lab.found_late
     lab.store.now = lambda: at(HOUR)
+    lab.store.incidents.update(incident.id, {"comment": "The switch."})
+    assert lab.seconds(HOUR)["down"] == pytest.approx(4 * SLOT + COVER, abs=1)
+    lab.late([*script("up", 0, 4), *script("down", 4, 5), *script("up", 10, 12)])
+    (corrected,) = lab.found_late
+    assert (corrected.id, corrected.comment) == (incident.id, "The switch.")
+    assert lab.outages == [(4 * SLOT, 10 * SLOT)]
     lab.store.incidents.update(incident.id, {"classification": "false_alarm"})
     assert lab.seconds(HOUR)["down"] == 0
+
+
+@pytest.mark.sqlite
+def test_the_end_that_a_person_set_is_not_corrected(lab):
+    lab.alone(confirmations=1)
+    lab.late(script("down", 5, 10))
+    (incident,) = lab.found_late
+    lab.store.now = lambda: at(HOUR)
+    lab.store.incidents.update(incident.id, {"ended_at": WHOLE + timedelta(seconds=8 * SLOT)})
+    lab.late(script("up", 9, 12))
+    assert lab.outages == [(5 * SLOT, 8 * SLOT)]
+    assert lab.found_late[0].ending == "person"
+    recorder_deletes(lab, incident.id)
+    lab.late(script("up", 12, 14))
+    assert lab.outages == [], "and one that a person deleted does not come back"
+
+
+@pytest.mark.sqlite
+def test_an_incident_that_was_found_late_can_be_reopened_and_ends_as_any_other(lab):
+    lab.alone(confirmations=1)
+    lab.late(AN_HOUR_AGO)
+    (incident,) = lab.found_late
+    lab.store.now = lambda: at(HOUR)
+    lab.store.incidents.update(incident.id, {"ended_at": None})
+    assert lab.events() == ["incident.opened"] * 2
+    lab.late(script("down", 20, 30))
+    assert [row.ended_at for row in lab.found_late] == [None]
+    lab.live("up", HOUR)
+    lab.live("up", HOUR + SLOT)
+    assert lab.found_late[0].ending == "recovered"
 
 
 @pytest.mark.sqlite
@@ -430,6 +491,11 @@ def test_deleting_a_monitor_takes_its_late_outages(lab):
 
 
 # --- Several places
+
+
+def recorder_deletes(lab, id):
+    with writing() as session:
+        recorder.delete_incident(session, id)
 
 
 def in_time(lab, *names, verdict="up"):
@@ -456,8 +522,7 @@ def test_late_results_of_two_places_are_a_majority_together(lab):
     assert lab.outages == [], "one of two voters"
     lab.late([(verdict, seconds + 2) for verdict, seconds in AN_HOUR_AGO], name="berlin")
     assert lab.outages == [(5 * SLOT + 2, 12 * SLOT)], "to when oslo is up again"
-    row = db.session.scalars(select(LateOutageRow)).one()
-    assert row.places == "berlin"
+    assert [row.seen_by for row in lab.found_late] == [["berlin"]]
 
 
 @pytest.mark.sqlite
@@ -503,8 +568,7 @@ def test_pieces_of_several_places_in_any_order_show_the_same(lab):
             for name, part in pieces:
                 lab.late(part, name)
             found.append(lab.outages)
-            with writing() as session:
-                session.execute(LateOutageRow.__table__.delete())
+            lab.forget()
         assert found[0] == found[1], seed
 
 
@@ -524,17 +588,15 @@ def in_time_and_late(lab, checks, pause=(), **fields):
     for name, verdict, seconds in checks:
         turn(seconds)
         lab.see(name, verdict, seconds)
-    # Incidents are of whole seconds.
-    times = [(since(one.started_at), since(one.ended_at)) for one in lab.incidents(lab.id)]
+    times = [(whole(one.started_at), whole(one.ended_at)) for one in lab.incidents(lab.id)]
     lab.start(**fields)
     turns = [*zip((recorder.pause, recorder.resume), pause, strict=False)]
     turn(HOUR)
     for name in NAMES:
         lab.late([check[1:] for check in checks if check[0] == name], name)
     found = lab.outages
-    with writing() as session:
-        session.execute(LateOutageRow.__table__.delete())
-    return [(start + 0.25, end + 0.25) for start, end in times], found
+    lab.forget()
+    return times, found
 
 
 @pytest.mark.sqlite
