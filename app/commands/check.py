@@ -12,7 +12,7 @@ from app.access.networks import Policies
 from app.checks.kinds import Kind, kind_of
 from app.config import Settings
 from app.db import db, schema
-from app.engine.probing import make_prober
+from app.engine.checking import make_prober
 from app.i18n import N_, _, _n
 from app.records import CheckSpec, Outcome, Timings
 from app.rules.time import days_left

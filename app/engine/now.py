@@ -23,9 +23,9 @@ from app.db import assignments
 from app.db.settings import noticed
 from app.engine import elsewhere, no_result, recorder
 from app.engine.canaries import Canaries
+from app.engine.checking import make_prober
 from app.engine.elsewhere import Brought, Place
 from app.engine.network import may_be_ours, unknown
-from app.engine.probing import make_prober
 from app.engine.together import Together
 from app.errors import NotFound, Throttled, Unavailable
 from app.i18n import N_, _

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import queue
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from app.db.assignments import Assigned
 from app.db.faults import passes
 from app.engine import recorder
 from app.engine.carriers import RemoteNetwork
+from app.engine.checking import Collector, sort
 from app.engine.network import Finished, Network
 from app.engine.recorder.steady import held_as_read
 from app.engine.schedule import Claim, Standing
@@ -19,7 +19,6 @@ from app.records import Outcome
 
 log = logging.getLogger(__name__)
 
-COLLECTED = 200  # outcomes that are taken at once
 MOST_AT_ONCE = 50  # results that change something, in one transaction
 LEAST_AT_ONCE = 10
 # How long such a transaction is to take; the next one is as large as fits. Opening an incident
@@ -44,7 +43,7 @@ class Returns:
         self._network = network
         self._location = location
         self._told = told
-        self._back: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+        self._back = Collector(GATHER_SECONDS)
         self._unrecorded: list[Finished] = []
         self._steady = recorder.Steady(location)
         self._batch = MOST_AT_ONCE
@@ -53,15 +52,15 @@ class Returns:
 
     def wake(self) -> None:
         """End a wait. Safe from any thread."""
-        self._back.put(None)
+        self._back.wake()
 
     def came_back(self, claim: Claim, outcome: Outcome) -> None:
         """Safe from any thread."""
-        self._back.put((claim, outcome))
+        self._back.came_back(claim, outcome)
 
     @property
     def waiting(self) -> bool:
-        return bool(self._unrecorded) or not self._back.empty()
+        return bool(self._unrecorded) or bool(self._back.waiting)
 
     def keep_shards(self, tokens: Mapping[int, int]) -> None:
         """Forget what is remembered of the monitors of all other shards."""
@@ -70,7 +69,7 @@ class Returns:
     @property
     def full(self) -> bool:
         """Whether as many results wait as are kept while the database is unavailable."""
-        return len(self._unrecorded) + self._steady.waiting + self._back.qsize() >= KEPT_AT_MOST
+        return len(self._unrecorded) + self._steady.waiting + self._back.waiting >= KEPT_AT_MOST
 
     def kept(self) -> set[int]:
         """The monitors with a result that must be recorded before their next check."""
@@ -81,27 +80,12 @@ class Returns:
         take those that change nothing. Needs no application context. ``recording`` False: the
         database cannot be used, so the time to write the next batch ends no wait.
         """
-        now = time.monotonic()
         if recording:
-            wait = 0.0 if self._unrecorded else min(wait, self._steady.wait(now))
-        finished = self._arrived(now + max(0.0, wait))
-        now = time.monotonic()
+            wait = 0.0 if self._unrecorded else min(wait, self._steady.wait(time.monotonic()))
+        finished = self._back.collect(wait)
         self.made += sum(outcome.result.was_made for _claim, outcome in finished)
-        ready = self._network.sort(finished, now) + self._network.collect(now)
+        ready = sort(self._network, finished)
         self._unrecorded += [one for one in ready if not self._taken(one)]
-
-    def _arrived(self, until: float) -> list[Finished]:
-        found: list[Finished | None] = []
-        try:
-            found.append(self._back.get(timeout=max(0.0, until - time.monotonic())))
-            if self._back.qsize() < COLLECTED:
-                # Not one by one: each would wake this thread, and stop the one that checks.
-                time.sleep(max(0.0, min(GATHER_SECONDS, until - time.monotonic())))
-            while len(found) < COLLECTED:
-                found.append(self._back.get_nowait())
-        except queue.Empty:
-            pass
-        return [one for one in found if one is not None]
 
     @property
     def must_write(self) -> bool:

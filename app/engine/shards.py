@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from app.db import DbSession, heartbeats, journal, shards, writing
 from app.db.shards import LEASE, Shard
 from app.engine import owner
-from app.engine.rate import Rate
+from app.engine.checking import Rate
 from app.version import __version__
 
 log = logging.getLogger(__name__)

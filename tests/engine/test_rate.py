@@ -8,7 +8,7 @@ from datetime import timedelta
 from app.engine import checker as checkers
 from app.engine.carriers import RemoteNetwork, Report
 from app.engine.checker import Checker
-from app.engine.rate import Rate
+from app.engine.checking import Rate
 from app.records import PageQuery
 from app.stores import current_store
 

@@ -15,7 +15,7 @@ from typing import Any
 from app.config import Settings
 from app.engine.carriers.queue.broker import claim, listeners, make_redis, queue_of
 from app.engine.carriers.queue.prober import Desk
-from app.engine.probing import make_prober
+from app.engine.checking import make_prober
 from app.net.policy import Policy
 from tests.lab.net import Listener
 from tests.support.redis import Redis

@@ -11,7 +11,6 @@ import logging
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -29,13 +28,18 @@ from app.engine.agent.buffer import Buffer, InUse, Made
 from app.engine.agent.clock import Clock
 from app.engine.agent.closed import Closed
 from app.engine.agent.link import Assigned, Greeted, Link, News, Stood
+from app.engine.checking import (
+    Collector,
+    Rate,
+    make_prober,
+    own_canaries,
+    own_policy,
+    sort,
+)
 from app.engine.network import Finished, Network
 from app.engine.plan import Job, Plan
-from app.engine.probing import make_prober
-from app.engine.schedule import Claim, Standing
+from app.engine.schedule import Standing
 from app.i18n import _
-from app.net.canary import network_works, parse_canaries
-from app.net.policy import Policy
 from app.records import Cause, Outcome
 
 log = logging.getLogger(__name__)
@@ -48,9 +52,7 @@ STOP_SECONDS = 7.0
 CLEAN_SECONDS = 600.0
 LONGEST_INTERVAL = 366 * 86_400  # seconds
 STEP_SECONDS = 1.0  # a larger difference means that a clock was set
-MINUTE = 60.0
 EARLIEST = datetime.min.replace(tzinfo=UTC)
-WHERE = "in WAKEFUL_ALLOW_NETWORKS of this agent"
 
 
 class Agent:
@@ -82,19 +84,18 @@ class Agent:
             ) from None
         except OSError as fault:
             raise _unusable(folder, fault) from None
-        self._policy = Policy.parse(settings.allow_networks or "", WHERE)
-        canaries = parse_canaries(settings.canaries)
-        ask = partial(network_works, canaries, dns_servers=settings.name_servers)
-        works = ask if canaries else None
-        self._back: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
-        self._network = Network(works, self.wake)
+        self._policy = own_policy(settings, "this agent")
+        self._back = Collector(GATHER_SECONDS)
+        self._network = Network(own_canaries(settings), self.wake)
         self._was_down = False
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self._jobs: dict[int, Job] = {}
         self._started: dict[int, datetime] = {}  # when the last check of each monitor began
         self._done = self._buffer.done()  # the last check of each monitor, with its version
         self._base, self._offset = self._clock.base, self._clock.offset
-        self._recent: deque[float] = deque()  # when checks came back, in the last minute
+        self._made = 0  # checks since the start, without those that policy blocked
+        self._rate = Rate()
+        self._rate.per_minute(time.monotonic(), 0)
         self._clean_at = 0.0
         self._closed = Closed()
         self._odd = ""  # the fields that could not be read, as the log has them
@@ -112,10 +113,10 @@ class Agent:
 
     def wake(self) -> None:
         """Take the next turn now. Safe from any thread."""
-        self._back.put(None)
+        self._back.wake()
 
     def run(self, stop: threading.Event) -> None:
-        prober = make_prober(self.settings, lambda: self._policy)
+        prober = make_prober(self.settings, self._policy)
         self._link.start()
         try:
             while not stop.is_set():
@@ -123,9 +124,9 @@ class Agent:
                 self._turn(prober)
         finally:
             prober.close(STOP_SECONDS)
-            self._keep(self._collected(0.0))
-            while not self._back.empty():  # it had more than AT_ONCE
-                self._keep(self._collected(0.0))
+            self._collect(0.0)
+            while self._back.waiting:  # it had more than are taken at once
+                self._collect(0.0)
             self._link.close(STOP_SECONDS)
 
     # --- one turn
@@ -138,7 +139,7 @@ class Agent:
         left = LONGEST_PAUSE_SECONDS
         if due is not None:
             left = min(left, (due - self._clock.now()).total_seconds())
-        self._keep(self._collected(max(LEAST_PAUSE_SECONDS, left)))
+        self._collect(max(LEAST_PAUSE_SECONDS, left))
         if self._network.down != self._was_down:
             self._was_down = self._network.down
             self._plan.set_network(not self._was_down, self._clock.now())
@@ -162,25 +163,13 @@ class Agent:
         now = self._clock.now()
         for job in self._plan.take(now, AT_ONCE):
             self._started[job.monitor_id] = now
-            prober.submit(job.spec, partial(self._came_back, job.claim()))
+            prober.submit(job.spec, partial(self._back.came_back, job.claim()))
 
-    def _came_back(self, claim: Claim, outcome: Outcome) -> None:
-        self._back.put((claim, outcome))
-
-    def _collected(self, wait: float) -> list[Finished]:
-        """Wait for outcomes, then a moment for more of them."""
-        finished: list[Finished] = []
-        until = time.monotonic() + wait
-        while len(finished) < AT_ONCE:
-            try:
-                one = self._back.get(timeout=max(0.0, until - time.monotonic()))
-            except queue.Empty:
-                break
-            until = min(until, time.monotonic() + GATHER_SECONDS)
-            if one is not None:
-                finished.append(one)
-        now = time.monotonic()
-        return self._network.sort(finished, now) + self._network.collect(now)
+    def _collect(self, wait: float) -> None:
+        """Take outcomes, for which this waits up to ``wait`` seconds."""
+        finished = self._back.collect(wait)
+        self._made += sum(outcome.result.was_made for _claim, outcome in finished)
+        self._keep(sort(self._network, finished))
 
     # --- results
 
@@ -207,8 +196,6 @@ class Agent:
             self._buffer.add(kept)
             self._done |= {one.monitor_id: (one.version, one.at) for one in kept}
             self._link.hurry()
-            made = sum(outcome.result.was_made for _claim, outcome in finished)
-            self._recent.extend([time.monotonic()] * made)
 
     def _stood(self, job: Job, outcome: Outcome) -> Standing:
         result = outcome.result
@@ -221,10 +208,7 @@ class Agent:
 
     def _figures(self) -> Mapping[str, Any]:
         """What the server is told of this agent. On the link's thread."""
-        since = time.monotonic() - MINUTE
-        while self._recent and self._recent[0] < since:
-            self._recent.popleft()
-        return {"checks_per_minute": len(self._recent)}
+        return {"checks_per_minute": self._rate.per_minute(time.monotonic(), self._made)}
 
     # --- what the server says
 

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from datetime import UTC, datetime, timedelta
 
-# Of the last requests, the one that took least time measures the difference best.
-MEASURED = 20
-# A difference that is smaller is noise of the network. In seconds.
-LEAST = 0.1
+from app.rules.clocks import LEAST, Offset
 
 
 class Clock:
@@ -22,7 +18,7 @@ class Clock:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._measured: deque[tuple[float, float]] = deque(maxlen=MEASURED)  # on the way, base
+        self._measured = Offset()  # the server's clock by this machine's uptime
         self._base: float | None = None
 
     @property
@@ -49,18 +45,14 @@ class Clock:
         server's clock, it was ``received`` and ``answered`` then.
         """
         inside = max(0.0, (answered - received).total_seconds())
-        away = max(0.0, took - inside)
-        base = received.timestamp() + inside / 2 - (sent + took / 2)
+        high = received.timestamp() - sent
         with self._lock:
-            # What this answer contradicts was measured before the server's clock was set.
-            fitting = [
-                one for one in self._measured if abs(one[1] - base) <= LEAST + (one[0] + away) / 2
-            ]
-            self._measured = deque([*fitting, (away, base)], maxlen=MEASURED)
-            away, best = min(self._measured)
+            low, high = self._measured.bounds(high - max(0.0, took - inside), high)
             # A request may have waited anywhere on its way: what fits is left as it is.
-            known = self.base
-            self._base = best if abs(best - known) > LEAST + away / 2 else known
+            if not low - LEAST <= self.base <= high + LEAST:
+                self._base = (low + high) / 2
+            else:
+                self._base = self.base
 
 
 def uptime() -> float:

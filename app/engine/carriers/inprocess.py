@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.access.networks import Policies
 from app.config import Settings
 from app.engine.carriers import Done
-from app.engine.probing import make_prober
+from app.engine.checking import make_prober
 from app.records import CheckSpec
 
 

@@ -2,16 +2,14 @@
 
 Celery over Redis. Both sides know the address of Redis (BROKER_URL) and a key (BATCH_KEY); probers
 have no database. Batches and outcomes are encrypted and authenticated with the key, so whoever
-reads or writes Redis learns no secret and can forge no result.
+reads or writes Redis learns no secret and can forge no result. He can stop the checks: for that,
+Redis is trusted.
 
     sender    the ``Carrier`` of a checker
     prober    what ``wakeful prober`` runs
     broker    what both sides share
-    clocks    how far the clocks of probers are ahead
-    replay    whether a message is a copy of an earlier one
-    silence   when a prober's consumer receives nothing though batches wait
-    messages  what a prober takes of a message
-    malformed how its consumer drops all others
+    messages  which messages count: ours, fresh, and each once
+    watch     when a prober's consumer receives nothing
     trouble   what the log says when the broker fails, or when we do
 
 Redis may lose messages, and a prober may be killed: what does not come back is sent again. A prober

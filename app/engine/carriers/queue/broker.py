@@ -1,5 +1,5 @@
-"""What both ends of the queue share: Celery's application, the names of queues, what batches and
-outcomes are encrypted for, and who may run a batch.
+"""What both ends of the queue share: Celery's application, the names in Redis, and who may run a
+batch. The broker is trusted for availability: whoever writes to it can stop checks.
 """
 
 from __future__ import annotations
@@ -13,25 +13,19 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from app.config import PREFIX, SettingError, Settings
+from app.engine.carriers.queue.messages import FRESH_SECONDS
 from app.i18n import _
 
 TASK = "wakeful.checks"
-# A batch that no prober has taken within this time is refused by all of them, so that a copy of it
-# cannot be used later. The clocks of checker and probers may differ by as much.
-FRESH_SECONDS = 30.0
 # How long Redis keeps outcomes that no checker takes, and the claims of batches. By then, these are
 # too old to be run.
 KEPT_SECONDS = 120
-# In bytes. A checker divides a batch whose sealed text is larger; a prober drops a message that is
-# larger than any of these makes, even with one check of the largest size.
+# In bytes. A checker divides a batch whose sealed text is larger.
 LARGEST_SEALED = 4 * 1024 * 1024
-LARGEST_MESSAGE = 32 * 1024 * 1024
 # A checker says so often that it listens to the probers of its place. One that has not said it for
 # ``LISTENED_SECONDS`` gets no more signs; the clocks of both may differ.
 LISTEN_SECONDS = 5.0
 LISTENED_SECONDS = 2 * FRESH_SECONDS
-MOST_LISTENERS = 100
-LONGEST_NAME = 128
 CONNECT_SECONDS = 5
 # What Redis, and the line to it, raise: directly, and through Celery.
 BROKER_FAULTS = (RedisError, OperationalError)
@@ -64,23 +58,9 @@ def listen(client: Any, location: str, name: str) -> None:
 
 
 def listeners(client: Any, location: str) -> list[str]:
-    """The checkers of a place that listen. Raises RedisError. Names that no checker has are left
-    out: whoever writes to Redis could let probers write to any list.
-    """
-    since, begin = time.time() - LISTENED_SECONDS, outcomes_of(location)
-    found = client.zrangebyscore(listeners_of(location), since, "+inf", 0, MOST_LISTENERS)
-    names = [one.decode(errors="replace") for one in found if len(one) <= LONGEST_NAME]
-    return [name for name in names if name.startswith(begin) and name.isascii()]
-
-
-def about_checks(location: str) -> str:
-    """What a batch is encrypted for: one that is moved to another place cannot be read there."""
-    return f"wakeful checks v1 {location}"
-
-
-def about_outcomes(location: str, checker: str) -> str:
-    """What outcomes are encrypted for: another checker cannot read them."""
-    return f"wakeful outcomes v1 {location} {checker}"
+    """The checkers of a place that listen. Raises RedisError."""
+    since = time.time() - LISTENED_SECONDS
+    return [name.decode() for name in client.zrangebyscore(listeners_of(location), since, "+inf")]
 
 
 def needed(settings: Settings) -> tuple[str, str]:
@@ -98,16 +78,11 @@ def make_celery(broker_url: str) -> Celery:
     celery.conf.update(
         accept_content=["json"],
         task_ignore_result=True,  # outcomes come back encrypted, on a list of their own
-        task_acks_late=True,  # a prober without room leaves batches to others
-        worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
-        worker_enable_remote_control=False,  # it would take commands from anybody on the broker
-        worker_send_task_events=False,
-        # The default of Celery 6. A task lasts some milliseconds; while one waits for room, Celery
-        # does not read from Redis, and so does not notice that the connection is lost.
-        worker_cancel_long_running_tasks_on_connection_loss=True,
-        # None of the task's arguments may reach the log.
         worker_redirect_stdouts=False,
+        worker_enable_remote_control=False,  # it would take commands from anybody on the broker
+        # The default of Celery 6, which otherwise warns. No task is running when Celery reads.
+        worker_cancel_long_running_tasks_on_connection_loss=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_transport_options={
@@ -115,10 +90,9 @@ def make_celery(broker_url: str) -> Celery:
             "socket_connect_timeout": CONNECT_SECONDS,
             "socket_keepalive": True,
             "health_check_interval": 10,
-            # Celery keeps no copy of a message until it is done: what ends a prober would come back
-            # and end the next one. The checker sends lost checks again, sooner than Celery would.
+            # Redis keeps no copy of what was taken, which is another round trip for each batch.
+            # The checker sends lost checks again, sooner than Celery would.
             "ack_emulation": False,
-            "priority_steps": [0],
         },
     )
     return celery
@@ -149,7 +123,6 @@ def claim(client: Any, batch_id: str) -> bool:
     """Whether the caller is the first to claim this batch. A prober claims it to run its checks,
     the checker to send them again. Raises RedisError.
 
-    A batch may come late (it waited in Celery) or twice (Redis delivers again what a consumer that
-    is gone had), and its checks must not run twice.
+    A batch may come late, after its checks were sent again, and these must not run twice.
     """
     return bool(client.set(f"claimed.{batch_id}", b"", nx=True, ex=KEPT_SECONDS))

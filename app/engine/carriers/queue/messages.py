@@ -1,72 +1,78 @@
-"""What a prober takes of a message in the queue: the text of a batch, and nothing else. Pure.
-
-Whoever can write to Redis can send a message of any size, with any properties and headers. Celery
-and kombu act on these (time limits, an ETA, compression, other tasks), also where that ends a
-prober or fills its memory. So Celery gets each batch in a message that the prober writes itself.
+"""What goes over the broker: encrypted and authenticated, fresh, and taken once. Whoever has the
+broker can read, forge, change and repeat nothing.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-import uuid
-from datetime import datetime
+import time
+from datetime import datetime, timedelta
 from typing import Any
 
 from app.codec.packing import moment
-from app.engine.carriers.queue.broker import LARGEST_MESSAGE, TASK
+from app.codec.sealing import NONCE_BYTES, BatchKey, Forged
 
-# Lists, objects and commas of a message, which has some 50. Its one long value is text. Reading
-# more values would take many times the memory of the message.
-MOST_MARKS = 500
-
-
-class NoBatch(ValueError):
-    """The message has no batch that may be run. The text says why."""
+# Messages that are older are refused, so that a copy cannot be used later. The clocks of checker
+# and probers may differ by as much.
+FRESH_SECONDS = 30.0
+# Older ones are refused by their age. Both clocks may differ by FRESH_SECONDS, each way.
+REMEMBERED_SECONDS = 3 * FRESH_SECONDS
 
 
-def batch_in(message: bytes, now: datetime) -> str:
-    """The batch in a message of Celery's, as the sender wrote it. Raises NoBatch.
+def about_checks(location: str) -> str:
+    """What a batch is encrypted for: one that is moved to another place cannot be read there."""
+    return f"wakeful checks v1 {location}"
 
-    What is not read here may differ: other versions of Celery write other headers.
+
+def about_outcomes(location: str, checker: str) -> str:
+    """What outcomes are encrypted for: another checker cannot read them."""
+    return f"wakeful outcomes v1 {location} {checker}"
+
+
+class Refused(Exception):
+    """A message that counts nothing. The text says why."""
+
+
+class Receiver:
+    """Opens the messages that were encrypted for ``about``. ``dated``: the name of the time in
+    them; ``plural``: what people call them. Not safe from several threads.
     """
-    if len(message) > LARGEST_MESSAGE:
-        raise NoBatch(f"it has {len(message):,} bytes, and {LARGEST_MESSAGE:,} are allowed.")
-    try:
-        told = _parsed(message)
-        headers, body = told["headers"], _parsed(base64.b64decode(told["body"]))
-        task, expires = headers["task"], moment(headers.get("expires"))
-    except (ValueError, TypeError, LookupError, AttributeError):
-        raise NoBatch("it is not a message of a checker.") from None
-    if expires is not None and expires < now:
-        age = (now - expires).total_seconds()
-        raise NoBatch(f"it was not taken in time: it expired {age:,.0f} s ago by our clock.")
-    match body:
-        case [[str(text)], *_] if task == TASK and text.isascii():
-            return text
-    raise NoBatch("it asks for something else than checks.")
+
+    def __init__(self, key: BatchKey, about: str, *, dated: str, plural: str) -> None:
+        self._key, self._about, self._dated, self._plural = key, about, dated, plural
+        self._once = Once()
+
+    def open(self, sealed: bytes, now: datetime) -> tuple[Any, timedelta]:
+        """The message, and how far its time is ahead of ``now``. Raises Refused."""
+        try:
+            message = self._key.open(sealed, self._about)
+        except Forged:
+            why = "not made with our BATCH_KEY, or for another place"
+            raise Refused(f"{self._plural} were dropped: {why}.") from None
+        at = moment(message[self._dated])
+        if at is None:
+            raise Refused(f"{self._plural} that do not say when they were sent were dropped.")
+        if abs(at - now) > timedelta(seconds=FRESH_SECONDS):
+            raise Refused(
+                f"{self._plural} are {(now - at).total_seconds():.0f} s old by our clock;"
+                f" {FRESH_SECONDS:.0f} s are allowed. They were held back, or the clocks of the"
+                " checker and of the prober differ."
+            )
+        # The nonce cannot be changed, and no two messages have the same.
+        if not self._once.is_new(sealed[:NONCE_BYTES], time.monotonic()):
+            raise Refused(f"{self._plural} came a second time, and were dropped.")
+        return message, at - now
 
 
-def message_with(batch: str, queue: str) -> bytes:
-    """A message of Celery's for this batch."""
-    name = uuid.uuid4().hex
-    return json.dumps(
-        {
-            "body": base64.b64encode(json.dumps([[batch], {}, {}]).encode()).decode(),
-            "content-type": "application/json",
-            "content-encoding": "utf-8",
-            "headers": {"lang": "py", "task": TASK, "id": name},
-            "properties": {
-                "body_encoding": "base64",
-                "delivery_tag": name,
-                "delivery_info": {"exchange": "", "routing_key": queue},
-            },
-        }
-    ).encode()
+class Once:
+    """What names each message, for as long as a copy would count."""
 
+    def __init__(self) -> None:
+        self._since: dict[bytes, float] = {}  # the oldest first
 
-def _parsed(text: bytes) -> Any:
-    """Raises ValueError."""
-    if sum(map(text.count, b"[{,")) > MOST_MARKS:
-        raise ValueError("too many values")
-    return json.loads(text.decode())
+    def is_new(self, name: bytes, now: float) -> bool:
+        """True when it is first asked for this name; ``now`` is monotonic."""
+        while self._since and now - next(iter(self._since.values())) > REMEMBERED_SECONDS:
+            del self._since[next(iter(self._since))]
+        is_new = name not in self._since
+        self._since.setdefault(name, now)
+        return is_new

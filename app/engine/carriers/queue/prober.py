@@ -1,17 +1,16 @@
 """The far end of the queue: a Celery worker that makes the checks of a place.
 
 A task only hands its batch to the prober of this process, which runs thousands of checks at once;
-the outcomes are sent as they come, so one slow target delays no other.
+the outcomes are sent as they come, so one slow target delays no other. So tasks run one by one, in
+Celery's own thread (``pool="solo"``), and while one waits for room, no other batch is taken.
 """
 
 from __future__ import annotations
 
 import base64
-import ctypes
 import logging
 import os
 import secrets
-import signal
 import socket
 import threading
 import time
@@ -27,19 +26,15 @@ from celery import signals
 from celery.exceptions import SecurityWarning
 
 from app.checks.prober import Prober
-from app.codec.packing import moment, pack
-from app.codec.sealing import BatchKey, Forged
+from app.codec.packing import pack
+from app.codec.sealing import BatchKey
 from app.codec.specs import spec_of
 from app.codec.values import Odd, own_id
 from app.config import Settings
-from app.engine.carriers.queue.awaited import FirstBatch
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
-    FRESH_SECONDS,
     KEPT_SECONDS,
     TASK,
-    about_checks,
-    about_outcomes,
     claim,
     listeners,
     make_celery,
@@ -47,18 +42,19 @@ from app.engine.carriers.queue.broker import (
     needed,
     queue_of,
 )
-from app.engine.carriers.queue.celery_log import say_once
-from app.engine.carriers.queue.malformed import received, refuse_malformed
-from app.engine.carriers.queue.malformed import trouble as connection
-from app.engine.carriers.queue.replay import Once
-from app.engine.carriers.queue.silence import LOOK_SECONDS, SILENT_SECONDS, Consumer
-from app.engine.carriers.queue.trouble import Tally, Trouble
+from app.engine.carriers.queue.messages import (
+    FRESH_SECONDS,
+    Receiver,
+    Refused,
+    about_checks,
+    about_outcomes,
+)
+from app.engine.carriers.queue.trouble import Trouble
+from app.engine.carriers.queue.watch import LOOK_SECONDS, SILENT_SECONDS, Watch
+from app.engine.checking import Collector, make_prober, own_canaries, own_policy, sort
 from app.engine.network import Network
-from app.engine.probing import make_prober
 from app.engine.schedule import Claim
 from app.i18n import _
-from app.net.canary import network_works, parse_canaries
-from app.net.policy import Policy
 from app.records import CheckSpec, Outcome
 from app.version import __version__
 
@@ -70,7 +66,6 @@ SIGN_SECONDS = 2.0  # how often all checkers of the place hear that this prober 
 MOST_AT_ONCE = 4_000  # checks; more batches wait in Redis, where another prober can take them
 STOP_SECONDS = 7.0
 LARGEST_REPLY = 500
-_PR_SET_PDEATHSIG = 1
 MOST_UNSENT = 20_000  # outcomes kept while Redis is away; the checks are then repeated anyway
 
 
@@ -85,14 +80,9 @@ class _Running:
 @dataclass(slots=True)
 class _State:
     batches: dict[str, _Running] = field(default_factory=dict)
-    seen: Once = field(default_factory=Once)  # ids of batches
     claims: dict[int, tuple[str, int]] = field(default_factory=dict)  # batch and ticket
     unsent: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     last_claim: int = 0
-
-
-class Refused(Exception):
-    """A batch that is not run. The text says why."""
 
 
 class Desk:
@@ -114,15 +104,17 @@ class Desk:
         self.name = f"prober:{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(3)}"
         self.location = settings.location
         self._key = BatchKey(key)
+        about = about_checks(self.location)
+        self._receiver = Receiver(self._key, about, dated="at", plural="Batches")
+        self.taken = 0  # batches so far, with those that were refused
         self._prober = prober
         self._reply = reply
         self._claim = claim
         self._listeners = listeners
         self._lock = threading.Lock()
         self._state = _State()
-        self._back: list[tuple[Claim, Outcome]] = []
-        self._some = threading.Event()
-        self._network = Network(works, self._some.set)
+        self._back = Collector(SEND_SECONDS)
+        self._network = Network(works, self._back.wake)
         self._closing = self._ended = False
         self._trouble = Trouble("sending outcomes")
         self._thread = threading.Thread(target=self._run, name="outcomes", daemon=True)
@@ -132,34 +124,17 @@ class Desk:
         """Start the checks of a batch, once there is room for them. Raises Refused, and what
         ``claim`` raises.
         """
-        try:
-            batch = self._key.open(sealed, about_checks(self.location))
-        except Forged:
-            raise Refused(
-                "A batch was not made with our BATCH_KEY, or for another place."
-            ) from None
-        now = datetime.now(UTC)
-        at = moment(batch["at"]) or now
-        age = (now - at).total_seconds()
-        if abs(age) > FRESH_SECONDS:
-            raise Refused(
-                f"A batch is {age:.0f} s old by our clock; {FRESH_SECONDS:.0f} s are "
-                "allowed. Compare the clocks of this machine and of the checker."
-            )
+        self.taken += 1
+        batch, ahead = self._receiver.open(sealed, datetime.now(UTC))
+        age = max(0.0, -ahead.total_seconds())
         checks = [(ticket, _spec(packed)) for ticket, packed in batch["checks"]]
-        self._accept(batch["id"], batch["to"], [ticket for ticket, _spec in checks])
-        self._wait_for_room(batch["id"], time.monotonic() + FRESH_SECONDS - max(0.0, age))
-        self._begin(batch["id"], checks)
-
-    def _accept(self, batch_id: str, to: str, tickets: list[int]) -> None:
-        """Claim a batch. From now on, the checker hears that it is here."""
-        with self._lock:
-            if not self._state.seen.is_new(batch_id.encode(), time.monotonic()):
-                raise Refused("A batch came a second time.")
-        if not self._claim(batch_id):
+        if not self._claim(batch["id"]):
             raise Refused("A batch came too late: its checks are made by another prober.")
-        with self._lock:
-            self._state.batches[batch_id] = _Running(to, set(tickets))
+        with self._lock:  # from now on, the checker hears that it is here
+            tickets = {ticket for ticket, _spec in checks}
+            self._state.batches[batch["id"]] = _Running(batch["to"], tickets)
+        self._wait_for_room(batch["id"], time.monotonic() + FRESH_SECONDS - age)
+        self._begin(batch["id"], checks)
 
     def _wait_for_room(self, batch_id: str, until: float) -> None:
         """Raises Refused if there is none in time; the checker sends the checks again then."""
@@ -183,55 +158,49 @@ class Desk:
                 begun.append((spec, Claim(spec.monitor_id or 0, turn=state.last_claim)))
         try:
             for spec, claim in begun:
-                self._prober.submit(spec, partial(self._came_back, claim))
+                self._prober.submit(spec, partial(self._back.came_back, claim))
         except RuntimeError:
             raise Refused("A batch came while this prober was ending.") from None
 
     def has_room(self) -> bool:
         return self._prober.in_flight <= MOST_AT_ONCE
 
+    def stop_waiting(self, **_signal: object) -> None:
+        """Let no batch wait for room any more."""
+        self._closing = True
+
     def close(self, timeout: float) -> None:
         """Wait for running checks, and send what has come back."""
-        self._closing = True
+        self.stop_waiting()
         self._prober.close(timeout)
         self._ended = True
-        self._some.set()
+        self._back.wake()
         self._thread.join(timeout)
 
     # --- outcomes
 
-    def _came_back(self, claim: Claim, outcome: Outcome) -> None:
-        with self._lock:
-            self._back.append((claim, outcome))
-        self._some.set()
-
     def _run(self) -> None:
         alive_at = sign_at = float("-inf")
         while True:
-            ended = self._ended
-            self._some.wait(ALIVE_SECONDS)
-            if not ended:
-                time.sleep(SEND_SECONDS)
-            self._some.clear()
+            last = self._ended and not self._back.waiting
             try:
-                self._sort()
+                self._collect()
                 now = time.monotonic()
-                self._send(all_of_them=now - alive_at >= ALIVE_SECONDS)
-                if now - alive_at >= ALIVE_SECONDS:
+                is_due = now - alive_at >= ALIVE_SECONDS
+                self._send(all_of_them=is_due)
+                if is_due:
                     alive_at = now
                 if now - sign_at >= SIGN_SECONDS:
                     sign_at = now
                     self._sign()
             except Exception as fault:
                 self._trouble.tell(fault)
-            if ended:
+            if last:
                 return
 
-    def _sort(self) -> None:
-        now = time.monotonic()
-        with self._lock:
-            back, self._back = self._back, []
-        ready = self._network.sort(back, now) + self._network.collect(now)
+    def _collect(self) -> None:
+        finished = self._back.collect(0.0 if self._ended else ALIVE_SECONDS)
+        ready = sort(self._network, finished)
         with self._lock:
             state = self._state
             for claim, outcome in ready:
@@ -267,7 +236,9 @@ class Desk:
         """Tell all checkers of the place that this prober lives. It may have nothing to do for an
         hour, and a dead one would look the same.
         """
-        for to in self._listeners():
+        names = self._listeners()
+        self._trouble.over()
+        for to in names:
             self._send_to(to, [], [])
 
     def _send_to(self, to: str, outcomes: list[Any], running: list[str]) -> None:
@@ -304,31 +275,19 @@ def make_desk(settings: Settings) -> Desk:
             pipe.expire(to, KEPT_SECONDS)
             pipe.execute()
 
-    policy = Policy.parse(settings.allow_networks or "", WHERE)
-    canaries = parse_canaries(settings.canaries)
-    ask = partial(network_works, canaries, dns_servers=settings.name_servers)
-    works = ask if canaries else None
-    prober = make_prober(settings, lambda: policy)
+    prober = make_prober(settings, own_policy(settings, "this prober"))
     heard_by = partial(listeners, client, settings.location)
-    return Desk(settings, prober, reply, partial(claim, client), works, heard_by)
+    return Desk(settings, prober, reply, partial(claim, client), own_canaries(settings), heard_by)
 
 
-def watch(
-    consumer: Consumer,
-    first: FirstBatch,
-    refused: Tally,
-    end: Callable[[], None],
-    stop: threading.Event,
-) -> None:
+def end_if_silent(watch: Watch, end: Callable[[], None], stop: threading.Event) -> None:
     """Call ``end`` once the consumer is silent; returns then, or at ``stop``."""
     while not stop.wait(LOOK_SECONDS):
-        refused.flush()
-        first.look(time.monotonic())
-        if consumer.is_silent(time.monotonic()):
+        if watch.is_silent(time.monotonic()):
             log.error(
                 "Batches wait in the queue, and this prober has received none for %.0f s. It ends, "
                 "so that its service manager starts it again.",
-                consumer.silent_after,
+                SILENT_SECONDS,
             )
             end()
             return
@@ -346,83 +305,43 @@ def _spec(packed: Any) -> CheckSpec:
         return CheckSpec(url="", monitor_id=id, fault=why)
 
 
-def _decoded(sealed: object) -> bytes:
-    """Raises Refused."""
-    try:
-        return base64.b64decode(sealed)  # type: ignore[arg-type]  # anybody may have sent it
-    except (TypeError, ValueError):
-        raise Refused("A message in the queue is no batch.") from None
-
-
-WHERE = "in WAKEFUL_ALLOW_NETWORKS of this prober"
-
-
 def run(settings: Settings) -> int:
     """Work until SIGTERM or SIGINT; returns the exit code."""
     broker_url, _key = needed(settings)
     own_queue = queue_of(settings.location)
     log.info("Checking for the place %s: batches from the queue %s.", settings.location, own_queue)
-    refuse_malformed()
-    say_once(connection)
-    celery = make_celery(broker_url)
-    desks: list[Desk] = []  # one, in the process that makes the checks
-    stopped = threading.Event()
-    trouble = Trouble("taking a batch")
-    refused = Tally("{reason}", "{count} batches were refused. The newest: {reason}")
+    celery, client = make_celery(broker_url), make_redis(broker_url)
+    desk, trouble, stop = make_desk(settings), Trouble("taking a batch"), threading.Event()
 
     @celery.task(name=TASK)  # type: ignore[untyped-decorator]  # Celery ships no types
     def checks(sealed: str) -> None:
         try:
-            desks[0].take(_decoded(sealed))
-        except Refused as fault:
-            refused.add(str(fault))
+            desk.take(base64.b64decode(sealed))
         except Exception as fault:
             trouble.tell(fault)  # Celery would log the arguments
         else:
             trouble.over()
 
-    def begin(**_more: object) -> None:
-        # If the worker is killed, this process would go on without it.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        desk = make_desk(settings)
-        desks.append(desk)
-        client = make_redis(broker_url)
-        consumer = Consumer(
-            lambda: int(client.llen(own_queue)),
-            lambda: received.value,
-            desk.has_room,
-            SILENT_SECONDS,
-        )
-        first = FirstBatch(
-            settings.location, lambda: received.value, consumer.waiting, time.monotonic()
-        )
-        threading.Thread(
-            target=watch,
-            args=[consumer, first, refused, end_all, stopped],
-            name="silence",
-            daemon=True,
-        ).start()
+    def end() -> None:
+        """Without Celery, whose consumer hangs."""
+        desk.close(STOP_SECONDS)
+        os._exit(1)
 
-    def end(**_more: object) -> None:
-        stopped.set()
-        while desks:
-            desks.pop().close(STOP_SECONDS)
-
-    def end_all() -> None:
-        """End with the parent, which consumes. By SIGKILL: what hangs may never act on another
-        signal. This process ends with it.
-        """
-        end()
-        os.kill(os.getppid(), signal.SIGKILL)
-
-    signals.worker_process_init.connect(begin, weak=False)
-    signals.worker_process_shutdown.connect(end, weak=False)
+    watch = Watch(
+        settings.location,
+        waiting=lambda: int(client.llen(own_queue)),
+        taken=lambda: desk.taken,
+        has_room=desk.has_room,
+        begun=time.monotonic(),
+    )
+    watching = threading.Thread(target=end_if_silent, args=[watch, end, stop], daemon=True)
+    watching.start()
+    signals.worker_shutting_down.connect(desk.stop_waiting)
     # A container often runs as root. Celery warns because of pickle, which is not accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     worker = celery.Worker(
         queues=[own_queue],
-        pool="prefork",
-        concurrency=1,
+        pool="solo",
         hostname=f"prober-{os.getpid()}@{socket.gethostname()}",
         without_gossip=True,
         without_mingle=True,
@@ -431,4 +350,6 @@ def run(settings: Settings) -> int:
         quiet=True,
     )
     worker.start()
+    stop.set()
+    desk.close(STOP_SECONDS)
     return int(worker.exitcode or 0)

@@ -13,19 +13,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.codec.packing import moment, outcome_of, pack
-from app.codec.sealing import NONCE_BYTES, BatchKey, Forged
+from app.codec.packing import outcome_of, pack
+from app.codec.sealing import BatchKey
 from app.codec.values import Odd
 from app.config import PREFIX, Settings
 from app.engine.carriers import Done, RemoteNetwork, Report
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
-    FRESH_SECONDS,
     LARGEST_SEALED,
     LISTEN_SECONDS,
     TASK,
-    about_checks,
-    about_outcomes,
     claim,
     listen,
     make_celery,
@@ -34,10 +31,16 @@ from app.engine.carriers.queue.broker import (
     outcomes_of,
     queue_of,
 )
-from app.engine.carriers.queue.clocks import Clocks
-from app.engine.carriers.queue.replay import Once
-from app.engine.carriers.queue.trouble import Tally, Trouble
+from app.engine.carriers.queue.messages import (
+    FRESH_SECONDS,
+    Receiver,
+    Refused,
+    about_checks,
+    about_outcomes,
+)
+from app.engine.carriers.queue.trouble import Trouble
 from app.records import CheckSpec
+from app.rules.clocks import Offset
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +79,7 @@ class _Prober:
     report: Report
     network_down: bool
     heard: float
+    clock: Offset
     told: bool = False
 
 
@@ -89,10 +93,6 @@ class _State:
     batches: dict[str, _Batch] = field(default_factory=dict)
     probers: dict[str, _Prober] = field(default_factory=dict)
     last_ticket: int = 0
-
-
-class Dropped(Exception):
-    """Outcomes that count nothing. The text says why."""
 
 
 class QueueCarrier:
@@ -116,11 +116,8 @@ class QueueCarrier:
         self._listened = float("-inf")  # when it was last said that we listen
         self._away_at = float("-inf")  # when the broker could not be used
         self._sending, self._taking = Trouble("sending batches"), Trouble("taking outcomes")
-        self._once = Once()
-        self._clocks = Clocks()
-        self._dropped = Tally(
-            "{reason}", "{count} messages with outcomes were dropped. The newest: {reason}"
-        )
+        about = about_outcomes(self.location, self.name)
+        self._receiver = Receiver(self._key, about, dated="now", plural="Outcomes")
         self._threads = [
             threading.Thread(target=self._run, args=(turn, trouble), name=name, daemon=True)
             for turn, trouble, name in (
@@ -244,7 +241,6 @@ class QueueCarrier:
             TASK,
             args=[base64.b64encode(sealed).decode()],
             queue=queue_of(self.location),
-            expires=FRESH_SECONDS,
             retry=False,
             argsrepr="(...)",  # Celery would put the arguments into the headers once more
         )
@@ -329,37 +325,26 @@ class QueueCarrier:
     # --- what comes back
 
     def _take_turn(self) -> bool:
-        self._dropped.flush()
-        found = self._redis.blpop([self.name], timeout=WAIT_SECONDS)
-        if found is None:
+        answer = self._redis.blpop([self.name], timeout=WAIT_SECONDS)
+        if answer is None:
             return True
         try:
-            self._take(self._opened(found[1]), datetime.now(UTC))
-        except Dropped as fault:
-            self._dropped.add(str(fault))
+            now = datetime.now(UTC)
+            message, ahead = self._receiver.open(answer[1], now)
+            self._take(message, ahead, now)
+        except Refused as fault:
+            self._taking.tell(fault)
         return True
 
-    def _opened(self, sealed: bytes) -> Any:
-        """Raises Dropped. A message has a nonce of its own, which nobody can change."""
-        try:
-            told = self._key.open(sealed, about_outcomes(self.location, self.name))
-        except Forged:
-            raise Dropped("Outcomes were not made with our BATCH_KEY, and are dropped.") from None
-        if not self._once.is_new(sealed[:NONCE_BYTES], time.monotonic()):
-            raise Dropped("A copy of outcomes that were taken before was dropped.")
-        return told
-
-    def _take(self, told: dict[str, Any], now: datetime) -> None:
-        """Raises Dropped for what was held back: it would make a place seem alive that is not."""
-        said = _ahead(told, now)
+    def _take(self, message: dict[str, Any], ahead: timedelta, now: datetime) -> None:
+        """``ahead``: how far its time was ahead of ours."""
         with self._lock:
-            offset = self._clocks.ahead(told["prober"], said)
             taken = [
                 (check, outcome)
-                for ticket, outcome in told["outcomes"]
+                for ticket, outcome in message["outcomes"]
                 if (check := self._state.checks.pop(ticket, None)) is not None
             ]
-            self._heard(told, offset, len(taken))
+            offset = self._heard(message, ahead, len(taken))
             if not self._state.checks:
                 self._idle.notify_all()
         for check, outcome in taken:
@@ -368,17 +353,22 @@ class QueueCarrier:
             except Exception as fault:
                 self._taking.tell(fault)  # the other outcomes are taken
 
-    def _heard(self, told: dict[str, Any], offset: timedelta, taken: int) -> None:
-        """``taken``: how many of its outcomes somebody waited for."""
-        now = time.monotonic()
-        name = told["prober"]
+    def _heard(self, message: dict[str, Any], ahead: timedelta, taken: int) -> timedelta:
+        """``taken``: how many of its outcomes somebody waited for. Returns how far the clock of
+        this prober is ahead.
+        """
+        now, name = time.monotonic(), message["prober"]
         before = self._state.probers.get(name)
+        clock = before.clock if before else Offset()
+        # It was sent before it came: its clock is ahead at least so far.
+        offset = timedelta(seconds=clock.bounds(ahead.total_seconds())[0])
         checks = taken + (before.report.checks if before else 0)
-        report = Report(name, told["version"], offset, checks)
-        self._state.probers[name] = _Prober(report, told["network_down"], now)
-        for batch_id in told["running"]:
+        report = Report(name, message["version"], offset, checks)
+        self._state.probers[name] = _Prober(report, message["network_down"], now, clock)
+        for batch_id in message["running"]:
             if batch := self._state.batches.get(batch_id):
                 batch.heard = now
+        return offset
 
     def _finish(self, check: _Check, packed: Any, offset: timedelta, now: datetime) -> None:
         try:
@@ -394,18 +384,3 @@ class QueueCarrier:
         at = min(max(result.checked_at - offset, check.at), now)
         placed = replace(result, checked_at=at, location=self.location)
         check.done(replace(outcome, result=placed))
-
-
-def _ahead(told: dict[str, Any], now: datetime) -> timedelta:
-    """How far the time in a message of a prober is ahead of ours. Raises Dropped."""
-    at = moment(told["now"])
-    if at is None:
-        raise Dropped("Outcomes that do not say when they were sent were dropped.")
-    ahead = at - now
-    if abs(ahead) > timedelta(seconds=FRESH_SECONDS):
-        raise Dropped(
-            f"Outcomes are {-ahead.total_seconds():.0f} s old by our clock; {FRESH_SECONDS:.0f} s "
-            "are allowed. They were held back, or the clocks of this machine and of the prober "
-            "differ."
-        )
-    return ahead
