@@ -17,9 +17,10 @@ from typing import Any
 
 from app.codec.evidence import LARGEST, fitted, seen
 from app.codec.record import reader
-from app.codec.values import FIRST_YEAR, LAST_YEAR, Odd
+from app.codec.values import Odd
 from app.codec.writing import plain
 from app.records import MAX_RESULT_CAUSE, MAX_URL, PHASES, Cause, Outcome, Pair, Result
+from app.rules.time import FIRST_YEAR, LAST_YEAR
 
 LONGEST_WORD = 64  # a warning
 MOST_TEXTS = 10  # ten redirects are followed, and there are fewer warnings

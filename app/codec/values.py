@@ -10,12 +10,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 from app.records import AUTO, MAX_ID, Pair
-from app.rules.time import iso
+from app.rules.time import FIRST_YEAR, LAST_YEAR, iso
 
 T = TypeVar("T")
 Json = Mapping[str, Any]
 
-FIRST_YEAR, LAST_YEAR = 1970, 9000
 LEAST_SECONDS = 1e8  # since 1970, in March 1973; from a thousand times that on, milliseconds
 FLAGS = {
     **dict.fromkeys(("1", "true", "yes", "on", "y", "enabled"), True),

@@ -27,6 +27,7 @@ from app.records import AUTO, MASK, mask
 from app.rules import text, zones
 from app.rules.brackets import Name, Typed
 from app.rules.quiet_hours import parse_clock, parse_zone
+from app.rules.time import in_zone
 
 MASK_WITHOUT_STORED = N_(
     "This value is masked, and no stored value matches it. Send the value itself."
@@ -500,10 +501,7 @@ class Moment(OneValue):
     def show(self, data: Any) -> str:
         if not isinstance(data, datetime):
             return ""
-        try:
-            local = data.astimezone(form_of(self).context.zone or UTC)
-        except OverflowError:  # the last hours of the year 9999 do not exist in eastern zones
-            local = data
+        local = in_zone(data, form_of(self).context.zone or UTC)
         return local.replace(tzinfo=None, microsecond=0).isoformat()
 
 
@@ -512,11 +510,8 @@ def typed_in(zone: ZoneInfo, value: str) -> datetime:
     if len(value) == len("2026-11-21T08:00"):
         value += ":00"  # browsers omit seconds of zero
     wall = text.moment(f"{value}Z").replace(tzinfo=None)  # it names no zone of its own
-    try:
-        there = wall.replace(tzinfo=zone).astimezone(UTC)
-        back = there.astimezone(zone).replace(tzinfo=None)
-    except OverflowError:
-        raise ValueError(_(text.NO_SUCH_TIME)) from None
+    there = wall.replace(tzinfo=zone).astimezone(UTC)
+    back = there.astimezone(zone).replace(tzinfo=None)
     if back != wall:
         raise ValueError(
             _(

@@ -22,7 +22,7 @@ from app.records import (
     PublicWindow,
 )
 from app.rules.report_words import MONTHS
-from app.rules.time import zone_of
+from app.rules.time import in_zone, zone_of
 
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)
 YEARS_BACK = 20
@@ -84,8 +84,8 @@ def days(month: PublicMonth) -> list[Day]:
     zone = zone_of(month.page.zone)
 
     def on(day: date, start: datetime | None, end: datetime | None) -> bool:
-        begin = start.astimezone(zone).date() if start else None
-        stop = (end or month.made_at).astimezone(zone).date()
+        begin = in_zone(start, zone).date() if start else None
+        stop = in_zone(end or month.made_at, zone).date()
         return begin is not None and begin <= day <= stop
 
     found = []

@@ -8,7 +8,7 @@ from html import escape
 
 from app.records import Component, PublicPage
 from app.rules.post_text import parts
-from app.rules.time import zone_of
+from app.rules.time import in_zone, zone_of
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # Readers of lines break them at these too.
@@ -56,7 +56,7 @@ def newest(*moments: datetime | None) -> datetime:
 
 def local(moment: datetime, zone: str | None) -> str:
     """``2026-11-21 08:00 UTC``, in the page's time zone."""
-    return f"{moment.astimezone(zone_of(zone)):%Y-%m-%d %H:%M %Z}"
+    return f"{in_zone(moment, zone_of(zone)):%Y-%m-%d %H:%M %Z}"
 
 
 def base(page: PublicPage) -> str:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from app.i18n import _
 from app.rules.post_text import parts
-from app.rules.time import iso
+from app.rules.time import in_zone, iso
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +22,17 @@ class Times:
         """``22 Nov 2026, 09:32 CET``."""
         if moment is None:
             return ""
-        there = self._there(moment)
+        there = in_zone(moment, self.zone)
         text = f"{there.day} {there:%b} {there.year:04}, {there:%H:%M} {there.tzname() or ''}"
         return _time(moment, text.rstrip(), "at")
 
     def clock(self, moment: datetime) -> Markup:
         """``22 Nov, 09:32``, beside one of the same year that says the zone."""
-        there = self._there(moment)
+        there = in_zone(moment, self.zone)
         return _time(moment, f"{there.day} {there:%b}, {there:%H:%M}", "clock")
 
     def between(self, start: datetime, end: datetime | None) -> Markup:
         return Markup("{} – {}").format(self.clock(start), self.at(end) or _("now"))
-
-    def _there(self, moment: datetime) -> datetime:
-        try:
-            return moment.astimezone(self.zone)
-        except OverflowError:  # the first and last hours of the calendar
-            return moment
 
 
 def _time(moment: datetime, text: str, kind: str) -> Markup:

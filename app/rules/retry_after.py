@@ -11,7 +11,7 @@ def pause_of(header: str | None, now: datetime, longest: float) -> float | None:
     where it is neither, or a date that has passed.
     """
     text = (header or "").strip()
-    if text.isascii() and text.isdigit():
+    if text.isascii() and text.replace(".", "", 1).isdigit():  # Discord's has a fraction
         return min(float(text[:9]), longest)  # a very long number overflows a float
     try:
         at = parsedate_to_datetime(text)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from app.i18n import N_, _
 from app.records import MAX_CREDENTIAL, MAX_HEADER_BYTES, MAX_ID, MIN_PASSWORD
 from app.rules.brackets import Typed
+from app.rules.time import FIRST_YEAR, LAST_YEAR
 
 REQUIRED = N_("This field is required.")
 ONE_VALUE = N_("This field takes one value, not a list.")
@@ -23,6 +24,7 @@ MOMENT = N_(
 )
 MOMENT_PLUS = N_("The + of an offset must be written %2B in a form. A plain + is read as a space.")
 NO_SUCH_TIME = N_("This date or time does not exist.")
+FAR_TIME = N_("Send a time of the years %(first)s to %(last)s.")
 
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _MOMENT = re.compile(
@@ -137,9 +139,12 @@ def moment(value: str) -> datetime:
     try:
         zone = UTC if sign is None else _offset(sign, int(hours), int(minutes))
         year, month, day, hour, minute, second = map(int, parts)
-        return datetime(year, month, day, hour, minute, second, tzinfo=zone).astimezone(UTC)
+        read = datetime(year, month, day, hour, minute, second, tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(_(NO_SUCH_TIME)) from None
+    if not FIRST_YEAR <= read.year <= LAST_YEAR:
+        raise ValueError(_(FAR_TIME, first=FIRST_YEAR, last=LAST_YEAR))
+    return read
 
 
 def _offset(sign: str, hours: int, minutes: int) -> timezone:

@@ -11,10 +11,24 @@ from zoneinfo import ZoneInfo
 
 from app.i18n import _, _n
 
+# A person's and another server's times are of these years: at the ends of the calendar, other zones
+# and what is counted from a time would be beyond it.
+FIRST_YEAR, LAST_YEAR = 1970, 9000
+
 
 def iso(moment: datetime) -> str:
     """``2026-11-21T08:00:00Z``."""
     return moment.astimezone(UTC).isoformat()[:19] + "Z"  # 19: down to the seconds
+
+
+def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
+    """The moment in this zone; unchanged at the ends of the calendar, which some zones lack: the
+    expiry of a certificate that has none is in the last hours of 9999.
+    """
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment
 
 
 def days_left(expires: datetime, now: datetime) -> int:

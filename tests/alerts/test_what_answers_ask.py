@@ -59,6 +59,9 @@ def has(**fields: Any) -> Callable[[Request], bool]:
     return lambda request: all(request.json.get(name) == fields[name] for name in fields)
 
 
+DELIVERY_FAILED = (
+    "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error "
+)
 FORUM = {"code": 220001, "message": "Webhooks posted to forum channels must have a thread_name"}
 # What the service answers first, and what the next request must be like.
 CORRECTED = {
@@ -72,6 +75,17 @@ CORRECTED = {
         telegram("group chat was upgraded to a supergroup chat", migrate_to_chat_id=-1009),
         has(chat_id="-1009", message_thread_id=7),
     ),
+    "telegram: moved, the id as text": (
+        "telegram", telegram("upgraded", migrate_to_chat_id="-1009"), has(chat_id="-1009")),
+    "telegram: a good status": (
+        "telegram", refused(200, {"ok": False, "error_code": 400, "description": "no entities"}),
+        has(entities=None)),
+    "slack: a good status": (
+        "slack", refused(200, {"ok": False, "error": "invalid_blocks"}), has(blocks=None)),
+    "flock: a good status": ("flock", refused(200, {"error": "Invalid"}), has(flockml=None)),
+    "teams: a good status": (
+        "teams", refused(200, DELIVERY_FAILED + "413 with ContextId x"),
+        lambda r: "FactSet" not in r.raw.decode()),
     "telegram: no topic": ("telegram", telegram("message thread not found"),
                            has(message_thread_id=None, chat_id="-100")),
     "telegram: closed topic": ("telegram", telegram("TOPIC_CLOSED"), has(message_thread_id=None)),
@@ -110,9 +124,6 @@ def test_a_forum_that_takes_no_embed_gets_plain_text_in_a_thread(
     assert (len(last["thread_name"]) <= 100, "embeds" in last) == (True, False)
 
 
-DELIVERY_FAILED = (
-    "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error "
-)
 # A good status that says in its body that it is none.
 REFUSED = [
     ("slack", "rate_limited", PENDING),
@@ -138,6 +149,12 @@ REFUSED = [
     ("sms", {"error_code": [], "status": {}}, DELIVERED),
     ("webhook", {"ok": False, "error": "ours has no such rule"}, DELIVERED),
 ]
+
+
+@pytest.mark.parametrize("id", [True, 1009, 0, "", "x", "-", -(10**40), [], -100])
+def test_no_group_moves_to_what_is_no_id_of_a_group(box: Outbox, sink: HttpSink, id: Any) -> None:
+    row, requests = send(box, sink, "telegram", [telegram("upgraded", migrate_to_chat_id=id), OK])
+    assert (row.status, len(requests)) == (FAILED, 1), row.attempts
 
 
 @pytest.mark.parametrize(("channel", "document", "status"), REFUSED)

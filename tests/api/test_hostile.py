@@ -102,6 +102,8 @@ HOSTILE = {
     "a huge id": (FORM, b"monitor_id=" + b"9" * 10_000 + b"&name="),
     "full-width digits": (FORM, "monitor_id=１&interval=６０&name=".encode()),  # noqa: RUF001
     "a time beyond time": (FORM, b"ended_at=9999-12-31T23:59:59-23:59&name="),
+    "the first time": (FORM, b"started_at=0001-01-01T00:00:00&monitor_id=1"),
+    "the last time": (FORM, b"ends_at=9999-12-31T23:59:59&ended_at=9999-12-31T23:59:59"),
     "a time before time": (FORM, b"ended_at=0001-01-01T00:00:00%2B23:59&name="),
     "SQL": (FORM, b"monitor_id=1%20OR%201=1&interval=1;DROP TABLE monitors&ended_at='"),
     "a template": (FORM, b"{{7*7}}=x&${7*7}=x"),

@@ -274,6 +274,19 @@ MAIL = {
 }
 
 
+def mailed(server: str, tmp_path: Path) -> Answer:
+    """The answer to one mail. ``server``: what smtp:// leads to."""
+    settings = Settings(
+        instance=tmp_path,
+        database_url="sqlite://",
+        secret_key="a key",
+        smtp_url=f"smtp://{server}?from=wakeful@example.com",
+    )
+    message = Message("test", Tone.PLAIN, "Test", ".\n..two dots", NOW)
+    tools = Tools(settings, Network(Policy.parse("loopback"), SystemNames()))
+    return SENDERS["email"](Outgoing("msg_1", "ops@example.com", message, NOW), tools)
+
+
 @pytest.mark.parametrize("goodbye", ["lost", "reset", "refused", "garbage"])
 @pytest.mark.parametrize("said", MAIL)
 def test_what_is_said_to_the_mail_itself_decides(said: str, goodbye: str, tmp_path: Path) -> None:
@@ -297,16 +310,80 @@ def test_what_is_said_to_the_mail_itself_decides(said: str, goodbye: str, tmp_pa
     mails: list[bytes] = []
     listener = Listener(serve)
     try:
-        settings = Settings(
-            instance=tmp_path,
-            database_url="sqlite://",
-            secret_key="a key",
-            smtp_url=f"smtp://127.0.0.1:{listener.port}?from=wakeful@example.com",
-        )
-        message = Message("test", Tone.PLAIN, "Test", ".\n..two dots", NOW)
-        tools = Tools(settings, Network(Policy.parse("loopback"), SystemNames()))
-        answer = SENDERS["email"](Outgoing("msg_1", "ops@example.com", message, NOW), tools)
+        answer = mailed(f"127.0.0.1:{listener.port}", tmp_path)
     finally:
         listener.close()
     assert answer.verdict is verdict, answer
     assert b"\r\n..\r\n...two dots" in mails[0], "a line's first dot is doubled"
+
+
+GREETING = "220 mail.test"
+# What a server answers in place of 250, and what becomes of a mail with and without a login.
+SESSIONS = {
+    "a name of a login in small letters": ({"EHLO": "250-x\r\n250 AUTH plain login"}, DELIVERED),
+    "no login for a moment": (
+        {"EHLO": "250-x\r\n250 AUTH PLAIN", "AUTH": "454 4.7.0 Later"}, RETRY),
+    "STARTTLS that it offers and refuses": (
+        {"EHLO": "250-x\r\n250 STARTTLS", "STARTTLS": "454 4.7.0 No certificate"}, DELIVERED),
+    "our name with 504, and HELO": ({"EHLO": "504 5.5.2 Need a name"}, DELIVERED),
+    "the sender with 450": ({"MAIL": "450 4.2.0 Greylisted"}, RETRY),
+    "the recipient with 421": ({"RCPT": "421 4.3.2 Shutting down"}, RETRY),
+    "in HTTP": ({"": "HTTP/1.1 400 Bad Request"}, RETRY),
+}  # fmt: skip
+
+
+def session(replies: dict[str, str]) -> Callable[[Connection], None]:
+    """A mail server that answers as ``replies`` says, by the word of the command; "" greets."""
+
+    def serve(connection: Connection) -> None:
+        connection.send(f"{replies.get('', GREETING)}\r\n".encode())
+        while line := connection.read_until(b"\r\n").decode():
+            word = line.split()[0].upper()
+            usual = {"DATA": "354 Go on", "AUTH": "235 OK"}.get(word, "250 OK")
+            connection.send(f"{replies.get(word, usual)}\r\n".encode())
+            if word == "DATA":
+                connection.read_until(b"\r\n.\r\n")
+                connection.send(b"250 queued\r\n")
+
+    return serve
+
+
+@pytest.mark.parametrize("said", SESSIONS)
+def test_what_a_mail_server_says_before_the_mail(said: str, tmp_path: Path) -> None:
+    replies, verdict = SESSIONS[said]
+    login = "me:secret@" if "login" in said else ""
+    listener = Listener(session(replies))
+    try:
+        answer = mailed(f"{login}127.0.0.1:{listener.port}", tmp_path)
+    finally:
+        listener.close()
+    assert answer.verdict is verdict, answer
+    assert "SMTP -1" not in answer.text
+
+
+def test_a_refused_starttls_ends_a_session_that_may_not_be_plain(tmp_path: Path) -> None:
+    replies = SESSIONS["STARTTLS that it offers and refuses"][0]
+    listener = Listener(session(replies))
+    try:
+        answer = mailed(f"me:secret@127.0.0.1:{listener.port}", tmp_path)
+    finally:
+        listener.close()
+    assert answer.text == "SMTP 454: 4.7.0 No certificate"
+
+
+@pytest.mark.parametrize("greeting", ["421 4.3.2 Too busy", "554 5.3.2 No service", ""])
+def test_an_address_that_sends_us_away_leaves_the_turn_to_the_others(
+    greeting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = Listener(session({"": greeting}) if greeting else lambda _connection: None, "127.0.0.2")
+    good = Listener(session({}), "127.0.0.3", away.port)
+    addresses = ["127.0.0.2", "127.0.0.3"]
+    monkeypatch.setattr(Network, "addresses", lambda *_host, **_limits: addresses)
+    try:
+        assert mailed(f"mail.example:{good.port}", tmp_path).verdict is DELIVERED
+        addresses.remove("127.0.0.3")
+        answer = mailed(f"mail.example:{good.port}", tmp_path)
+        assert answer.verdict is not DELIVERED
+    finally:
+        away.close()
+        good.close()

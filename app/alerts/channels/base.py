@@ -161,6 +161,14 @@ def _corrected(response: Response, correct: Correct | None) -> Any:
     return None if correct is None else correct(response)
 
 
+def is_refused(response: Response, judge: Judge) -> bool:
+    """Whether the service refuses the message itself: by 400, or in the body of a good status."""
+    is_good = response.status < HTTPStatus.MULTIPLE_CHOICES
+    return response.status == HTTPStatus.BAD_REQUEST or (
+        is_good and judge(response) is Verdict.PERMANENT
+    )
+
+
 def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:
     """The text of a service's answer, cleaned for people. An unreadable body does not matter."""
     try:

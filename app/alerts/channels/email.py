@@ -136,7 +136,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         return answer.retry(
             _(
                 "The mail server's certificate is not trusted: %(why)s.",
-                why=fault.verify_message,
+                why=fault.verify_message.rstrip("."),
             )
         )
     except (OSError, smtplib.SMTPException) as fault:
@@ -146,8 +146,10 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 def log_in(smtp: smtplib.SMTP, user: str, password: str) -> None:
     """Raises SMTPException."""
     smtp.ehlo_or_helo_if_needed()
-    if LOGINS.isdisjoint(smtp.esmtp_features.get("auth", "").split()):
+    offered = smtp.esmtp_features.get("auth", "").upper()
+    if LOGINS.isdisjoint(offered.split()):
         raise smtplib.SMTPNotSupportedError
+    smtp.esmtp_features["auth"] = offered  # smtplib knows them in capitals alone
     smtp.login(user, password)
 
 
@@ -250,21 +252,22 @@ def _connect(
     smtp: _Smtp, addresses: list[str], port: int, step: float, expired: threading.Event
 ) -> None:
     """Connect, and read the greeting. An address that accepts and greets nobody, as a proxy before
-    a dead server does, leaves the turn to the others.
+    a dead server does, or that sends us away (421, 554), leaves the turn to the others. The last
+    one has the whole time: against spam, many servers greet late.
     """
     while True:
         smtp.made, address = connect(addresses, port, step)
-        smtp.made.settimeout(step)
+        smtp.made.settimeout(step if len(addresses) > 1 else TOTAL_SECONDS)
         try:
-            reply = smtp.connect(address, port)
-        except OSError:
+            _expect(smtp.connect(address, port))
+            if smtp.sock is not None:
+                smtp.sock.settimeout(step)
+            return
+        except OSError:  # also what smtplib raises
             smtp.made.close()
             addresses = [other for other in addresses if other != address]
             if not addresses or expired.is_set():
                 raise
-            continue
-        _expect(reply)
-        return
 
 
 def _encrypt(smtp: smtplib.SMTP, server: Server, trust: ssl.SSLContext) -> None:
@@ -272,7 +275,12 @@ def _encrypt(smtp: smtplib.SMTP, server: Server, trust: ssl.SSLContext) -> None:
         return
     smtp.ehlo_or_helo_if_needed()
     if smtp.has_extn("starttls"):
-        _expect(smtp.starttls(context=trust))
+        try:
+            smtp.starttls(context=trust)
+        except smtplib.SMTPResponseException:
+            if trust.verify_mode is ssl.CERT_REQUIRED:
+                raise
+            return  # in plain text, as with a server that does not offer it
         smtp.ehlo()
     elif server.tls_required:
         raise NoTls
@@ -286,7 +294,8 @@ def _cut(smtp: smtplib.SMTP, expired: threading.Event) -> None:
 
 
 def _refused(code: int, said: bytes | str, secrets: list[str]) -> Answer:
-    text = masking.clean(f"SMTP {code}: {_text(said)}", secrets)
+    label = f"SMTP {code}" if code > 0 else _("This is no answer of SMTP")
+    text = masking.clean(f"{label}: {_text(said)}", secrets)
     return answer.permanent(text) if code >= 500 else answer.retry(text)
 
 

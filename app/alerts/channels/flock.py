@@ -6,11 +6,10 @@ https://docs.flock.com/display/flockos/Create+An+Incoming+Webhook
 from __future__ import annotations
 
 from html import escape
-from http import HTTPStatus
 from typing import Any
 
 from app.alerts.channels.answer import Answer, Verdict, judge_status
-from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, post_json
+from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_refused, post_json
 from app.alerts.messages import SIGNS, Link, Message
 from app.net.client import Response
 
@@ -20,7 +19,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
     def correct(response: Response) -> dict[str, Any] | None:
         """FlockML that it does not take must not cost the alert."""
-        if response.status != HTTPStatus.BAD_REQUEST or body.pop("flockml", None) is None:
+        if not is_refused(response, judge) or body.pop("flockml", None) is None:
             return None
         return body
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Any
 
 from app.alerts.channels.answer import Answer, Verdict, judge_status
-from app.alerts.channels.base import Outgoing, Tools, dict_of, post_json
+from app.alerts.channels.base import Outgoing, Tools, dict_of, is_refused, post_json
 from app.alerts.channels.moments import localized
 from app.alerts.messages import SIGNS, Item, Link, Message
 from app.alerts.words import shorten
@@ -41,7 +40,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
     def correct(response: Response) -> dict[str, Any] | None:
         """Blocks that a service does not take must not cost the alert."""
-        if response.status != HTTPStatus.BAD_REQUEST or body.pop("blocks", None) is None:
+        if not is_refused(response, judge) or body.pop("blocks", None) is None:
             return None
         return body
 

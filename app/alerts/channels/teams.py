@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Any
 
 from app.alerts.channels.answer import Answer, Verdict, judge_status
-from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, post_json
+from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_refused, post_json
 from app.alerts.messages import Item, Message, Tone
 from app.net.client import Response
 
@@ -30,7 +30,6 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~<>])")
 _INNER = re.compile(r"endpoint returned HTTP error (\d{3})\b")
 _FAILED = "message delivery failed"
 _PASSING = re.compile(r"TooManyRequests|Throttl|Timeout|Unavailable", re.IGNORECASE)
-_LAYOUT = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
@@ -39,7 +38,8 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
     def correct(response: Response) -> dict[str, Any] | None:
         """A card that it does not take must not cost the alert."""
-        return next(plain, None) if response.status in _LAYOUT else None
+        is_large = response.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        return next(plain, None) if is_large or is_refused(response, judge) else None
 
     return post_json(
         outgoing,

@@ -7,17 +7,18 @@ monitor's name would make Telegram refuse the message.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any
 
 from app.alerts.channels.answer import Answer, Verdict, judge_status, permanent
-from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, post_json
+from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_refused, post_json
 from app.alerts.messages import SIGNS, Message
 from app.i18n import _
 from app.net.client import Response
 from app.rules.channel_values import TelegramTarget, parse_telegram
 
+_CHAT = re.compile(r"-[0-9]{1,19}")  # of a group
 SHORT_TEXT = 1_000  # for a server that takes less
 MAX_TEXT = 4_096  # UTF-16 units count, so a sign outside the basic plane counts twice
 
@@ -37,7 +38,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     notes: list[str] = []
 
     def correct(response: Response) -> dict[str, Any] | None:
-        note = _follow(response, body) if response.status == HTTPStatus.BAD_REQUEST else None
+        note = _follow(response, body) if is_refused(response, judge) else None
         notes.extend([] if note is None else [note])
         return None if note is None else body
 
@@ -73,10 +74,10 @@ def _follow(response: Response, body: dict[str, Any]) -> str | None:
 
     https://core.telegram.org/bots/api#responseparameters
     """
-    words = field_of("description")(response).casefold()
+    words = field_of("description")(response).casefold().replace("_", " ")
     parameters = dict_of(response).get("parameters")
     moved = parameters.get("migrate_to_chat_id") if isinstance(parameters, dict) else None
-    if isinstance(moved, int) and str(moved) != body["chat_id"]:
+    if _CHAT.fullmatch(str(moved)) and str(moved) != body["chat_id"]:
         body["chat_id"] = str(moved)
         return _("(The group has become a supergroup with the new chat ID %(id)s.)", id=moved)
     if "thread" in words or "topic" in words:

@@ -15,7 +15,7 @@ from app.records import Incident
 from app.rules import time as rules
 from app.rules.figures import DAY, HOUR, MINUTE
 from app.rules.figures import span as span
-from app.rules.time import days_left, iso
+from app.rules.time import days_left, in_zone, iso
 from app.rules.who_saw import how_it_ended
 from app.stats import RANGES
 
@@ -69,14 +69,7 @@ def local(moment: datetime, there: ZoneInfo | None = None) -> datetime:
     """In the person's zone. Where there are hundreds of moments, ``there`` is that zone, because
     asking for the person each time takes longer than all else that a moment needs.
     """
-    return _in(moment, there or zone())
-
-
-def _in(moment: datetime, there: tzinfo | None) -> datetime:
-    try:
-        return moment.astimezone(there)
-    except OverflowError:  # the first and last hours of the calendar do not exist in every zone
-        return moment
+    return in_zone(moment, there or zone())
 
 
 def relative(moment: datetime, at: datetime) -> str:
@@ -86,7 +79,7 @@ def relative(moment: datetime, at: datetime) -> str:
     if away < 5:
         return _("just now") if seconds >= 0 else _("in a moment")
     if away >= 30 * DAY:
-        return _day(_in(moment, at.tzinfo))
+        return _day(in_zone(moment, at.tzinfo))
     for size, ago, ahead in UNITS:
         if away >= size:
             return (ago if seconds > 0 else ahead)(int(away // size))
@@ -119,7 +112,7 @@ def clock(moment: datetime) -> str:
 
 
 def _clock(there: datetime) -> str:
-    today = _in(now(), there.tzinfo)
+    today = in_zone(now(), there.tzinfo)
     time = f"{there:%H:%M:%S}"
     return time if there.date() == today.date() else f"{_day(there)} {time}"
 
@@ -146,12 +139,12 @@ def watched(created_at: datetime | None, range_: str) -> float:
 
 def utc(moment: datetime) -> str:
     """``21 Nov 09:32`` in UTC: for what says the same to everybody."""
-    there = _in(moment, UTC)
+    there = in_zone(moment, UTC)
     return f"{there.day} {there:%b %H:%M}"
 
 
 def day(moment: datetime, there: tzinfo | None = None) -> str:
-    return _day(_in(moment, there) if there else local(moment))
+    return _day(in_zone(moment, there) if there else local(moment))
 
 
 def plain_day(moment: datetime) -> str:
@@ -172,7 +165,7 @@ def ago(moment: datetime | None, none: str = N_("never")) -> Markup | str:
     if moment is None:
         return _(none)
     at = now().astimezone(zone())
-    return _tag(moment, relative(moment, at), _exact(_in(moment, at.tzinfo)), 'data-ago=""')
+    return _tag(moment, relative(moment, at), _exact(in_zone(moment, at.tzinfo)), 'data-ago=""')
 
 
 def at(moment: datetime | None, none: str = "–") -> Markup | str:
