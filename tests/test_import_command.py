@@ -148,6 +148,15 @@ def test_the_plan_says_what_is_stored_whom_it_alerts_and_who_alerts_nobody(type_
     assert out.splitlines()[-1] == "4 monitors created, 3 cannot be imported."
 
 
+def test_a_sentence_of_many_entries_is_printed_once(type_, tmp_path):
+    path = tmp_path / "urls.csv"
+    path.write_text("url,interval\n" + "".join(f"{name}.example,120\n" for name in "abc"))
+    _code, out, _err = type_("import", str(path), "--dry-run")
+    assert "Note 1 (3 entries): Interval: 2 min becomes 1 min.\n" in out
+    assert out.count("becomes 1 min") == 1
+    assert out.count("        - Notes: 1.\n") == 3
+
+
 def test_no_output_repeats_a_secret(type_):
     for sample in ("kuma-backup.json", "gatus.yaml", "betterstack.json", "uptimerobot.json"):
         _code, out, err = type_("import", str(SAMPLES / sample))

@@ -19,7 +19,7 @@ from app.imports import files
 from app.imports.candidates import NotReadable, Reading
 from app.imports.values import shown
 from app.records import Pair, masked_alert
-from app.stores.importing import Importer, Row, alert_nobody, counts
+from app.stores.importing import Importer, Row, alert_nobody, counts, notes
 
 ALL_CREATED, FAILED, SOME_LEFT_OUT = 0, 1, 3
 STDIN = "-"
@@ -65,7 +65,9 @@ def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool
     """Print what each entry becomes and create those that can be. Returns the exit code."""
     rows = importer.dry_run(reading.candidates)
     click.echo(_entries(reading.source, len(rows)))
-    for line in (*reading.remarks, *_contacts(importer), *_lines(rows, duplicates)):
+    shared = notes(rows)
+    lines = _lines(rows, duplicates, list(shared))
+    for line in (*reading.remarks, *_contacts(importer), *_notes(shared), *lines):
         click.echo(line)
     chosen = [row for row in rows if _is_chosen(row, duplicates)]
     for line in _warnings(chosen):
@@ -130,7 +132,19 @@ def _is_chosen(row: Row, duplicates: bool) -> bool:
     return row.judged.fits if duplicates else row.is_new
 
 
-def _lines(rows: Sequence[Row], duplicates: bool) -> Iterator[str]:
+def _notes(shared: Mapping[str, int]) -> Iterator[str]:
+    for number, (sentence, count) in enumerate(shared.items(), 1):
+        entries = _n("%(num)s entry", "%(num)s entries", count, num=f"{count:,}")
+        yield _(
+            "Note %(number)s (%(entries)s): %(sentence)s",
+            number=number,
+            entries=entries,
+            sentence=sentence,
+        )
+
+
+def _lines(rows: Sequence[Row], duplicates: bool, shared: Sequence[str]) -> Iterator[str]:
+    """``shared``: the sentences that are listed as notes."""
     for row in rows:
         word = _("create") if _is_chosen(row, duplicates) else _("skip")
         yield f"{word:<7} {_place(row)}"
@@ -139,8 +153,13 @@ def _lines(rows: Sequence[Row], duplicates: bool) -> Iterator[str]:
         if row.judged.alerts:
             alerts = ", ".join(map(_alert, row.judged.alerts))
             yield "        " + _("Alerts: %(alerts)s", alerts=alerts)
-        for sentence in (*row.judged.faults, *_twin(row), *row.judged.remarks):
+        own = [sentence for sentence in row.judged.sentences if sentence not in shared]
+        for sentence in (*_twin(row), *own):
             yield f"        - {sentence}"
+        numbers = [number for number, sentence in enumerate(shared, 1)
+                   if sentence in row.judged.sentences]  # fmt: skip
+        if numbers:
+            yield "        - " + _("Notes: %(numbers)s.", numbers=", ".join(map(str, numbers)))
         if row.judged.fits and row.judged.candidate.paused:
             yield "        - " + _("Starts paused.")
 

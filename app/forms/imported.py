@@ -65,6 +65,10 @@ class Judged:
         return str(self.fields["url"]) if self.fields else self.candidate.url[:MAX_NAME]
 
     @property
+    def sentences(self) -> Sequence[str]:
+        return (*self.faults, *self.remarks)
+
+    @property
     def tags(self) -> Sequence[str]:
         return tuple((self.fields or {}).get("tags") or ())
 

@@ -330,6 +330,20 @@ def test_the_count_of_what_does_not_fit_leads_to_the_first_of_it(editor):
     assert editor.page.text.count('href="#unfit"') == editor.page.text.count('id="unfit"') == 1
 
 
+def test_a_sentence_of_many_entries_is_shown_once_and_they_lead_to_it(editor):
+    endpoint = "  - {name: %s, url: 'https://%s.example', conditions: [%s], interval: 2m}\n"
+    dropped, stated = "'[BODY].a == 1', '[STATUS] == 200'", "'[STATUS] == 200'"
+    endpoints = [endpoint % (name, name, dropped if name != "d" else stated) for name in "abcd"]
+    pings = "".join(f"  - {{name: p{n}, url: 'icmp://{n}.example'}}\n" for n in range(3))
+    upload(editor, f"endpoints:\n{''.join(endpoints)}{pings}".encode())
+    text = editor.text
+    for sentence in ("Interval: 2 min becomes 1 min.", "Condition on [BODY].a", "no Ping (ICMP)"):
+        assert text.count(sentence) == 1
+    assert "Interval: 2 min becomes 1 min. 4 entries" in text
+    assert text.count("Notes: 1 , 2") == 3
+    assert text.count("Cannot be imported. Notes: 3") == 3
+
+
 def test_a_preview_that_is_too_large_to_carry_is_told(editor, monkeypatch):
     monkeypatch.setattr(imports, "MOST_SEALED", 100)
     upload(editor, b"https://a.example.com\n")

@@ -20,7 +20,7 @@ from app.imports import files
 from app.imports.candidates import Candidate, NotReadable, Reading
 from app.records import Pair, masked_alert
 from app.stores import Feature, current_store
-from app.stores.importing import Importer, Row, alert_nobody, counts
+from app.stores.importing import Importer, Row, alert_nobody, counts, notes
 from app.web.forms import ImportForm
 from app.web.frame import choices, once, progress, servers
 from app.web.frame.session import SAFE_METHODS, guarded
@@ -87,6 +87,7 @@ def _preview(form: ImportForm, reading: Reading) -> Answer:
         reading=reading,
         rows=rows,
         counts=counts(rows),
+        notes=notes(rows),
         ticked=_ticked(rows),
         more=len(reading.candidates) - len(candidates),
         sealed=sealed_plan,
