@@ -10,8 +10,10 @@ from __future__ import annotations
 import base64
 import ipaddress
 import os
+import re
 import secrets
 import ssl
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -40,10 +42,17 @@ if TYPE_CHECKING:
 PREFIX = "WAKEFUL_"
 DEFAULT_BIND = "127.0.0.1:8000"
 ANY_HOST = "*"
+NO_TEXT = N_("it is no text in UTF-8.")
 NO_DATABASE = N_("it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db.")
 # A session lasts no longer, however much it is used; app/access/sessions.py has the rest.
 SESSION_SECONDS = 30 * 24 * 3600
+_TLS_WORDS = {
+    "ssl_cert_reqs": ("required", "optional", "none"),
+    "ssl_check_hostname": ("true", "false"),
+}
+_TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 PUBLIC_TELEGRAM_API = "https://api.telegram.org"
+_DECIMAL = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 T = TypeVar("T")
 
 
@@ -171,9 +180,12 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
                 known=", ".join(sorted(KNOWN)),
             )
         )
+    for name, value in environ.items():
+        if name.removeprefix(PREFIX) in KNOWN and not _is_text(value):
+            raise SettingError(_wrong(name.removeprefix(PREFIX), _(NO_TEXT)))
     get = _Reader(environ)
     instance = Path(get.text("INSTANCE") or "instance").resolve()
-    keys = get.parsed("SECRET_KEY", _secret_keys) or split_keys(_kept_secret(instance, make))
+    keys = get.parsed("SECRET_KEY", _secret_keys) or _kept_keys(instance, make)
     return Settings(
         instance=instance,
         database_url=get.parsed("DATABASE_URL", _in(instance))
@@ -238,18 +250,33 @@ def _or(value: T | None, default: T) -> T:
     return default if value is None else value
 
 
-def _kept_secret(instance: Path, make: bool) -> str:
-    """The secret key of this installation, made once.
+def _is_text(value: str) -> bool:
+    """Whether a variable's bytes were UTF-8. Python puts others into it as lone surrogates, which
+    nothing can store, send or print.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _kept_keys(instance: Path, make: bool) -> tuple[str, ...]:
+    """The secret keys in the file of this installation, made once; none where it is missing.
 
     Safe when several processes start at the same time.
     """
+    path = instance / "secret_key"
     try:
-        if not make:
-            kept = instance / "secret_key"
-            return kept.read_text().strip() if kept.exists() else ""
-        # Nobody else on the machine reads the database that lies beside the key.
-        instance.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _secret_in(instance)
+        if make:
+            # Nobody else on the machine reads the database that lies beside the key.
+            instance.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_secret(path)
+        elif not path.exists():
+            return ()
+        if keys := split_keys(path.read_text()):
+            return keys
+        raise ValueError(_("it is empty. Put the key back."))
     except OSError as fault:
         raise SettingError(
             _(
@@ -259,23 +286,23 @@ def _kept_secret(instance: Path, make: bool) -> str:
                 error=fault.strerror,
             )
         ) from None
+    except ValueError as fault:  # a disk that was full leaves an empty file
+        why = _(NO_TEXT) if isinstance(fault, UnicodeError) else fault
+        raise SettingError(_("%(name)s is wrong: %(fault)s", name=path, fault=why)) from None
 
 
-def _secret_in(instance: Path) -> str:
-    path = instance / "secret_key"
-    if not path.exists():
-        fresh = path.with_name(f"secret_key.{os.getpid()}.{secrets.token_hex(4)}")
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(48))
-        try:
-            os.link(
-                fresh, path
-            )  # only one of two starting processes wins; both then read the winner's
-        except FileExistsError:
-            pass
-        finally:
-            fresh.unlink()
-    return path.read_text().strip()
+def _make_secret(path: Path) -> None:
+    if path.exists():
+        return
+    fresh = path.with_name(f"secret_key.{os.getpid()}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(secrets.token_urlsafe(48))
+    try:
+        os.link(fresh, path)  # only one of two starting processes wins; both read the winner's
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
 
 
 def _in(instance: Path) -> Callable[[str], str]:
@@ -310,25 +337,35 @@ def _database_url(raw: str) -> URL:
 
 def _check_database(url: URL) -> None:
     """What the driver makes of it. It would say it at the first query, with all of the URL."""
-    from sqlalchemy.exc import ArgumentError
+    from sqlalchemy.exc import ArgumentError, SAWarning
 
     if url.port is not None and not 1 <= url.port <= 65_535:
         raise ValueError(_("its port must be a number from 1 to 65535."))
     try:
-        names, options = url.get_dialect()().create_connect_args(url)
-    except ArgumentError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SAWarning)  # an option that would be ignored
+            names, options = url.get_dialect()().create_connect_args(url)
+    except (ArgumentError, SAWarning):
         raise ValueError(_(NO_DATABASE)) from None
     if url.get_backend_name() == "sqlite":
         return
     try:
-        from psycopg import ProgrammingError
-        from psycopg.conninfo import make_conninfo
+        from psycopg import ProgrammingError, conninfo, pq
     except ImportError as fault:
         raise ValueError(_("PostgreSQL's library cannot be used: %(why)s.", why=fault)) from None
     try:
-        make_conninfo(*names, **options)
+        named = conninfo.conninfo_to_dict(conninfo.make_conninfo(*names, **options))
+        conninfo.timeout_from_conninfo(named)
+        # libpq reads the values of options as it begins to connect. Where nobody can listen, it
+        # fails with the first wrong one, and only then with that.
+        nowhere = named | {"host": "/nonexistent", "hostaddr": None, "port": None}
+        begun = pq.PGconn.connect_start(conninfo.make_conninfo("", **nowhere).encode())
     except ProgrammingError as fault:  # names the option alone
         raise ValueError(f"{str(fault).strip()}.") from None
+    wrong = begun.get_error_message().strip()
+    begun.finish()
+    if not wrong.startswith("connection to server"):
+        raise ValueError(f"{wrong}.")
 
 
 def split_keys(text: str) -> tuple[str, ...]:
@@ -414,12 +451,15 @@ def _public_url(raw: str) -> str:
     one way alone.
     """
     url = base_url(raw)
-    folder = _folder_of(url)
+    target, folder = parse_url(url), _folder_of(url)
     if folder and not is_folder(folder):
         raise ValueError(
             _("its folder may have letters, digits and the signs - . _ ~, such as /wakeful.")
         )
-    return url
+    # As browsers write it: whoever compares it with the address of a request need not know how.
+    host = f"[{target.ascii_host}]" if ":" in target.ascii_host else target.ascii_host
+    port = "" if target.port == DEFAULT_PORTS[target.scheme] else f":{target.port}"
+    return f"{target.scheme}://{host}{port}{folder}"
 
 
 def _folder_of(url: str) -> str:
@@ -480,8 +520,21 @@ def _is_loopback(host: str) -> bool:
 
 
 def _broker(raw: str) -> str:
-    """Redis. Its own reader takes a database that is no number for the first one."""
+    """Redis. Its own reader takes a database that is no number for the first one, and of what
+    stands after ? Celery's takes nothing but options of TLS.
+    """
     service = take_apart_service(raw, "redis", "rediss")
+    for name, value in service.query.items():
+        if service.scheme != "rediss" or name not in (*_TLS_WORDS, *_TLS_FILES):
+            names = ", ".join((*_TLS_WORDS, *_TLS_FILES))
+            raise ValueError(
+                _("after ? only these may stand, with rediss://: %(names)s.", names=names)
+            )
+        if name in _TLS_FILES:
+            _file(value)
+        elif value not in _TLS_WORDS[name]:
+            words = ", ".join(_TLS_WORDS[name])
+            raise ValueError(_("%(name)s must be one of: %(words)s.", name=name, words=words))
     number = service.path.removeprefix("/")
     if number and not (number.isascii() and number.isdigit()):
         raise ValueError(_("what stands after the port must be the number of a database."))
@@ -527,14 +580,22 @@ def _names(parse: Callable[[str], tuple[object, ...]]) -> Callable[[str], str]:
     return _readable_by(lambda raw: _some(parse(raw)))
 
 
+def _file(name: str) -> None:
+    """Raises ValueError where it is missing or cannot be read."""
+    try:
+        if Path(name).is_file():
+            with Path(name).open("rb"):
+                return
+    except OSError:  # also of a folder that this user may not enter, and of a name that is too long
+        raise ValueError(_("the file %(file)s cannot be read.", file=name)) from None
+    raise ValueError(_("the file %(file)s does not exist.", file=name))
+
+
 def _authorities(raw: str) -> str:
     """A file of certificates. One that holds none would be ignored silently."""
-    if not Path(raw).is_file():
-        raise ValueError(_("the file %(file)s does not exist.", file=raw))
+    _file(raw)
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(raw)
-    except PermissionError:
-        raise ValueError(_("the file %(file)s cannot be read.", file=raw)) from None
     except (ssl.SSLError, OSError):
         raise ValueError(_("%(file)s holds no certificates in PEM form.", file=raw)) from None
     return raw
@@ -543,13 +604,11 @@ def _authorities(raw: str) -> str:
 def _url_or_file(raw: str) -> str:
     if "://" in raw:
         return plain_url(raw)
-    if not Path(raw).is_file():
-        raise ValueError(
-            _(
-                "the file %(file)s does not exist. Name one, or a URL that starts with https://.",
-                file=raw,
-            )
-        )
+    try:
+        _file(raw)
+    except ValueError as fault:
+        other = _("Name another, or a URL that starts with https://.")
+        raise ValueError(f"{fault} {other}") from None
     # Imported here: only an own list needs it, and it takes 8 MB.
     from app.checks.expiry.rdap import parse_bootstrap
 
@@ -578,10 +637,7 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 
 
 def _seconds(raw: str) -> float:
-    try:
-        value = float(raw)
-    except ValueError:
-        value = -1
+    value = float(raw) if _DECIMAL.fullmatch(raw) else -1  # float takes 1_0, and digits of Arabic
     if not 0 <= value <= 3600:
         raise ValueError(_("it must be a number of seconds from 0 to 3600."))
     return value

@@ -37,6 +37,17 @@ def test_processes_that_start_together_keep_one_secret_key(environ):
     assert len(keys) == 1
 
 
+@pytest.mark.parametrize("content", [b"", b"\n", b"\x91\xff" * 16])
+@pytest.mark.parametrize("make", [True, False])
+def test_a_file_without_a_usable_secret_key_is_refused_by_its_name(
+    environ, tmp_path, content, make
+):
+    path = tmp_path / "secret_key"
+    path.write_bytes(content)
+    with pytest.raises(SettingError, match="/secret_key is wrong: it is "):
+        read(environ, make=make)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "field", "expected"),
     [
@@ -54,6 +65,9 @@ def test_processes_that_start_together_keep_one_secret_key(environ):
         ("RATE_LIMIT", "0", "rate_limit", 0),
         ("CONFIRM_SECONDS", "0.2", "confirm_seconds", 0.2),
         ("PUBLIC_URL", "https://up.example.org/", "public_url", "https://up.example.org"),
+        ("PUBLIC_URL", "HTTPS://Up.test.:443/Up/", "public_url", "https://up.test/Up"),
+        ("PUBLIC_URL", "https://bücher.test:8443", "public_url", "https://xn--bcher-kva.test:8443"),
+        ("PUBLIC_URL", "http://[::1]:80", "public_url", "http://[::1]"),
         ("WEBHOOK_SECRET", WHSEC, "webhook_secret", WHSEC),
         *(
             (name, value, name.lower(), value)
@@ -67,7 +81,7 @@ def test_processes_that_start_together_keep_one_secret_key(environ):
                 ("PUBLIC_URL", "https://x.test:8443/wakeful"),
                 ("PUBLIC_URL", "https://x.test/~me/wakeful-2"),
                 ("BROKER_URL", "rediss://:password@redis.example.org:6380/0"),
-                ("BROKER_URL", "redis://localhost/?ssl_cert_reqs=required"),
+                ("BROKER_URL", "rediss://localhost/?ssl_cert_reqs=required"),
                 ("CANARIES", "one.example:443,[::1]:853"),
             )
         ),
@@ -195,6 +209,25 @@ def test_a_right_value_is_read(environ, name, value, field, expected):
         ("HEARTBEAT_URL", "hunter2"),
         ("HEARTBEAT_URL", "https://u:hunter2@hc.example/"),
         ("TIMEOUT", "5"),
+        # What a later reader refuses.
+        ("BROKER_URL", "redis://:hunter2@localhost?ssl_cert_reqs=required"),
+        ("BROKER_URL", "rediss://:hunter2@localhost?ssl_cert_reqs=yes"),
+        ("BROKER_URL", "rediss://:hunter2@localhost?ssl_ca_certs=/nowhere"),
+        ("BROKER_URL", "rediss://:hunter2@localhost/0?socket_timeout=5"),
+        ("DATABASE_URL", "postgresql://u:hunter2@h/d?sslmode=yes"),
+        ("DATABASE_URL", "postgresql://u:hunter2@h/d?target_session_attrs=any,primary"),
+        ("DATABASE_URL", "postgresql://u:hunter2@h/d?connect_timeout=soon"),
+        ("DATABASE_URL", "sqlite:///wakeful.db?mode=ro"),
+        ("CONFIRM_SECONDS", "1_0"),
+        ("CONFIRM_SECONDS", "٣"),
+        ("CA_BUNDLE", "a" * 300),
+        ("CA_BUNDLE", f"/etc/passwd/{'a' * 300}"),
+        ("RDAP_BOOTSTRAP", "a" * 300),
+        # Bytes that are not UTF-8, as Python puts them into the environment.
+        *(
+            (name, "hunter2\udcff" * 3)
+            for name in ("SECRET_KEY", "CA_BUNDLE", "LOCATION", "INSTANCE")
+        ),
     ],
 )
 def test_a_wrong_value_stops_the_start_naming_the_setting_and_no_secret(environ, name, value):

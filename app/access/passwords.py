@@ -20,7 +20,7 @@ from app.slots import BUSY_SECONDS, KNOWN_PASSWORDS, PASSWORDS, Slots
 
 BUSY = N_("Too many people are logging in at this moment.")
 # Who waits is served in turn, for some seconds; PASSWORDS bounds how many wait.
-_AT_ONCE = Slots(2, patience=10.0)
+_AT_ONCE = Slots(2, patience=20.0)
 
 _hasher = PasswordHasher()
 
