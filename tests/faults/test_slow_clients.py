@@ -599,7 +599,9 @@ def test_health_answers_while_every_thread_waits(installed):
         await_standstill(web)
         assert web.get("/healthz").status_code == 200
         ready = web.get("/readyz")
-        assert (ready.status_code, ready.json()["faults"]) == (503, [faults.BUSY])
+        # The second where those who wait have all connections of the pool.
+        assert ready.json()["faults"] in ([faults.BUSY], [faults.NO_ANSWER])
+        assert ready.status_code == 503
         locked.rollback()
 
 
