@@ -80,6 +80,11 @@ WALLS = {
         WEB | DATABASE,
         "it is tested without a server or a database; clock, rows and journal come as arguments",
     ),
+    "judge": Wall(
+        {"app.engine.judge", "app.engine.replay"},
+        WEB | DATABASE,
+        "live results, late ones and figures are judged by the same function of values",
+    ),
     "imports": Wall(
         {"app.imports"},
         WEB | (DATABASE - {"sqlite3"}) | {"app.codec", "requests"},

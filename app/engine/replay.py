@@ -1,8 +1,7 @@
 """Judge stored results again, in the order of their checks. Pure.
 
 Live, a result is judged when it is recorded. Here all places' results of some time are known, as if
-none had been late, and the same rules say when the monitor was down: ``quorum`` and ``state``. What
-differs:
+none had been late, and the same rules say when the monitor was down (``judge``). What differs:
 
 - An incident is what it is. While one was open, results open nothing; after it, the state is clear.
 - Time that no result covers ends an outage, and a failure that is being confirmed: nothing is known
@@ -16,11 +15,21 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from app.db.types import from_ms
-from app.engine.quorum import Vote, decide, failed_in_maintenance, heard, repeated
-from app.engine.state import Observation, Stands, State, Step, advance, cleared
-from app.engine.telling import confirms, repeats, tells
-from app.records import Verdict
+from app.engine.judge import (
+    Observation,
+    Stands,
+    State,
+    Step,
+    Vote,
+    advance,
+    cleared,
+    counts,
+    decide,
+    failed_in_maintenance,
+    failures_after,
+    heard,
+    repeats,
+)
 from app.stats.cover import MOMENT_S, Check
 
 Span = tuple[datetime, datetime]
@@ -87,7 +96,7 @@ class Replay:
             if check.covers is not None:
                 covers = timedelta(milliseconds=check.covers)
             if covers > MOMENT:  # not while paused, nor on request in a place that does not watch
-                self._one(check, from_ms(check.at), covers)
+                self._one(check, datetime.fromtimestamp(check.at / 1000, UTC), covers)
 
     @property
     def is_clear(self) -> bool:
@@ -111,7 +120,9 @@ class Replay:
             self._end(self._reach)
         self._reach = max(self._reach or at, at + covers)
         before = self._votes.get(check.place)
-        failures = _failures(before, check)
+        failures = failures_after(
+            before.failures if before else 0, check.verdict, maintenance=check.maintenance
+        )
         self._votes[check.place] = Vote(check.place, at, check.verdict, failures=failures)
         if at < self._since or at < self._incident_until:
             return
@@ -120,20 +131,21 @@ class Replay:
         )
         state, awaited = self._state, self._awaited(check, at)
         is_down = state.stands in (Stands.OPEN, Stands.RECOVERING)
-        verdict = decide(votes, self._rules.location_rule, awaited, incident=is_down)
+        rule = self._rules.location_rule
+        verdict = decide(votes, rule, awaited, incident=is_down)
         previous = before.at if before else None
-        is_repeat = repeats(state, previous, state.checked_at, failures)
-        told = tells(check.verdict, verdict, state.stands, repeats=is_repeat)
-        if told and self._is_seen_again(votes, verdict, awaited):
+        if counts(
+            state,
+            check.verdict,
+            votes,
+            verdict,
+            rule,
+            awaited,
+            repeats=repeats(state, previous, state.checked_at, failures),
+            since=state.checked_at and state.checked_at + MILLISECOND,
+            maintenance=check.maintenance,
+        ):
             self._judge(Observation(at, verdict, check.maintenance))
-
-    def _is_seen_again(self, votes: Sequence[Vote], verdict: Verdict, awaited: int) -> bool:
-        """Whether enough places see a failure again that is being confirmed."""
-        state = self._state
-        if not confirms(state.stands, verdict) or state.checked_at is None:
-            return True
-        again = repeated(votes, state.checked_at + MILLISECOND)
-        return decide(again, self._rules.location_rule, awaited) is Verdict.DOWN
 
     def _awaited(self, check: Check, at: datetime) -> int:
         """How many places are about to vote for the first time, or for the first time after a
@@ -180,13 +192,3 @@ class Replay:
     def _add(self, start: datetime, end: datetime) -> None:
         if start < end:
             self.outages.append((start, end))
-
-
-def _failures(before: Vote | None, check: Check) -> int:
-    """Failing checks in a row in a place, with this one. In maintenance none is counted."""
-    known = before.failures if before else 0
-    if check.maintenance:
-        return 0
-    if check.verdict is Verdict.DOWN:
-        return known + 1
-    return known if check.verdict is Verdict.UNKNOWN else 0

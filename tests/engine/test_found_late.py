@@ -13,8 +13,8 @@ from app.db import db, journal, rollups, writing
 from app.db.tables import IncidentRow, MonitorRow, RollupRow
 from app.db.types import to_ms
 from app.engine import recorder
+from app.engine.judge import Observation, State, Step, advance
 from app.engine.recorder import late
-from app.engine.state import Observation, State, Step, advance
 from app.records import IncidentQuery, MonitorQuery, Verdict
 from app.stores.local import LocalStore
 from tests.engine.test_figures_of_places import HOUR, ROLLED, Figures
@@ -632,6 +632,15 @@ def test_what_failed_before_the_end_of_a_pause_or_a_maintenance_has_no_vote_afte
     assert in_time_and_late(lab, checks, confirmations=0, **between) == ([], [])
     live, late = in_time_and_late(lab, checks, confirmations=0)
     assert live == late == [(140, 145)], "without it two of three fail together"
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("names", [NAMES, NAMES[:1]])
+def test_a_maintenance_drops_a_failure_that_is_being_confirmed(lab, names):
+    """Of several places it did not: the incident began before the maintenance."""
+    seen = [("up", 0), *(("down", second) for second in (20, 40, 60, 100, 140, 160)), ("up", 180)]
+    checks = [(name, verdict, when + n) for verdict, when in seen for n, name in enumerate(names)]
+    assert in_time_and_late(lab, checks, confirmations=3, **MAINTENANCE) == ([], [])
 
 
 @pytest.mark.sqlite

@@ -29,7 +29,7 @@ from app.db.tables import (
 )
 from app.db.types import to_ms
 from app.engine import checker as checker_module
-from app.engine import domains, quorum, recorder
+from app.engine import domains, judge, recorder
 from app.engine.checker import Checker
 from app.engine.housekeeping import Housekeeper
 from app.engine.schedule import Claim
@@ -334,9 +334,9 @@ def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
 
 
 def test_a_location_whose_results_are_of_the_future_has_no_vote():
-    votes = [quorum.Vote(2, now() + HOURS, quorum.Verdict.DOWN)]
-    counted = quorum.heard(votes, now(), timedelta(minutes=3), maintenance=True)
-    assert quorum.decide(counted, LocationRule.ANY) is quorum.Verdict.UNKNOWN
+    votes = [judge.Vote(2, now() + HOURS, judge.Verdict.DOWN)]
+    counted = judge.heard(votes, now(), timedelta(minutes=3), maintenance=True)
+    assert judge.decide(counted, LocationRule.ANY) is judge.Verdict.UNKNOWN
 
 
 def test_hours_summed_by_a_clock_that_was_ahead_are_summed_again_after_their_end(core):

@@ -65,11 +65,8 @@ def test_an_incident_is_marked_where_it_was_and_only_there() -> None:
         (START - timedelta(days=9), START - timedelta(days=8), "Long ago", "/incidents/2"),
         (START + timedelta(hours=3), None, "Still down", "/incidents/3"),
     ]
-    late = [(START + timedelta(hours=1), START + timedelta(hours=2), "Found afterwards", None)]
-    chart = charts.response_chart(answer(10, 10, 10, 10), hour, incidents=incidents, late=late)
+    chart = charts.response_chart(answer(10, 10, 10, 10), hour, incidents=incidents)
     closed, open_ = chart.incidents
-    (found,) = chart.late
-    assert (found.x, found.width, found.title) == (closed.x, closed.width, "Found afterwards")
     quarter = (chart.right - chart.left) / 4
     assert closed.x == pytest.approx(chart.left + quarter, abs=0.1)
     assert closed.width == pytest.approx(quarter, abs=0.1)

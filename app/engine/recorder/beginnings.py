@@ -13,11 +13,10 @@ from typing import Any
 
 from app.db import AnySession, rollups
 from app.db.types import to_ms
-from app.engine import quorum
-from app.engine.quorum import Vote
+from app.engine import judge
+from app.engine.judge import Stands, State, Vote
 from app.engine.recorder.places import MonitorAssignments
 from app.engine.recorder.rows import last_end, stale_after
-from app.engine.state import Stands, State
 from app.records import Result, Verdict
 
 
@@ -55,9 +54,9 @@ def since(
         return None  # in a place that is silent now, it may have failed for longer
     first, last = result.checked_at - stale_after(monitor), max(at, now)
     checks = rollups.checks([monitor.id], to_ms(first), to_ms(last) + 1)[monitor.id]
-    began = quorum.decided_since(
+    began = judge.decided_since(
         votes,
-        quorum.since_each(checks, maintenance=result.maintenance),
+        judge.since_each(checks, maintenance=result.maintenance),
         monitor.location_rule,
         assigned.awaited(monitor, now, maintenance=result.maintenance),
         down=not result.is_good,

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.db import AnySession
 from app.db.by_place import Seen, newest, newest_of
-from app.engine.quorum import Vote
+from app.engine.judge import Vote
 from app.engine.recorder.rows import stale_after
 from app.i18n import _n
 from app.records import Verdict

@@ -13,17 +13,16 @@ from app.db import AnySession, assignments, latest
 from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import AssignmentRow
 from app.db.types import to_ms
-from app.engine import quorum, telling
+from app.engine import judge
+from app.engine.judge import OVERTAKEN_AT_MOST, State
 from app.engine.recorder.rows import stale_after
 from app.engine.schedule import Standing, last_slot
-from app.engine.state import OVERTAKEN_AT_MOST, State
 from app.records import Cause, Result, Verdict
 from app.rules.clocks import SKEW
 
 _ASSIGNMENTS = AssignmentRow.__table__
 _WRITTEN = ("turn", "slot", "checked_at", "verdict", "blind", "failures")
 NOWHERE = 0  # the id of no place
-_MOST_FAILURES = 1_000  # counted; more make no difference
 _WRITE = (
     update(_ASSIGNMENTS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
     .where(
@@ -88,10 +87,9 @@ class MonitorAssignments:
         self.here |= {"checked_at": result.checked_at, "verdict": VERDICT_NUMBERS[result.verdict]}
         self.changed = True
         self.recovered = result.is_good and self.failures > 0
-        if result.is_good or result.maintenance:
-            self.here["failures"] = 0  # what fails in maintenance confirms nothing after it
-        elif result.verdict is Verdict.DOWN:
-            self.here["failures"] = min(self.failures + 1, _MOST_FAILURES)
+        self.here["failures"] = judge.failures_after(
+            self.failures, result.verdict, maintenance=result.maintenance
+        )
 
     @staticmethod
     def _is_recent(before: datetime, result: Result) -> bool:
@@ -120,7 +118,7 @@ class MonitorAssignments:
             self.here["asked_at"],
         )
 
-    def votes(self, result: Result, monitor: Any, now: datetime) -> Sequence[quorum.Vote]:
+    def votes(self, result: Result, monitor: Any, now: datetime) -> Sequence[judge.Vote]:
         """The newest result of each place, of those that count; none where there is one place.
 
         What fails in maintenance is no vote after it.
@@ -130,17 +128,17 @@ class MonitorAssignments:
         place = self.here["location_id"]
         own = _vote(place, result.checked_at, result.verdict, self.failures, monitor)
         others = self.votes_elsewhere(monitor, now, maintenance=result.maintenance)
-        counted = quorum.heard([own], now, stale_after(monitor), maintenance=result.maintenance)
+        counted = judge.heard([own], now, stale_after(monitor), maintenance=result.maintenance)
         return [*others, *counted]
 
     def votes_elsewhere(
         self, monitor: Any, now: datetime, *, maintenance: bool
-    ) -> Sequence[quorum.Vote]:
+    ) -> Sequence[judge.Vote]:
         """The votes of all other places. ``maintenance``: whether the monitor is in one."""
         votes = self._newest_elsewhere(monitor)
-        return quorum.heard(votes, now, stale_after(monitor), maintenance=maintenance)
+        return judge.heard(votes, now, stale_after(monitor), maintenance=maintenance)
 
-    def _newest_elsewhere(self, monitor: Any) -> list[quorum.Vote]:
+    def _newest_elsewhere(self, monitor: Any) -> list[judge.Vote]:
         """The newest result of each other place that has one."""
         return [
             _vote(row.location_id, row.checked_at, VERDICTS[row.verdict], row.failures, monitor)
@@ -171,7 +169,7 @@ class MonitorAssignments:
         failing = [vote for vote in self._newest_elsewhere(monitor) if vote.location in silent]
         votes = [*self.votes(result, monitor, now), *failing]
         awaited = self.awaited(monitor, now, maintenance=result.maintenance)
-        return quorum.decide(votes, monitor.location_rule, awaited, incident=True) is Verdict.DOWN
+        return judge.decide(votes, monitor.location_rule, awaited, incident=True) is Verdict.DOWN
 
     def good(self, since: datetime | None) -> Collection[int]:
         """The places whose newest result, from ``since`` on, is good."""
@@ -197,7 +195,7 @@ class MonitorAssignments:
         if maintenance:
             return new
         known = self._newest_elsewhere(monitor)
-        return new + sum(quorum.failed_in_maintenance(one) and one.at >= since for one in known)
+        return new + sum(judge.failed_in_maintenance(one) and one.at >= since for one in known)
 
     @property
     def failures(self) -> int:
@@ -219,38 +217,30 @@ class MonitorAssignments:
             return max(at, before)
         return at
 
-    def tells(
+    def repeats(
         self,
         result: Result,
-        vote: Verdict,
         state: State,
         unconfirmed_at: datetime | None,
         judged_at: datetime | None,
         now: datetime,
     ) -> bool:
-        """Whether the vote is new to the state machine, which judged the one before at
-        ``judged_at``.
-
-        A check that began before the last counted one was recorded repeats nothing. The rest of
-        the rule is in ``app/engine/telling.py``.
+        """Whether the check repeats the one that was counted last, which began at ``judged_at``.
+        One that began before that was recorded repeats nothing.
         """
-        if not self.others:
-            return True
-        if not self.newest:
-            return False
         repeats = unconfirmed_at is None or unconfirmed_at > now + SKEW
         if not repeats and unconfirmed_at is not None and result.checked_at >= unconfirmed_at:
-            repeats = self.here is None or telling.repeats(
+            repeats = self.here is None or judge.repeats(
                 state, self.previous, judged_at, self.failures
             )
-        return telling.tells(result.verdict, vote, state.stands, repeats=repeats)
+        return repeats
 
 
-def _vote(place: int, at: datetime, verdict: Verdict, failures: int, monitor: Any) -> quorum.Vote:
-    return quorum.Vote(place, at, verdict, failures > monitor.confirmations, failures)
+def _vote(place: int, at: datetime, verdict: Verdict, failures: int, monitor: Any) -> judge.Vote:
+    return judge.Vote(place, at, verdict, failures > monitor.confirmations, failures)
 
 
-def doubted(votes: Sequence[quorum.Vote], verdict: Verdict) -> bool:
+def doubted(votes: Sequence[judge.Vote], verdict: Verdict) -> bool:
     """Whether a failure that too few places see is still to be confirmed."""
     if verdict is Verdict.DOWN:
         return False

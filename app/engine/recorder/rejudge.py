@@ -11,12 +11,11 @@ from datetime import datetime
 
 from app.db import AnySession
 from app.db.tables import MonitorRow, MonitorStateRow
-from app.engine import quorum
-from app.engine.quorum import Vote
+from app.engine import judge
+from app.engine.judge import Stands, State, Step, Transition, Vote, rejudged
 from app.engine.recorder import by_place, evidence, outages, places
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import columns_of, lock, open_incident, state_of
-from app.engine.state import Stands, State, Step, Transition, rejudged
 from app.records import Verdict
 
 
@@ -37,7 +36,7 @@ def judge_anew(session: AnySession, monitor: MonitorRow, now: datetime) -> None:
     )
     votes = assigned.votes_elsewhere(monitor, now, maintenance=maintenance)
     awaited = assigned.awaited(monitor, now, maintenance=maintenance)
-    verdict = quorum.decide(
+    verdict = judge.decide(
         votes, monitor.location_rule, awaited, incident=before.started_at is not None
     )
     after = rejudged(before, verdict, now, maintenance=maintenance)

@@ -18,15 +18,24 @@ from app.db.by_place import Seen
 from app.db.states import lock_states
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
-from app.engine import quorum
-from app.engine.quorum import Vote
+from app.engine import judge
+from app.engine.judge import (
+    TOGETHER,
+    Observation,
+    Stands,
+    State,
+    Step,
+    Transition,
+    Vote,
+    advance,
+    backdated,
+    confirms,
+)
 from app.engine.recorder import alerting, beginnings, by_place, evidence, gaps, outages, places
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import columns_of, covers_s, state_of, whole
 from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing, is_repeat
-from app.engine.state import Observation, Stands, State, Step, Transition, advance, backdated
-from app.engine.telling import TOGETHER, confirms
 from app.records import Outcome, Result, Verdict
 from app.stats.cover import MOMENT_S
 
@@ -364,13 +373,20 @@ def _tells(
     one does it for all.
     """
     assigned, unconfirmed_at = known.assigned, known.columns["unconfirmed_at"]
-    judged_at = known.columns["checked_at"]
-    if not assigned.tells(result, vote, before, unconfirmed_at, judged_at, batch.now):
-        return False
-    if not assigned.others or unconfirmed_at is None or not confirms(before.stands, vote):
+    if not assigned.others:
         return True
-    still = quorum.repeated(votes, unconfirmed_at)
-    return _decided(batch, known, still, result) is Verdict.DOWN
+    judged_at = known.columns["checked_at"]
+    return assigned.newest and judge.counts(
+        before,
+        result.verdict,
+        votes,
+        vote,
+        known.monitor.location_rule,
+        assigned.awaited(known.monitor, batch.now, maintenance=result.maintenance),
+        repeats=assigned.repeats(result, before, unconfirmed_at, judged_at, batch.now),
+        since=unconfirmed_at,
+        maintenance=result.maintenance,
+    )
 
 
 def _vote(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result) -> Verdict:
@@ -381,7 +397,7 @@ def _decided(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result
     monitor = known.monitor
     awaited = known.assigned.awaited(monitor, batch.now, maintenance=result.maintenance)
     incident = known.state.stands in (Stands.OPEN, Stands.RECOVERING)
-    return quorum.decide(votes, monitor.location_rule, awaited, incident=incident)
+    return judge.decide(votes, monitor.location_rule, awaited, incident=incident)
 
 
 def _since(
@@ -448,7 +464,7 @@ def _waits_for_others(state: State, result: Result, votes: Sequence[Vote], vote:
     """
     if state.stands is not Stands.RECOVERING or vote is not Verdict.DEGRADED:
         return False
-    return quorum.old_failures_alone(votes, result.checked_at - TOGETHER)
+    return judge.old_failures_alone(votes, result.checked_at - TOGETHER)
 
 
 def _cause(

@@ -12,8 +12,8 @@ from app.alerts.outbox import Alert, enqueue_all
 from app.alerts.targets import alerting_nobody
 from app.db import AnySession, changes
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow, MonitorStateRow
+from app.engine.judge import State
 from app.engine.replay import EVER
-from app.engine.state import State
 from app.errors import NotFound
 from app.i18n import _
 from app.records import MAX_COMMENT, Ending, Event, Verdict

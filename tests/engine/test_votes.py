@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.db.types import to_ms
-from app.engine.quorum import Vote, decide, decided_since, heard, since_each
+from app.engine.judge import Vote, decide, decided_since, heard, since_each
 from app.records import LocationRule, Verdict
 from app.stats.cover import Check
 

@@ -1,4 +1,11 @@
-"""The state machine: what a check's result means for a monitor. Pure; the recorder writes it.
+"""The judge: what the results of a monitor's places mean for it. Pure; the recorder writes it, and
+``replay`` folds it over stored results.
+
+1. Each place votes with its newest result, unless that is too old (``heard``); ``unknown`` is no
+   vote. The monitor's rule makes one verdict of the votes (``decide``). A failure that too few
+   places see is ``degraded`` once it has lasted through all confirmations, and nothing before.
+2. Of several places that repeat a check at once, one counts for all (``counts``).
+3. The state machine runs over the verdicts that count (``advance``).
 
 The states of a monitor (``Stands``):
 
@@ -43,12 +50,18 @@ otherwise no failure would be noticed until the clock catches up.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from app.records import Verdict
+from app.records import LocationRule, Verdict
+from app.stats.cover import Check
 
+# Checks of several places that begin within this time belong to the same slot.
+TOGETHER = timedelta(seconds=2)
+MOST_FAILURES = 1_000  # counted in a row; more make no difference
+_GOOD = (Verdict.UP, Verdict.DEGRADED)
 OVERTAKEN_AT_MOST = timedelta(seconds=120)  # twice the longest time limit of a check
 
 
@@ -237,3 +250,201 @@ def _good(state: State, seen: Observation) -> Transition:
         # After the clock was set back, an incident must not end before it began.
         return Transition(cleared(state), Step.END, moment=max(since, started))
     return Transition(state)
+
+
+# --- Votes
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """The newest result of one location. ``lasting``: it failed in this check and in all of its
+    confirmations. ``failures``: failing checks in a row.
+    """
+
+    location: int
+    at: datetime
+    verdict: Verdict
+    lasting: bool = False
+    failures: int = 0
+
+
+def heard(
+    votes: Iterable[Vote], now: datetime, stale_after: timedelta, *, maintenance: bool
+) -> Sequence[Vote]:
+    """The votes that count. ``maintenance``: the monitor is in one; what failed there is no vote
+    after it.
+
+    ``stale_after``: a location whose newest result is older has no vote, so that one that was
+    switched off while it saw a failure does not keep an incident open for ever. The same goes for
+    a result as far in the future, from a clock that was ahead.
+    """
+    return [
+        vote
+        for vote in votes
+        if vote.verdict is not Verdict.UNKNOWN
+        and abs(now - vote.at) <= stale_after
+        and (maintenance or not failed_in_maintenance(vote))
+    ]
+
+
+def failed_in_maintenance(vote: Vote) -> bool:
+    """Whether the newest check of a location failed in maintenance: it is not among its
+    ``failures``.
+    """
+    return vote.verdict is Verdict.DOWN and not vote.failures
+
+
+def failures_after(failures: int, verdict: Verdict, *, maintenance: bool) -> int:
+    """Failing checks in a row in a place that had so many, with one more. What fails in maintenance
+    confirms nothing after it.
+    """
+    if maintenance or verdict in _GOOD:
+        return 0
+    return min(failures + 1, MOST_FAILURES) if verdict is Verdict.DOWN else failures
+
+
+def repeated(votes: Iterable[Vote], since: datetime) -> Sequence[Vote]:
+    """The votes without failures that were not repeated in a check from ``since`` on; they count as
+    good. A location that failed once confirms no failure that another one still sees.
+    """
+    return [
+        vote
+        if vote.verdict is not Verdict.DOWN or (vote.at >= since and vote.failures > 1)
+        else replace(vote, verdict=Verdict.UP)
+        for vote in votes
+    ]
+
+
+def old_failures_alone(votes: Iterable[Vote], since: datetime) -> bool:
+    """Whether the votes are ``degraded`` by failures from before ``since`` alone."""
+    degrading = [vote for vote in votes if vote.lasting or vote.verdict is Verdict.DEGRADED]
+    return all(vote.verdict is Verdict.DOWN and vote.at < since for vote in degrading)
+
+
+def decide(
+    votes: Sequence[Vote], rule: str, awaited: int = 0, *, incident: bool = False
+) -> Verdict:
+    """The verdict of all locations together, from the votes that count; ``unknown`` of none.
+
+    ``awaited``: how many more locations are about to vote for the first time. They count as voters:
+    of a new monitor, the location that is first would otherwise be the majority. Where an
+    ``incident`` is open they count as failing: their silence must not end it.
+    """
+    if not votes:
+        return Verdict.UNKNOWN
+    down = [vote for vote in votes if vote.verdict is Verdict.DOWN]
+    failing = len(down) + (awaited if incident else 0)
+    if failing and failing >= _needed(rule, len(votes) + awaited):
+        return Verdict.DOWN
+    slow = any(vote.verdict is Verdict.DEGRADED for vote in votes)
+    return Verdict.DEGRADED if slow or any(vote.lasting for vote in down) else Verdict.UP
+
+
+def since_each(checks: Iterable[Check], *, maintenance: bool) -> dict[int, datetime]:
+    """Since when each location fails, or is good, by these checks of all (in order).
+    ``maintenance``: the monitor is in one; what failed there counts for nothing after it.
+    """
+    found: dict[int, tuple[bool, int]] = {}
+    for check in checks:
+        fails = check.verdict is Verdict.DOWN
+        if check.verdict is Verdict.UNKNOWN or (fails and check.maintenance and not maintenance):
+            continue
+        if check.place not in found or found[check.place][0] is not fails:
+            found[check.place] = fails, check.at
+    return {place: datetime.fromtimestamp(at / 1000, UTC) for place, (_fails, at) in found.items()}
+
+
+def decided_since(
+    votes: Sequence[Vote],
+    since: Mapping[int, datetime],
+    rule: str,
+    awaited: int = 0,
+    *,
+    down: bool,
+) -> datetime:
+    """Since when the votes are ``down`` together, as they are now, or are it no more. ``since``:
+    since when each location fails or is good (``since_each``). An incident is open where they are
+    not ``down``, so those that are ``awaited`` count as failing (``decide``).
+    """
+    voters = len(votes) + awaited
+    needed = _needed(rule, voters)
+    times = sorted(
+        since.get(vote.location, vote.at)
+        for vote in votes
+        if (vote.verdict is Verdict.DOWN) is down
+    )
+    # The failing one that made enough of them, or the good one that left too few.
+    return times[needed - 1 if down else voters - needed]
+
+
+def _needed(rule: str, voters: int) -> int:
+    needed = {LocationRule.ANY: 1, LocationRule.MAJORITY: voters // 2 + 1, LocationRule.ALL: voters}
+    return needed[LocationRule(rule)]
+
+
+# --- Which checks count
+
+
+def counts(
+    state: State,
+    seen: Verdict,
+    votes: Sequence[Vote],
+    verdict: Verdict,
+    rule: str,
+    awaited: int,
+    *,
+    repeats: bool,
+    since: datetime | None,
+    maintenance: bool,
+) -> bool:
+    """Whether the state machine counts a check of one of several places, which has ``seen`` this;
+    ``verdict`` is that of all ``votes``. ``repeats``: it repeats the check that was counted last,
+    after whose time, ``since``, a failure must be seen again by enough places to be confirmed.
+    In ``maintenance`` none is: what is being confirmed is dropped.
+    """
+    if not _tells(seen, verdict, state.stands, repeats=repeats):
+        return False
+    if since is None or maintenance or not confirms(state.stands, verdict):
+        return True
+    return decide(repeated(votes, since), rule, awaited) is Verdict.DOWN
+
+
+def _tells(seen: Verdict, vote: Verdict, stands: Stands, *, repeats: bool) -> bool:
+    """Whether the vote of all places is new to the state machine, after one has ``seen`` this.
+
+    When several places repeat a check at once, they confirm once together, with the first of them
+    that ``repeats`` it. A result without a vote changes nothing. A good check confirms no failure
+    that another place saw: only one that fails again does.
+    """
+    if seen is Verdict.UNKNOWN and vote is not Verdict.UNKNOWN:
+        return False
+    down = vote is Verdict.DOWN
+    if down and seen in _GOOD and stands in (Stands.CLEAR, Stands.CONFIRMING):
+        return False
+    return repeats or down is not (stands is Stands.CONFIRMING)
+
+
+def repeats(
+    state: State, previous: datetime | None, judged_at: datetime | None, failures: int
+) -> bool:
+    """Whether a place repeats the check that was counted last, which began at ``judged_at``: where
+    something is being confirmed, it has checked since, or with it. ``previous`` is when its check
+    before this one began, ``failures`` how many failing checks in a row it has now.
+
+    A place that failed more often than was counted repeats it too: the failure that was counted may
+    be its own, which an agent brought after later checks of others.
+
+    Places check at the same times, and the first failure is recorded within milliseconds: the
+    checks that other places begin just after it repeat nothing. Counted as repeats, they would
+    confirm a failure that lasted for a moment.
+    """
+    if state.stands not in (Stands.CONFIRMING, Stands.RECOVERING) or judged_at is None:
+        return True
+    if state.stands is Stands.CONFIRMING and failures > state.failures:
+        return True
+    return previous is not None and previous >= judged_at - TOGETHER
+
+
+def confirms(stands: Stands, vote: Verdict) -> bool:
+    """Whether such a vote would confirm a failure. Only ``repeated`` votes do."""
+    return stands is Stands.CONFIRMING and vote is Verdict.DOWN

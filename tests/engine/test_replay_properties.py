@@ -1,0 +1,99 @@
+"""The fold over stored results says what the same results say in time, for any history."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.engine.judge import Observation, State, Step, advance
+from app.engine.replay import Incident, Replay, Rules
+from app.records import LocationRule, Verdict
+from app.stats.cover import Check
+
+BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SLOT, COVERS = timedelta(seconds=60), timedelta(seconds=150)
+VERDICTS = st.one_of(st.just(Verdict.DOWN), st.sampled_from(Verdict))
+CONFIRMATIONS = st.integers(0, 5)
+# Of one place: a check in each slot, and whether it is in a maintenance.
+CHECKS = st.lists(st.tuples(VERDICTS, st.sampled_from([False, False, False, True])), max_size=60)
+# Of three places, in each slot: who checks, and how many milliseconds after its begin.
+PLACES = (1, 2, 3)
+HISTORY = st.lists(
+    st.dictionaries(
+        st.sampled_from(PLACES), st.tuples(VERDICTS, st.integers(0, 50_000)), max_size=3
+    ),
+    max_size=40,
+)
+INCIDENTS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 5), st.booleans()), max_size=2)
+
+
+def ms(moment):
+    return round(moment.timestamp() * 1000)
+
+
+def rules(confirmations, places=(1,), rule=LocationRule.MAJORITY):
+    return Rules(rule, confirmations, COVERS, COVERS, places, BEGIN - timedelta(days=1))
+
+
+def in_time(seen, confirmations):
+    """The outages by results that are judged one after another."""
+    state, outages, at = State(), [], BEGIN
+    for number, (verdict, maintenance) in enumerate(seen):
+        at, began = BEGIN + number * SLOT, state.started_at
+        after = advance(state, Observation(at, verdict, maintenance), confirmations)
+        state = after.state
+        if after.step is Step.END:
+            outages.append((began, after.moment))
+    if state.started_at:
+        outages.append((state.started_at, state.recovering_since or at + COVERS))
+    return outages
+
+
+@settings(max_examples=1000, deadline=None)
+@given(CHECKS, CONFIRMATIONS)
+def test_stored_results_of_a_place_show_the_outages_that_they_show_in_time(seen, confirmations):
+    replay = Replay(rules(confirmations), [], BEGIN)
+    replay.see(
+        Check(ms(BEGIN + number * SLOT), verdict, maintenance, place=1)
+        for number, (verdict, maintenance) in enumerate(seen)
+    )
+    assert list(replay.ended()) == in_time(seen, confirmations)
+
+
+def stored(history):
+    return sorted(
+        Check(ms(BEGIN + number * SLOT) + more, verdict, place=place)
+        for number, slot in enumerate(history)
+        for place, (verdict, more) in slot.items()
+    )
+
+
+def span_of(incident):
+    first, slots, by_hand = incident
+    return Incident(BEGIN + first * SLOT, BEGIN + (first + slots) * SLOT, by_hand)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    HISTORY, CONFIRMATIONS, st.sampled_from(LocationRule), st.integers(0, 120), INCIDENTS
+)  # fmt: skip
+def test_results_in_two_parts_show_what_they_show_together(
+    history, confirmations, rule, cut, incidents
+):
+    """And outages follow each other, each outside of the incidents that opened in time."""
+    checks = stored(history)
+    known = sorted(map(span_of, incidents), key=lambda one: one.started_at)
+    whole, parts = (
+        Replay(rules(confirmations, PLACES, rule), known, BEGIN) for _number in range(2)
+    )
+    whole.see(checks)
+    parts.see(checks[:cut])
+    parts.see(checks[cut:])
+    outages = list(whole.ended())
+    assert outages == list(parts.ended())
+    times = [time for outage in outages for time in outage]
+    assert times == sorted(times)
+    for start, end in outages:
+        assert not [one for one in known if one.started_at < end and one.ended_at > start]
