@@ -29,7 +29,7 @@ from pathlib import Path
 
 from app import create_core
 from app.commands.serve import listen
-from app.commands.webserver import WebServer
+from app.commands.web.webserver import WebServer
 from app.db import db, schema
 from bench import installation
 from bench.web import Server

@@ -35,7 +35,7 @@ import requests
 from flask import Flask
 
 from app.commands.serve import listen
-from app.commands.webserver import WebServer
+from app.commands.web.webserver import WebServer
 from bench import figures, installation, kinds
 from bench.beside import environment as inherited
 from bench.kinds import Kind

@@ -552,9 +552,9 @@ codec/foreign.py _condition
 codec/foreign.py _days
 codec/foreign.py _whole_seconds
 codec/values.py _NUMBER
-commands/bodies.py _CHUNK_SIZE
-commands/bodies.py _TRAILER
-commands/connection.py _BARE_LF
+commands/web/bodies.py _CHUNK_SIZE
+commands/web/bodies.py _TRAILER
+commands/web/connection.py _BARE_LF
 engine/agent/trouble.py TUNNEL
 forms/location.py _NAME
 imports/gatus_conditions.py _CODE

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 import pytest
 import requests
 
-from app.commands.connection import Connection
+from app.commands.web.connection import Connection
 from app.db import faults
 from app.records import MAX_FORM_BYTES, DeliveryStatus
 from app.slots import LONG_WAITS, REMOTE_ANSWERS, REPEATED_FORMS

@@ -18,8 +18,8 @@ from flask import Flask
 
 from app import create_app
 from app.commands.serve import listen
-from app.commands.webserver import WebServer
-from app.commands.webworker import Limits
+from app.commands.web.webserver import WebServer
+from app.commands.web.webworker import Limits
 from app.config import Settings, read
 from app.db import db
 from tests.support.command import start

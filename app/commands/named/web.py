@@ -8,7 +8,7 @@ import click
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.commands.opened import ready
-from app.commands.webserver import WebServer
+from app.commands.web.webserver import WebServer
 from app.config import read
 from app.db import faults
 

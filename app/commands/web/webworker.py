@@ -26,9 +26,9 @@ from gunicorn.http import wsgi
 from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
 from gunicorn.workers.gthread import ThreadWorker
 
-from app.commands.bodies import Malformed
-from app.commands.connection import Connection
-from app.commands.refusals import Few
+from app.commands.web.bodies import Malformed
+from app.commands.web.connection import Connection
+from app.commands.web.refusals import Few
 from app.headers import ALWAYS
 from app.i18n import N_, _
 from app.records import MAX_BODY_BYTES, MAX_FORM_BYTES

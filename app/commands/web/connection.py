@@ -19,7 +19,7 @@ from gunicorn import http
 from gunicorn.config import Config
 from gunicorn.http.errors import UnsupportedTransferCoding
 
-from app.commands.bodies import Chunks, Length
+from app.commands.web.bodies import Chunks, Length
 
 RECEIVED_AT_ONCE = 64 * 1024
 _LINE_SHOWN = 256  # bytes of a request line that are enough to tell the API's paths

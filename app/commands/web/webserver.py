@@ -11,7 +11,7 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 
 from app.commands.orphans import end_with
-from app.commands.webworker import Limits, Worker
+from app.commands.web.webworker import Limits, Worker
 from app.config import Settings
 from app.db import schema
 from app.slots import THREADS

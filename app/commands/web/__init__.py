@@ -1,0 +1,26 @@
+"""gunicorn, with a worker of our own: ``webserver`` starts it, ``webworker`` is the worker.
+
+**Why.** gunicorn's gthread gives a connection a thread from its first byte on, and its ``timeout``
+never ends one that is merely slow: sixteen clients that send one byte a second block everybody
+(docs/performance.md). Its asynchronous workers patch the whole process instead.
+
+**What is promised.** A thread gets a request when all of it has arrived, and hands its answer over
+without waiting for the client (``webworker``, ``connection``). Header, body and answer each have a
+time limit for the whole of it. ``/healthz`` and ``/readyz`` have threads of their own. A refusal
+that needs no body is sent before the body has come (``before_body``). Chunks are read in linear
+time (``bodies``). What gunicorn refuses by itself is JSON below /api, and its log lines are bounded
+(``refusals``).
+
+**What it stands on** that gunicorn does not promise. ``tests/faults/test_gunicorn.py`` has one test
+for each, so that a new version that changes one of them fails there by name:
+
+- ``ThreadWorker`` calls ``accept`` for a listener that is ready, ``murder_pending`` after each wait
+  for events, ``_cap_keepalive`` when it stops, and stops accepting at ``worker_connections``;
+- its ``poller`` is a selector whose data are callables that get the socket, its ``method_queue``
+  defers a call to the event loop, its ``tpool`` is a thread pool, its ``nr_conns`` counts;
+- ``handle_request(request, connection)`` runs the application, writes to ``connection.sock`` and
+  returns whether the connection may stay open;
+- ``handle_error(request, client, address, fault)`` writes an answer with ``sendall``;
+- ``http.get_parser`` and ``wsgi.create`` take a source of bytes and make of it a request and its
+  environment; ``_expected_100_continue`` of a request makes the answer begin with 100.
+"""
