@@ -20,11 +20,11 @@ from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.access.networks import Policies
-from app.config import Settings
+from app.config import PREFIX, Settings
 from app.db import assignments, db, heartbeats, latest, patience, places, shards, writing
 from app.db.faults import passes, tell
 from app.db.settings import keep_setting, noticed
-from app.engine import changes, owner, place, schedule
+from app.engine import changes, owner, schedule
 from app.engine.canaries import Canaries
 from app.engine.carriers import Carrier, RemoteNetwork, Report
 from app.engine.carriers.inprocess import InProcess
@@ -35,6 +35,8 @@ from app.engine.returns import Returns
 from app.engine.schedule import Claim, Standing
 from app.engine.shards import LOOK_SECONDS, Shards
 from app.engine.unread import Unread
+from app.errors import Conflict
+from app.i18n import N_, _
 from app.records import Carrier as How
 from app.records import Notice
 from app.rules.time import iso
@@ -66,6 +68,42 @@ def _standing(one: assignments.Assigned) -> Standing:
     checked_at = latest.later(one.checked_at, one.newest)
     slot = schedule.done_until(one.spec.monitor_id or 0, one.interval, one.slot, checked_at)
     return Standing(one.turn, slot, checked_at, one.unconfirmed_at, one.blind, one.asked_at)
+
+
+CHECKED_BY = {
+    How.LOCAL: N_("a checker on the database (wakeful checker)"),
+    How.QUEUE: N_("probers on a queue (wakeful checker --carrier queue)"),
+    How.AGENT: N_("an agent (wakeful agent)"),
+}
+
+
+class OtherCarrier(Conflict):
+    """The place of this checker is checked in another way: as people chose, or as its first checker
+    was started. A checker of another carrier would share the monitors with the right one, and the
+    page of the place would say what is not true. The text names it and the ways out.
+    """
+
+
+def join(location: str, own: How, now: datetime) -> None:
+    """Add the place of a checker with its carrier ``own``, unless it is there; raises OtherCarrier
+    if it is there with another one.
+    """
+    if places.carrier_of(location) is None:
+        places.add(location, own, now)
+    stored = places.carrier_of(location)
+    if stored != own:
+        raise OtherCarrier(_refusal(location, own, str(stored)))
+
+
+def _refusal(location: str, own: How, stored: str) -> str:
+    return _(
+        "The place %(place)s is checked by %(stored)s, not by %(own)s. Set %(prefix)sLOCATION to "
+        'another place, or change "Checked by" of this one under Settings, Places.',
+        place=location,
+        stored=_(CHECKED_BY[How(stored)]) if stored in CHECKED_BY else stored,
+        own=_(CHECKED_BY[own]),
+        prefix=PREFIX,
+    )
 
 
 class Checker:
@@ -140,7 +178,7 @@ class Checker:
                     if not away or self._database_answers():
                         self._turn(carrier)
                         away = False
-                except place.OtherCarrier:
+                except OtherCarrier:
                     raise
                 except Exception as fault:
                     tell(log, "Results of checks could not be stored. Trying again.", fault)
@@ -221,7 +259,7 @@ class Checker:
         self._read_shards()
 
     def _look(self, now: float) -> None:
-        place.join(self.settings.location, self._how, _now())
+        join(self.settings.location, self._how, _now())
         if self._shards.lapsed(now):
             self._feed = changes.Feed()  # what it has not seen may be deleted by now
         self._feed.start()  # changes made while the assignments are read are in the feed
@@ -327,7 +365,7 @@ class Checker:
         Raises OtherCarrier.
         """
         with suppress(SQLAlchemyError):
-            place.join(self.settings.location, self._how, _now())
+            join(self.settings.location, self._how, _now())
 
     def _noticed(self) -> bool:
         """Whether our network was down when the previous checker ended."""

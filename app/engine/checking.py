@@ -14,8 +14,8 @@ from functools import partial
 
 from app.checks.prober import Prober
 from app.config import Settings
-from app.engine.carriers import RemoteNetwork
-from app.engine.network import Finished, Network
+from app.engine.carriers import Finished, RemoteNetwork
+from app.engine.network import Network
 from app.engine.schedule import Claim
 from app.net.canary import network_works, parse_canaries
 from app.net.policy import Policy

@@ -17,14 +17,13 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import ip_address
 
+from app.engine.carriers import Finished
 from app.engine.schedule import Claim
 from app.i18n import N_, _
 from app.net.networks import LOOPBACK, special
 from app.records import CONFIRMATIONS, TIMEOUT_SECONDS, Cause, Outcome, Verdict
 
 log = logging.getLogger(__name__)
-
-Finished = tuple[Claim, Outcome]  # the claim of a check, and its outcome
 
 # How long a failure waits for an answer from another target. Earlier answers do not count: a
 # network that has just failed had answers a moment ago.

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from app.db.assignments import Assigned
 from app.db.faults import passes
 from app.engine import recorder
-from app.engine.carriers import RemoteNetwork
+from app.engine.carriers import Finished, RemoteNetwork
 from app.engine.checking import Collector, sort
-from app.engine.network import Finished, Network
+from app.engine.network import Network
 from app.engine.recorder.steady import held_as_read
 from app.engine.schedule import Claim, Standing
 from app.records import Outcome

@@ -14,8 +14,7 @@ from sqlalchemy import select, update
 from app.db import db, writing
 from app.db.tables import LocationRow, ShardRow
 from app.engine.carriers import RemoteNetwork
-from app.engine.checker import Checker
-from app.engine.place import OtherCarrier
+from app.engine.checker import Checker, OtherCarrier
 from tests.support import command
 
 

@@ -28,6 +28,7 @@ from app.engine.agent.buffer import Buffer, InUse, Made
 from app.engine.agent.clock import Clock
 from app.engine.agent.closed import Closed
 from app.engine.agent.link import Assigned, Greeted, Link, News, Stood
+from app.engine.carriers import Finished
 from app.engine.checking import (
     Collector,
     Rate,
@@ -36,7 +37,7 @@ from app.engine.checking import (
     own_policy,
     sort,
 )
-from app.engine.network import Finished, Network
+from app.engine.network import Network
 from app.engine.plan import Job, Plan
 from app.engine.schedule import Standing
 from app.i18n import _

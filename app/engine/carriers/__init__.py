@@ -15,7 +15,7 @@ from app.engine.schedule import Claim
 from app.records import CheckSpec, Outcome
 
 Done = Callable[[Outcome], None]
-Finished = tuple[Claim, Outcome]
+Finished = tuple[Claim, Outcome]  # the claim of a check, and its outcome
 
 
 class Carrier(Protocol):

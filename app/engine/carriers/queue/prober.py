@@ -244,7 +244,7 @@ class Desk:
     def _send_to(self, to: str, outcomes: list[Any], running: list[str]) -> None:
         for start in range(0, max(1, len(outcomes)), LARGEST_REPLY):
             part = outcomes[start : start + LARGEST_REPLY]
-            told = {
+            message = {
                 "prober": self.name,
                 "version": __version__,
                 "now": datetime.now(UTC).isoformat(),
@@ -253,7 +253,7 @@ class Desk:
                 "outcomes": part,
             }
             try:
-                self._reply(to, self._key.seal(told, about_outcomes(self.location, to)))
+                self._reply(to, self._key.seal(message, about_outcomes(self.location, to)))
             except BROKER_FAULTS as fault:
                 self._trouble.tell(fault)
                 with self._lock:
@@ -265,7 +265,7 @@ class Desk:
 
 
 def make_desk(settings: Settings) -> Desk:
-    """The desk of this process. Call it after a fork, never before."""
+    """The desk of this process, which has threads."""
     broker_url, _key = needed(settings)
     client = make_redis(broker_url)
 
