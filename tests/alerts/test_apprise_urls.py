@@ -201,6 +201,33 @@ def test_the_guard_judges_every_way_out_and_every_file(tmp_path: Path) -> None:
     assert theirs.read_text() == "theirs"
 
 
+RAISING = """
+import json
+from app.alerts.channels.apprise_child import Guard, _Lines, _served
+from apprise import Apprise
+from apprise.plugins.custom_json import NotifyJSON
+import logging
+
+def send(*_args, **_kwargs):
+    raise KeyError("a secret")
+
+NotifyJSON.send = send
+log = _Lines()
+logging.getLogger("apprise").addHandler(log)
+task = {"url": "json://127.0.0.1:9/", "allow": ["loopback"]}
+task |= {"title": "t", "body": "b", "kind": "info"}
+print(json.dumps(_served(task, Guard(), log)))
+"""
+
+
+def test_a_service_that_raises_inside_apprise_is_a_bug_and_no_passing_failure() -> None:
+    """Apprise catches it, and a bug would be retried for a day."""
+    done = subprocess.run([sys.executable, "-c", RAISING], capture_output=True, check=True)
+    told = json.loads(done.stdout)
+    assert told["outcome"] == "bug"
+    assert told["log"].endswith("in send > KeyError")
+
+
 def test_a_bug_behind_apprise_is_told_with_its_place(child: apprise._Child) -> None:
     told = child.ask({"url": "json://127.0.0.1:9/", "allow": ["loopback"]}, 60)
     assert told["outcome"] == "bug"

@@ -113,12 +113,21 @@ class Guard:
 
 
 class _Lines(logging.Handler):
+    """What Apprise logs. ``bug``: where a service raised, which Apprise only mentions."""
+
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
+        self.begin()
+
+    def begin(self) -> None:
         self.lines: list[str] = []
+        self.bug: str | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(record.getMessage())
+        fault = sys.exc_info()[1]
+        if fault is not None and "raised an exception" in str(record.msg):
+            self.bug = frames_of(fault)
 
 
 # Apprise's modules of services that only reach this machine, without an address to judge.
@@ -146,20 +155,20 @@ def main() -> None:
         line = sys.stdin.buffer.readline()
         if not line:
             return
-        log.lines.clear()
-        print(json.dumps(_served(json.loads(line), guard, log.lines)), flush=True)
+        log.begin()
+        print(json.dumps(_served(json.loads(line), guard, log)), flush=True)
 
 
-def _served(task: dict[str, Any], guard: Guard, lines: list[str]) -> dict[str, str]:
+def _served(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
     try:
-        return serve(task, guard, lines)
+        return serve(task, guard, log)
     except Exception as fault:
         if guard.refused is not None:
             return _told("permanent", guard.refused)
         return _told(BUG, frames_of(fault))
 
 
-def serve(task: dict[str, Any], guard: Guard, lines: list[str]) -> dict[str, str]:
+def serve(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
     from apprise import Apprise
 
     client = Apprise()
@@ -186,7 +195,9 @@ def serve(task: dict[str, Any], guard: Guard, lines: list[str]) -> dict[str, str
         return _told("delivered", "")
     if guard.refused is not None:
         return _told("permanent", guard.refused)
-    return _told("permanent" if refused_for_good(lines) else "retry", " ".join(lines[-3:]))
+    if log.bug is not None:
+        return _told(BUG, log.bug)
+    return _told("permanent" if refused_for_good(log.lines) else "retry", " ".join(log.lines[-3:]))
 
 
 # How Apprise's services write the status that they were answered, at the end of a line.
