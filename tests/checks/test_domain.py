@@ -313,15 +313,24 @@ def test_whois_is_asked_when_rdap_gives_no_date(
 
 
 @pytest.mark.parametrize(
-    "named", ["domain:  UK.TEST", "   Domain Name: uk.test.", "[Domain] uk.test"]
+    ("named", "member"),
+    [
+        ("domain:  UK.TEST", "ldhName"),
+        ("   Domain Name: uk.test.", "unicodeName"),
+        ("[Domain] uk.test", "ldhName"),
+        ("Domain name:\n        uk.test\n", "ldhName"),
+    ],
 )
 def test_an_answer_about_the_suffix_above_is_none(
     httpserver: HTTPServer,
     registries: Callable[..., str],
     whois_server: WhoisServer,
     named: str,
+    member: str,
 ) -> None:
-    answer = rdap_json(("expiration", "2027-08-13T04:00:00Z")) | {"ldhName": "UK.TEST"}
+    answer = rdap_json(("expiration", "2027-08-13T04:00:00Z"))
+    answer.pop("ldhName", None)
+    answer[member] = "UK.TEST"
     httpserver.expect_request("/rdap/domain/shop.uk.test").respond_with_json(answer)
     servers = {"uk.test": whois_server(f"{named}\nexpires: 2027-01-02\n"), "test": "127.0.0.1:1"}
     found = ask(registries(), servers, domain="shop.uk.test")

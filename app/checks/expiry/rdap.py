@@ -149,8 +149,8 @@ def expiry_in(raw: str | bytes, domain: str = "the domain") -> datetime:
     events = data.get("events") if isinstance(data, dict) else None
     if not isinstance(events, list):
         raise NoAnswer(_("the answer has no dates."))
-    if isinstance(name := data.get("ldhName"), str):
-        refuse_parent({name}, domain)
+    names = (data.get("ldhName"), data.get("unicodeName"))
+    refuse_parent({name for name in names if isinstance(name, str)}, domain)
     for name in _ENDINGS:
         for event in events[:_MAX_EVENTS]:
             if _action(event) == name and (moment := _date(event)) is not None:

@@ -58,7 +58,9 @@ _UNKNOWN_DOMAIN = re.compile(
     re.I,
 )
 _LIMITED = re.compile(r"quota|limit exceeded|rate limit|too many (?:queries|requests)", re.I)
-_NAMED = re.compile(r"[\s\[%*-]*+domain(?:[ _-]name)?[\s\].:]++([^\s]++)", re.I)
+_NAMED = re.compile(
+    r"[\s\[%*-]*+(?:domain(?:[ _-]name)?)(?=[\s\].:]|\Z)[\s\].:]*+(?P<value>\S*+)", re.I
+)
 _REFERRAL = re.compile(r"(?:refer|whois):\s*+(\S++)", re.I)
 
 # Day first where the order is ambiguous: no registry writes the month first.
@@ -155,8 +157,9 @@ def _lines(text: str) -> list[str]:
 def expiry_in(text: str, domain: str = "the domain") -> datetime:
     """The expiry in a WHOIS answer, aware UTC. Raises NoAnswer with the reason."""
     lines = _lines(text)
-    refuse_parent({found[1] for line in lines if (found := _NAMED.match(line))}, domain)
-    for value in islice(_named_as_the_end(lines), MAX_DATES):
+    refuse_parent(set(_values(lines, _NAMED)), domain)
+    ends = (value for label in _ENDS for value in _values(lines, label))
+    for value in islice(ends, MAX_DATES):
         moment = parse_date(value)
         if moment is not None:
             return plausible(moment)
@@ -167,12 +170,11 @@ def expiry_in(text: str, domain: str = "the domain") -> datetime:
     raise NoAnswer(_("the answer has no expiry date."))
 
 
-def _named_as_the_end(lines: Sequence[str]) -> Iterator[str]:
-    """The text after each label, or the next line if nothing is there."""
-    for label in _ENDS:
-        for line, below in zip(lines, [*lines[1:], ""], strict=False):
-            if found := label.match(line):
-                yield found["value"].strip() or below
+def _values(lines: Sequence[str], label: re.Pattern[str]) -> Iterator[str]:
+    """The text after this label, or the next line if nothing is there."""
+    for line, below in zip(lines, [*lines[1:], ""], strict=False):
+        if found := label.match(line):
+            yield found["value"].strip() or below
 
 
 def parse_date(value: str) -> datetime | None:
