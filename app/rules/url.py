@@ -261,7 +261,7 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
             _("The URL's host contains characters that are not allowed in host names.")
         )
     bare = name[:-1] if name.endswith(".") else name
-    if not bare or bare.startswith(".") or ".." in bare:
+    if not bare or bare.startswith(".") or ".." in name:
         raise ValueError(_("The URL's host has an empty part between its dots."))
     if legacy := _legacy_ipv4(bare):
         return legacy, legacy

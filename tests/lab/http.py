@@ -403,6 +403,13 @@ def stream_in_chunks(x: Exchange) -> None:
 
 
 @route
+def icy_stream(x: Exchange) -> None:
+    """A radio of SHOUTcast, whose status line names no version of HTTP."""
+    x.send(f"ICY 200 OK\r\nContent-Type: {x.argument}\r\nicy-name: Lab\r\n\r\n".encode())
+    x.drip(b"z" * 100_000, 0.1)
+
+
+@route
 def silent_stream(x: Exchange) -> None:
     """The headers of a stream, and not one byte of it."""
     x.head_only(f"Content-Type: {x.argument}")

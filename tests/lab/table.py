@@ -672,6 +672,7 @@ STREAMS = [
                      "multipart/x-mixed-replace; boundary=x", "text/event-stream;charset=utf-8")
     ],
     _up("http stream in chunks", http("/stream-in-chunks/audio/mpeg"), *STREAM, timeout=3),
+    _up("http stream of SHOUTcast", http("/icy-stream/audio/mpeg"), *STREAM, timeout=3),
     _up("http stream over TLS", https(path="/stream/video/mp4"), *STREAM, timeout=3),
     _timeout("http stream without a byte", http("/silent-stream/text/event-stream"),
              Cause.TIMEOUT_BODY),

@@ -94,6 +94,7 @@ class Wire:
             c.DNS_CACHE_TIMEOUT, -1
         )  # pinned entries do not expire; pruning would walk all of them in each check
         set_(c.HTTP_VERSION, c.CURL_HTTP_VERSION_2TLS)
+        set_(c.HTTP200ALIASES, ["ICY "])  # how SHOUTcast, a radio server, begins its status line
         set_(c.CAINFO, self._ca_bundle)
         # No post-quantum key share: it costs a tenth of the handshake and a second packet, which
         # some middleboxes drop, and checks send nothing that must stay secret for decades.
