@@ -51,6 +51,15 @@ _TOOLS: Mapping[str, Mapping[str, tuple[Channel, Sequence[str]]]] = {
         "SMS": (Channel.SMS, ("value",)),
     },
 }
+# Settings by which a message goes elsewhere than its webhook's own channel.
+ELSEWHERE = {
+    "kuma": ("slackchannel", "mattermostchannel", "threadId", "postName"),
+    "gatus": ("channel",),
+}
+OWN_CHANNEL = N_(
+    '%(notification)s: "%(setting)s" is dropped. It posts to the channel that its webhook was made'
+    " for."
+)
 NO_CHANNEL = N_("%(notification)s dropped: Wakeful has no matching channel.")
 NO_ADDRESS = N_("%(notification)s dropped: its address is empty.")
 NOT_IN_FILE = N_("%(notification)s dropped: the file does not contain its address.")
@@ -84,6 +93,8 @@ def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -
     remarks = []
     if not all(fits.values()):
         remarks.append(_(BAD_ADDRESS, notification=label, channel=channel.value))
+    if setting := next(filter(settings.get, ELSEWHERE.get(tool, ())), ""):
+        remarks.append(_(OWN_CHANNEL, notification=label, setting=setting))
     if channel is Channel.WEBHOOK and any(fits.values()):
         remarks.append(_(OTHER_BODY))
     return Notification(

@@ -188,6 +188,10 @@ def _request(draft: Draft, entry: Entry) -> None:
     if body := entry.text("body"):
         if entry.on("graphql"):
             draft.refuse(_("Wakeful has no GraphQL request bodies."))
+        if "[RANDOM_STRING_LENGTH_" in body:
+            draft.refuse(_("Wakeful cannot send a random text in a request body."))
+        for name in ("name", "group", "url"):
+            body = body.replace(f"[ENDPOINT_{name.upper()}]", entry.text(name))
         draft.body(body)
 
 
@@ -235,7 +239,7 @@ class _Providers:
             key: next(
                 filter(None, (_short(source.get(key)) for source in (own, of_group, provider))), ""
             )
-            for key in channels.keys("gatus", kind)
+            for key in (*channels.keys("gatus", kind), *channels.ELSEWHERE["gatus"])
         }
         name = f"{kind} {group}" if of_group else kind
         identity = (kind, name, *settings.values())

@@ -283,7 +283,8 @@ def _tags(entry: Entry) -> list[str]:
 def _notification(entry: Mapping[str, Any]) -> Notification:
     settings = _object(entry.get("config")) or entry
     kind = string(settings.get("type"))[: channels.MOST_SETTING]
-    values = {key: string(settings.get(key)) for key in channels.keys("kuma", kind)}
+    keys = (*channels.keys("kuma", kind), *channels.ELSEWHERE["kuma"])
+    values = {key: string(settings.get(key)) for key in keys}
     return channels.notification("kuma", kind, values, string(entry.get("name")))
 
 

@@ -236,7 +236,7 @@ def _of_columns(place: int, values: Mapping[str, str], more: bool) -> Candidate:
         truth(values.get("paused", ""))
         or "paused at" in values
         or not truth(values.get("active", "yes"))
-        or values.get("status", "").lower() == "paused"
+        or values.get("status", "").lower() in ("paused", "disabled", "inactive")
     )
     _warn(draft)
     return draft.done()
@@ -245,10 +245,14 @@ def _of_columns(place: int, values: Mapping[str, str], more: bool) -> Candidate:
 def _kind(draft: Draft, values: Mapping[str, str]) -> None:
     raw = values.get("type", "").lower()
     kind = _KINDS.get(raw)
+    if raw == "status":  # of Better Stack
+        draft.fields.setdefault("accepted_statuses", "200-299")
     if kind is None:
         draft.refuse(no_kind(f'"{shown(raw)}"'))
     elif kind == "port" and not draft.url.startswith("tcp://"):
         draft.url = host_and_port(draft.url, values.get("port", ""))
+    elif kind in ("keyword", "absence") and "keyword" not in values:
+        draft.refuse(_("The line has no text to find."))
     elif "keyword" in values:
         type_ = "exists" if kind == "absence" else values.get("keyword type", "")
         uptimerobot.keyword(draft, type_, values["keyword"])

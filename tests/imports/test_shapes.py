@@ -129,6 +129,14 @@ KUMA = [
      {"alerts": ()}, ["Wakeful has no matching channel"]),
     ("a channel that is elsewhere", kuma(notificationIDList=[9]), {"alerts": ()},
      ["the file does not contain its address"]),
+    ("a channel beside the webhook's own", kuma(
+        notification(7, "Ops", type="slack", slackwebhookURL=f"{HOOK}x", slackchannel="#ops"),
+        notificationIDList={"7": True}),
+     {"alerts": (Pair("slack", f"{HOOK}x"),)}, ['"slackchannel" is dropped']),
+    ("a thread", kuma(
+        notification(7, type="discord", discordWebhookUrl="https://discord.com/api/webhooks/1/a",
+                     threadId="5"), notificationIDList={"7": True}),
+     {}, ['"threadId" is dropped']),
     ("codes as a column has them", kuma(accepted_statuscodes=None,
                                         accepted_statuscodes_json='["200-299","418"]'),
      {"accepted_statuses": "200-299,418"}, []),
@@ -385,6 +393,10 @@ GATUS = [
      ["environment variable T"]),
     ("thresholds without a channel", "    alerts: [{type: ntfy, failure-threshold: 5}]\n",
      {"confirmations": 4, "alerts": ()}, ['"ntfy"']),
+    ("placeholders of a body",
+     "    group: g\n    body: '[ENDPOINT_NAME] [ENDPOINT_GROUP] [ENDPOINT_URL]'\n",
+     {"request_body": "m g https://a.example"}, []),
+    ("a random body", "    body: '[RANDOM_STRING_LENGTH_8]'\n", REFUSED, ["random text"]),
     ("a header with several values", "    headers: {X-A: [a, b]}\n", REFUSED, ["headers"]),
     ("enabled by a variable", "    enabled: ${ON}\n", PAUSED, ["environment variable ON"]),
     ("not enabled", "    enabled: false\n", PAUSED, []),
@@ -589,6 +601,21 @@ scrape_configs:
     assert (web.fields["interval"], other.fields["interval"]) == ("300", "600")
     assert "Ping" in ping.refusal
     assert "job elsewhere that are not in the file" in whole.remarks[1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "line", "wanted", "sentence"),
+    [
+        ("url,type", "a.example,keyword", REFUSED, "no text to find"),
+        ("url,type,keyword", "a.example,keyword_absence,", REFUSED, "no text to find"),
+        ("url,keyword type,keyword", "a.example,contains,x", REFUSED, 'keyword type "contains"'),
+        ("url,monitor_type", "a.example,status", {"accepted_statuses": "200-299"}, ""),
+        ("url,status", "a.example,Disabled", PAUSED, ""),
+        ("url,status", "a.example,up", RUNS, ""),
+    ],
+)
+def test_columns_that_change_a_check(columns, line, wanted, sentence):
+    check(f"name,{columns}\nm,{line}\n", wanted, [sentence])
 
 
 def test_comments_and_bullets_of_a_list_are_left_out():

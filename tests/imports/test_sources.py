@@ -88,6 +88,8 @@ def test_a_monitor_of_uptime_kuma_comes_with_all_that_wakeful_has_too():
         "Certificate warning: once, 14 days before it expires.",
         "Interval: 20 s becomes 1 min.",
         RECHECKS.format("20 s"),
+        'Notification "Ops Slack" (slack): "slackchannel" is dropped. It posts to the channel that'
+        " its webhook was made for.",
         'Notification "Pager" (PagerDuty) dropped: Wakeful has no matching channel.',
     ]
 
