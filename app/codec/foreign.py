@@ -12,12 +12,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from html import unescape
 from typing import Any
 
 from app.codec.values import Json, Odd, alert_days, flag, moment, object_, own_id, text, word
 from app.records import (
     AUTO,
     CONTACT,
+    INTERVALS,
     MASK,
     MAX_ID,
     AlertCondition,
@@ -31,6 +33,7 @@ from app.rules import brackets
 
 LONGEST_TEXT = 256 * 1024  # of JSON within a text
 Owner = Callable[[], bool]
+NO_TIME = ("0000-00-00", "0001-01-01")
 
 
 @dataclass
@@ -51,7 +54,7 @@ def _snake(name: str) -> str:
     return name if name.islower() and "-" not in name else _WORD_STARTS.sub("_", name).lower()
 
 
-def _plain(data: Any, called: str) -> dict[str, Any]:
+def record_fields(data: Any, called: str) -> dict[str, Any]:
     """A record's fields: without an envelope of its own name, without the ``attributes`` of
     JSON:API, in the spelling of interface.md."""
     data = object_(data, called)
@@ -135,6 +138,10 @@ def _seconds(value: Any) -> int:
             amount = value.get("value", value.get("amount"))
         value = f"{amount} {unit}"
     seconds = _whole_seconds(value)
+    # The interface has seconds; a program may store a duration in milliseconds or nanoseconds.
+    if seconds is not None and seconds not in INTERVALS:
+        finer = (seconds / parts for parts in (1000, 10**9))
+        seconds = next((whole for whole in finer if whole in INTERVALS), seconds)
     if seconds is None or seconds <= 0 or seconds > MAX_ID or seconds != int(seconds):
         raise Odd("seconds")
     return int(seconds)
@@ -181,6 +188,14 @@ def _text(value: Any) -> str:
     return read
 
 
+def _name(value: Any) -> str:
+    """Text; of WordPress, an object that has it as written and as HTML."""
+    if isinstance(value, Mapping):
+        raw, rendered = value.get("raw"), value.get("rendered")
+        value = raw if isinstance(raw, str) or rendered is None else unescape(_text(rendered))
+    return _text(value)
+
+
 def _open_text(value: Any) -> str | None:
     """Text that is no mask."""
     read = _text(value)
@@ -207,8 +222,8 @@ def _switch(value: Any) -> bool:
 
 
 def _time(value: Any) -> Any:
-    """None where it says that there is no such time."""
-    if value in (0, "0", False) or (isinstance(value, str) and value.startswith("0000-00-00")):
+    """None where it says that there is no such time; so does the year 1 of Go and .NET."""
+    if value in (0, "0", False) or (isinstance(value, str) and value.startswith(NO_TIME)):
         return None
     read = moment(value)
     if read is None:
@@ -353,7 +368,7 @@ def _parsed(value: str) -> Any:
 # --- The records ----------------------------------------------------------------------------------
 
 _MONITOR: Mapping[str, Callable[[Any], Any]] = {
-    "name": _text,
+    "name": _name,
     "url": _text,
     "interval": _seconds,
     "alert_condition": _condition,
@@ -408,7 +423,7 @@ def monitor(data: Any, own: Owner) -> tuple[dict[str, Any], Gaps]:
     """``own``: whether the server is a Wakeful, whose masks may be sent back to it. Raises Odd for
     what is no monitor at all.
     """
-    fields, gaps = _plain(data, "monitor"), Gaps()
+    fields, gaps = record_fields(data, "monitor"), Gaps()
     _named(fields)
     for name, read in _MONITOR.items():
         _field(fields, name, read, gaps)
@@ -425,10 +440,10 @@ def monitor(data: Any, own: Owner) -> tuple[dict[str, Any], Gaps]:
 
 def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
     """Raises Odd without an id, its start, or its monitor."""
-    fields, gaps = _plain(data, "incident"), Gaps()
+    fields, gaps = record_fields(data, "incident"), Gaps()
     of = fields.get("monitor")
     if isinstance(of, Mapping):
-        fields["monitor"] = _plain(of, "monitor")
+        fields["monitor"] = record_fields(of, "monitor")
         of = fields["monitor"].get("id")
     if own_id(fields.get("monitor_id")) is None:
         fields["monitor_id"] = own_id(of)

@@ -21,6 +21,7 @@ FLAGS = {
     **dict.fromkeys(("0", "false", "no", "off", "n", "disabled"), False),
 }
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+_DATE = re.compile(r"/Date\((-?\d{1,15})\)/")
 
 
 class Odd(ValueError):
@@ -108,7 +109,8 @@ def flag(value: Any) -> bool | None:
 def moment(value: Any) -> datetime | None:
     """An aware datetime in UTC; None if invalid, or so far away that other zones cannot show it.
 
-    Besides ISO 8601: seconds or milliseconds since 1970, the dates of HTTP, those of PHP.
+    Besides ISO 8601: seconds or milliseconds since 1970, the dates of HTTP, of PHP, of Jackson (its
+    parts in a list) and of ASP.NET (``/Date(1795687200000)/``).
     """
     try:
         read = _moment(value)
@@ -119,10 +121,15 @@ def moment(value: Any) -> datetime | None:
 
 
 def _moment(value: Any) -> datetime:
+    if isinstance(value, list):  # of Jackson: [2026, 11, 26, 10, 0]
+        year, month, day, hour, minute, second = [*value, 0, 0, 0][:6]
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     if isinstance(value, Mapping):
         if value.get("timezone", "UTC") not in ("UTC", "Z", "+00:00"):
             raise ValueError("a zone of its own")
         return _moment(value["date"]) if isinstance(value.get("date"), str) else _moment(None)
+    if isinstance(value, str) and (of_microsoft := _DATE.fullmatch(value)):
+        value = of_microsoft[1]
     if isinstance(value, str) and not _NUMBER.fullmatch(value):
         plain = value.strip().removesuffix("UTC").removesuffix("GMT").strip().replace("/", "-")
         try:

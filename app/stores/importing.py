@@ -70,12 +70,21 @@ def notes(rows: Sequence[Row]) -> Mapping[str, int]:
     return {sentence: count for sentence, count in uses.items() if count >= SHARED}
 
 
-def alert_nobody(count: int) -> str:
+def alert_nobody(count: int, *, contacts: bool = True) -> str:
+    """``contacts``: whether the server has some to choose from."""
+    number = f"{count:,}"
+    if not contacts:
+        return _n(
+            "%(num)s of these monitors alerts nobody.",
+            "%(num)s of these monitors alert nobody.",
+            count,
+            num=number,
+        )
     return _n(
         "%(num)s of these monitors alerts nobody. Choose a contact for it.",
         "%(num)s of these monitors alert nobody. Choose a contact for them.",
         count,
-        num=f"{count:,}",
+        num=number,
     )
 
 
@@ -108,6 +117,7 @@ class Importer:
         self._of_file = contacts or {}
         self.new_contacts: dict[str, Sequence[Pair]] = {}
         self._made: set[str] = set()
+        self.compared = 0  # stored monitors that a dry run looked at
         self.context = Context(
             now=store.now(),
             telegram_token_set=telegram_token_set,
@@ -183,6 +193,7 @@ class Importer:
     def _stored(self, addresses: set[str]) -> Sequence[Monitor]:
         """The monitors of these addresses."""
         refs = self.store.monitors.refs(limit=MOST_KNOWN)
+        self.compared = len(refs)
         ids = {ref.id for ref in refs if ref.url and same_url.address(ref.url) in addresses}
         monitors: list[Monitor] = []
         if len(ids) <= MOST_SINGLE:

@@ -119,9 +119,15 @@ def test_a_wakeful_takes_its_masks_back() -> None:
     [
         *[("interval", sent, 300) for sent in (
             300, "300", 300.0, "5m", "5 minutes", "300s", "PT5M", "0:05:00", "00:05:00", "5m0s",
-            {"value": 5, "unit": "minutes"}, {"seconds": 300}, "every 5 minutes",
+            {"value": 5, "unit": "minutes"}, {"seconds": 300}, "every 5 minutes", 300_000,
+            300_000_000_000,
         )],
         ("interval", 120, 120),
+        ("name", {"raw": "A & B", "rendered": "A &#038; B"}, "A & B"),
+        ("name", {"rendered": "A &#038; B"}, "A & B"),
+        *[("maintenance_end_at", sent, None) for sent in (
+            "0001-01-01T00:00:00Z", "0000-00-00 00:00:00", 0,
+        )],
         ("interval", "1h30m", 5400),
         ("request_method", "post", "POST"),
         ("request_method", "TRACE", "TRACE"),
@@ -224,6 +230,8 @@ def test_pause_and_status_are_read_from_what_servers_call_them(
         "2026/11/21 08:00:00", "Sat, 21 Nov 2026 08:00:00 GMT", AT.timestamp(),
         int(AT.timestamp()), str(int(AT.timestamp())), int(AT.timestamp()) * 1000,
         {"date": "2026-11-21 08:00:00.000000", "timezone_type": 3, "timezone": "UTC"},
+        [2026, 11, 21, 8, 0], [2026, 11, 21, 8, 0, 0, 123_000_000],
+        f"/Date({int(AT.timestamp()) * 1000})/",
     ],
     ids=repr,
 )  # fmt: skip
@@ -231,7 +239,11 @@ def test_times_are_read_in_the_forms_that_servers_use(sent: Any) -> None:
     assert moment(sent) == AT
 
 
-@pytest.mark.parametrize("sent", [5, True, "5", "soon", None, [], {}, "08:00", 2**62, -1], ids=repr)
+@pytest.mark.parametrize(
+    "sent",
+    [5, True, "5", "soon", None, [], [2026], [2026, 13, 1], ["a"] * 6, {}, "08:00", 2**62, -1],
+    ids=repr,
+)
 def test_what_is_no_time_is_not_taken_for_one(sent: Any) -> None:
     assert moment(sent) is None
 

@@ -27,7 +27,15 @@ from app.errors import (
     Unsupported,
     WakefulError,
 )
-from app.records import MASK, IncidentQuery, MonitorQuery, MonitorStatus, PageQuery, Pair
+from app.records import (
+    MASK,
+    IncidentQuery,
+    IncidentStatus,
+    MonitorQuery,
+    MonitorStatus,
+    PageQuery,
+    Pair,
+)
 from app.stores import current_store
 from app.stores.base import Feature
 from app.stores.remote import RemoteStore, RemoteStores, connection, remote_store
@@ -549,6 +557,78 @@ def test_a_list_that_comes_whole_is_paged_here() -> None:
     assert len(server.seen) == 2
 
 
+def test_a_list_that_comes_whole_is_searched_and_sorted_here() -> None:
+    """An action on all that a search finds was one on all monitors, and no twin was noticed."""
+    monitors = [
+        {"id": id, "name": f"Site {id:03}", "url": f"http://{id}.test/", "interval": 60}
+        for id in range(1, 131)
+    ]
+    with asking(Scripted(monitors)) as store:
+        page = store.monitors.list(MonitorQuery(search="site 03"))
+        assert [one.name for one in page.items] == [f"Site 03{n}" for n in range(9, -1, -1)]
+        assert (page.total, page.more) == (10, False)
+        assert [ref.id for ref in store.monitors.refs(search="129.test")] == [129]
+        assert [ref.id for ref in store.monitors.watching("http://130.test/")] == [130]
+
+
+def test_of_a_server_that_ignores_a_search_what_was_not_searched_for_is_left_out() -> None:
+    entries = [{"id": id, "name": f"Site {id}", "url": "http://x/"} for id in (1, 2, 3)]
+    with asking(Scripted({"data": entries, "total": 9})) as store:
+        assert [one.id for one in store.monitors.list(MonitorQuery(search="site 2")).items] == [2]
+        assert [ref.id for ref in store.monitors.refs(search="site 2")] == [2]
+
+
+def test_open_incidents_are_seen_in_a_list_that_comes_whole() -> None:
+    resolved = [
+        {"id": id, "monitor": MONITOR, "started_at": id * 10**6, "ended_at": id * 10**6 + 60}
+        for id in range(1100, 1300)
+    ]
+    open_ = {"id": 9, "monitor": MONITOR, "started_at": 1_400_000_000, "ended_at": None}
+    with asking(Scripted([*resolved, open_])) as store:
+        page = store.incidents.list(IncidentQuery(status=IncidentStatus.UNRESOLVED))
+        assert ([one.id for one in page.items], page.total) == ([9], 1)
+        newest = store.incidents.list(IncidentQuery(status=IncidentStatus.RESOLVED))
+        assert ([one.id for one in newest.items][:2], newest.total) == ([1299, 1298], 200)
+
+
+def test_a_list_that_is_empty_and_left_out_is_empty() -> None:
+    body = {"_links": {"self": {}}, "page": {"size": 20, "totalElements": 0, "number": 0}}
+    with asking(Scripted(body)) as store:
+        assert store.monitors.list(MonitorQuery()).total == 0
+
+
+def test_nothing_was_sent_where_a_list_is_not_understood() -> None:
+    with asking(Scripted({"odd": 1})) as store, pytest.raises(Unavailable) as caught:
+        store.monitors.list(MonitorQuery())
+    assert caught.value.unsent
+
+
+FAILED = [
+    {"status": "error", "message": "Taken."}, {"success": False, "error": "Taken."},
+    {"ok": "false", "errors": ["Taken."]}, {"result": "fail", "error": {"id": 5, "msg": "Taken."}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", FAILED, ids=str)
+def test_a_write_that_failed_with_a_status_of_success_is_refused(body: Any) -> None:
+    """The page said "saved", or that it was accepted and is not shown yet."""
+    fields = {"name": "x", "url": "http://x/", "interval": 60}
+    with asking(Scripted(body)) as store:
+        for write in (
+            lambda: store.monitors.create(fields),
+            lambda: store.monitors.update(7, {"name": "y"}),
+            lambda: store.monitors.delete(7),
+        ):
+            with pytest.raises(Invalid, match="Taken"):
+                write()
+
+
+def test_a_record_that_says_that_it_is_down_is_no_failed_write() -> None:
+    for body in ({**MONITOR, "status": "error", "ok": False}, {"ok": False, "monitor": MONITOR}):
+        with asking(Scripted(body)) as store:
+            assert store.monitors.update(7, {"name": "Shop"}).id == 7
+
+
 def test_names_of_monitors_are_asked_for_once_and_then_one_by_one() -> None:
     server = BareServer()
     for number in range(102):
@@ -685,6 +765,22 @@ def test_a_sentence_of_theirs_reaches_the_person_at_its_field(errors: str, statu
         assert caught.value.errors == {"name": ["Is required."]}
     else:
         assert "Is required." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"message": "Error count: 1", "errors": [
+            {"field": "name", "objectName": "monitor", "defaultMessage": "Is required."}]},
+        {"code": "rest_invalid_param", "message": "Invalid parameter(s): name",
+         "data": {"status": 400, "params": {"name": "Is required."}}},
+    ],
+    ids=["spring", "wordpress"],
+)  # fmt: skip
+def test_faults_of_frameworks_that_nest_them_reach_their_field(body: Any) -> None:
+    with asking(Scripted(body, 400)) as store, pytest.raises(Invalid) as caught:
+        store.monitors.update(7, {"name": "x"})
+    assert caught.value.errors == {"name": ["Is required."]}
 
 
 def test_what_was_accepted_and_is_not_shown_is_not_called_a_failure() -> None:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from flask import g, has_request_context
 
-from app.codec import Odd
+from app.codec import Odd, foreign
 from app.codec.values import flag, text, whole
 from app.rules.brackets import Pairs
 from app.rules.text import one_line
@@ -127,11 +127,22 @@ def each(data: Sequence[Any], read: Callable[[Any], T]) -> list[T]:
     return items
 
 
+def sorted_out(
+    data: Sequence[Any], read: Callable[[Any], T]
+) -> tuple[list[tuple[T, Any]], list[Any]]:
+    """The records that are understood, each with what it was read from, and the others."""
+    known, others = [], []
+    for entry in data:
+        try:
+            known.append((read(entry), entry))
+        except Odd:
+            others.append(entry)
+    return known, others
+
+
 def _called(entry: Any, odd: Odd) -> str:
     """What a record that cannot be read is called: ``7 Shop (started_at)``."""
-    fields = entry if isinstance(entry, Mapping) else {}
-    inner = fields.get("attributes")
-    fields = {**inner, **fields} if isinstance(inner, Mapping) else fields
+    fields = foreign.record_fields(entry, "record") if isinstance(entry, Mapping) else {}
     names = [text(fields.get(name)) for name in ("id", "name", "cause")]
     return one_line(" ".join(filter(None, [*names, f"({odd})"])), MAX_CALLED)
 
@@ -164,6 +175,8 @@ def _list(body: Any, many: str, scopes: list[Mapping[str, Any]]) -> list[Any] | 
     ]
     if len(lists) == 1:
         return lists[0]
+    if _first_whole(list(_about(body)), TOTALS) == 0:  # of HAL, which leaves an empty list out
+        return []
     if body and all(name.isdigit() and isinstance(one, Mapping) for name, one in body.items()):
         return [{"id": name, **one} for name, one in body.items()]
     return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from app.codec import foreign, reader
@@ -21,6 +21,7 @@ from app.rules import brackets
 from app.rules.what_changed import changes_of
 from app.stores import base
 from app.stores.base import Fields
+from app.stores.remote import envelope
 from app.stores.remote.collection import Collection
 from app.stores.remote.evidence import evidence
 from app.stores.remote.part import parameters
@@ -45,6 +46,20 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
         page = super().list(query)
         items = [incident for incident in page.items if _is_asked_for(incident, query)]
         return replace(page, items=items, total=page.total - len(page.items) + len(items))
+
+    def arranged(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
+        id, status = asked.get("monitor_id"), asked.get("status")
+        query = IncidentQuery(
+            monitor_id=int(id) if id else None, status=IncidentStatus(status) if status else None
+        )
+        by = "started_at" if asked.get("sort_by") == "started_at" else "ended_at"
+        known, others = envelope.sorted_out(items, self.read)
+        known = [entry for entry in known if _is_asked_for(entry[0], query)]
+        known.sort(
+            key=lambda entry: getattr(entry[0], by) or datetime.max.replace(tzinfo=UTC),
+            reverse=asked.get("sort") != "asc",
+        )
+        return [*(data for _incident, data in known), *others]
 
     def newest(self, fields: Fields) -> int | None:
         started = fields["started_at"].replace(microsecond=0)

@@ -135,6 +135,14 @@ class Listing:
         return way
 
 
+def is_all(part: Part, size: int) -> bool:
+    """Whether the first page, of which ``size`` records were asked for, is the whole list."""
+    here = len(part.items)
+    if part.next is not None or part.more:
+        return False
+    return part.total == here if part.total is not None else here not in (size, *USUAL_SIZES)
+
+
 def _other(peek: Peek, query: Pairs, before: Part) -> Part | None:
     """Another page; None from a server that has none, or sends the same one again."""
     part = peek(query)

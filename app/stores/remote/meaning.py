@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from app.codec.values import flag
 from app.errors import (
     Conflict,
     Denied,
@@ -29,9 +30,9 @@ MAX_SENTENCE = 300
 MAX_ERRORS = 100
 MOST_DEEP = 4
 # The more telling first: ``error`` and ``title`` are often the name of the status alone.
-MESSAGES = ("message", "detail", "msg", "error_description", "errorMessage", "reason",
-            "description", "error", "title")  # fmt: skip
-LISTS = ("errors", "fields", "details", "violations", "invalid-params", "invalid_params",
+MESSAGES = ("message", "detail", "msg", "error_description", "errorMessage", "defaultMessage",
+            "reason", "description", "error", "title")  # fmt: skip
+LISTS = ("errors", "fields", "params", "details", "violations", "invalid-params", "invalid_params",
          "invalidParams", "validation_errors", "validationErrors", "field_errors", "fieldErrors",
          "issues")  # fmt: skip
 FIELDS = ("field", "name", "param", "path", "property", "propertyPath", "attribute", "key", "loc",
@@ -40,6 +41,8 @@ NO_FIELD = ("non_field_errors", "__all__", "base", "_", "body", "query", "data",
 OUR_FIELDS = {one.name for record in (Monitor, Incident) for one in fields(record)} | {"pause"}
 OUR_FIELDS -= {"status", "id"}  # of the answer
 OFFERS_NOT = N_("The server %(server)s does not offer this: %(feature)s.")
+NOT_ACCEPTED = N_("The server did not accept the data.")
+FAILURES = frozenset({"error", "fail", "failed", "failure"})
 REFUSED = (400, 402, 406, 411, 412, 413, 414, 415, 422, 428, 431)
 
 
@@ -115,7 +118,7 @@ def _error(
     if status == 409 and not said.at:
         return Conflict(message or _("The current state does not allow this."), **_details(answer))
     if status in (409, *REFUSED):
-        return Invalid(said.at, message or _("The server did not accept the data."))
+        return Invalid(said.at, message or _(NOT_ACCEPTED))
     if status == 429:
         return connection.unavailable(
             N_(
@@ -146,6 +149,25 @@ def _error(
 
 
 ANSWERS = N_("The server %(server)s answers: %(message)s")
+
+
+def says_failure(body: Any) -> bool:
+    """Whether a server says with a status of success that a write failed: a record has an id, and
+    what it says of itself, such as that it is down, is no fault of the request.
+    """
+    if not isinstance(body, Mapping) or any("id" in inner for inner in (body, *_inside(body))):
+        return False
+    if any(flag(body.get(name)) is False for name in ("success", "ok")):
+        return True
+    status = body.get("status", body.get("result"))
+    return isinstance(status, str) and status.strip().lower() in FAILURES
+
+
+def _inside(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    faults = (*MESSAGES, *LISTS)
+    return [
+        value for name, value in body.items() if name not in faults and isinstance(value, Mapping)
+    ]
 
 
 def sentence(value: Any) -> str | None:

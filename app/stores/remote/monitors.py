@@ -15,7 +15,15 @@ from app.errors import Invalid, NotFound
 from app.forms import monitor
 from app.forms.monitor import name_of
 from app.i18n import N_, _
-from app.records import Monitor, MonitorQuery, MonitorRef, MonitorSortBy, MonitorStatus, PageQuery
+from app.records import (
+    Monitor,
+    MonitorQuery,
+    MonitorRef,
+    MonitorSortBy,
+    MonitorStatus,
+    Page,
+    PageQuery,
+)
 from app.rules import brackets
 from app.stats.strip import HOURS, Hour
 from app.stores import base, same_url
@@ -64,6 +72,31 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
             )
         known = query.hours and Feature.HOURS in self.offers.known()
         return parameters(query, leave=UNSAID if known else OWN)
+
+    def list(self, query: MonitorQuery) -> Page[Monitor]:
+        """Without those that were not searched for: some servers ignore the search, and an action
+        on all that it finds would be one on all monitors.
+        """
+        page = super().list(query)
+        if not query.search or self.offers.is_wakeful:
+            return page
+        items = [one for one in page.items if _has(one, query.search)]
+        return replace(page, items=items, total=page.total - len(page.items) + len(items))
+
+    def arranged(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
+        search, by = asked.get("search", "").casefold(), asked.get("sort_by", "id")
+        named = []
+        for item in items:
+            # Not all that is in a record: there may be 12,000.
+            fields = foreign.record_fields(item, "monitor") if isinstance(item, Mapping) else {}
+            text = f"{fields.get('name')} {fields.get('url')}".casefold()
+            order = (whole(fields.get(by)) or 0, str(fields.get(by)).casefold())
+            named.append((order, text, item))
+        if search:
+            exact = [entry for entry in named if search in entry[1]]
+            named = exact or [entry for entry in named if _in(entry[1], search)]
+        named.sort(key=lambda entry: entry[0], reverse=asked.get("sort") == "desc")
+        return [item for _order, _text, item in named]
 
     def update(self, id: int, fields: Fields) -> Monitor:
         self._names_at = float("-inf")  # it may get another one
@@ -116,7 +149,9 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)
         sent, most = self.parameters(query), NAMES_PAGES - 1
         window = self._window(self.path, sent, 0, limit, NAMES_PAGE, most=most)
-        return envelope.each(window.items, _ref_of)
+        refs = envelope.each(window.items, _ref_of)
+        is_searched = search is not None and not self.offers.is_wakeful
+        return [ref for ref in refs if _has(ref, search or "")] if is_searched else refs
 
     def read_names(self, pages: int = 1) -> dict[int, MonitorRef]:
         """The first monitors by name, cached for some minutes: lists of incidents ask for them."""
@@ -179,6 +214,15 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         found = brackets.write(chosen)
         answer = self._read("/overview", found, of=(Feature.OVERVIEW, None))
         return self._content(answer, _overview)
+
+
+def _has(monitor: Monitor | MonitorRef, search: str) -> bool:
+    """Whether all words of the search are in the name or the URL."""
+    return _in(f"{monitor.name} {monitor.url}".casefold(), search)
+
+
+def _in(text: str, search: str) -> bool:
+    return all(word in text for word in search.casefold().split())
 
 
 def _ref_of(data: Any) -> MonitorRef:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from app.codec import Odd
-from app.errors import Unavailable, Unsupported
+from app.errors import Invalid, Unavailable, Unsupported
 from app.i18n import N_, _
 from app.records import Page
 from app.rules import brackets
 from app.stores.base import Feature, Fields, Store
 from app.stores.remote import envelope
 from app.stores.remote.connection import Answer, Connection
-from app.stores.remote.listing import Listing, Way, Window
-from app.stores.remote.meaning import ANSWERS, OFFERS_NOT, refuse
+from app.stores.remote.listing import Listing, Way, Window, is_all
+from app.stores.remote.meaning import ANSWERS, NOT_ACCEPTED, OFFERS_NOT, refuse, says_failure
 from app.stores.remote.meaning import read as said
 from app.stores.remote.offers import Offers
 
@@ -71,6 +71,9 @@ class Part:
         limit = {} if seconds is None else {"seconds": seconds}
         answer = self.connection.write(method, path, pairs, **limit)
         self._refuse(answer, kind, id, of)
+        if answer.is_success and not self.offers.is_wakeful and says_failure(answer.body):
+            refused = said(answer)
+            raise Invalid(refused.at, refused.message or _(NOT_ACCEPTED))
         return answer
 
     def _refuse(self, answer: Answer, kind: str | None, id: int | None, of: Of | None) -> None:
@@ -142,7 +145,11 @@ class Part:
         """``count`` records from ``begin`` on, where ``size`` are asked for at once."""
 
         def fetch(asked: brackets.Pairs) -> envelope.Part:
-            return self._part(path, self._read(path, asked, kind=kind, id=id, of=of))
+            part = self._part(path, self._read(path, asked, kind=kind, id=id, of=of))
+            if asked == sent and not self.offers.is_wakeful and is_all(part, size):
+                items = self.arranged(part.items, dict(sent))
+                return replace(part, items=items, total=len(items))
+            return part
 
         def peek(asked: brackets.Pairs) -> envelope.Part | None:
             answer = self.connection.read(path, asked)
@@ -155,6 +162,12 @@ class Part:
         if self.offers.is_wakeful:
             listing.ways.setdefault(size, Way(size))
         return listing.window(fetch, peek, sent, begin, begin + count, size, most)
+
+    def arranged(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
+        """All records of a server that sends them at once, whatever is asked for: those that were
+        asked for, in that order.
+        """
+        return items
 
     def _part(self, path: str, answer: Answer) -> envelope.Part:
         name = path.rpartition("/")[2]
@@ -173,14 +186,15 @@ class Part:
             raise self._not_understood(odd, answer) from None
 
     def _not_understood(self, odd: Odd, answer: Answer) -> Unavailable:
+        """Of a read, so nothing was sent; ``stored`` is around those that follow a write."""
         if not answer.is_json and answer.status != 204:
             return self.connection.unavailable(
-                N_("The server %(server)s sent something that is not JSON.")
+                N_("The server %(server)s sent something that is not JSON."), unsent=True
             )
         if (message := said(answer).message) is not None:  # a fault, with a status of success
-            return self.connection.unavailable(ANSWERS, message=message)
+            return self.connection.unavailable(ANSWERS, unsent=True, message=message)
         sentence = N_("The server %(server)s sent an answer that is not valid (%(odd)s).")
-        return self.connection.unavailable(sentence, odd=odd)
+        return self.connection.unavailable(sentence, unsent=True, odd=odd)
 
 
 @contextmanager

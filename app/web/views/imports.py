@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
@@ -18,7 +19,7 @@ from app.forms.imported import Shared, candidate_of, record_of
 from app.i18n import N_, _
 from app.imports import files
 from app.imports.candidates import Candidate, NotReadable, Reading
-from app.records import Pair, masked_alert
+from app.records import MonitorQuery, Pair, masked_alert
 from app.stores import Feature, current_store
 from app.stores.importing import Importer, Row, alert_nobody, counts, notes
 from app.web.forms import ImportForm
@@ -33,8 +34,6 @@ Answer = str | Response | tuple[str, int]
 MOST_ROWS = 500  # on one preview
 MOST_SEALED = 3_000_000  # characters: the next request must fit into a form
 PLAN, REFUSED = "import", "import refused"  # what is sealed
-# Monitors of a remote server that are compared: its store reads no more names.
-SOME_LOOKED_AT = 500
 STARTED = N_(
     "This import was started already. If monitors are missing from the list, preview it again: it"
     " leaves out those that were created."
@@ -95,9 +94,17 @@ def _preview(form: ImportForm, reading: Reading) -> Answer:
             name: [masked_alert(row) for row in rows_]
             for name, rows_ in importer.new_contacts.items()
         },
-        alert_nobody=alert_nobody,
-        looked_at=SOME_LOOKED_AT if servers.servers() else 0,
+        alert_nobody=partial(alert_nobody, contacts=servers.offers(Feature.CONTACTS)),
+        looked_at=_compared(importer) if servers.servers() else 0,
     ), 200
+
+
+def _compared(importer: Importer) -> int:
+    """How many of a remote server's monitors were compared, if it has others: its store reads some
+    names alone.
+    """
+    there = current_store().monitors.list(MonitorQuery(uptime=()))
+    return importer.compared if there.more or there.total > importer.compared else 0
 
 
 def _ticked(rows: Sequence[Row]) -> frozenset[int]:
@@ -196,6 +203,7 @@ def _step(text: str, plan: Plan) -> Answer:
         return progress.page(_("Creating monitors"), worked, len(left), fields, trouble, back)
     return render_template(
         "imports/result.html",
+        bare=servers.is_bare(),
         made=made,
         problems=[(importer.judge(plan.candidates[index]), why) for index, why in problems.items()],
     )

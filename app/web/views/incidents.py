@@ -45,6 +45,7 @@ from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import hour, markers, timeline, times
 
+OPENS_AGAIN = N_("Resolved. If checks still fail, a new incident opens.")
 blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
 
 Answer = str | Response | tuple[str, int]
@@ -209,7 +210,7 @@ def resolve(id: int) -> Response:
         at = current_store().now()
         changed = _update(id, {"ended_at": at})
         if is_kept("ended_at", at, changed):
-            flash(_("Resolved. If checks still fail, a new incident opens."), "success")
+            flash(_("Resolved.") if servers.is_bare() else _(OPENS_AGAIN), "success")
         else:
             flash(_(NOT_TAKEN_UP), "warning")
     return redirect(url_for(".show", id=id))

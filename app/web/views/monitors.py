@@ -84,6 +84,8 @@ CHECKED_ELSEWHERE = N_(
     "The check was made from %(place)s, which is not one of this monitor's places. So it is "
     "listed, and changes nothing else."
 )
+DELETED = N_("%(name)s deleted.")
+DELETED_WITH_ALL = N_("%(name)s deleted, with its incidents and results.")
 NOT_PAUSED = N_("The server took the request, and %(name)s is still not paused.")
 NOT_RESUMED = N_("The server took the request, and %(name)s is still paused.")
 LIST_UPTIME = ("30d",)  # the range that the list shows
@@ -440,9 +442,10 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().monitors.delete(id)
-        flash(_("%(name)s deleted, with its incidents and results.", name=monitor.name), "success")
+        deleted = DELETED if servers.is_bare() else DELETED_WITH_ALL
+        flash(_(deleted, name=monitor.name), "success")
         return redirect(url_for(".index"))
-    return render_template("monitors/delete.html", monitor=monitor)
+    return render_template("monitors/delete.html", monitor=monitor, bare=servers.is_bare())
 
 
 @blueprint.post("/<int:id>/pause")
