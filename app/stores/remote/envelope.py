@@ -28,7 +28,8 @@ WRAPPERS = ("data", "results", "result", "items", "item", "records", "record", "
 ABOUT_PAGES = ("meta", "_meta", "pagination", "paging", "paginator", "page", "page_info",
                "pageInfo", "pages", "links", "_links")  # fmt: skip
 TOTALS = ("total", "total_count", "totalCount", "total_items", "totalItems", "total_records",
-          "totalRecords", "total_results", "totalResults", "totalElements")  # fmt: skip
+          "totalRecords", "total_results", "totalResults", "totalElements",
+          "@odata.count")  # fmt: skip
 NEXT = ("next", "next_page_url", "nextPageUrl", "next_url", "nextUrl", "nextLink",
         "@odata.nextLink", "next_page", "nextPage")  # fmt: skip
 CURSORS = {"next_cursor": "cursor", "nextCursor": "cursor", "next_page_token": "page_token",

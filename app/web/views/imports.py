@@ -19,7 +19,7 @@ from app.forms.imported import Shared, candidate_of, record_of
 from app.i18n import N_, _
 from app.imports import files
 from app.imports.candidates import Candidate, NotReadable, Reading
-from app.records import MonitorQuery, Pair, masked_alert
+from app.records import PAGE_SIZES, MonitorQuery, Pair, masked_alert
 from app.stores import Feature, current_store
 from app.stores.importing import Importer, Row, alert_nobody, counts, notes
 from app.web.forms import ImportForm
@@ -103,7 +103,9 @@ def _compared(importer: Importer) -> int:
     """How many of a remote server's monitors were compared, if it has others: its store reads some
     names alone.
     """
-    there = current_store().monitors.list(MonitorQuery(uptime=()))
+    size = PAGE_SIZES[-1]
+    page = importer.compared // size + 1
+    there = current_store().monitors.list(MonitorQuery(page=page, per_page=size, uptime=()))
     return importer.compared if there.more or there.total > importer.compared else 0
 
 
