@@ -311,8 +311,13 @@ def _in(instance: Path) -> Callable[[str], str]:
     def parse(raw: str) -> str:
         url = _database_url(raw)
         name = url.database or ":memory:"
-        if url.get_backend_name() == "sqlite" and not name.startswith((":memory:", "file:")):
-            url = url.set(database=str(instance / name))
+        if url.get_backend_name() == "sqlite":
+            if ":memory:" in name or "mode" in url.query:
+                raise ValueError(
+                    _("name a file: web server, checker and worker must read the same database.")
+                )
+            if not name.startswith("file:"):
+                url = url.set(database=str(instance / name))
         return url.render_as_string(hide_password=False)
 
     return parse

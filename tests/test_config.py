@@ -218,6 +218,9 @@ def test_a_right_value_is_read(environ, name, value, field, expected):
         ("DATABASE_URL", "postgresql://u:hunter2@h/d?target_session_attrs=any,primary"),
         ("DATABASE_URL", "postgresql://u:hunter2@h/d?connect_timeout=soon"),
         ("DATABASE_URL", "sqlite:///wakeful.db?mode=ro"),
+        ("DATABASE_URL", "sqlite://"),  # each process would have its own
+        ("DATABASE_URL", "sqlite:///:memory:"),
+        ("DATABASE_URL", "sqlite:///file:hunter2?mode=memory&uri=true"),
         ("CONFIRM_SECONDS", "1_0"),
         ("CONFIRM_SECONDS", "٣"),
         ("CA_BUNDLE", "a" * 300),

@@ -167,3 +167,14 @@ def test_the_server_reads_headers_of_proxies_only_where_they_are_trusted(
     with web_process(installed, TRUSTED_PROXIES="127.0.0.1") as web:
         links = web.get("/api/v1/monitors", headers=headers).json()["links"]
         assert links["first"].startswith("https://up.example/api/v1/")
+
+
+@pytest.mark.sqlite
+def test_variables_that_gunicorn_reads_change_no_path(
+    tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name, value in (("SCRIPT_NAME", "/other"), ("GUNICORN_CMD_ARGS", "--workers=3")):
+        monkeypatch.setenv(name, value)
+    with web_process(installation(tmp_path, sqlite_template)) as web:
+        answer = web.get("/monitors")
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/login?next=/monitors")

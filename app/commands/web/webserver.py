@@ -68,6 +68,8 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         super().__init__()
 
     def load_config(self) -> None:
+        # gunicorn would answer 500 to each path outside of it. The folder is PUBLIC_URL's to say.
+        os.environ.pop("SCRIPT_NAME", None)
         options: dict[str, Any] = {
             "bind": self._bind,
             "workers": 1,  # threads share the prober and, on SQLite, the single writer's lock
