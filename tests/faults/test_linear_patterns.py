@@ -24,9 +24,9 @@ import zstandard
 from gunicorn.config import Config
 
 import app
-from app import proxies
+from app import config, proxies
 from app.access import audit
-from app.alerts.channels import apprise_child, discord, moments, slack, teams
+from app.alerts.channels import apprise_child, discord, moments, slack, teams, telegram
 from app.alerts.channels.answer import retry_after
 from app.api.body import FORM, JSON, Body
 from app.checks.expiry import rdap, whois
@@ -35,8 +35,8 @@ from app.checks.http import compose, exchange, telling, wire
 from app.checks.redact import Redactor
 from app.codec import foreign
 from app.codec import values as remote_values
-from app.commands import bodies
-from app.commands import connection as web_connection
+from app.commands.web import bodies
+from app.commands.web import connection as web_connection
 from app.engine.agent import trouble
 from app.errors import Invalid, Unavailable
 from app.forms.binding import bind
@@ -333,6 +333,7 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
      30_000),
     ("teams: words", teams._PASSING.search, times("TooManyThrott"), 30_000),
     ("teams: markdown", teams._MARKDOWN.findall, times("*_"), 30_000),
+    ("telegram: the id of a group", telegram._CHAT.fullmatch, around("-", "1"), 30_000),
     ("discord: markdown", discord.escape, times("*_"), 30_000),
     ("remote: spaces", remote_answer, times(" "), 200_000),
     ("remote: nested", remote_answer, times("["), 200_000),
@@ -358,6 +359,7 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
      around("tcp://", "a"), 30_000),
     ("settings: names of containers",
      lambda s: service_links.is_link("A_NAME", {"A_NAME": s}), around("", "/a", "/"), 30_000),
+    ("settings: a number", config._DECIMAL.fullmatch, around("1", "1", "x"), 30_000),
     ("settings: an account", lambda s: sms.parse(f"twilio://{s}:a@b"), around("", "a", "+"),
      30_000),
     ("request: a folder", proxies.is_folder, around("", "/a", "/.."), 30_000),
@@ -524,6 +526,7 @@ alerts/channels/slack.py _CALLS_PEOPLE
 alerts/channels/teams.py _INNER
 alerts/channels/teams.py _MARKDOWN
 alerts/channels/teams.py _PASSING
+alerts/channels/telegram.py _CHAT
 api/__init__.py _BELOW_API
 api/operations.py Path
 checks/expiry/whois.py _ENDS
@@ -552,6 +555,7 @@ codec/foreign.py _condition
 codec/foreign.py _days
 codec/foreign.py _whole_seconds
 codec/values.py _NUMBER
+config.py _DECIMAL
 commands/web/bodies.py _CHUNK_SIZE
 commands/web/bodies.py _TRAILER
 commands/web/connection.py _BARE_LF
