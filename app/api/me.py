@@ -8,14 +8,21 @@ from app.api.call import Call
 from app.api.envelope import one
 from app.api.operations import operation
 from app.codec import json_of
-from app.stores import API_LEVEL, offered_to
+from app.stores import API_LEVEL
+
+# ``features`` is from before the level and grows no more: what a key of a tag has, and all.
+OF_A_TAG = ["overview", "hours", "classify", "spans", "changes", "result_places", "certificates",
+            "list_order", "certificate_life"]  # fmt: skip
+FEATURES = [*OF_A_TAG, "reports", "report_days", "report_mails", "status_pages", "contacts",
+            "post_templates", "markers", "unreadable_alerts", "window_tags", "channel_setup",
+            "shared_channels", "locations"]  # fmt: skip
 
 
 @operation("GET", "/me", "Show the API key", "Key")
 def show(call: Call) -> Response:
-    """Its name, scope and expiry, and what this server offers."""
+    """Its name, scope and expiry, and the level of this server's API."""
     call.without_input()
     if call.key is None:
         return one(None)
-    level = {"api_level": API_LEVEL, "features": offered_to(call.key)}
-    return one({**json_of(call.key), **level})
+    features = FEATURES if call.key.tag is None else OF_A_TAG
+    return one({**json_of(call.key), "api_level": API_LEVEL, "features": features})

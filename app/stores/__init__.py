@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from flask import current_app
 
-from app.stores.base import ADDED_TO_API, API_LEVEL, Feature, Store
+from app.stores.base import API_LEVEL, Extent, Store
 
 if TYPE_CHECKING:
     from app.access import Access
@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from app.stores.mail import Mail
 
 __all__ = [
-    "ADDED_TO_API",
     "API_LEVEL",
-    "Feature",
+    "Extent",
     "Store",
     "current_access",
     "current_mail",
     "current_store",
-    "offered_to",
     "store_of_key",
 ]
 
@@ -46,15 +44,6 @@ def store_of_key(key: ApiKey | None) -> Store:
     from app.stores.local.bound import BoundStore
 
     return cast(Store, BoundStore(store, key.tag))
-
-
-def offered_to(key: ApiKey) -> list[str]:
-    """What was added to the API since its first day, and this key may use."""
-    if key.tag is None:
-        return [feature.value for feature in ADDED_TO_API]
-    from app.stores.local.bound import OFFERED
-
-    return [feature.value for feature in ADDED_TO_API if feature in OFFERED]
 
 
 def current_access() -> Access:

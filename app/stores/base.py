@@ -8,7 +8,7 @@ that were sent: text as ``str``, times as aware ``datetime``, ``request_headers`
 tuples of ``Pair``, ``tags`` as a tuple of ``str``, ``pause`` as ``bool``; ``None`` clears. Methods
 raise what ``app/errors.py`` lists: ``NotFound`` for an unknown id, ``Invalid`` where only the
 stored data shows the fault, ``Conflict`` with ``open_incident_id``, ``Unsupported`` for what this
-store does not offer (``offers`` tells beforehand), ``Unavailable`` when it cannot answer.
+store does not have (``extent`` tells beforehand), ``Unavailable`` when it cannot answer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
+from enum import IntEnum
 from typing import Any, Generic, TypeVar
 
 from app.i18n import N_
@@ -59,67 +59,16 @@ Query = TypeVar("Query")
 EVERY_MONITOR = MonitorQuery()
 
 
-class Feature(StrEnum):
-    """What a store may or may not offer beyond interface.md.
+class Extent(IntEnum):
+    """How much a store has, the least first. Pages leave out the rest."""
 
-    Pages leave out what is not offered.
-    """
-
-    CHECK = "check"
-    RESULTS = "results"
-    STATISTICS = "statistics"
-    DELIVERIES = "deliveries"
-    WINDOWS = "windows"
-    STATUS_PAGES = "status_pages"
-    CONTACTS = "contacts"
-    POST_TEMPLATES = "post_templates"
-    MARKERS = "markers"
-    EXTRA_FIELDS = "extra_fields"  # timeout, tags and the other fields of our own
-    OVERVIEW = "overview"  # counters, state and tag filters
-    HOURS = "hours"  # the last hours: the bars of lists, the chart of three hours
-    CLASSIFY = "classify"  # say afterwards what an incident was
-    SPANS = "spans"  # statistics between any two times
-    CHANGES = "changes"  # the results at which the verdict changed
-    REPORTS = "reports"  # figures between any two times
-    REPORT_MAILS = "report_mails"  # monthly, to a contact
-    REPORT_DAYS = "report_days"  # with each of their days
-    RESULT_PLACES = "result_places"  # the results from one place
-    CERTIFICATES = "certificates"  # the chain that a monitor's target sent
-    LIST_ORDER = "list_order"  # monitors by state and response time; counters of a filtered list
-    WINDOW_TAGS = "window_tags"  # maintenance windows by tag
-    CERTIFICATE_LIFE = "certificate_life"  # ``auto`` as a monitor's ``ssl_alert_days``
-    CHANNEL_SETUP = "channel_setup"  # which channels cannot work on this installation
-    SHARED_CHANNELS = "shared_channels"  # channels that several monitors have
-    UNREADABLE_ALERTS = "unreadable_alerts"  # which monitors would alert nobody
-    LOCATIONS = "locations"  # the places that checks run from
+    BARE = 1  # monitors and incidents, as interface.md has them
+    TAG = 2  # the monitors with the tag that the API key is bound to, and what belongs to them
+    WHOLE = 3
 
 
 # Grows with /api/v1. A server whose ``me`` has it, with a scope, is a Wakeful (decisions.md 8).
 API_LEVEL = 1
-# What came to /api/v1 after its first day: ``me`` names it, and other dashboards ask there first.
-ADDED_TO_API = (
-    Feature.OVERVIEW,
-    Feature.HOURS,
-    Feature.CLASSIFY,
-    Feature.REPORTS,
-    Feature.REPORT_DAYS,
-    Feature.REPORT_MAILS,
-    Feature.SPANS,
-    Feature.CHANGES,
-    Feature.RESULT_PLACES,
-    Feature.CERTIFICATES,
-    Feature.STATUS_PAGES,
-    Feature.CONTACTS,
-    Feature.POST_TEMPLATES,
-    Feature.MARKERS,
-    Feature.UNREADABLE_ALERTS,
-    Feature.LIST_ORDER,
-    Feature.WINDOW_TAGS,
-    Feature.CERTIFICATE_LIFE,
-    Feature.CHANNEL_SETUP,
-    Feature.SHARED_CHANNELS,
-    Feature.LOCATIONS,
-)
 
 
 # --- What resources have in common ----------------------------------------------------------------
@@ -246,7 +195,7 @@ class Results(ABC):
     ) -> Mapping[int, Mapping[str, Any]]:
         """Figures of each of these monitors between two full hours, as ``app.stats.report`` gives
         them; under the key 0 those of all together. Unknown ids are left out. ``days``: also
-        each monitor's days; an older server does not have them.
+        each monitor's days.
         """
 
     def by_place(
@@ -454,7 +403,7 @@ class Subscribers(Listed[Subscriber, SubscriberQuery]):
 class Store(ABC):
     """A place where monitors and incidents live."""
 
-    offers: frozenset[Feature]
+    extent: Extent
 
     monitors: Monitors
     incidents: Incidents

@@ -17,7 +17,7 @@ from app.i18n import N_, _, _n
 from app.imports.candidates import Candidate
 from app.records import CONTACT, MASK, Monitor, MonitorQuery, Pair, mask
 from app.stores import same_url
-from app.stores.base import Feature, Store
+from app.stores.base import Extent, Store
 
 # More than any list has; a remote store looks at its first pages alone.
 MOST_KNOWN = 20_000
@@ -112,8 +112,8 @@ class Importer:
         telegram_token_set: bool = False,
     ) -> None:
         self.store, self.shared = store, shared
-        self.own_fields = Feature.EXTRA_FIELDS in store.offers
-        self.contacts = Feature.CONTACTS in store.offers
+        self.own_fields = store.extent > Extent.BARE
+        self.contacts = store.extent == Extent.WHOLE
         self._of_file = contacts or {}
         self.new_contacts: dict[str, Sequence[Pair]] = {}
         self._made: set[str] = set()

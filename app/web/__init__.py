@@ -18,7 +18,7 @@ from app.forms.monitor import CONDITION_LABELS
 from app.forms.schema import why_unclear
 from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, mask, words_of
 from app.rules.channel_values import CHANNELS
-from app.stores import current_store
+from app.stores import Extent, current_store
 from app.web import views
 from app.web.frame import (
     assets,
@@ -100,10 +100,12 @@ def _shared() -> dict[str, Any]:
     """What every page knows."""
     # Not the proxy itself: a page looks at it some hundred times.
     user = current_user._get_current_object() if current_user.is_authenticated else None
+    extent = servers.extent() if user else Extent.BARE
     return {
         "user": user,
         "theme": user.person.theme if user else "auto",
-        "offers": servers.offered() if user else {},
+        "bare_store": extent == Extent.BARE,
+        "whole_store": extent == Extent.WHOLE,
         "servers": servers.names() if user else (),
         "server": getattr(current_store(), "name", None) if user else None,
     }

@@ -17,7 +17,7 @@ from tests.stores.contract import StoreContract
 INTERFACES = {
     name: get_origin(hint) or hint
     for name, hint in get_type_hints(base.Store).items()
-    if name != "offers"
+    if name != "extent"
 }
 STORES = {
     "local": lambda folder: LocalStore(Settings(instance=folder, database_url="", secret_key="")),

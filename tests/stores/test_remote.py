@@ -37,7 +37,7 @@ from app.records import (
     Pair,
 )
 from app.stores import current_store
-from app.stores.base import Feature
+from app.stores.base import Extent
 from app.stores.remote import RemoteStore, RemoteStores, connection, remote_store
 from tests.factories import make_key
 from tests.support.bare_server import KEY, BareServer, Style
@@ -221,8 +221,8 @@ def test_a_server_that_cannot_be_reached_is_unavailable() -> None:
         store = remote_store(f"http://127.0.0.1:{taken.getsockname()[1]}", SECRET)
         with pytest.raises(Unavailable, match="cannot be reached"):
             store.monitors.list(MonitorQuery())
-        with pytest.raises(Unavailable):  # its features are unknown
-            _ = store.offers
+        with pytest.raises(Unavailable):  # what it has is unknown
+            _ = store.extent
 
 
 def test_a_time_to_wait_may_be_a_date() -> None:
@@ -234,48 +234,37 @@ def test_a_time_to_wait_may_be_a_date() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "counts"),
-    [({"features": ["overview", "what comes next"]}, True), ({}, False), ({"features": 7}, False)],
+    ("said", "extent"),
+    [
+        ({}, Extent.WHOLE),
+        ({"api_level": 7, "tag": None, "what comes next": 1}, Extent.WHOLE),
+        ({"tag": "prod"}, Extent.TAG),
+        ({"api_level": 0}, Extent.BARE),
+        ({"api_level": "1"}, Extent.BARE),
+        ({"api_level": True}, Extent.BARE),
+        ({"scope": None}, Extent.BARE),
+    ],
 )
-def test_the_features_of_a_wakeful_are_those_of_its_me(said: Any, counts: bool) -> None:
-    with asking(Scripted({"data": WAKEFUL | said})) as store:
-        assert (Feature.OVERVIEW in store.offers) is counts
-        assert Feature.RESULTS in store.offers
-        assert not {Feature.HOURS, Feature.CLASSIFY, Feature.REPORTS} & store.offers
-
-
-def test_an_older_wakeful_is_not_asked_for_what_it_does_not_know() -> None:
-    server = Scripted({"data": []})
-    with asking(server) as store:
-        store.monitors.list(MonitorQuery(hours=True))
-        march, april = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
-        with pytest.raises(Unsupported, match="no figures for a month"):
-            store.results.report([7], march, april)
-    assert not [line for _, line, _ in server.asked if "hours" in line or "report" in line]
-
-
-def test_the_monitors_of_a_place_are_found_on_a_server_that_refuses_the_filter() -> None:
-    """An older Wakeful has places, and refuses a parameter that it does not know."""
-    errors = {"location": ["This operation does not take this field."]}
-    place = Scripted({"data": {"id": 3, "name": "oslo"}})
-    refusal = Scripted({"message": "The data is not valid.", "status": 422, "errors": errors}, 422)
-    places = {7: "oslo", 8: "default", 9: "oslo", 10: "oslo"}
-    listed = Scripted({"data": [MONITOR | {"id": id, "locations": [places[id]]} for id in places]})
+def test_the_me_of_a_server_tells_how_much_it_has(said: Any, extent: Extent) -> None:
+    """decisions.md 8: a Wakeful has a level and a scope; a key of a tag has a part of it."""
 
     def server(environ: Any, start_response: Any) -> Any:
-        if environ["PATH_INFO"].endswith("/locations/3"):
-            return place(environ, start_response)
-        filtered = "location=" in environ["QUERY_STRING"]
-        return (refusal if filtered else listed)(environ, start_response)
+        is_me = environ["PATH_INFO"].endswith("/me")
+        return Scripted({"data": WAKEFUL | said if is_me else []})(environ, start_response)
 
     with asking(server) as store:
-        store.offered._known = frozenset({Feature.LOCATIONS, Feature.EXTRA_FIELDS})
-        store.offered._asked_at = time.monotonic()
-        assert [one.id for one in store.locations.users(3, 2)] == [7, 9]
-        errors["per_page"] = errors.pop("location")
-        refusal.text = json.dumps({"errors": errors}).encode()
-        with pytest.raises(Invalid):
-            store.locations.users(3, 2)
+        assert store.extent == extent
+
+
+def test_a_missing_path_of_a_wakeful_is_a_proxys_answer() -> None:
+    """While its server restarts; every Wakeful of a level has every path of that level."""
+
+    def server(environ: Any, start_response: Any) -> Any:
+        is_me = environ["PATH_INFO"].endswith("/me")
+        return Scripted({"data": WAKEFUL}, 200 if is_me else 404)(environ, start_response)
+
+    with asking(server) as store, pytest.raises(Unavailable, match="does not offer this just now"):
+        store.contacts.names()
 
 
 @pytest.mark.parametrize(
@@ -284,9 +273,9 @@ def test_the_monitors_of_a_place_are_found_on_a_server_that_refuses_the_filter()
 )
 def test_a_report_of_the_wrong_shape_is_refused(lie: Any) -> None:
     march = datetime(2026, 3, 1, tzinfo=UTC)
-    with asking(Scripted({"data": lie, "features": ["reports"]})) as store:
-        store.offered._known = frozenset({Feature.REPORTS})
-        store.offered._asked_at = time.monotonic()
+    with asking(Scripted({"data": lie})) as store:
+        store.me._known = Extent.WHOLE
+        store.me._asked_at = time.monotonic()
         with pytest.raises(Unavailable, match="sent an answer that is not valid"):
             store.results.report([7], march, march + timedelta(days=31))
 
@@ -308,13 +297,13 @@ def test_a_server_is_a_wakeful_by_its_own_mark_alone(me: int | str) -> None:
     server.add("monitors", name="Shop", url="http://x/", interval=60)
     with serving(server) as url:
         store = remote_store(url, KEY)
-        assert store.offers == frozenset()
+        assert store.extent == Extent.BARE
         assert [one.name for one in store.monitors.list(MonitorQuery()).items] == ["Shop"]
 
 
 def test_a_server_that_answers_404_to_everything_is_unavailable() -> None:
     with asking(Scripted({}, 404)) as store, pytest.raises(Unavailable, match="no /api/v1"):
-        _ = store.offers
+        _ = store.extent
 
 
 def talk(answer: Callable[[socket.socket], None]) -> Iterator[str]:
@@ -447,7 +436,7 @@ def test_a_bare_server_is_asked_only_what_the_interface_has() -> None:
             assert list(caught.value.errors) == list(lost), "dropped without a word"
         assert store.monitors.get(monitor.id).name == "Shop"
         assert monitor.status == MonitorStatus.UNKNOWN
-        assert store.offers == frozenset()
+        assert store.extent == Extent.BARE
         store.monitors.list(MonitorQuery())
         store.incidents.list(IncidentQuery(status="resolved"))
         for lacking in (
@@ -702,7 +691,7 @@ def test_a_request_works_on_the_server_that_it_chose(app: Flask, settings: Setti
         for index, wakeful in ((0, False), (1, True), (7, False)):
             with here.app_context():
                 stores.choose(index)
-                assert (Feature.STATISTICS in current_store().offers) is wakeful
+                assert (current_store().extent == Extent.WHOLE) is wakeful
         with here.app_context():
             assert current_store() is stores.stores[0]
 

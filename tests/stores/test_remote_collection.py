@@ -14,7 +14,6 @@ from werkzeug.wrappers import Request, Response
 from app.codec import reader
 from app.errors import Accepted, NotFound, Unavailable, Unsupported
 from app.records import PageQuery
-from app.stores.base import Feature
 from app.stores.remote import remote_store
 from app.stores.remote.collection import Collection
 from tests.support.loopback import serving
@@ -162,13 +161,12 @@ def test_a_record_of_another_id_or_without_what_it_needs_is_refused(
 
 def test_a_server_that_lacks_the_resource_is_unsupported(server: Server, notes: Notes) -> None:
     server.bare = True
-    notes.feature = Feature.STATUS_PAGES  # type: ignore[misc] # of this object alone
     for attempt in (
         lambda: notes.list(PageQuery()),
         lambda: notes.get(1),
         lambda: notes.create({"text": "x"}),
         lambda: notes.delete(1),
     ):
-        with pytest.raises(Unsupported, match="does not offer this: status pages"):
+        with pytest.raises(Unsupported, match="does not offer this: it is not a Wakeful"):
             attempt()
     assert len([line for line in server.asked if "notes" in line[1]]) == 1, "it is known then"

@@ -7,8 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.records import MarkerQuery
-from app.stores import Feature, current_store
-from app.stores.local import LocalStore
+from app.stores import current_store
 from app.web.shown.marker_lines import marker_lines
 from tests.factories import make_incident, make_monitor, now
 from tests.web.test_over_remote import remote as remote  # a fixture
@@ -102,17 +101,6 @@ def test_markers_are_the_remote_servers(app, remote):
     assert "Deployed 5 minutes before: shop v2.0" in remote.open("/incidents/1").text
     remote.open(f"/markers/{marker.id}/delete").press("Delete this marker")
     assert [one.name for one in stored(app)] == ["shop v2.0"]
-
-
-def test_a_server_without_markers_is_told_apart(app, viewer, monkeypatch):
-    make_incident(app, make_monitor(app))
-    without = frozenset(Feature) - {Feature.MARKERS}
-    monkeypatch.setattr(LocalStore, "offers", without)
-    assert viewer.open("/incidents/1").status == 200
-    assert 'href="/markers"' not in viewer.page.text
-    assert viewer.open("/monitors/1").status == 200
-    viewer.open("/markers")
-    assert "has no markers" in viewer.text
 
 
 def test_names_are_shown_while_they_fit():

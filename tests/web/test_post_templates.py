@@ -11,7 +11,7 @@ from app.errors import Unavailable
 from app.records import PageQuery, PostTemplate
 from app.rules.post_templates import BUILT_IN
 from app.rules.text import REQUIRED
-from app.stores import Feature, current_store
+from app.stores import current_store
 
 pytestmark = pytest.mark.sqlite
 
@@ -139,17 +139,3 @@ def test_what_was_typed_outlives_a_store_that_does_not_answer(app, editor, monke
     editor.press("Save", title="Typed twice")
     assert editor.status == 503
     assert dict(editor.form_with("Save")[0].values)["title"] == "Typed twice"
-
-
-def test_a_store_without_templates_offers_the_built_in_ones_alone(app, editor, monkeypatch):
-    make_page(app)
-    make_template(app)
-    with app.app_context():
-        store = type(current_store())
-    monkeypatch.setattr(store, "offers", frozenset(Feature) - {Feature.POST_TEMPLATES})
-    assert PAGE not in editor.open("/status-pages/1").page.text
-    text = editor.open("/status-pages/1/posts/new").text
-    assert "Maintenance" in text
-    assert "Slow" not in text
-    assert "has no post templates" in editor.open(PAGE).text
-    assert "has no post templates" in editor.open(f"{PAGE}/new").text

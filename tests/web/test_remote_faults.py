@@ -502,7 +502,7 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(
         assert "Post on a status page" not in editor.text
         for path in ("/status-pages", "/status-pages/new", "/status-pages/1"):
             assert editor.open(path).status == 404, path
-            assert "The server behind this dashboard has no status pages." in editor.text
+            assert "The server behind this dashboard does not have this." in editor.text
         assert editor.open("/status-pages/templates").status == 404
         places = editor.open("/jump").page.text
         assert 'href="/incidents"' in places

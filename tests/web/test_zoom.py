@@ -10,7 +10,6 @@ from app.db import journal, writing
 from app.db.tables import PersonRow
 from app.records import Location, Result, Timings, Verdict
 from app.rules.time import iso
-from app.stores import Feature, current_store
 from tests.factories import make_monitor, now
 
 pytestmark = pytest.mark.sqlite
@@ -84,17 +83,3 @@ def test_a_check_opens_to_its_phases(viewer, monitor):
     page = viewer.open(f"/monitors/{monitor.id}/checks")
     assert "<summary>Phases" in page.page.text
     assert "First byte" in page.page.text
-
-
-def test_a_store_without_it_offers_no_choice_of_a_time(app, viewer, monitor, monkeypatch):
-    with app.app_context():
-        store = type(current_store())
-    newer = {Feature.SPANS, Feature.CHANGES, Feature.REPORT_DAYS, Feature.REPORT_MAILS}
-    monkeypatch.setattr(store, "offers", frozenset(Feature) - newer)
-    page = viewer.open(f"/monitors/{monitor.id}").page.text
-    assert "Choose a time" not in page
-    assert "data-page" not in page
-    day = viewer.open(f"/monitors/{monitor.id}/days/{now() - timedelta(hours=30):%Y-%m-%d}")
-    assert "All checks" in day.text
-    assert "Changes" not in day.text
-    assert "Monthly by email" not in viewer.open("/reports").text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from app.config import Settings
-from app.stores.base import Feature, Store
+from app.stores.base import Extent, Store
 from app.stores.local.channels import Channels
 from app.stores.local.checks import Checks
 from app.stores.local.contacts import Contacts
@@ -28,7 +28,7 @@ __all__ = ["LocalStore"]
 class LocalStore(Store):
     """Implements ``Store``. Needs an application context."""
 
-    offers = frozenset(Feature)
+    extent = Extent.WHOLE
 
     def __init__(self, settings: Settings) -> None:
         self.monitors = Monitors(self, settings.confirm_seconds)

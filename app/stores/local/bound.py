@@ -36,26 +36,11 @@ from app.records import (
     ResultQuery,
 )
 from app.stores import base
-from app.stores.base import Feature, Fields, Store
+from app.stores.base import Extent, Fields, Store
 from app.stores.local.search import fits
 
 TAG_STAYS = N_("This API key is bound to the tag %(tag)s, so the tags must include it.")
 NO_MONITOR = N_("There is no monitor with this id.")
-
-# What ``me`` says that other dashboards may offer with such a key.
-OFFERED = frozenset(
-    {
-        Feature.OVERVIEW,
-        Feature.HOURS,
-        Feature.CLASSIFY,
-        Feature.SPANS,
-        Feature.CHANGES,
-        Feature.RESULT_PLACES,
-        Feature.CERTIFICATES,
-        Feature.LIST_ORDER,
-        Feature.CERTIFICATE_LIFE,
-    }
-)
 
 
 class _Tag:
@@ -106,9 +91,10 @@ class BoundStore:
     ``Store``.
     """
 
+    extent = Extent.TAG
+
     def __init__(self, inner: Store, tag: str) -> None:
         self._inner, self._tag = inner, _Tag(tag)
-        self.offers = OFFERED
         self.monitors = _Monitors(inner, self._tag)
         self.incidents = _Incidents(inner, self._tag)
         self.results = _Results(inner, self._tag)

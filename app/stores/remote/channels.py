@@ -15,7 +15,7 @@ from app.codec import Odd, reader
 from app.codec.values import each, object_, pairs
 from app.records import MASK, Delivery, DeliveryQuery, DeliveryStatus, MonitorRef, Pair
 from app.stores import base
-from app.stores.base import Feature
+from app.stores.base import Extent
 from app.stores.remote.part import Part
 
 ASKED_AGAIN_SECONDS = 60.0
@@ -38,26 +38,26 @@ class Channels(Part, base.Channels):
 
     def test_all(self, monitor_id: int) -> tuple[int, ...]:
         path = f"/monitors/{monitor_id}/test-alert"
-        answer = self._write("POST", path, of=(Feature.DELIVERIES, monitor_id))
+        answer = self._write("POST", path, monitor_id=monitor_id)
         return self._content(answer, delivery_ids)
 
     def not_set_up(self) -> Mapping[str, str]:
         """Kept for some minutes: a form asks each time that it is shown."""
-        if Feature.CHANNEL_SETUP not in self.offers.known():
+        if self.me.extent < Extent.WHOLE:
             return {}
         if time.monotonic() - self._setup_at > ASKED_AGAIN_SECONDS:
-            answer = self._read("/alerts/channels", of=(Feature.CHANNEL_SETUP, None))
+            answer = self._read("/alerts/channels")
             self._setup = self._content(answer, _not_set_up)
             self._setup_at = time.monotonic()
         return self._setup
 
     def failed(self) -> Sequence[Delivery]:
-        if Feature.DELIVERIES not in self.offers.known():
+        if self.me.extent == Extent.BARE:
             return ()
         return _failed(self.store.deliveries, self.store.now() - RECENT)
 
     def lost(self) -> Sequence[Delivery]:
-        if Feature.DELIVERIES not in self.offers.known():
+        if self.me.extent == Extent.BARE:
             return ()
         since = self.store.now() - RECENT
         return [
@@ -68,9 +68,9 @@ class Channels(Part, base.Channels):
         ]
 
     def unreadable_alerts(self) -> Sequence[MonitorRef]:
-        if Feature.UNREADABLE_ALERTS not in self.offers.known():
+        if self.me.extent < Extent.WHOLE:
             return ()
-        answer = self._read("/alerts/unreadable", of=(Feature.UNREADABLE_ALERTS, None))
+        answer = self._read("/alerts/unreadable")
         return self._content(answer, _monitors)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.codec import reader
 from app.records import CheckedNow, Outcome
 from app.stores import base
-from app.stores.base import Feature, Fields
+from app.stores.base import Fields
 from app.stores.remote.connection import CHECK_SECONDS
 from app.stores.remote.monitors import refuse_hidden_password
 from app.stores.remote.part import Part
@@ -17,12 +17,11 @@ read_answer = reader(CheckedNow, "the result")
 class Checks(Part, base.Checks):
     def run(self, monitor_id: int) -> CheckedNow:
         path = f"/monitors/{monitor_id}/check"
-        of = (Feature.CHECK, monitor_id)
-        return self._content(self._write("POST", path, of=of, seconds=CHECK_SECONDS), read_answer)
+        answer = self._write("POST", path, monitor_id=monitor_id, seconds=CHECK_SECONDS)
+        return self._content(answer, read_answer)
 
     def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
         refuse_hidden_password(self.store.monitors, fields, secrets_from)
         known = {name: value for name, value in fields.items() if value not in (None, ())}
-        of = (Feature.CHECK, None)
-        answer = self._write("POST", "/checks", known, of=of, seconds=CHECK_SECONDS)
+        answer = self._write("POST", "/checks", known, seconds=CHECK_SECONDS)
         return Outcome(self._content(answer, read))

@@ -1,7 +1,7 @@
 """The base class for the records of another server, the same for every resource.
 
-A resource says its path, what a record of it is called, how one is read, and, where a bare server
-has none, the feature; it overrides what its server does in another way.
+A resource says its path, what a record of it is called and how one is read; it overrides what its
+server does in another way.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from app.i18n import N_, _
 from app.records import Page
 from app.rules import brackets
 from app.stores import base
-from app.stores.base import Feature, Fields
+from app.stores.base import Fields
 from app.stores.remote import envelope
 from app.stores.remote.connection import Answer
-from app.stores.remote.meaning import ANSWERS, OFFERS_NOT
+from app.stores.remote.meaning import ANSWERS
 from app.stores.remote.meaning import read as said
-from app.stores.remote.part import Of, Part, parameters, stored
+from app.stores.remote.part import Part, parameters, stored
 
 NOT_SHOWN = N_("The server %(server)s accepted it, and does not show it yet.")
 
@@ -40,7 +40,6 @@ Query = TypeVar("Query")
 class Readable(Part, base.Readable[Record, Query]):
     path: ClassVar[str]  # below /api/v1
     kind: ClassVar[str]  # the name of a record in error messages
-    feature: ClassVar[Feature | None] = None
 
     @abstractmethod
     def read(self, data: Any) -> Record:
@@ -56,7 +55,7 @@ class Readable(Part, base.Readable[Record, Query]):
 
     def list(self, query: Query) -> Page[Record]:
         sent = self.parameters(query)
-        page = self._page(self.path, query, self.read, sent=sent, of=self._of())
+        page = self._page(self.path, query, self.read, sent=sent)
         return replace(page, items=self.complete(page.items))
 
     def get(self, id: int) -> Record:
@@ -64,12 +63,7 @@ class Readable(Part, base.Readable[Record, Query]):
         return self._whole(id, answer)
 
     def _address(self, id: int) -> str:
-        if self.feature is not None:  # a server that lacks it is not even asked
-            self._needs(self.feature, OFFERS_NOT)
         return f"{self.path}/{id}"
-
-    def _of(self) -> Of | None:
-        return None if self.feature is None else (self.feature, None)
 
     def _whole(self, id: int | None, answer: Answer) -> Record:
         """The record of an answer; with another id than that of the address, what a person changes
@@ -97,8 +91,8 @@ class Collection(Readable[Record, Query], base.Collection[Record, Query]):
 
     def create(self, fields: Fields) -> Record:
         sent = self.sent(fields, new=True)
-        answer = self._write("POST", self.path, sent, of=self._of())
-        if self.offers.is_wakeful:
+        answer = self._write("POST", self.path, sent)
+        if self.me.is_wakeful:
             with stored():
                 return self._whole(None, answer)
         try:
@@ -119,7 +113,7 @@ class Collection(Readable[Record, Query], base.Collection[Record, Query]):
         if not sent:
             return self.get(id)
         answer = self._write("PATCH", self._address(id), sent, kind=self.kind, id=id)
-        if self.offers.is_wakeful:
+        if self.me.is_wakeful:
             with stored():
                 return self._whole(id, answer)
         try:

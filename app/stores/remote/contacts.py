@@ -8,10 +8,9 @@ from urllib.parse import urlencode
 
 from app.codec import Odd, reader
 from app.codec.values import object_
-from app.i18n import N_
 from app.records import Contact, PageQuery, SharedChannel
 from app.stores import base
-from app.stores.base import Feature
+from app.stores.base import Extent
 from app.stores.remote.channels import delivery_ids
 from app.stores.remote.collection import Collection
 from app.stores.remote.part import stored
@@ -22,7 +21,6 @@ MOST_PAGES = 10  # of a hundred: more than anybody has
 class Contacts(Collection[Contact, PageQuery], base.Contacts):
     path = "/contacts"
     kind = "contact"
-    feature = Feature.CONTACTS
 
     def read(self, data: Any) -> Contact:
         contact = _contact(data)
@@ -41,19 +39,15 @@ class Contacts(Collection[Contact, PageQuery], base.Contacts):
         return self._content(answer, delivery_ids)
 
     def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
-        if Feature.SHARED_CHANNELS not in self.offers.known():
+        if self.me.extent < Extent.WHOLE:
             return ()
         path = f"/monitors/{monitor_id}/shared-channels"
-        answer = self._read(path, of=(Feature.SHARED_CHANNELS, monitor_id))
+        answer = self._read(path, monitor_id=monitor_id)
         return self._content(answer, _channels)
 
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
-        self._needs(
-            Feature.SHARED_CHANNELS,
-            N_("The server %(server)s cannot create contacts from channels."),
-        )
         fields = {"name": name, "monitor_id": monitor_id, "mark": mark}
-        answer = self._write("POST", f"{self.path}/from-channel", fields, of=self._of())
+        answer = self._write("POST", f"{self.path}/from-channel", fields)
         with stored():
             return self._content(answer, self.read)
 
@@ -72,7 +66,7 @@ class Contacts(Collection[Contact, PageQuery], base.Contacts):
         return [contact.name for contact in self._all() if contact.default]
 
     def _all(self) -> Sequence[Contact]:
-        if Feature.CONTACTS not in self.offers.known():
+        if self.me.extent < Extent.WHOLE:
             return ()
         return list(self.every(PageQuery(per_page=100), MOST_PAGES))
 

@@ -9,7 +9,6 @@ from app.codec import reader
 from app.codec.values import text
 from app.records import Delivery, DeliveryQuery
 from app.stores import base
-from app.stores.base import Feature
 from app.stores.remote.collection import Readable
 from app.stores.remote.part import stored
 from app.stores.waiting import until_tried
@@ -20,7 +19,6 @@ POLL_SECONDS = 0.5
 class Deliveries(Readable[Delivery, DeliveryQuery], base.Deliveries):
     path = "/deliveries"
     kind = "delivery"
-    feature = Feature.DELIVERIES
 
     def read(self, data: Any) -> Delivery:
         return _delivery(data)

@@ -30,6 +30,7 @@ from app.stores.remote.part import parameters
 class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
     path = "/incidents"
     kind = "incident"
+    in_contract = True
 
     def read(self, data: Any) -> Incident:
         return _read(data, self.store.now())
@@ -105,7 +106,7 @@ def _read(data: Any, now: datetime) -> Incident:
     read = replace(
         read,
         status=fields["status"] or _status(read),
-        changes=changes_of(read.evidence),  # older servers have the evidence alone
+        changes=changes_of(read.evidence),
         missing=tuple(gaps.missing),
         misread=tuple(gaps.misread),
     )

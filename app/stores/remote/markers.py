@@ -8,14 +8,12 @@ from app.codec import reader
 from app.codec.values import text
 from app.records import Marker, MarkerQuery
 from app.rules.links import is_link
-from app.stores.base import Feature
 from app.stores.remote.collection import Collection
 
 
 class Markers(Collection[Marker, MarkerQuery]):
     path = "/markers"
     kind = "marker"
-    feature = Feature.MARKERS
 
     def read(self, data: Any) -> Marker:
         return _marker(data)

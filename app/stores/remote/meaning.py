@@ -18,7 +18,6 @@ from app.errors import (
     Denied,
     Invalid,
     NotFound,
-    Unsupported,
     WakefulError,
 )
 from app.i18n import N_, _
@@ -40,7 +39,6 @@ FIELDS = ("field", "name", "param", "path", "property", "propertyPath", "attribu
 NO_FIELD = ("non_field_errors", "__all__", "base", "_", "body", "query", "data", "attributes")
 OUR_FIELDS = {one.name for record in (Monitor, Incident) for one in fields(record)} | {"pause"}
 OUR_FIELDS -= {"status", "id"}  # of the answer
-OFFERS_NOT = N_("The server %(server)s does not offer this: %(feature)s.")
 NOT_ACCEPTED = N_("The server did not accept the data.")
 FAILURES = frozenset({"error", "fail", "failed", "failure"})
 REFUSED = (400, 402, 406, 411, 412, 413, 414, 415, 422, 428, 431)
@@ -70,15 +68,13 @@ def refuse(
     *,
     kind: str | None = None,
     id: int | str | None = None,
-    feature: str | None = None,
 ) -> None:
     """Raise what an answer that is no success means; return when it is one.
 
     ``kind`` and ``id``: the record that was asked for, which a 404 then says does not exist.
-    ``feature``: what the server may not offer at all, which a 404 or 405 says otherwise.
     """
     if not answer.is_success:
-        raise _error(connection, answer, kind, id, feature)
+        raise _error(connection, answer, kind, id)
 
 
 def _error(
@@ -86,7 +82,6 @@ def _error(
     answer: Answer,
     kind: str | None,
     id: int | str | None,
-    feature: str | None,
 ) -> WakefulError:
     said, status = read(answer), answer.status
     message = said.message
@@ -108,8 +103,6 @@ def _error(
         )
     if status in (404, 410) and kind is not None and id is not None:
         return NotFound(kind, id)
-    if status in (404, 405) and feature is not None:
-        return Unsupported(_(OFFERS_NOT, server=connection.name, feature=feature))
     if status == 404:
         return connection.unavailable(
             N_("The server %(server)s has no /api/v1 at the address in WAKEFUL_REMOTE_URL."),

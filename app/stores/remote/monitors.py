@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
@@ -27,7 +27,7 @@ from app.records import (
 from app.rules import brackets
 from app.stats.strip import HOURS, Hour
 from app.stores import base, same_url
-from app.stores.base import Feature, Fields
+from app.stores.base import Extent, Fields
 from app.stores.remote import envelope
 from app.stores.remote.collection import Collection
 from app.stores.remote.part import parameters
@@ -45,12 +45,13 @@ _DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
 UNSAID = ("uptime", "counts", "brief", "fresh")
 OWN = (*UNSAID, "hours")
 _FILTERS = ("search", "search_by", "status_page_id", "contact_id", "tag", "location")
-_HOUR_STATES = Hour._fields[:4]  # seconds; beside them an hour has a response time
+_HOUR_STATES = (*Hour._fields[:4], "degraded")  # seconds; beside them an hour has a response time
 
 
 class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
     path = "/monitors"
     kind = "monitor"
+    in_contract = True
 
     def __init__(self, *here: Any) -> None:
         super().__init__(*here)
@@ -58,20 +59,13 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         self._names_at = float("-inf")
 
     def read(self, data: Any) -> Monitor:
-        return read(data, lambda: Feature.EXTRA_FIELDS in self.offers.known())
+        return read(data, lambda: self.me.extent > Extent.BARE)
 
     def parameters(self, query: MonitorQuery) -> brackets.Pairs:
-        if query.state or query.tag:
-            self._needs(
-                Feature.OVERVIEW, N_("The server %(server)s does not filter by state or tag.")
-            )
-        if query.sort_by in OWN_ORDERS:
-            self._needs(
-                Feature.LIST_ORDER,
-                N_("The server %(server)s does not list monitors by state or response time."),
-            )
-        known = query.hours and Feature.HOURS in self.offers.known()
-        return parameters(query, leave=UNSAID if known else OWN)
+        if query.state or query.tag or query.sort_by in OWN_ORDERS:
+            self._refuse_bare()
+        with_hours = query.hours and self.me.extent > Extent.BARE
+        return parameters(query, leave=UNSAID if with_hours else OWN)
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         """Without those that were not searched for: some servers ignore the search, and an action
@@ -117,8 +111,7 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         """Without what this server cannot take."""
         own = OWN_FIELDS & fields.keys()
         # Not asked without need: a write must not wait for another answer.
-        known = self.offers.known() if own else frozenset()
-        unknown = own if Feature.EXTRA_FIELDS not in known else own & _lacking(known)
+        unknown = own if own and self.me.extent == Extent.BARE else frozenset()
         lost = {name: [_(NO_SUCH_FIELD)] for name in unknown if _was_typed(name, fields[name])}
         if lost:
             raise Invalid(lost)
@@ -187,33 +180,24 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         return [_ref(one) for one in self.list(query).items if same_url.is_same(one.url, url)]
 
     def tags(self, search: str, limit: int = 10) -> Sequence[str]:
-        if not search or Feature.OVERVIEW not in self.offers.known():
+        if not search or self.me.extent == Extent.BARE:
             return ()
         found = self.list(MonitorQuery(tag=search, uptime=()))
         return [search][:limit] if found.total else []
 
     def locations(self) -> Mapping[str, str]:
-        if Feature.LOCATIONS not in self.offers.known():
+        if self.me.extent < Extent.WHOLE:
             return {}
         found = self.store.locations.list(PageQuery(per_page=NAMES_PAGE))
         return {place.name: place.title for place in found.items}
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
-        self._needs(
-            Feature.OVERVIEW, N_("The server %(server)s does not count monitors by their state.")
-        )
+        self._refuse_bare()
         chosen = {name: getattr(query, name) for name in _FILTERS}
         chosen = {name: value for name, value in chosen.items() if value is not None}
         if "search" not in chosen:
             del chosen["search_by"]
-        if chosen:
-            self._needs(
-                Feature.LIST_ORDER,
-                N_("The server %(server)s does not count the monitors of a filtered list."),
-            )
-        found = brackets.write(chosen)
-        answer = self._read("/overview", found, of=(Feature.OVERVIEW, None))
-        return self._content(answer, _overview)
+        return self._content(self._read("/overview", brackets.write(chosen)), _overview)
 
 
 def _has(monitor: Monitor | MonitorRef, search: str) -> bool:
@@ -245,11 +229,6 @@ def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int 
     unsaid = "request_auth_password_set" in of.missing and "request_auth_password" not in fields
     if of.request_auth_password_set or unsaid:
         raise Invalid({"request_auth_password": [_(PASSWORD_NEEDED)]})
-
-
-def _lacking(known: Set[Feature]) -> Set[str]:
-    """The fields of our own that came after the others, where the server does not have them yet."""
-    return frozenset() if Feature.LOCATIONS in known else frozenset({"location_rule"})
 
 
 def _was_typed(name: str, value: Any) -> bool:
@@ -287,7 +266,6 @@ def _hour(value: Any) -> dict[str, Any] | None:
     return {
         "start": text(value.get("start")),
         **{state: whole(value.get(state)) for state in _HOUR_STATES},
-        "degraded": whole(value.get("degraded")) or 0,  # an older server does not say
         "response_time": whole(value.get("response_time")),
     }
 

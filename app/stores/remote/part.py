@@ -5,36 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from app.codec import Odd
 from app.errors import Invalid, Unavailable, Unsupported
 from app.i18n import N_, _
 from app.records import Page
 from app.rules import brackets
-from app.stores.base import Feature, Fields, Store
+from app.stores.base import Extent, Fields, Store
 from app.stores.remote import envelope
 from app.stores.remote.connection import Answer, Connection
 from app.stores.remote.listing import Listing, Way, Window, is_all
-from app.stores.remote.meaning import ANSWERS, NOT_ACCEPTED, OFFERS_NOT, refuse, says_failure
+from app.stores.remote.me import Me
+from app.stores.remote.meaning import ANSWERS, NOT_ACCEPTED, refuse, says_failure
 from app.stores.remote.meaning import read as said
-from app.stores.remote.offers import Offers
 
 T = TypeVar("T")
 MOST_REQUESTS = 200  # for one page of ours
 NO_SUCH_PAGE = (400, 404, 405, 406, 410, 416, 422)
-Of = tuple[Feature, int | None]
+NO_WAKEFUL = N_("The server %(server)s does not offer this: it is not a Wakeful.")
 
 
 class Part:
     """``store`` is the one that the collection belongs to, for what other collections know.
 
     ``kind`` and ``id`` of a request: the record that it is about, which a 404 then says does not
-    exist. ``of``: the feature that it uses, and the monitor that it uses it on.
+    exist; ``monitor_id``: the monitor that it is about otherwise.
     """
 
-    def __init__(self, store: Store, connection: Connection, offers: Offers) -> None:
-        self.store, self.connection, self.offers = store, connection, offers
+    in_contract: ClassVar[bool] = False  # whether interface.md has it, so a bare server too
+
+    def __init__(self, store: Store, connection: Connection, me: Me) -> None:
+        self.store, self.connection, self.me = store, connection, me
         self.listings: dict[str, Listing] = {}
 
     def _read(
@@ -44,12 +46,13 @@ class Part:
         *,
         kind: str | None = None,
         id: int | None = None,
-        of: Of | None = None,
+        monitor_id: int | None = None,
     ) -> Answer:
         try:
-            self._refuse_lacking(of)
+            if not self.in_contract:
+                self._refuse_bare(monitor_id)
             answer = self.connection.read(path, query)
-            self._refuse(answer, kind, id, of)
+            self._refuse(answer, kind, id, monitor_id)
         except Unavailable as fault:
             fault.unsent = True
             raise
@@ -63,52 +66,44 @@ class Part:
         *,
         kind: str | None = None,
         id: int | None = None,
-        of: Of | None = None,
+        monitor_id: int | None = None,
         seconds: float | None = None,
     ) -> Answer:
-        self._refuse_lacking(of)
+        if not self.in_contract:
+            self._refuse_bare(monitor_id)
         pairs = brackets.write(fields or {})
         limit = {} if seconds is None else {"seconds": seconds}
         answer = self.connection.write(method, path, pairs, **limit)
-        self._refuse(answer, kind, id, of)
-        if answer.is_success and not self.offers.is_wakeful and says_failure(answer.body):
+        self._refuse(answer, kind, id, monitor_id)
+        if answer.is_success and not self.me.is_wakeful and says_failure(answer.body):
             refused = said(answer)
             raise Invalid(refused.at, refused.message or _(NOT_ACCEPTED))
         return answer
 
-    def _refuse(self, answer: Answer, kind: str | None, id: int | None, of: Of | None) -> None:
+    def _refuse(
+        self, answer: Answer, kind: str | None, id: int | None, monitor_id: int | None
+    ) -> None:
         """Raise what an answer that is no success means.
 
-        A 404 says that the feature is missing, or the monitor: the monitor itself tells which.
+        A 404 may say that there is no such monitor: the monitor itself tells. Another one of a
+        Wakeful is a proxy's, while its server restarts.
         """
-        if of is not None and answer.status in (404, 405):
-            feature, monitor_id = of
+        if not self.in_contract and kind is None and answer.status in (404, 405):
             if monitor_id is not None:
                 self.store.monitors.get(monitor_id)
-            if feature in self.offers.ask():  # a proxy's 404 while its server restarts
+            if self.me.ask() > Extent.BARE:
                 raise self.connection.unavailable(
-                    N_("The server %(server)s does not offer this just now: %(feature)s."),
-                    feature=feature,
+                    N_("The server %(server)s does not offer this just now.")
                 )
-            self.offers.lacks(feature)
-            refuse(self.connection, answer, feature=feature.replace("_", " "))
+            raise Unsupported(_(NO_WAKEFUL, server=self.connection.name))
         refuse(self.connection, answer, kind=kind, id=id)
 
-    def _refuse_lacking(self, of: Of | None) -> None:
-        """Do not ask a server for what it is known to lack."""
-        if of is not None and self.offers.is_bare:
-            feature, monitor_id = of
+    def _refuse_bare(self, monitor_id: int | None = None) -> None:
+        """Do not ask a server for what it lacks."""
+        if self.me.extent == Extent.BARE:
             if monitor_id is not None:
                 self.store.monitors.get(monitor_id)
-            self._needs(feature, OFFERS_NOT)
-
-    def _needs(self, feature: Feature, lacking: str) -> None:
-        """Raise Unsupported where the server does not offer this. ``lacking``: a sentence that says
-        so, with the names ``server`` and ``feature`` in it.
-        """
-        if feature not in self.offers.known():
-            name = feature.replace("_", " ")
-            raise Unsupported(_(lacking, server=self.connection.name, feature=name))
+            raise Unsupported(_(NO_WAKEFUL, server=self.connection.name))
 
     def _page(
         self,
@@ -119,11 +114,13 @@ class Part:
         sent: brackets.Pairs,
         kind: str | None = None,
         id: int | None = None,
-        of: Of | None = None,
+        monitor_id: int | None = None,
     ) -> Page[T]:
         """``sent``: the parameters of the ``query`` as the server is to get them."""
         begin, size = (query.page - 1) * query.per_page, query.per_page
-        window = self._window(path, sent, begin, size, size, kind=kind, id=id, of=of)
+        window = self._window(
+            path, sent, begin, size, size, kind=kind, id=id, monitor_id=monitor_id
+        )
         more = window.total is None and window.more
         seen = begin + len(window.items) + (more and window.reachable)
         total = seen if window.total is None else window.total
@@ -140,13 +137,15 @@ class Part:
         most: int = MOST_REQUESTS,
         kind: str | None = None,
         id: int | None = None,
-        of: Of | None = None,
+        monitor_id: int | None = None,
     ) -> Window:
         """``count`` records from ``begin`` on, where ``size`` are asked for at once."""
 
         def fetch(asked: brackets.Pairs) -> envelope.Part:
-            part = self._part(path, self._read(path, asked, kind=kind, id=id, of=of))
-            if asked == sent and not self.offers.is_wakeful and is_all(part, size):
+            part = self._part(
+                path, self._read(path, asked, kind=kind, id=id, monitor_id=monitor_id)
+            )
+            if asked == sent and not self.me.is_wakeful and is_all(part, size):
                 items = self.arranged(part.items, dict(sent))
                 return replace(part, items=items, total=len(items))
             return part
@@ -159,7 +158,7 @@ class Part:
             return self._part(path, answer)
 
         listing = self.listings.setdefault(path.rpartition("/")[2], Listing())
-        if self.offers.is_wakeful:
+        if self.me.is_wakeful:
             listing.ways.setdefault(size, Way(size))
         return listing.window(fetch, peek, sent, begin, begin + count, size, most)
 

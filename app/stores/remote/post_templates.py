@@ -6,14 +6,12 @@ from typing import Any
 
 from app.codec import reader
 from app.records import PageQuery, PostTemplate
-from app.stores.base import Feature
 from app.stores.remote.collection import Collection
 
 
 class PostTemplates(Collection[PostTemplate, PageQuery]):
     path = "/post-templates"
     kind = "post template"
-    feature = Feature.POST_TEMPLATES
 
     def read(self, data: Any) -> PostTemplate:
         return _template(data)

@@ -6,19 +6,15 @@ from typing import Any
 
 from app.codec import Odd, reader
 from app.codec.values import each, object_, own_id, text, word
-from app.i18n import N_
 from app.records import Page, Post, PostQuery, PostState
 from app.stores import base
-from app.stores.base import Feature, Fields
+from app.stores.base import Fields
 from app.stores.remote.connection import Answer
 from app.stores.remote.part import Part, parameters, stored
-
-LACKING = N_("The server %(server)s has no status pages.")
 
 
 class Posts(Part, base.Posts):
     def list(self, query: PostQuery) -> Page[Post]:
-        self._needs(Feature.STATUS_PAGES, LACKING)
         sent = parameters(query, leave=("status_page_id",))
         id = query.status_page_id
         return self._page(_path(id), query, _post, sent=sent, kind="status page", id=id)
@@ -27,7 +23,6 @@ class Posts(Part, base.Posts):
         return self._whole(id, self._read(f"{_path(page_id)}/{id}", kind="post", id=id))
 
     def create(self, page_id: int, fields: Fields) -> Post:
-        self._needs(Feature.STATUS_PAGES, LACKING)
         known = {name: value for name, value in fields.items() if value not in (None, ())}
         answer = self._write("POST", _path(page_id), known, kind="status page", id=page_id)
         with stored():
@@ -57,7 +52,6 @@ class Posts(Part, base.Posts):
             return self.get(page_id, id)
 
     def draft(self, page_id: int, incident_id: int) -> Fields:
-        self._needs(Feature.STATUS_PAGES, LACKING)
         asked = [("incident_id", str(incident_id))]
         path = f"/status-pages/{page_id}/draft"
         return self._content(self._read(path, asked, kind="incident", id=incident_id), _draft)

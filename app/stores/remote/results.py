@@ -7,12 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from app.codec import reader
-from app.i18n import N_
 from app.records import CertificateChain, Page, Result, ResultQuery
 from app.rules import brackets
 from app.stats import report
 from app.stores import base
-from app.stores.base import Feature
 from app.stores.remote import figures
 from app.stores.remote.part import Part, parameters
 
@@ -20,37 +18,25 @@ from app.stores.remote.part import Part, parameters
 class Results(Part, base.Results):
     def list(self, query: ResultQuery) -> Page[Result]:
         path = f"/monitors/{query.monitor_id}/results"
-        if query.changes:
-            self._needs(
-                Feature.CHANGES, N_("The server %(server)s does not list changes between checks.")
-            )
-        if query.location:
-            self._needs(
-                Feature.RESULT_PLACES, N_("The server %(server)s does not list checks by place.")
-            )
-        # Not even "no": a server that does not know the parameter refuses it.
-        leave = ("monitor_id",) if query.changes else ("monitor_id", "changes")
-        sent = parameters(query, leave=leave)
-        return self._page(path, query, read, sent=sent, of=(Feature.RESULTS, query.monitor_id))
+        sent = parameters(query, leave=("monitor_id",))
+        return self._page(path, query, read, sent=sent, monitor_id=query.monitor_id)
 
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
         path = f"/monitors/{monitor_id}/statistics"
-        answer = self._read(path, [("range", range_)], of=(Feature.STATISTICS, monitor_id))
+        answer = self._read(path, [("range", range_)], monitor_id=monitor_id)
         return self._content(answer, lambda data: figures.statistics(data, range_))
 
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
     ) -> Mapping[str, Any]:
-        self._needs(Feature.SPANS, N_("The server %(server)s has no statistics between two times."))
         path = f"/monitors/{monitor_id}/statistics"
         asked = brackets.write({"from": start, "to": end})
-        answer = self._read(path, asked, of=(Feature.SPANS, monitor_id))
+        answer = self._read(path, asked, monitor_id=monitor_id)
         return self._content(answer, lambda data: figures.statistics(data, None))
 
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
-        self._needs(Feature.REPORTS, N_("The server %(server)s has no figures for a month."))
         if not monitor_ids:  # without ids, the server would return all
             return report.figures(0, 0, {}, {})
         asked: dict[str, Any] = {
@@ -58,15 +44,14 @@ class Results(Part, base.Results):
             "to": end,
             "monitors": ",".join(map(str, monitor_ids)),
         }
-        if days and Feature.REPORT_DAYS in self.offers.known():
+        if days:
             asked["days"] = True
-        answer = self._read("/report", brackets.write(asked), of=(Feature.REPORTS, None))
+        answer = self._read("/report", brackets.write(asked))
         return self._content(answer, figures.report)
 
     def certificates(self, monitor_id: int) -> CertificateChain:
-        self._needs(Feature.CERTIFICATES, N_("The server %(server)s does not show certificates."))
         path = f"/monitors/{monitor_id}/certificates"
-        answer = self._read(path, of=(Feature.CERTIFICATES, monitor_id))
+        answer = self._read(path, monitor_id=monitor_id)
         return self._content(answer, _certificates)
 
 

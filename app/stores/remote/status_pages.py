@@ -8,7 +8,7 @@ from typing import Any
 from app.codec import reader
 from app.records import PageQuery, StatusPage
 from app.stores import base
-from app.stores.base import Feature
+from app.stores.base import Extent
 from app.stores.remote.collection import Collection
 
 MOST_PAGES = 10  # of a hundred: more than anybody has
@@ -17,13 +17,12 @@ MOST_PAGES = 10  # of a hundred: more than anybody has
 class StatusPages(Collection[StatusPage, PageQuery], base.StatusPages):
     path = "/status-pages"
     kind = "status page"
-    feature = Feature.STATUS_PAGES
 
     def read(self, data: Any) -> StatusPage:
         return _page(data)
 
     def of_monitor(self, monitor_id: int) -> Sequence[StatusPage]:
-        if Feature.STATUS_PAGES not in self.offers.known():
+        if self.me.extent < Extent.WHOLE:
             return ()
         every = self.every(PageQuery(per_page=100), MOST_PAGES)
         found = [page for page in every if monitor_id in page.monitors]

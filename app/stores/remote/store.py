@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from app.stores.base import Feature, Store
+from app.stores.base import Extent, Store
 from app.stores.remote.channels import Channels
 from app.stores.remote.checks import Checks
 from app.stores.remote.connection import Connection
@@ -15,8 +15,8 @@ from app.stores.remote.deliveries import Deliveries
 from app.stores.remote.incidents import Incidents
 from app.stores.remote.locations import Locations
 from app.stores.remote.markers import Markers
+from app.stores.remote.me import Me
 from app.stores.remote.monitors import Monitors
-from app.stores.remote.offers import Offers
 from app.stores.remote.post_templates import PostTemplates
 from app.stores.remote.posts import Posts
 from app.stores.remote.report_mails import ReportMails
@@ -31,8 +31,8 @@ class RemoteStore(Store):
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.offered = Offers(connection, lambda: monitors.read_names())
-        here = self, connection, self.offered
+        self.me = Me(connection, lambda: monitors.read_names())
+        here = self, connection, self.me
         self.monitors = monitors = Monitors(*here)
         self.incidents = Incidents(*here)
         self.windows = Windows(*here)
@@ -60,9 +60,9 @@ class RemoteStore(Store):
         return self.connection.base.removesuffix("/api/v1")
 
     @property
-    def offers(self) -> frozenset[Feature]:  # type: ignore[override] # found out when first needed
-        """What the server offers beyond interface.md. Raises while that is not known."""
-        return self.offered.known()
+    def extent(self) -> Extent:  # type: ignore[override] # found out when first needed
+        """Raises while that is not known."""
+        return self.me.extent
 
     def now(self) -> datetime:
         return self.connection.now()

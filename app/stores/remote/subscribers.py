@@ -8,20 +8,16 @@ from app.codec import reader
 from app.codec.values import length
 from app.records import Page, Subscriber, SubscriberQuery
 from app.stores import base
-from app.stores.base import Feature
 from app.stores.remote.part import Part, parameters
-from app.stores.remote.posts import LACKING
 
 
 class Subscribers(Part, base.Subscribers):
     def list(self, query: SubscriberQuery) -> Page[Subscriber]:
-        self._needs(Feature.STATUS_PAGES, LACKING)
         sent = parameters(query, leave=("status_page_id",))
         id = query.status_page_id
         return self._page(_path(id), query, _subscriber, sent=sent, kind="status page", id=id)
 
     def clear(self, page_id: int) -> int:
-        self._needs(Feature.STATUS_PAGES, LACKING)
         body = self._write("DELETE", _path(page_id), kind="status page", id=page_id).body
         return length(body.get("count")) if isinstance(body, Mapping) else 0
 

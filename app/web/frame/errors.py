@@ -117,7 +117,7 @@ def _ours(fault: WakefulError) -> Answer | Response:
         if fault.passes:
             headers = {"Retry-After": str(math.ceil(fault.retry_after or RETRY_SECONDS))}
         title = DATABASE if database_away() else ""
-        servers.no_offers()
+        servers.no_answer()
         if request.method in SAFE_METHODS:
             details["outlook"] = wait(fault)
         else:

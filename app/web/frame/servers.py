@@ -1,4 +1,4 @@
-"""Several servers behind one dashboard: which one a person has chosen, and what it offers."""
+"""Several servers behind one dashboard: which one a person has chosen, and how much it has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.errors import Conflict, Unsupported, WakefulError
 from app.i18n import N_, _
 from app.middleware import Environ, Layer, WsgiApp
 from app.records import Role
-from app.stores import Feature, current_store
+from app.stores import Extent, current_store
 from app.web.frame.session import SAFE_METHODS, guarded, needs
 
 blueprint = guarded(Blueprint("remote", __name__))
@@ -129,59 +129,64 @@ def choose_by_name(name: str | None) -> bool:
     return True
 
 
-def offered() -> dict[Feature, bool]:
-    """What this request's store offers, for menus and other parts of every page; nothing while it
-    does not answer. It is asked once, because each further call would wait again.
+def extent() -> Extent:
+    """How much this request's store has, for menus and other parts of every page; the least while
+    it does not answer. It is asked once, because each further call would wait again.
     """
-    if "offered" not in g:
+    if "extent" not in g:
         try:
-            known: frozenset[Feature] = current_store().offers
+            g.extent = current_store().extent
         except WakefulError as fault:
-            known, g.offers_fault = frozenset(), fault
-        g.offered = {feature: feature in known for feature in Feature}
-    found: dict[Feature, bool] = g.offered
-    return found
-
-
-def offers(feature: Feature) -> bool:
-    """Whether the store offers this. Raises the store's error while it does not answer: a page must
-    not say that something is missing when that is not known.
-    """
-    found = offered()[feature]
-    if "offers_fault" in g:
-        raise g.offers_fault
-    return found
+            g.extent, g.extent_fault = Extent.BARE, fault
+    return Extent(g.extent)
 
 
 def is_bare() -> bool:
-    """Whether the store is a server that speaks interface.md and nothing of ours."""
-    return servers() is not None and not offers(Feature.EXTRA_FIELDS)
+    """Whether the store is a server that speaks interface.md and nothing of ours. Raises the
+    store's error while it does not answer: a page must not say that something is missing when that
+    is not known.
+    """
+    read = extent()
+    if "extent_fault" in g:
+        raise g.extent_fault
+    return read == Extent.BARE
 
 
-def no_offers() -> None:
+def is_whole() -> bool:
+    """Whether it has everything that a Wakeful has. Raises as ``is_bare`` does."""
+    return not is_bare() and extent() == Extent.WHOLE
+
+
+def refuse_bare() -> None:
+    """For pages that a bare server has nothing for."""
+    if is_bare():
+        raise Unsupported(_("The server behind this dashboard does not have this."))
+
+
+def no_answer() -> None:
     """For pages that report that the store does not answer: they must not ask it again."""
-    g.offered = dict.fromkeys(Feature, False)
+    g.extent = Extent.BARE
 
 
-# Of what pages leave out where a server does not offer it, what people would look for.
-PARTS = {
-    Feature.RESULTS: N_("Single checks with their response times, and charts of them"),
-    Feature.STATISTICS: N_("Uptime and other statistics"),
-    Feature.CHECK: N_("Checks on request, and of a monitor that is not saved yet"),
-    Feature.EXTRA_FIELDS: N_(
+# Of what pages leave out over a bare server, what people would look for.
+LACKING = (
+    N_("Single checks with their response times, and charts of them"),
+    N_("Uptime and other statistics"),
+    N_("Checks on request, and of a monitor that is not saved yet"),
+    N_(
         "The fields of a monitor that are Wakeful's own: time limit, accepted status codes, tags,"
         " quiet hours and others"
     ),
-    Feature.OVERVIEW: N_("How many monitors are in each state; lists by state or tag"),
-    Feature.CERTIFICATES: N_("The certificates of what is checked"),
-    Feature.WINDOWS: N_("Planned maintenance, besides the one window of a monitor"),
-    Feature.CONTACTS: N_("Contacts: named sets of alert channels"),
-    Feature.DELIVERIES: N_("The log of alerts, and test alerts"),
-    Feature.STATUS_PAGES: N_("Status pages"),
-    Feature.REPORTS: N_("Reports"),
-    Feature.MARKERS: N_("Markers, such as of deployments"),
-    Feature.LOCATIONS: N_("Several places to check from"),
-}
+    N_("How many monitors are in each state; lists by state or tag"),
+    N_("The certificates of what is checked"),
+    N_("Planned maintenance, besides the one window of a monitor"),
+    N_("Contacts: named sets of alert channels"),
+    N_("The log of alerts, and test alerts"),
+    N_("Status pages"),
+    N_("Reports"),
+    N_("Markers, such as of deployments"),
+    N_("Several places to check from"),
+)
 
 
 @blueprint.get("/server")
@@ -189,8 +194,8 @@ PARTS = {
 def lacking() -> str:
     if servers() is None:
         abort(404)
-    parts = [_(sentence) for feature, sentence in PARTS.items() if not offers(feature)]
-    return render_template("servers/lacking.html", lacking=parts)
+    sentences = [_(sentence) for sentence in LACKING] if is_bare() else []
+    return render_template("servers/lacking.html", lacking=sentences)
 
 
 @blueprint.post("/server")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.records import Monitor, MonitorQuery, MonitorSortBy, Sort
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.frame import servers
 from app.web.shown import monitor_rows, planned
 
@@ -44,7 +44,7 @@ def read() -> Calm:
 
 
 def _strips() -> MonitorQuery:
-    worst_first = servers.offers(Feature.LIST_ORDER)
+    worst_first = not servers.is_bare()
     return MonitorQuery(
         sort_by=MonitorSortBy.STATE if worst_first else MonitorSortBy.NAME,
         sort=Sort.DESC if worst_first else Sort.ASC,
@@ -57,7 +57,7 @@ def _strips() -> MonitorQuery:
 
 def _expiries() -> Sequence[Expiry]:
     """The certificates and domains that expire next, of the monitors that are checked."""
-    if not servers.offers(Feature.LIST_ORDER):
+    if servers.is_bare():
         return ()
     query = MonitorQuery(
         sort_by=MonitorSortBy.EXPIRES_AT,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from app.errors import NotFound
 from app.i18n import _, _n
 from app.records import Incident, Marker, Result, ResultQuery, Verdict
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.frame import servers
 from app.web.shown import charts, places, times
 from app.web.shown.marker_lines import MarkerLine, marker_lines
@@ -73,7 +73,7 @@ def of(incident: Incident, markers: Sequence[Marker] = ()) -> Hour | None:
     """The hour of an incident, with those of the ``markers`` that are in it; None without results,
     which are kept for a while only.
     """
-    if not servers.offers(Feature.RESULTS):
+    if servers.is_bare():
         return None
     begin, end = around(incident, times.now())
     results = list(_results(incident.monitor_id, begin, end))

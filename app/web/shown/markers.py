@@ -8,7 +8,7 @@ from datetime import datetime
 
 from app.records import MARKERS_NAMED, SUSPECTED, Incident, Marker, MarkerQuery
 from app.rules.figures import about
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.frame import servers
 
 MARKED = 50  # on one chart; more lines would hide it
@@ -24,7 +24,7 @@ class Deployed:
 
 def between(monitor_id: int, begin: datetime, end: datetime) -> Sequence[Marker]:
     """The newest markers that concern a monitor, oldest first."""
-    if end < begin or not servers.offers(Feature.MARKERS):
+    if end < begin or not servers.is_whole():
         return ()
     query = MarkerQuery(monitor_id, from_=begin, to=end, per_page=MARKED)
     found = current_store().markers.list(query).items[::-1]

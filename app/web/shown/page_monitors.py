@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from app.errors import Unsupported
-from app.i18n import N_, _
+from app.i18n import _
 from app.records import MonitorQuery, MonitorRef, StatusPage
-from app.stores import Feature, current_store
-from app.web.frame import servers
+from app.stores import current_store
 
 PAGE, PAGES = 100, 5  # a status page has at most 500 monitors
-NOT_OFFERED = N_("The server behind this dashboard has no status pages.")
-
-
-def offered() -> None:
-    """Raises Unsupported where the store has no status pages."""
-    if not servers.offers(Feature.STATUS_PAGES):
-        raise Unsupported(_(NOT_OFFERED))
 
 
 def known(page: StatusPage) -> Mapping[int, MonitorRef]:

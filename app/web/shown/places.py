@@ -9,7 +9,7 @@ from flask import g
 
 from app.i18n import N_, _
 from app.records import DELETED_LOCATION, Monitor, Result
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.frame import servers
 from app.web.frame.store_errors import NOT_TAKEN
 
@@ -23,8 +23,7 @@ def titles() -> Mapping[str, str]:
     now: their names are shown then. They are read once for a page.
     """
     if "place_titles" not in g:
-        offered = servers.offers(Feature.LOCATIONS)
-        g.place_titles = _listed() if offered else {}
+        g.place_titles = _listed() if servers.is_whole() else {}
     found: Mapping[str, str] = g.place_titles
     return found
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from app.errors import WakefulError
 from app.records import MaintenanceWindow, Monitor, PageQuery
 from app.rules import recurrence
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.frame import servers
 from app.web.shown import times
 
@@ -75,6 +75,6 @@ def _beside() -> list[MaintenanceWindow]:
     has none, or does not tell.
     """
     try:
-        return known()[0] if servers.offers(Feature.WINDOWS) else []
+        return known()[0] if servers.is_whole() else []
     except WakefulError:
         return []

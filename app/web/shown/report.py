@@ -10,7 +10,7 @@ from typing import Any
 
 from flask import request
 
-from app.errors import Invalid, Unsupported
+from app.errors import Invalid
 from app.i18n import _
 from app.records import (
     MAX_REPORT_MONITORS,
@@ -23,7 +23,7 @@ from app.rules import report_words
 from app.rules.text import record_id
 from app.stats.report import ALL
 from app.stats.series import day_state
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.frame import servers
 from app.web.shown import charts, monitor_rows, months, overlapping, times
 from app.web.shown.months import Month
@@ -104,8 +104,7 @@ class Report:
 
 def asked() -> Report:
     """The report that the address asks for. Raises Invalid and Unsupported."""
-    if not servers.offers(Feature.REPORTS):
-        raise Unsupported(_("The server behind this dashboard has no monthly figures."))
+    servers.refuse_bare()
     this = months.month_of(times.now())
     chosen, tag = _chosen(), _tag()
     monitors, cut = _monitors(chosen, tag)
@@ -151,8 +150,6 @@ def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[MonitorR
 
 
 def tagged(tag: str, most: int) -> list[MonitorRef]:
-    if not servers.offers(Feature.OVERVIEW):
-        raise Unsupported(_("The server behind this dashboard cannot filter monitors by tag."))
     query = MonitorQuery(tag=tag, sort_by="name", sort="asc", per_page=PAGE, uptime=())
     monitors = current_store().monitors.every(query, -(-most // PAGE))
     return [MonitorRef(one.id, one.name, one.url) for one in islice(monitors, most)]

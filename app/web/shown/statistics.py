@@ -23,11 +23,10 @@ from app.records import (
     PlaceSeen,
     Result,
     ResultQuery,
-    StatisticsRange,
 )
 from app.rules.figures import DAY
 from app.stats import RANGES
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.frame import servers
 from app.web.shown import axis, charts, looks, markers, monitor_rows, readings, times, zoom
 from app.web.shown import places as seen_from
@@ -56,19 +55,13 @@ DAY_WORDS = {
 }
 
 
-def ranges() -> list[str]:
-    """The ranges of the chart; an older server does not have the three hours."""
-    known = servers.offers(Feature.HOURS)
-    return [name for name in RANGES if known or name != StatisticsRange.HOURS]
-
-
 def of(monitor: Monitor) -> dict[str, Any]:
     """What the address asks for: ``range``, or ``from`` and ``to``; ``phases``. Raises Invalid."""
     zoomed = zoom.asked()
     chosen = None if zoomed else request.args.get("range") or DEFAULT_RANGE
-    if chosen and chosen not in ranges():
+    if chosen and chosen not in RANGES:
         raise Invalid(
-            {"range": [_("Choose one of these: %(choices)s.", choices=", ".join(ranges()))]}
+            {"range": [_("Choose one of these: %(choices)s.", choices=", ".join(RANGES))]}
         )
     store = current_store()
     incidents = store.incidents.list(
@@ -85,13 +78,13 @@ def of(monitor: Monitor) -> dict[str, Any]:
         "results": _results(monitor.id),
         "places": places(monitor),
         "range": chosen,
-        "ranges": ranges(),
+        "ranges": list(RANGES),
         "range_words": {name: _(words) for name, words in RANGE_WORDS.items()},
         "stacked": _stacked(),
         "zoom": zoomed,
-        "zoom_form": zoom.form() if servers.offers(Feature.SPANS) else None,
+        "zoom_form": zoom.form() if not servers.is_bare() else None,
     }
-    if not servers.offers(Feature.STATISTICS):
+    if servers.is_bare():
         return found
     statistics = (
         store.results.statistics_between(monitor.id, zoomed.start, zoomed.end)
@@ -116,14 +109,14 @@ def _stacked() -> bool:
 
 def chain(id: int) -> CertificateChain:
     """The certificates that a monitor's target sent last, if the store has them."""
-    if not servers.offers(Feature.CERTIFICATES):
+    if servers.is_bare():
         return CertificateChain()
     return current_store().results.certificates(id)
 
 
 def places(monitor: Monitor) -> Sequence[PlaceSeen]:
     """What each place sees, where there are several."""
-    if len(monitor.locations) < 2 or not servers.offers(Feature.LOCATIONS):
+    if len(monitor.locations) < 2 or not servers.is_whole():
         return ()
     return current_store().locations.of_monitor(monitor.id)
 
@@ -176,7 +169,7 @@ def drawn(
         "readings": readings.of(buckets, say),
         "start": buckets[0]["start"],
         "seconds": seconds,
-        "page": _larger(monitor.id) if servers.offers(Feature.SPANS) else None,
+        "page": _larger(monitor.id) if not servers.is_bare() else None,
     }
 
 
@@ -215,7 +208,7 @@ def _markers(monitor_id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[da
 
 def _results(monitor_id: int) -> Page[Result] | None:
     store = current_store()
-    if not servers.offers(Feature.RESULTS):
+    if servers.is_bare():
         return None
     return store.results.list(ResultQuery(monitor_id, per_page=CHECKS_SHOWN))
 

@@ -17,7 +17,7 @@ from app.forms.schema import Context
 from app.i18n import N_, _, _n
 from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, MonitorSortBy, Pair
 from app.rules.brackets import write
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.stores.importing import sentences
 from app.web.forms import CONTACT_ACTIONS, BulkForm, is_kept
 from app.web.frame import links, progress, servers
@@ -108,7 +108,7 @@ def _planned(form: BulkForm, back: str) -> Answer:
     others = (query.search, query.state, query.status_page_id, query.contact_id, query.location)
     narrowed = any(others)
     by_tag = query.tag if form.everything.data and not narrowed else None
-    if by_tag and servers.offers(Feature.WINDOW_TAGS):
+    if by_tag:
         return windows.plan_for((), [by_tag])
     return windows.plan_for(_chosen(form, back))
 

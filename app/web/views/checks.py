@@ -19,7 +19,7 @@ from app.records import (
     ResultQuery,
     Verdict,
 )
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.frame import links, servers
 from app.web.frame.session import guarded
 from app.web.shown import looks, overlapping, places, statistics, times
@@ -64,7 +64,7 @@ def index(id: int) -> str | tuple[str, int]:
 
 def _filter_form(monitor: Monitor) -> FilterForm:
     """With the choice of a place where there are several."""
-    several = len(monitor.locations) > 1 and servers.offers(Feature.RESULT_PLACES)
+    several = len(monitor.locations) > 1 and not servers.is_bare()
     if several:
         places.choose_from(monitor.locations)
     form = FilterForm(
@@ -114,19 +114,16 @@ def day(id: int, day: str) -> str:
         before, after = start - DAY, start + DAY
     except (ValueError, OverflowError):
         raise NotFound("day", day) from None
-    results = changes = None
     query = ResultQuery(id, from_=start, to=after, per_page=PER_PAGE, page=_whole("page", 1))
-    if servers.offers(Feature.RESULTS):
-        results = store.results.list(query)
-    if servers.offers(Feature.CHANGES):
-        changes = store.results.list(replace(query, changes=True, per_page=CHANGES_SHOWN, page=1))
+    results = changes = drawn = None
     incidents = overlapping.incidents(start, after, id)
-    drawn = None
-    if servers.offers(Feature.SPANS) and start < times.now():
-        drawn = statistics.drawn(
-            monitor, store.results.statistics_between(id, start, after), incidents
-        )
-    figures = store.results.report([id], start, after) if servers.offers(Feature.REPORTS) else {}
+    if not servers.is_bare():
+        results = store.results.list(query)
+        changes = store.results.list(replace(query, changes=True, per_page=CHANGES_SHOWN, page=1))
+        if start < times.now():
+            figures_of_day = store.results.statistics_between(id, start, after)
+            drawn = statistics.drawn(monitor, figures_of_day, incidents)
+    figures = store.results.report([id], start, after) if servers.is_whole() else {}
     return render_template(
         "monitors/day.html",
         monitor=monitor,

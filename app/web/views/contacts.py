@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid, NotFound, Unsupported, WakefulError
+from app.errors import Conflict, Invalid, NotFound, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserContactDeletionForm, BrowserContactForm
 from app.i18n import _
@@ -17,7 +17,7 @@ from app.records import (
     MinSeverity,
     MonitorQuery,
 )
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.forms import not_read, not_saved, saved, show_errors
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
@@ -37,7 +37,7 @@ STARTS_WITH = {"acknowledgements": True, "min_severity": MinSeverity.ALL}
 
 @blueprint.get("")
 def index() -> Response:
-    _offered()
+    servers.refuse_bare()
     page = current_store().contacts.list(binding.page_query(links.pairs()))
     return fragments.page(
         "contacts/index.html", "contacts/_list.html", page=page, link=links.page_link
@@ -76,7 +76,7 @@ def named() -> Response:
 @blueprint.route("/new", methods=["GET", "POST"])
 def new() -> Answer:
     if request.method in SAFE_METHODS:
-        _offered()
+        servers.refuse_bare()
     first = STARTS_WITH | {"quiet_zone": times.zone().key}
     return _edited(_form(data=first), None)
 
@@ -176,8 +176,3 @@ def delete(id: int) -> Answer:
     others = [name for name in choices.contacts(form, ()) if name != contact.name]
     page = render_template("contacts/delete.html", form=form, contact=contact, others=others)
     return page, 422 if form.is_submitted() else 200
-
-
-def _offered() -> None:
-    if not servers.offers(Feature.CONTACTS):
-        raise Unsupported(_("The server behind this dashboard has no contacts."))

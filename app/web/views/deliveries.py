@@ -12,7 +12,7 @@ from typing import Any
 from flask import Blueprint, flash, g, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Unsupported, WakefulError
+from app.errors import WakefulError
 from app.forms import binding
 from app.i18n import N_, _
 from app.records import (
@@ -24,7 +24,7 @@ from app.records import (
 )
 from app.rules.channel_values import CHANNELS
 from app.rules.unreadable import ENTER_ALERTS_AGAIN
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.frame import fragments, links, servers, session
 from app.web.frame.session import guarded
 from app.web.shown import times
@@ -52,7 +52,7 @@ CHOOSABLE = 200  # monitors in the filter; beyond that, their own pages lead her
 
 @blueprint.get("")
 def index() -> Response:
-    _offered()
+    servers.refuse_bare()
     query = binding.delivery_query(links.pairs())
     page = current_store().deliveries.list(query)
     return fragments.page(
@@ -72,7 +72,7 @@ def index() -> Response:
 
 @blueprint.get("/<int:id>")
 def show(id: int) -> str:
-    _offered()
+    servers.refuse_bare()
     delivery = current_store().deliveries.get(id)
     return render_template(
         "deliveries/show.html", delivery=delivery, names=names_of([delivery]), **_sayings()
@@ -146,7 +146,7 @@ class LostMessages:
 
 def lost_messages() -> LostMessages:
     """For the notice on the dashboard (``deliveries/_lost.html``); empty where it is not known."""
-    if not servers.offers(Feature.DELIVERIES):
+    if servers.is_bare():
         return LostMessages()
     try:
         found = current_store().channels.lost()
@@ -177,7 +177,7 @@ def _helpers() -> dict[str, Any]:
 
 
 def _failed_channels() -> Sequence[FailedChannel]:
-    if not servers.offers(Feature.DELIVERIES):
+    if servers.is_bare():
         return []
     failed = current_store().channels.failed()
     names = names_of(failed)
@@ -244,8 +244,3 @@ def _sayings() -> dict[str, Any]:
         "moment": moment,
         "now": times.now(),
     }
-
-
-def _offered() -> None:
-    if not servers.offers(Feature.DELIVERIES):
-        raise Unsupported(_("The server behind this dashboard has no delivery log."))

@@ -21,7 +21,7 @@ from app.records import (
     MonitorStatus,
     Sort,
 )
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.stores.writable import cannot_write
 from app.web.frame import fragments, servers
 from app.web.frame.session import guarded
@@ -80,7 +80,7 @@ def _is_calm(found: Mapping[str, Any]) -> bool:
 
 def _answer() -> dict[str, Any]:
     store = current_store()
-    counts = servers.offers(Feature.OVERVIEW)  # what the store is, is found out once, and first
+    counts = not servers.is_bare()  # what the store is, is found out once, and first
     pages = [
         store.incidents.list(
             IncidentQuery(

@@ -20,7 +20,7 @@ from app.i18n import N_, _
 from app.imports import files
 from app.imports.candidates import Candidate, NotReadable, Reading
 from app.records import PAGE_SIZES, MonitorQuery, Pair, masked_alert
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.stores.importing import Importer, Row, alert_nobody, counts, notes
 from app.web.forms import ImportForm
 from app.web.frame import choices, once, progress, servers
@@ -58,8 +58,8 @@ def start() -> Answer:
 
 
 def _form() -> ImportForm:
-    needed = {"tags": Feature.EXTRA_FIELDS, "contacts": Feature.CONTACTS}
-    without = [name for name, feature in needed.items() if not servers.offers(feature)]
+    missing = {"tags": servers.is_bare(), "contacts": not servers.is_whole()}
+    without = [name for name, is_missing in missing.items() if is_missing]
     first = current_store().contacts.defaults() if request.method in SAFE_METHODS else ()
     form = ImportForm(without=without, data={"contacts": tuple(first)})
     if "contacts" in form:

@@ -30,7 +30,7 @@ from app.records import (
 from app.rules import comments
 from app.rules.what_changed import compared_with
 from app.rules.who_saw import places_of, title_of, who_saw
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.forms import (
     CommentForm,
     DeleteForm,
@@ -115,14 +115,14 @@ def _page(incident: Incident, form: CommentForm) -> Response:
 
 def _status_pages(monitor_id: int) -> Sequence[StatusPage]:
     """Those that show this monitor, for people who may write on them."""
-    if not current_user.may_edit or not servers.offers(Feature.STATUS_PAGES):
+    if not current_user.may_edit or not servers.is_whole():
         return ()
     return current_store().status_pages.of_monitor(monitor_id)
 
 
 def _deliveries(id: int) -> Sequence[Delivery]:
     store = current_store()
-    if not servers.offers(Feature.DELIVERIES):
+    if servers.is_bare():
         return ()
     return list(store.deliveries.every(DeliveryQuery(incident_id=id, per_page=PAGE), PAGES))
 

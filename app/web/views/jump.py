@@ -76,7 +76,7 @@ class _Asking:
             return what()
         except WakefulError:
             self._silent = True
-            servers.no_offers()
+            servers.no_answer()
             return []
 
 

@@ -15,7 +15,7 @@ from flask_login import current_user
 
 from app.i18n import N_, _
 from app.records import Incident, IncidentQuery, IncidentStatus, Monitor, MonitorQuery
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.frame import servers
 from app.web.shown import looks
 from app.web.views.jump_pages import Place
@@ -93,7 +93,7 @@ def _pauses(target: str) -> Actions:
 
 
 def _resumes(target: str) -> Actions:
-    state = "paused" if servers.offers(Feature.OVERVIEW) else None
+    state = None if servers.is_bare() else "paused"
     found = _monitors(target, state)
     return [_resume(one) for one in found if one.paused or "paused" in one.missing][:MOST]
 
@@ -121,7 +121,7 @@ def _resume(one: Monitor) -> Place:
 
 
 def _checks(found: Sequence[Monitor]) -> Actions:
-    if not servers.offers(Feature.CHECK):
+    if servers.is_bare():
         return []
     return [
         Place(_("Check %(name)s now", name=one.name), _("Action"),
@@ -132,7 +132,7 @@ def _checks(found: Sequence[Monitor]) -> Actions:
 
 def _silences(found: Sequence[Monitor]) -> Actions:
     """A form to fill in, so a link."""
-    if not servers.offers(Feature.WINDOWS):
+    if not servers.is_whole():
         return []
     return [
         Place(_("Plan maintenance of %(name)s", name=one.name), _("Action"),

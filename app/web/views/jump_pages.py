@@ -10,7 +10,7 @@ from flask_login import current_user
 
 from app.i18n import N_, _
 from app.records import Role
-from app.stores import Feature
+from app.stores import Extent
 from app.web.frame import servers
 
 
@@ -29,17 +29,18 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """``also``: what people call it. ``needs``: what a server has to offer for it."""
+    """``also``: what people call it. ``needs``: how much the store must have for it."""
 
     name: str
     endpoint: str
     role: Role = Role.VIEWER
     also: str = ""
-    needs: Feature | None = None
+    needs: Extent = Extent.BARE
 
 
 VIEWER, EDITOR, ADMIN = Role.VIEWER, Role.EDITOR, Role.ADMIN
-# Those that are not there, or that a server does not offer, are left out.
+TAG, WHOLE = Extent.TAG, Extent.WHOLE
+# Those that are not there, or that a server lacks, are left out.
 PAGES = (
     Entry(N_("Home"), "home.show", also=N_("dashboard overview start")),
     Entry(N_("Monitors"), "monitors.index", also=N_("checks urls sites hosts list")),
@@ -49,35 +50,35 @@ PAGES = (
     Entry(N_("Incidents"), "incidents.index", also=N_("outages downtime down alerts history")),
     Entry(N_("Report an incident"), "incidents.new", EDITOR, N_("new incident outage create")),
     Entry(N_("Maintenance"), "windows.index", VIEWER,
-          N_("silence mute snooze downtime window schedule calendar"), Feature.WINDOWS),
+          N_("silence mute snooze downtime window schedule calendar"), WHOLE),
     Entry(N_("New maintenance"), "windows.new", EDITOR,
-          N_("add create silence mute snooze downtime window schedule"), Feature.WINDOWS),
+          N_("add create silence mute snooze downtime window schedule"), WHOLE),
     Entry(N_("Markers"), "markers.index", VIEWER, N_("deploys releases deployments versions"),
-          Feature.MARKERS),
+          WHOLE),
     Entry(N_("Status pages"), "status_pages.index", VIEWER, N_("public subscribers badge widget"),
-          Feature.STATUS_PAGES),
+          WHOLE),
     Entry(N_("New status page"), "page_editor.new", EDITOR, N_("add create public"),
-          Feature.STATUS_PAGES),
-    Entry(N_("Post templates"), "post_templates.index", VIEWER, "", Feature.POST_TEMPLATES),
+          WHOLE),
+    Entry(N_("Post templates"), "post_templates.index", VIEWER, "", WHOLE),
     Entry(N_("Contacts"), "contacts.index", VIEWER,
           N_("alerts channels notifications teams webhook slack discord telegram flock sms email"
-             " pager on-call"), Feature.CONTACTS),
+             " pager on-call"), WHOLE),
     Entry(N_("New contact"), "contacts.new", EDITOR,
           N_("add create channel notification team webhook slack discord telegram flock sms email"),
-          Feature.CONTACTS),
+          WHOLE),
     Entry(N_("Deliveries"), "deliveries.index", VIEWER,
           N_("alerts notifications sent messages log"),
-          Feature.DELIVERIES),
+          TAG),
     Entry(N_("Reports"), "reports.show", VIEWER,
           N_("uptime sla availability statistics month print"),
-          Feature.REPORTS),
+          WHOLE),
     Entry(N_("Wall"), "wall.show", also=N_("tv screen kiosk big")),
     Entry(N_("Links to the wall"), "wall_links.index", ADMIN,
           N_("tv screen kiosk share read-only")),
     Entry(N_("Places"), "locations.index", VIEWER,
-          N_("locations regions agents probers checkers remote vantage"), Feature.LOCATIONS),
+          N_("locations regions agents probers checkers remote vantage"), WHOLE),
     Entry(N_("New place"), "locations.new", EDITOR,
-          N_("add create location agent prober region"), Feature.LOCATIONS),
+          N_("add create location agent prober region"), WHOLE),
     Entry(N_("API keys"), "keys.index", EDITOR, N_("tokens terraform secrets integrations")),
     Entry(N_("People"), "people.index", ADMIN, N_("users accounts team members roles")),
     Entry(N_("Invite a person"), "invitations.new", ADMIN,
@@ -133,10 +134,9 @@ def _known(one: Entry) -> set[str]:
 
 def _open() -> Iterator[Entry]:
     """Those that this person may open, here and now."""
-    offered = servers.offered()
     for one in PAGES:
         there = one.endpoint in current_app.view_functions
-        if there and current_user.can(one.role) and (one.needs is None or offered[one.needs]):
+        if there and current_user.can(one.role) and servers.extent() >= one.needs:
             yield one
 
 

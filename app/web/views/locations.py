@@ -9,7 +9,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid, Unsupported, WakefulError
+from app.errors import Conflict, Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserLocationForm
 from app.i18n import N_, _
@@ -25,7 +25,7 @@ from app.records import (
     needs_admin,
     words_of,
 )
-from app.stores import Feature, base, current_store
+from app.stores import base, current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import links, once, servers
 from app.web.frame.session import SAFE_METHODS, guarded, needs
@@ -40,7 +40,6 @@ QUEUE_COMMANDS = (
 
 Answer = str | Response | tuple[str, int]
 
-NOT_OFFERED = N_("The server behind this dashboard has no list of places.")
 SHOWN_ONCE = N_("That token was made already. It is shown only once.")
 ADDED_ALREADY = N_(
     "This place was added already. Its token is shown only once: if you did not copy it, make a new"
@@ -51,7 +50,7 @@ NAMED = 20  # of the monitors that keep a place from being deleted
 
 @blueprint.get("")
 def index() -> str:
-    _offered()
+    servers.refuse_bare()
     found = current_store().locations.list(binding.page_query(links.pairs()))
     return render_template(
         "locations/index.html", page=found, link=links.page_link, told=_told(found.total)
@@ -60,20 +59,15 @@ def index() -> str:
 
 def _told(places: int) -> Sequence[str] | None:
     """The contacts that learn of a silent place; None where nobody asks or a store cannot tell."""
-    if places < 2 or not servers.offers(Feature.CONTACTS):
+    if places < 2:
         return None
     return current_store().contacts.defaults()
-
-
-def _offered() -> None:
-    if not servers.offers(Feature.LOCATIONS):
-        raise Unsupported(_(NOT_OFFERED))
 
 
 @blueprint.route("/new", methods=["GET", "POST"])
 def new() -> Answer:
     if request.method in SAFE_METHODS:
-        _offered()
+        servers.refuse_bare()
     first = Carrier.AGENT if current_user.is_admin else Carrier.LOCAL
     return _edited(BrowserLocationForm(data={"carrier": first}), None)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from flask import Blueprint, flash, redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, Unsupported
+from app.errors import Invalid
 from app.forms import binding
 from app.forms.browser import BrowserMarkerForm
-from app.i18n import N_, _
-from app.stores import Feature, current_store
+from app.i18n import _
+from app.stores import current_store
 from app.web.forms import DeleteForm, not_saved, show_errors
 from app.web.frame import links, servers
 from app.web.frame.session import guarded
@@ -19,8 +19,6 @@ from app.web.shown import times
 blueprint = guarded(Blueprint("markers", __name__, url_prefix="/markers"))
 
 Answer = str | Response | tuple[str, int]
-
-NOT_OFFERED = N_("The server behind this dashboard has no markers. They need a newer version.")
 
 
 @blueprint.get("")
@@ -47,8 +45,7 @@ def add() -> Answer:
 def _page(form: BrowserMarkerForm, status: int) -> Answer:
     if form.unanswered:
         return render_template("markers/index.html", form=form, page=None), status
-    if not servers.offers(Feature.MARKERS):
-        raise Unsupported(_(NOT_OFFERED))
+    servers.refuse_bare()
     found = current_store().markers.list(binding.marker_query(links.pairs()))
     page = render_template("markers/index.html", form=form, page=found, link=links.page_link)
     return page, status

@@ -40,7 +40,7 @@ from app.records import (
     Pair,
     Sort,
 )
-from app.stores import Feature, current_store, same_url
+from app.stores import Extent, current_store, same_url
 from app.web.forms import (
     BulkForm,
     DeleteForm,
@@ -110,12 +110,8 @@ STARTS_WITH = {
 @blueprint.get("")
 def index() -> Response:
     store, query = current_store(), list_query()
-    ordered = servers.offers(Feature.LIST_ORDER)
-    counters = None
-    if servers.offers(Feature.OVERVIEW):
-        counters = store.monitors.overview(query) if ordered else store.monitors.overview()
-    known = counters if ordered else None
-    shown = replace(query, uptime=LIST_UPTIME, hours=True, counts=known, brief=True)
+    counters = None if servers.is_bare() else store.monitors.overview(query)
+    shown = replace(query, uptime=LIST_UPTIME, hours=True, counts=counters, brief=True)
     page = store.monitors.list(shown)
     typed = {} if fragments.asked() else session.pop(BULK_TYPED, None) or {}
     return fragments.page(
@@ -125,7 +121,7 @@ def index() -> Response:
         rows=monitor_rows.of(page.items),
         query=query,
         counters=counters,
-        order=links.order(query, FIRST_DIRECTION) if ordered else None,
+        order=None if servers.is_bare() else links.order(query, FIRST_DIRECTION),
         here=links.here,
         link=links.page_link,
         faults=typed.pop("faults", ()),
@@ -136,11 +132,11 @@ def index() -> Response:
 def bulk_form(**kwargs: Any) -> BulkForm:
     """What can be done with the ticked ones, on this server."""
     form = BulkForm(**kwargs)
-    if not servers.offers(Feature.EXTRA_FIELDS):
+    if servers.is_bare():
         form.leave_out_tags()
-    if not servers.offers(Feature.WINDOWS):
+    if not servers.is_whole():
         form.leave_out_maintenance()
-    names = current_store().contacts.names() if servers.offers(Feature.CONTACTS) else ()
+    names = current_store().contacts.names() if servers.is_whole() else ()
     form.contacts = channel_setup.contact_choices(names)
     if not form.contacts:
         form.leave_out_contacts()
@@ -152,18 +148,18 @@ def bulk_form(**kwargs: Any) -> BulkForm:
 
 def store_places() -> Mapping[str, str]:
     """The places to choose from; none where a server does not list them."""
-    return current_store().monitors.locations() if servers.offers(Feature.LOCATIONS) else {}
+    return current_store().monitors.locations() if servers.is_whole() else {}
 
 
 def list_query(args: links.Args | None = None) -> MonitorQuery:
     """The list's parameters from the address, or from ``args``: the worst first, unless they say
     otherwise. Raises Invalid for one that is misspelt.
     """
-    without = () if servers.offers(Feature.OVERVIEW) else OWN_FILTERS
+    without = OWN_FILTERS if servers.is_bare() else ()
     asked = links.pairs(*without, args=args)
     query = binding.monitor_query(asked)
     by_itself = not any(name == "sort_by" and value for name, value in asked)
-    if by_itself and servers.offers(Feature.LIST_ORDER):
+    if by_itself and not servers.is_bare():
         return replace(query, sort_by=MonitorSortBy.STATE)
     return query
 
@@ -243,7 +239,7 @@ def _unread(fault: WakefulError, id: int, *, clone: bool = False) -> Answer:
 def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
     data = None if record else _starts_with()
     form = BrowserMonitorForm(record=record, clone=clone, data=data, **_surroundings())
-    if not servers.offered()[Feature.CERTIFICATE_LIFE]:
+    if servers.extent() == Extent.BARE:
         form.leave_out_auto()
     return _shaped(form)
 
@@ -288,8 +284,8 @@ def _not_shown(places: Collection[str]) -> Sequence[str]:
         several = len(places) > 1
         shown = {
             LOCATIONS: several,
-            LOCATION_RULE: several and servers.offers(Feature.LOCATIONS),
-            CONTACTS: servers.offers(Feature.CONTACTS),
+            LOCATION_RULE: several and servers.is_whole(),
+            CONTACTS: servers.is_whole(),
         }
     else:
         shown = {name: name in request.form for name in (LOCATIONS, LOCATION_RULE, CONTACTS)}
@@ -303,7 +299,7 @@ def _own_fields_shown() -> bool:
     must not be read as unticked.
     """
     if request.method in SAFE_METHODS:
-        return servers.offers(Feature.EXTRA_FIELDS)
+        return not servers.is_bare()
     return any(name in request.form for name in OWN_FIELDS)
 
 

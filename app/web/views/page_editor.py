@@ -20,6 +20,7 @@ from app.records import MAX_PAGE_MONITORS, MAX_SEARCH, MonitorRef, StatusPage
 from app.rules.text import record_id
 from app.stores import current_store
 from app.web.forms import not_read, not_saved, saved, show_errors
+from app.web.frame import servers
 from app.web.frame.fragments import HEADER
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
@@ -91,7 +92,7 @@ class Done:
 @blueprint.route("/new", methods=["GET", "POST"])
 def new() -> Answer:
     if request.method in SAFE_METHODS:
-        page_monitors.offered()
+        servers.refuse_bare()
     form = StatusPageEditorForm(data={"zone": times.zone().key}, lines=_asked_for())
     return _edited(form, None)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, Unsupported, WakefulError
+from app.errors import Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserPostTemplateForm
-from app.i18n import N_, _
+from app.i18n import _
 from app.records import PostState, PostTemplate
 from app.rules.page_looks import POST
 from app.rules.post_templates import built_in
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
@@ -22,27 +22,20 @@ blueprint = guarded(Blueprint("post_templates", __name__, url_prefix="/status-pa
 
 Answer = str | Response | tuple[str, int]
 
-NOT_OFFERED = N_("The server behind this dashboard has no post templates.")
-
 
 @blueprint.get("")
 def index() -> str:
-    _offered()
+    servers.refuse_bare()
     found = current_store().post_templates.list(binding.page_query(links.pairs()))
     return render_template(
         "post_templates/index.html", page=found, built_in=built_in(), link=links.page_link
     )
 
 
-def _offered() -> None:
-    if not servers.offers(Feature.POST_TEMPLATES):
-        raise Unsupported(_(NOT_OFFERED))
-
-
 @blueprint.route("/new", methods=["GET", "POST"])
 def new() -> Answer:
     if request.method in SAFE_METHODS:
-        _offered()
+        servers.refuse_bare()
     return _edited(BrowserPostTemplateForm(data={"state": PostState.INVESTIGATING}), None)
 
 

@@ -24,13 +24,13 @@ from app.records import (
 from app.rules import post_templates
 from app.rules.page_looks import POST
 from app.rules.text import record_id
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times
-from app.web.shown.page_monitors import names_on, offered
+from app.web.shown.page_monitors import names_on
 
 blueprint = guarded(Blueprint("posts", __name__, url_prefix="/status-pages/<int:page_id>/posts"))
 
@@ -64,7 +64,7 @@ def _shown(page: StatusPage, post: Post, form: BrowserPostUpdateForm) -> str:
 
 
 def _page(id: int) -> StatusPage:
-    offered()
+    servers.refuse_bare()
     return current_store().status_pages.get(id)
 
 
@@ -120,9 +120,7 @@ def new(page_id: int) -> Answer:
 
 def _templates() -> Sequence[PostTemplate]:
     """The posts to start from."""
-    own: Sequence[PostTemplate] = ()
-    if servers.offers(Feature.POST_TEMPLATES):
-        own = current_store().post_templates.list(PageQuery(per_page=OWN_TEMPLATES)).items
+    own = current_store().post_templates.list(PageQuery(per_page=OWN_TEMPLATES)).items
     return post_templates.offered(own)
 
 

@@ -18,8 +18,7 @@ from app.errors import Invalid
 from app.forms.browser import BrowserReportMailForm
 from app.i18n import _
 from app.records import MAX_REPORT_MONITORS, PAGE_SIZES, MonitorRef, PageQuery, ReportMail
-from app.stores import Feature, current_store
-from app.web.frame import servers
+from app.stores import current_store
 from app.web.frame.session import guarded
 from app.web.shown import paper, report
 from app.web.shown.cells import plain
@@ -58,25 +57,17 @@ def show() -> Response | str:
         report=found,
         most_incidents=report.INCIDENTS_SHOWN,
         choices=_choices(found),
-        by_tag=servers.offers(Feature.OVERVIEW),
         address=lambda month: _address(".show", found, month),
         csv=_address(".download", found),
         mails=_mails(),
-        contacts=_contacts(),
+        contacts=current_store().contacts.names(),
         pdf=_address(".show", found, format="pdf") if paper.available() else None,
     )
 
 
-def _mails() -> Sequence[ReportMail] | None:
-    """The reports that are sent each month; None where the store sends none."""
-    if not servers.offers(Feature.REPORT_MAILS):
-        return None
+def _mails() -> Sequence[ReportMail]:
+    """The reports that are sent each month."""
     return current_store().report_mails.list(PageQuery(per_page=MAILS_SHOWN)).items
-
-
-def _contacts() -> Sequence[str]:
-    offered = servers.offers(Feature.REPORT_MAILS)
-    return current_store().contacts.names() if offered else ()
 
 
 @blueprint.post("/mails")

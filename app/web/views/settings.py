@@ -16,7 +16,7 @@ from app.i18n import N_, _
 from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_memory
 from app.net.policy import Policy
 from app.records import Role
-from app.stores import Feature, current_access
+from app.stores import Extent, current_access
 from app.web.factor_forms import RequiredForm
 from app.web.forms import DeleteForm, NetworksForm
 from app.web.frame import servers
@@ -34,44 +34,49 @@ CHANGED_ALONE = N_(
     "messages until they have it."
 )
 
-# Pages of their own: label, what for, endpoint, and what the store must offer. Those that are not
-# there are left out.
-ENTRIES: tuple[tuple[str, str, str, Feature | None], ...] = (
-    (N_("Email"), N_("The mail server, and a test of it."), "mail_settings.show", None),
+# Pages of their own: label, what for, endpoint, and how much the store must have. Those that are
+# not there are left out.
+ENTRIES: tuple[tuple[str, str, str, Extent], ...] = (
+    (N_("Email"), N_("The mail server, and a test of it."), "mail_settings.show", Extent.BARE),
     (
         N_("Contacts"),
         N_("The people that monitors alert, and how."),
         "contacts.index",
-        Feature.CONTACTS,
+        Extent.WHOLE,
     ),
     (
         N_("Status pages"),
         N_("What the public sees of your monitors."),
         "status_pages.index",
-        Feature.STATUS_PAGES,
+        Extent.WHOLE,
     ),
-    (N_("People"), N_("Accounts, roles and invitations."), "people.index", None),
+    (N_("People"), N_("Accounts, roles and invitations."), "people.index", Extent.BARE),
     (
         N_("Import"),
         N_("From Uptime Kuma, UptimeRobot, Better Stack, Gatus, other tools, or a CSV file."),
         "imports.start",
-        None,
+        Extent.BARE,
     ),
-    (N_("Backup"), N_("How to back up, and when that was last done."), "backups.show", None),
+    (N_("Backup"), N_("How to back up, and when that was last done."), "backups.show", Extent.BARE),
     (
         N_("Audit log"),
         N_("Who changed what, and who logged in."),
         "audit.index",
-        None,
+        Extent.BARE,
     ),
     (
         N_("Places"),
         N_("Where checks run from, and their agents."),
         "locations.index",
-        Feature.LOCATIONS,
+        Extent.WHOLE,
     ),
-    (N_("Links to the wall"), N_("For screens without an account."), "wall_links.index", None),
-    (N_("API keys"), N_("For programs, and for other dashboards."), "keys.index", None),
+    (
+        N_("Links to the wall"),
+        N_("For screens without an account."),
+        "wall_links.index",
+        Extent.BARE,
+    ),
+    (N_("API keys"), N_("For programs, and for other dashboards."), "keys.index", Extent.BARE),
 )
 
 Answer = str | Response | tuple[str, int]
@@ -143,11 +148,10 @@ def _without_factor() -> int:
 
 
 def _entries() -> list[tuple[str, str, str]]:
-    offered = servers.offered()
     return [
         (_(label), _(note), url_for(endpoint))
-        for label, note, endpoint, feature in ENTRIES
-        if endpoint in current_app.view_functions and (feature is None or offered[feature])
+        for label, note, endpoint, needs in ENTRIES
+        if endpoint in current_app.view_functions and servers.extent() >= needs
     ]
 
 

@@ -13,9 +13,8 @@ from app.forms.browser import BrowserSharedChannelForm
 from app.i18n import N_, _, _n
 from app.records import Channel, Monitor, Pair, SharedChannel, own_alerts
 from app.rules.channel_values import CHANNELS
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.forms import not_saved, show_errors
-from app.web.frame import servers
 from app.web.frame.session import guarded
 from app.web.frame.store_errors import NOT_TAKEN
 
@@ -37,7 +36,7 @@ def offer(monitor: Monitor, before: Sequence[Pair]) -> None:
     nothing where the store cannot tell now: the monitor is saved.
     """
     own = own_alerts(monitor.alerts)
-    if not set(own) - set(before) or not servers.offered()[Feature.SHARED_CHANNELS]:
+    if not set(own) - set(before):
         return
     try:
         found = current_store().contacts.shared(monitor.id)

@@ -24,11 +24,11 @@ from app.records import (
 from app.rules.time import iso
 from app.stores import current_store
 from app.web.forms import DeleteForm
-from app.web.frame import fragments, links
+from app.web.frame import fragments, links, servers
 from app.web.frame.session import guarded, needs
 from app.web.shown import public_links
 from app.web.shown.cells import plain
-from app.web.shown.page_monitors import names_on, offered
+from app.web.shown.page_monitors import names_on
 
 blueprint = guarded(Blueprint("status_pages", __name__, url_prefix="/status-pages"))
 
@@ -49,7 +49,7 @@ class Entry:
 
 @blueprint.get("")
 def index() -> Response:
-    offered()
+    servers.refuse_bare()
     found = current_store().status_pages.list(binding.page_query(links.pairs()))
     return fragments.page(
         "status_pages/index.html",
@@ -67,7 +67,7 @@ def _entry(page: StatusPage) -> Entry:
 
 @blueprint.get("/<int:id>")
 def show(id: int) -> Response:
-    offered()
+    servers.refuse_bare()
     page = current_store().status_pages.get(id)
     asked = binding.page_query([pair for pair in links.pairs() if pair[0] == "page"])
     names = names_on(page)

@@ -24,7 +24,7 @@ from app.records import (
     MonitorStatus,
     Sort,
 )
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.frame import fragments, links, notices, servers
 from app.web.frame.session import guarded
 from app.web.shown import looks, times
@@ -143,7 +143,7 @@ def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str
 def _monitors(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:
     """The monitors to show, what matters first; how many there are in each state, and in all."""
     store = current_store()
-    if not servers.offers(Feature.OVERVIEW) or (tag and not servers.offers(Feature.LIST_ORDER)):
+    if servers.is_bare():
         return _unsorted(tag)
     counters = store.monitors.overview(MonitorQuery(tag=tag))
     found: list[Monitor] = []

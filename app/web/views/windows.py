@@ -10,13 +10,13 @@ from typing import Any
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, Unsupported, WakefulError
+from app.errors import Invalid, WakefulError
 from app.forms.browser import BrowserWindowForm
 from app.forms.fields import Options
 from app.i18n import N_, _
 from app.records import MAX_SEARCH, MaintenanceWindow, MonitorRef
 from app.rules import recurrence
-from app.stores import Feature, current_store
+from app.stores import current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
@@ -89,7 +89,7 @@ class WindowPageForm(BrowserWindowForm):
 
 @blueprint.get("")
 def index() -> Response:
-    _offered()
+    servers.refuse_bare()
     known, more = planned.known()
     month = months.read(request.args.get("month"), months.month_of(times.local(times.now())))
     found = sorted((planned.of(window) for window in known), key=lambda one: one.order)
@@ -137,7 +137,7 @@ def show(id: int) -> Response:
 @blueprint.route("/new", methods=["GET", "POST"])
 def new() -> Answer:
     if request.method in SAFE_METHODS:
-        _offered()
+        servers.refuse_bare()
     first = _first()
     chosen = request.args.get("monitor_id", "")
     if chosen.isascii() and chosen.isdigit():
@@ -147,7 +147,7 @@ def new() -> Answer:
 
 def plan_for(ids: Sequence[int], tags: Sequence[str] = ()) -> Answer:
     """The form of a new window for these monitors, or for those with these tags."""
-    _offered()
+    servers.refuse_bare()
     data = _first() | {"monitors": tuple(ids), "tags": tuple(tags)}
     form = WindowPageForm(None, data=data, zone=times.zone())
     return _form_page(form, None, 200)
@@ -257,8 +257,3 @@ def delete(id: int) -> Answer:
 def _names(known: Iterable[MaintenanceWindow]) -> dict[int, MonitorRef]:
     ids = {id for window in known for id in window.monitors}
     return {one.id: one for one in current_store().monitors.refs(ids=sorted(ids))} if ids else {}
-
-
-def _offered() -> None:
-    if not servers.offers(Feature.WINDOWS):
-        raise Unsupported(_("The server behind this dashboard has no maintenance windows."))

@@ -6,17 +6,17 @@ import pytest
 
 from app.errors import Invalid
 from app.records import Pair
-from app.stores.base import Feature, Store
-from tests.stores.contract.making import HUGE, add_monitor, needs, not_found
+from app.stores.base import Extent, Store
+from tests.stores.contract.making import HUGE, add_monitor, needs_wakeful, not_found
 
 
 class ChannelsContract:
     def test_a_monitor_without_channels_has_none_to_test(self, store: Store) -> None:
-        needs(store, Feature.DELIVERIES)
+        needs_wakeful(store)
         assert store.channels.test_all(add_monitor(store).id) == ()
 
     def test_channels_are_tested_whether_they_are_stored_or_not(self, store: Store) -> None:
-        needs(store, Feature.DELIVERIES)
+        needs_wakeful(store)
         monitor = add_monitor(store)
         mine, nobodys = Pair("sms", "+441234567891"), Pair("slack", "http://127.0.0.1:9/hook")
         ids = store.channels.test((mine, nobodys), monitor_id=monitor.id)
@@ -33,11 +33,11 @@ class ChannelsContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_the_channels_of_an_unknown_monitor_are_not_tested(self, store: Store, id: int) -> None:
-        needs(store, Feature.DELIVERIES)
+        needs_wakeful(store)
         not_found(lambda: store.channels.test_all(id))
 
     def test_a_store_whose_alerts_can_be_read_names_no_monitor(self, store: Store) -> None:
-        needs(store, Feature.UNREADABLE_ALERTS)
+        needs_wakeful(store)
         add_monitor(store)
         assert list(store.channels.unreadable_alerts()) == []
 
@@ -45,7 +45,7 @@ class ChannelsContract:
         assert list(store.channels.failed()) == []
 
     def test_a_store_names_the_channels_that_cannot_work_if_it_can_tell(self, store: Store) -> None:
-        if Feature.CHANNEL_SETUP in store.offers:
+        if store.extent > Extent.BARE:
             assert store.channels.not_set_up() == {
                 "email": "No mail server is set up. An admin can set one up under Settings, Email.",
                 "sms": "No SMS provider is set up. Set WAKEFUL_SMS_URL.",

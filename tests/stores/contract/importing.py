@@ -7,7 +7,7 @@ from pathlib import Path
 from app.forms.imported import Shared
 from app.imports import files
 from app.records import MonitorQuery, Pair
-from app.stores.base import Feature, Store
+from app.stores.base import Extent, Store
 from app.stores.importing import Created, Importer, counts
 from tests.stores.contract.contacts import add_contact
 from tests.stores.contract.making import add_monitor
@@ -20,7 +20,7 @@ class ImportingContract:
         reading = files.read_path(KUMA)
         importer = Importer(store, Shared(tags=("moved",)), reading.contacts)
         rows = importer.dry_run(reading.candidates)
-        own = Feature.EXTRA_FIELDS in store.offers
+        own = store.extent > Extent.BARE
         new = 4 if own else 3  # interface.md has no tcp
         assert (counts(rows).new, counts(rows).unfit) == (new, 7 - new)
         assert not store.monitors.list(MonitorQuery()).items
@@ -32,7 +32,7 @@ class ImportingContract:
         assert [name for name, one in by_name.items() if one.paused] == ["Database"] * own
         assert by_name["Shop"].request_auth_username == "watcher"
         slack = Pair("contact", "Ops Slack")
-        if Feature.CONTACTS not in store.offers:
+        if store.extent == Extent.BARE:
             slack = Pair("slack", "https://hooks.slack.com/services/T000/B000/kumasecrethook")
         assert by_name["Shop"].alerts[0] == slack, "shared by two monitors"
         if own:
@@ -49,7 +49,7 @@ class ImportingContract:
         self, store: Store
     ) -> None:
         add_monitor(store, name="Old", url="https://old.example.com/")
-        contacts = Feature.CONTACTS in store.offers
+        contacts = store.extent > Extent.BARE
         if contacts:
             add_contact(store, "Ops")
         lines = b"OLD.example.com\nA, a.example.com, , ops\nB, b.example.com, , Nobody"

@@ -10,19 +10,15 @@ import pytest
 
 from app.errors import NotFound
 from app.records import Incident, Monitor
-from app.stores.base import Feature, Store
+from app.stores.base import Extent, Store
 
 HUGE = 2**70
 
 
-def needs(store: Store, feature: Feature) -> None:
-    if feature not in store.offers:
-        pytest.skip(f"this store does not offer {feature.value}")
-
-
 def needs_wakeful(store: Store) -> None:
     """For rules of decisions.md, which interface.md does not have."""
-    needs(store, Feature.EXTRA_FIELDS)
+    if store.extent == Extent.BARE:
+        pytest.skip("this server speaks interface.md alone")
 
 
 def moment(store: Store, **ago: float) -> datetime:

@@ -11,13 +11,12 @@ from pytest_httpserver import HTTPServer
 
 from app.errors import Invalid, NotFound
 from app.records import IncidentQuery, MonitorQuery, MonitorStatus, Pair
-from app.stores.base import Feature, Store
+from app.stores.base import Store
 from tests.stores.contract.making import (
     HUGE,
     add_incident,
     add_monitor,
     moment,
-    needs,
     needs_wakeful,
     not_found,
 )
@@ -195,7 +194,7 @@ class MonitorsContract:
         assert store.monitors.watching("nothing") == []
 
     def test_automatic_days_before_a_certificate_expires_come_back(self, store: Store) -> None:
-        needs(store, Feature.CERTIFICATE_LIFE)
+        needs_wakeful(store)
         monitor = add_monitor(store, ssl_alert_days="auto")
         assert store.monitors.get(monitor.id).ssl_alert_days == "auto"
         assert store.monitors.update(monitor.id, {"ssl_alert_days": 7}).ssl_alert_days == 7
@@ -253,7 +252,7 @@ class MonitorsContract:
         assert list(store.monitors.refs(ids=[])) == []
 
     def test_monitors_are_counted_and_filtered_by_state_and_tag(self, store: Store) -> None:
-        needs(store, Feature.OVERVIEW)
+        needs_wakeful(store)
         assert not any(store.monitors.overview().values())
         first = add_monitor(store, name="One", tags=("shop", "eu"))
         second = add_monitor(store, name="Two", tags=("shop",))
@@ -273,7 +272,7 @@ class MonitorsContract:
     def test_monitors_are_listed_by_state_and_by_response_time(
         self, store: Store, httpserver: HTTPServer
     ) -> None:
-        needs(store, Feature.LIST_ORDER)
+        needs_wakeful(store)
         httpserver.expect_request("/good").respond_with_data("open")
         good, bad = httpserver.url_for("/good"), "http://127.0.0.1:9/"
         up = add_monitor(store, name="b up", url=good, tags=("shop",)).id
@@ -298,7 +297,7 @@ class MonitorsContract:
         assert found(sort_by="expires_at", sort="asc") == [up, *down, paused, new]
 
     def test_a_list_by_state_has_pages(self, store: Store) -> None:
-        needs(store, Feature.LIST_ORDER)
+        needs_wakeful(store)
         ids = [add_monitor(store, name=f"m{number:02}").id for number in range(23)]
         for id in ids[5:9]:
             store.monitors.update(id, {"pause": True})
@@ -315,7 +314,7 @@ class MonitorsContract:
         assert [page.total for page in pages] == [23] * 4
 
     def test_counters_follow_the_filters(self, store: Store) -> None:
-        needs(store, Feature.LIST_ORDER)
+        needs_wakeful(store)
         add_monitor(store, name="Shop", tags=("prod",), url="http://one.test/")
         second = add_monitor(store, name="Blog", tags=("prod", "eu"))
         add_monitor(store, name="Mail", tags=("Prod",))
@@ -335,7 +334,7 @@ class MonitorsContract:
         assert counted(location="default") == counted()
 
     def test_tags_are_found_by_name(self, store: Store) -> None:
-        needs(store, Feature.OVERVIEW)
+        needs_wakeful(store)
         add_monitor(store, tags=("prod", "100%_eu"))
         add_monitor(store, tags=("prod",))
         assert list(store.monitors.tags("prod")) == ["prod"]
@@ -346,7 +345,7 @@ class MonitorsContract:
     def test_a_list_brings_the_last_hours_where_they_are_asked_for(
         self, store: Store, httpserver: HTTPServer
     ) -> None:
-        needs(store, Feature.HOURS)
+        needs_wakeful(store)
         httpserver.expect_request("/shop").respond_with_data("open")
         monitor = add_monitor(store, url=httpserver.url_for("/shop"))
         result = store.checks.run(monitor.id)

@@ -8,14 +8,14 @@ import pytest
 
 from app.errors import Invalid
 from app.records import PageQuery, PostTemplate
-from app.stores.base import Feature, Store
-from tests.stores.contract.making import HUGE, needs, not_found
+from app.stores.base import Store
+from tests.stores.contract.making import HUGE, needs_wakeful, not_found
 
 SLOW = {"name": "Slow", "title": "Slow answers", "state": "investigating", "body": "We look."}
 
 
 def add_template(store: Store, **fields: Any) -> PostTemplate:
-    needs(store, Feature.POST_TEMPLATES)
+    needs_wakeful(store)
     return store.post_templates.create(SLOW | fields)
 
 
@@ -33,7 +33,7 @@ class PostTemplatesContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_post_template_is_not_found(self, store: Store, id: int) -> None:
-        needs(store, Feature.POST_TEMPLATES)
+        needs_wakeful(store)
         not_found(
             lambda: store.post_templates.get(id),
             lambda: store.post_templates.update(id, {"title": "x"}),
@@ -60,7 +60,7 @@ class PostTemplatesContract:
         assert store.post_templates.update(id, {"name": "SLOW"}).name == "SLOW"
 
     def test_post_templates_come_in_pages_by_name(self, store: Store) -> None:
-        needs(store, Feature.POST_TEMPLATES)
+        needs_wakeful(store)
         names = [f"{'ab'[n % 2]}{n:02}" for n in range(12)]
         for name in names:
             add_template(store, name=name)

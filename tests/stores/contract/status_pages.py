@@ -17,12 +17,12 @@ from app.records import (
     StatusPage,
     Visibility,
 )
-from app.stores.base import Feature, Store
-from tests.stores.contract.making import HUGE, add_monitor, needs, not_found
+from app.stores.base import Store
+from tests.stores.contract.making import HUGE, add_monitor, needs_wakeful, not_found
 
 
 def add_page(store: Store, **fields: Any) -> StatusPage:
-    needs(store, Feature.STATUS_PAGES)
+    needs_wakeful(store)
     return store.status_pages.create({"name": "Our shop"} | fields)
 
 
@@ -35,7 +35,7 @@ def page_fault(store: Store, id: int | None, **fields: Any) -> list[str]:
 
 class StatusPagesContract:
     def test_a_page_is_stored_shown_changed_and_deleted(self, store: Store) -> None:
-        needs(store, Feature.STATUS_PAGES)
+        needs_wakeful(store)
         a, b, c = (add_monitor(store).id for _ in range(3))
         page = add_page(
             store,
@@ -122,7 +122,7 @@ class StatusPagesContract:
             assert page_fault(store, page.id, monitors=(id,))[0].startswith("monitors")
 
     def test_names_and_groups_are_of_monitors_on_the_page(self, store: Store) -> None:
-        needs(store, Feature.STATUS_PAGES)
+        needs_wakeful(store)
         a, b = add_monitor(store).id, add_monitor(store).id
         page = add_page(store, monitors=(a,))
         for fields in ({"names": (ComponentName(b, "x"),)}, {"groups": (Group("x", (b,)),)}):
@@ -132,7 +132,7 @@ class StatusPagesContract:
         assert name.startswith("groups")
 
     def test_a_monitor_off_the_page_leaves_names_groups_and_posts(self, store: Store) -> None:
-        needs(store, Feature.STATUS_PAGES)
+        needs_wakeful(store)
         a, b = add_monitor(store).id, add_monitor(store).id
         page = add_page(
             store,
@@ -150,7 +150,7 @@ class StatusPagesContract:
         assert page.names == (ComponentName(b, "B"),)
 
     def test_a_deleted_monitor_leaves_page_and_posts_sound(self, store: Store) -> None:
-        needs(store, Feature.STATUS_PAGES)
+        needs_wakeful(store)
         a, b = add_monitor(store).id, add_monitor(store).id
         page = add_page(
             store, monitors=(a, b), names=(ComponentName(a, "A"),), groups=(Group("G", (a, b)),)
@@ -163,7 +163,7 @@ class StatusPagesContract:
         assert store.posts.get(page.id, post.id).monitors == (b,)
 
     def test_the_monitor_list_is_filtered_by_page(self, store: Store) -> None:
-        needs(store, Feature.STATUS_PAGES)
+        needs_wakeful(store)
         a, b = add_monitor(store).id, add_monitor(store).id
         page = add_page(store, monitors=(b,))
         found = store.monitors.list(MonitorQuery(status_page_id=page.id)).items
@@ -178,7 +178,7 @@ class StatusPagesContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_page_is_not_found(self, store: Store, id: int) -> None:
-        needs(store, Feature.STATUS_PAGES)
+        needs_wakeful(store)
         not_found(
             lambda: store.status_pages.get(id),
             lambda: store.status_pages.update(id, {"name": "x"}),
@@ -186,7 +186,7 @@ class StatusPagesContract:
         )
 
     def test_pages_come_in_pages_the_newest_first(self, store: Store) -> None:
-        needs(store, Feature.STATUS_PAGES)
+        needs_wakeful(store)
         ids = [add_page(store).id for _ in range(12)][::-1]
         pages = [store.status_pages.list(PageQuery(page=page)) for page in (1, 2, 3)]
         assert [[one.id for one in page.items] for page in pages] == [ids[:10], ids[10:], []]
