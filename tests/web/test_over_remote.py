@@ -12,7 +12,6 @@ import pytest
 from flask import Flask
 
 from app import create_app
-from app.api import me
 from app.config import Settings
 from app.db import db, journal, writing
 from app.db.journal import keep, known_numbers, row_of
@@ -32,6 +31,7 @@ from app.stores import current_access, current_store
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.faults.broken import corrupt
 from tests.support.loopback import serving
+from tests.web.test_remote_faults import looking
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
@@ -352,23 +352,27 @@ def test_lists_windows_by_tag_and_links_to_the_wall_work_over_the_remote_server(
     assert stranger.open(f"/screen/{gone}").status == 404
 
 
-def test_an_older_server_gets_no_order_and_no_window_by_tag_that_it_does_not_know(
-    app, remote, monkeypatch
-):
-    newer = {"list_order", "window_tags"}
-    offered = me.offered_to
-    monkeypatch.setattr(me, "offered_to", lambda key: sorted({*offered(key)} - newer))
-    make_monitor(app, name="Alpha", tags="\nprod\n", state={"verdict": "down"})
-    make_monitor(app, name="Zeta", state={"verdict": "up"})
-    page = remote.open("/monitors").page.text
-    assert page.index(">Zeta</a>") < page.index(">Alpha</a>")  # the newest first, as ever
-    assert "aria-sort" not in page
-    assert "1 down" in remote.open("/wall?tag=prod").text
-    assert remote.open("/").status == 200
-    remote.open("/maintenance/new")
-    assert 'name="tags"' not in remote.page.text
-    remote.press("Save", name="Works")
-    assert "Works saved." in remote.text
+def test_a_dashboard_with_a_key_of_a_tag_shows_its_monitors_and_leaves_out_the_rest(
+    app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> None:
+    shop = make_monitor(app, name="Shop", tags="\nprod\n", state={"verdict": "down"})
+    make_monitor(app, name="Other")
+    incident = make_incident(app, shop)
+    key = make_key(app, tag="prod")
+    for editor in looking(app, key, settings, sqlite_template, tmp_path):
+        for path in ("/", "/wall", "/monitors", "/monitors/new", f"/monitors/{shop.id}",
+                     f"/monitors/{shop.id}/edit", f"/monitors/{shop.id}/checks", "/jump",
+                     f"/monitors/{shop.id}/days/{now():%Y-%m-%d}", "/deliveries", "/incidents",
+                     f"/incidents/{incident.id}", "/monitors/import"):  # fmt: skip
+            assert editor.open(path).status == 200, path
+            assert "Other" not in editor.text.replace("Others", ""), path
+        editor.open("/monitors/new").press("Save", url="http://a.test/", name="New", tags="prod")
+        assert "New" in editor.text
+        places = editor.open("/jump").page.text
+        for path in ("/contacts", "/status-pages", "/markers", "/maintenance", "/reports"):
+            assert f'href="{path}"' not in places, path
+            assert editor.open(path).status == 403, path
+            assert "bound to the tag prod" in editor.text
 
 
 def test_the_page_that_deletes_a_place_names_the_remote_servers_monitors(app, remote):
