@@ -68,7 +68,7 @@ def _sums(buckets: Sequence[charts.Bucket]) -> list[int]:
     try:
         rows = [_SECONDS(bucket) for bucket in buckets]
         return [sum(map(int, column)) for column in zip(*rows, strict=True)] or [0] * len(LASTED)
-    except (KeyError, TypeError):  # days are not told apart as finely, nor are older servers' hours
+    except (KeyError, TypeError):  # days are not told apart as finely
         return [sum([int(one.get(state) or 0) for one in buckets]) for state in LASTED]
 
 

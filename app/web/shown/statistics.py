@@ -169,7 +169,7 @@ def drawn(
         "readings": readings.of(buckets, say),
         "start": buckets[0]["start"],
         "seconds": seconds,
-        "page": _larger(monitor.id) if not servers.is_bare() else None,
+        "page": _larger(monitor.id),
     }
 
 
