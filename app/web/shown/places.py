@@ -10,7 +10,6 @@ from flask import g
 from app.i18n import N_, _
 from app.records import DELETED_LOCATION, Monitor, Result
 from app.stores import current_store
-from app.web.frame import servers
 from app.web.frame.store_errors import NOT_TAKEN
 
 DELETED = N_("Deleted place")
@@ -23,7 +22,7 @@ def titles() -> Mapping[str, str]:
     now: their names are shown then. They are read once for a page.
     """
     if "place_titles" not in g:
-        g.place_titles = _listed() if servers.is_whole() else {}
+        g.place_titles = _listed()
     found: Mapping[str, str] = g.place_titles
     return found
 

@@ -146,8 +146,6 @@ class LostMessages:
 
 def lost_messages() -> LostMessages:
     """For the notice on the dashboard (``deliveries/_lost.html``); empty where it is not known."""
-    if servers.is_bare():
-        return LostMessages()
     try:
         found = current_store().channels.lost()
         return LostMessages(found, names_of(found))
@@ -177,8 +175,6 @@ def _helpers() -> dict[str, Any]:
 
 
 def _failed_channels() -> Sequence[FailedChannel]:
-    if servers.is_bare():
-        return []
     failed = current_store().channels.failed()
     names = names_of(failed)
     return [

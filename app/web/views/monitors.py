@@ -136,19 +136,13 @@ def bulk_form(**kwargs: Any) -> BulkForm:
         form.leave_out_tags()
     if not servers.is_whole():
         form.leave_out_maintenance()
-    names = current_store().contacts.names() if servers.is_whole() else ()
-    form.contacts = channel_setup.contact_choices(names)
+    form.contacts = channel_setup.contact_choices(current_store().contacts.names())
     if not form.contacts:
         form.leave_out_contacts()
-    form.places = store_places()
+    form.places = current_store().monitors.locations()
     if len(form.places) < 2:
         form.leave_out_places()
     return form
-
-
-def store_places() -> Mapping[str, str]:
-    """The places to choose from; none where a server does not list them."""
-    return current_store().monitors.locations() if servers.is_whole() else {}
 
 
 def list_query(args: links.Args | None = None) -> MonitorQuery:
@@ -284,7 +278,7 @@ def _not_shown(places: Collection[str]) -> Sequence[str]:
         several = len(places) > 1
         shown = {
             LOCATIONS: several,
-            LOCATION_RULE: several and servers.is_whole(),
+            LOCATION_RULE: several,
             CONTACTS: servers.is_whole(),
         }
     else:
