@@ -72,7 +72,7 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         on all that it finds would be one on all monitors.
         """
         page = super().list(query)
-        if not query.search or self.offers.is_wakeful:
+        if not query.search or self.me.is_wakeful:
             return page
         items = [one for one in page.items if _has(one, query.search)]
         return replace(page, items=items, total=page.total - len(page.items) + len(items))
@@ -143,7 +143,7 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         sent, most = self.parameters(query), NAMES_PAGES - 1
         window = self._window(self.path, sent, 0, limit, NAMES_PAGE, most=most)
         refs = envelope.each(window.items, _ref_of)
-        is_searched = search is not None and not self.offers.is_wakeful
+        is_searched = search is not None and not self.me.is_wakeful
         return [ref for ref in refs if _has(ref, search or "")] if is_searched else refs
 
     def read_names(self, pages: int = 1) -> dict[int, MonitorRef]:

@@ -94,7 +94,7 @@ def _preview(form: ImportForm, reading: Reading) -> Answer:
             name: [masked_alert(row) for row in rows_]
             for name, rows_ in importer.new_contacts.items()
         },
-        alert_nobody=partial(alert_nobody, contacts=servers.offers(Feature.CONTACTS)),
+        alert_nobody=partial(alert_nobody, contacts=servers.is_whole()),
         looked_at=_compared(importer) if servers.servers() else 0,
     ), 200
 
