@@ -10,14 +10,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from app.checks.expiry import whois
-from app.checks.expiry.registry import NoAnswer
 from app.checks.kinds import read_url
 from app.i18n import _
-from app.net.client import Network
 from app.rules.suffixes import registrable_domain
+
+if TYPE_CHECKING:
+    from app.net.client import Network
 
 _RDAP_SHARE = 0.6  # of the time; the rest is left for WHOIS when a registry's RDAP does not answer
 
@@ -68,8 +68,9 @@ def domain_expiry(
     are not judged by the policy of ``network``; the targets of redirects and referrals are.
     """
 
-    # Imported here: what reads RDAP takes 8 MB, which a checker without domains to watch saves.
-    from app.checks.expiry import rdap
+    # Imported here: what reads RDAP and requests take 8 MB, which a checker without domains saves.
+    from app.checks.expiry import rdap, whois
+    from app.checks.expiry.registry import NoAnswer
 
     deadline = time.monotonic() + timeout
     notes: list[str] = []
