@@ -340,6 +340,7 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("remote: a number", remote_answer, times("9"), 200_000),
     ("remote: escapes", remote_answer, around('"', "\\u00", '"'), 200_000),
     ("remote: a date", remote_answer, times("1-"), 60_000),
+    ("remote: a date of ASP.NET", remote_answer, around("/Date(", "9", ")"), 60_000),
     ("remote: a clock of another age", remote_answer,
      around("Sat, 21 Nov 2026 08:00:09 +", "9"), 60_000),
     ("remote: a value of digits", remote_values_of, times("9"), 200_000),
@@ -554,6 +555,7 @@ codec/foreign.py _WORD_STARTS
 codec/foreign.py _condition
 codec/foreign.py _days
 codec/foreign.py _whole_seconds
+codec/values.py _DATE
 codec/values.py _NUMBER
 config.py _DECIMAL
 commands/web/bodies.py _CHUNK_SIZE

@@ -49,7 +49,7 @@ def test_all_that_an_installation_writes_is_its_owners_alone(tmp_path, site, no_
     database = service.instance / "wakeful.db"
     service.command("db", "upgrade")
     older = make_older(service.instance, database)
-    key = service.command("key", "create", "tests", "--scope", "write")  # which upgrades it
+    key = service.command("key", "create", "tests", "--scope", "admin")  # which upgrades it
     headers = {"Authorization": f"Bearer {key}"}
     agent = None
     try:

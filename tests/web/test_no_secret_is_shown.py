@@ -89,7 +89,7 @@ class Planted:
 def planted(app: Flask) -> Planted:
     found = Planted(app)
     canary = found.canary
-    write = {"Authorization": f"Bearer {make_key(app, 'write', 'writer')}"}
+    write = {"Authorization": f"Bearer {make_key(app, 'admin', 'writer')}"}
     client = app.test_client()
     # Through the API, so that the audit log and the change feed have it too.
     contact = {

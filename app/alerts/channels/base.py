@@ -162,11 +162,13 @@ def _corrected(response: Response, correct: Correct | None) -> Any:
 
 
 def is_refused(response: Response, judge: Judge) -> bool:
-    """Whether the service refuses the message itself: by 400, or in the body of a good status."""
+    """Whether the service refuses the message itself: by a 400 that says why in JSON, or in the
+    body of a good status. Any other 400 is permanent at once.
+    """
+    if response.status == HTTPStatus.BAD_REQUEST:
+        return bool(dict_of(response))
     is_good = response.status < HTTPStatus.MULTIPLE_CHOICES
-    return response.status == HTTPStatus.BAD_REQUEST or (
-        is_good and judge(response) is Verdict.PERMANENT
-    )
+    return is_good and judge(response) is Verdict.PERMANENT
 
 
 def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:

@@ -38,7 +38,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             return None
         if dict_of(response).get("code") == NEEDS_THREAD and "thread_name" not in body:
             body["thread_name"] = shorten(message.title, MAX_THREAD_NAME)
-        elif body.pop("embeds", None) is not None:  # such as one that is too long in all
+        elif dict_of(response) and body.pop("embeds", None) is not None:  # such as one too long
             text = f"{body['content']}\n{_description(message.without_item_links())}"
             body["content"] = text[:MAX_CONTENT]
         else:

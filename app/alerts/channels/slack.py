@@ -28,6 +28,8 @@ _CALLS_PEOPLE = re.compile(r"@(?=(?:here|channel|everyone|all)\b)", re.IGNORECAS
 # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks#handling_errors
 _PASSING = ("ratelimited", "rate_limited", "rollup_error", "internal_error", "fatal_error",
             "service_unavailable", "request_timeout")  # fmt: skip
+_LAYOUT = ("invalid_attachments", "invalid_blocks", "invalid_payload", "msg_too_long", "no_text",
+           "too_many_attachments")  # fmt: skip
 _REFUSED = ("action_prohibited", "channel_is_archived", "channel_not_found", "invalid_attachments",
             "invalid_blocks", "invalid_payload", "invalid_token", "msg_too_long",
             "no_active_hooks", "no_service", "no_service_id", "no_team", "no_text",
@@ -40,9 +42,8 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
     def correct(response: Response) -> dict[str, Any] | None:
         """Blocks that a service does not take must not cost the alert."""
-        if not is_refused(response, judge) or body.pop("blocks", None) is None:
-            return None
-        return body
+        is_layout = response.text.strip() in _LAYOUT or is_refused(response, judge)
+        return body if is_layout and body.pop("blocks", None) is not None else None
 
     return post_json(outgoing, tools, body, judge=judge, correct=correct)
 
