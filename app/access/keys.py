@@ -288,9 +288,11 @@ def _record(row: Any, owner: Any) -> ApiKey:
     """``row``: an ApiKeyRow, or one of ``_WITH_OWNERS``. ``owner``: a PersonRow, an ``_Owner``, or
     None.
     """
-    scope = Scope(row.scope)
+    # A damaged word gives the least: it must neither open anything nor stop the list of keys.
+    scope = Scope(row.scope) if row.scope in set(Scope) else Scope.READ
     if owner is not None:
-        most = Scope.READ if owner.disabled else Role(owner.role).scope
+        works = not owner.disabled and owner.role in set(Role)
+        most = Role(owner.role).scope if works else Scope.READ
         scope = min(scope, most, key=tuple(Scope).index)
     return ApiKey(
         id=row.id,

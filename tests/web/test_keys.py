@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from app import create_app
-from app.db import db
+from app.db import db, writing
+from app.db.tables import ApiKeyRow, PersonRow
 from app.stores import current_access
 from tests.factories import make_key, make_monitor, make_person
 from tests.support.loopback import serving
@@ -179,3 +180,18 @@ def test_only_admins_make_keys_of_scope_admin(app, admin, editor):
     ada = make_person(app, "editor", "ada@wakeful.test")
     make_key(app, "admin", name="Ada's", owner_id=ada.id)
     assert key_named(app, "Ada's").scope == "write"
+
+
+@pytest.mark.parametrize("damaged", [(ApiKeyRow, "scope"), (PersonRow, "role")])
+def test_a_damaged_scope_or_role_gives_the_least_and_stops_no_list(app, admin, damaged):
+    ada = make_person(app, "editor", "ada@wakeful.test")
+    secret = make_key(app, "write", name="Ada's", owner_id=ada.id)
+    table, column = damaged
+    with app.app_context(), writing() as session:
+        row = session.query(table).filter_by(id=ada.id if table is PersonRow else 1).one()
+        setattr(row, column, "gone")
+    assert key_named(app, "Ada's").scope == "read"
+    assert admin.open("/keys").status == 200
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert app.test_client().get("/api/v1/monitors", headers=headers).status_code == 200
+    assert app.test_client().delete("/api/v1/monitors/1", headers=headers).status_code == 403
