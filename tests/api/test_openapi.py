@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -68,6 +71,22 @@ def test_every_operation_says_what_it_does_and_what_it_may_answer(written):
         "locations_token", "monitors_check", "monitors_test_alert", "status_pages_store",
         "status_pages_update", "status_pages_update_put",
     }  # fmt: skip
+
+
+def test_the_manual_names_every_path_parameter_field_and_word(written):
+    manual = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    code = re.findall(r"`([^`]+)`|^ {4,}(.+)$", manual, re.MULTILINE)
+    words = set(re.findall(r"[\w.-]+", " ".join(inline + block for inline, block in code)))
+    schemas = written["components"]["schemas"].values()
+    calls = [call for found in written["paths"].values() for call in found.values()]
+    names = {word for path in written["paths"] for word in path.split("/") if "{" not in word}
+    names |= {parameter["name"] for call in calls for parameter in call.get("parameters", ())}
+    names |= {name for schema in schemas for name in schema.get("properties", ())}
+    names |= {
+        word for schema in schemas for word in schema.get("enum", ()) if isinstance(word, str)
+    }
+    # ``place``: where the channel stands in the monitor's list.
+    assert names - words == {"", "place"}
 
 
 def test_what_the_document_says_of_places_explains_itself(written):
