@@ -27,8 +27,8 @@ from app.checks.certificate import TrustStore
 from app.checks.http.checks import HttpChecks
 from app.checks.http.outcome import Outcomes
 from app.checks.http.trace import Trace
-from app.engine.judge import Observation, State, Step, advance
 from app.engine.network import Network
+from app.judge.verdict import Observation, State, Step, advance
 from app.records import DEFAULT_CONFIRMATIONS, CheckSpec, Outcome, Verdict
 from tests.lab.lab import Lab
 from tests.lab.runner import Checker, InProcess, OverHttp, Score, Seen, run_row, running

@@ -47,7 +47,7 @@ FLOORS = (
         "app.version",
     },
     {"app.rules"},
-    {"app.codec"},
+    {"app.codec", "app.judge"},
     {"app.stats", "app.imports"},
     {"app.net", "app.proxies"},
     {"app.checks"},
@@ -76,14 +76,17 @@ class Wall:
 
 WALLS = {
     "pure": Wall(
-        {"app.records", "app.rules", "app.codec", "app.stats", "app.net", "app.checks"},
+        {
+            "app.records",
+            "app.rules",
+            "app.codec",
+            "app.judge",
+            "app.stats",
+            "app.net",
+            "app.checks",
+        },
         WEB | DATABASE,
         "it is tested without a server or a database; clock, rows and journal come as arguments",
-    ),
-    "judge": Wall(
-        {"app.engine.judge", "app.engine.replay"},
-        WEB | DATABASE,
-        "live results, late ones and figures are judged by the same function of values",
     ),
     "imports": Wall(
         {"app.imports"},

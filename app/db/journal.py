@@ -27,8 +27,8 @@ from app.db.tables import (
 )
 from app.db.types import from_ms, to_ms
 from app.db.upserts import inserting
+from app.judge.verdict import MOMENT_S
 from app.records import DELETED_LOCATION, Result, Timings, Verdict
-from app.stats.cover import MOMENT_S
 from app.stats.tally import LONGEST_COVER_MS
 
 # The numbers of verdicts in the results table. Never renumber: the rows are kept for years.

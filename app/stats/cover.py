@@ -6,19 +6,17 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
 
+from app.judge.verdict import Check, failures_after
 from app.records import Verdict
 
 LATE_MS = 60_000  # how late a check may be before the time until it is a gap
-MOMENT_S = 1  # what a result covers that says nothing of the time after it
 Span = tuple[int, int]
 # The kind of the time after a check. Whether watched time is up or down depends on incidents.
 WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
 # A failure that one place of several sees: not confirmed, and through all confirmations.
 _FAILING, _LASTING = 4, 5
 _KINDS = {Verdict.UNKNOWN: UNKNOWN, Verdict.DEGRADED: DEGRADED}
-_GOOD = (Verdict.UP, Verdict.DEGRADED)
 _SEEN = (Verdict.UP, Verdict.DOWN)  # a tuple: tested for each check, and faster than a set
 Cover = tuple[int, int, int]  # kind, begin and end
 EVER: Sequence[Span] = ((-(2**62), 2**62),)
@@ -27,22 +25,6 @@ EVER: Sequence[Span] = ((-(2**62), 2**62),)
 def cover_limit_ms(interval: int, timeout: int) -> int:
     """How long one result counts for a monitor; ``interval`` and ``timeout`` in seconds."""
     return (interval + timeout) * 1000 + LATE_MS
-
-
-class Check(NamedTuple):
-    """The part of a result that counts. ``phases``: milliseconds, in the order of ``PHASES``.
-
-    ``covers``: how long it counts at most, in ms; 0: not at all, None: by the monitor's present
-    interval. ``place``: where it was made.
-    """
-
-    at: int
-    verdict: Verdict
-    maintenance: bool = False
-    response_time: int | None = None
-    phases: tuple[int | None, ...] = ()
-    covers: int | None = None
-    place: int = 0
 
 
 def covered(
@@ -93,14 +75,12 @@ def _kinds(checks: Iterable[Check], planned: Sequence[Span]) -> list[int]:
 
 def _kinds_of_place(checks: Iterable[Check], limit: int, confirmations: int) -> Iterator[int]:
     """The kind of each check of one place of several, leaving maintenance out. Failures in a row
-    are counted as for its vote: a gap ends them, ``unknown`` does not.
+    are counted as for its vote; a gap ends them.
     """
     failures = stop = 0
-    for at, verdict, _, _, _, covers, _ in checks:
-        if at > stop or verdict in _GOOD:
-            failures = 0
+    for at, verdict, maintenance, _, _, covers, _ in checks:
+        failures = failures_after(0 if at > stop else failures, verdict, maintenance=maintenance)
         if verdict is Verdict.DOWN:
-            failures += 1
             yield _LASTING if failures > confirmations else _FAILING
         else:
             yield WATCHED if verdict is Verdict.UP else _KINDS[verdict]

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from app.judge.verdict import Check
 from app.records import INTERVALS, PHASES, TIMEOUT_SECONDS, Classification, Verdict
 from app.stats.cover import (
     DEGRADED,
     MAINTENANCE,
     UNKNOWN,
-    Check,
     Span,
     cover_limit_ms,
     covered,

@@ -13,8 +13,8 @@ from app.db import db, journal, rollups, writing
 from app.db.tables import IncidentRow, MonitorRow, RollupRow
 from app.db.types import to_ms
 from app.engine import recorder
-from app.engine.judge import Observation, State, Step, advance
 from app.engine.recorder import late
+from app.judge.verdict import Observation, State, Step, advance
 from app.records import IncidentQuery, MonitorQuery, Verdict
 from app.stores.local import LocalStore
 from tests.engine.test_figures_of_places import HOUR, ROLLED, Figures

@@ -29,11 +29,12 @@ from app.db.tables import (
 )
 from app.db.types import to_ms
 from app.engine import checker as checker_module
-from app.engine import domains, judge, recorder
+from app.engine import domains, recorder
 from app.engine.checker import Checker
 from app.engine.housekeeping import Housekeeper
 from app.engine.schedule import Claim
 from app.engine.shards import Shards
+from app.judge import verdict as judge
 from app.records import DeliveryStatus, Event, LocationRule
 from app.rules.time import iso
 from app.stores import health

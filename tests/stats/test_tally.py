@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.judge.verdict import Check
 from app.records import Classification, Verdict
-from app.stats.cover import Check, Span, cover_limit_ms, overlap
+from app.stats.cover import Span, cover_limit_ms, overlap
 from app.stats.histogram import RATIO, bucket, merge, percentile
 from app.stats.tally import (
     HOUR_MS,

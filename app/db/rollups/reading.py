@@ -37,9 +37,9 @@ from app.db.rollups.rows import (
 from app.db.rollups.runs import Responses, runs, runs_and_responses
 from app.db.tables import ResultRow, RollupRow
 from app.db.types import to_ms
+from app.judge.verdict import Check
 from app.records import UPTIME_RANGES
 from app.stats import report, strip
-from app.stats.cover import Check
 from app.stats.series import start_of
 from app.stats.strip import Hour, Strip, start_of_strip
 from app.stats.tally import (

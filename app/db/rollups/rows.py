@@ -21,8 +21,9 @@ from app.db.tables import (
     RollupRow,
 )
 from app.db.types import from_ms, to_ms
+from app.judge.verdict import Check
 from app.records import CONFIRMATIONS, PHASES
-from app.stats.cover import Check, cover_limit_ms, of_several_places
+from app.stats.cover import cover_limit_ms, of_several_places
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,

@@ -15,8 +15,9 @@ from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.rollups.rows import confirming_ms
 from app.db.tables import MonitorRow, ResultRow
 from app.db.types import Bounded
+from app.judge.verdict import Check
 from app.records import CONFIRMATIONS, Verdict
-from app.stats.cover import Check, cover_limit_ms
+from app.stats.cover import cover_limit_ms
 from app.stats.tally import GOOD, HOUR_MS
 
 _MONITOR: Any = MonitorRow.__table__

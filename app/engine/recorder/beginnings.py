@@ -13,10 +13,10 @@ from typing import Any
 
 from app.db import AnySession, rollups
 from app.db.types import to_ms
-from app.engine import judge
-from app.engine.judge import Stands, State, Vote
 from app.engine.recorder.places import MonitorAssignments
 from app.engine.recorder.rows import last_end, stale_after
+from app.judge import verdict as judge
+from app.judge.verdict import Stands, State, Vote
 from app.records import Result, Verdict
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from app.db import AnySession
 from app.db.by_place import Seen, newest, newest_of
-from app.engine.judge import Vote
 from app.engine.recorder.rows import stale_after
 from app.i18n import _n
+from app.judge.verdict import Vote
 from app.records import Verdict
 from app.rules.time import iso
 

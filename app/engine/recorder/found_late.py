@@ -2,7 +2,7 @@
 nobody is alerted. One that goes on ends when its last result stops counting, until later results
 say more.
 
-The stored results of all places are judged again (``app/engine/replay.py``) around the late ones,
+The stored results of all places are judged again (``app/judge/fold.py``) around the late ones,
 and what is found takes the place of what was found late of that time. So pieces of a backlog may
 come in any order, or twice. An incident whose end a person has set is theirs, and stays.
 """
@@ -21,9 +21,9 @@ from app.db import AnySession, rollups
 from app.db.tables import IncidentRow
 from app.db.types import to_ms
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, stale_after, whole
-from app.engine.replay import EVER, Incident, Replay, Rules, Span
+from app.judge.fold import EVER, Incident, Replay, Rules, Span
+from app.judge.verdict import Check
 from app.records import MAX_CAUSE, Result, Verdict
-from app.stats.cover import Check
 from app.stats.tally import HOUR_MS
 
 # Found late, and as results show it: a person has neither reopened it nor set its end.

@@ -17,8 +17,8 @@ from sqlalchemy import or_, select
 
 from app.db import AnySession, journal
 from app.db.tables import IncidentRow
-from app.engine.judge import Stands, State, cleared
 from app.engine.recorder.rows import covers_s, open_incident
+from app.judge.verdict import Stands, State, cleared
 from app.records import Verdict
 from app.rules.time import iso
 

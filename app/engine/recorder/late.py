@@ -22,8 +22,8 @@ from app.engine.recorder import found_late, gaps
 from app.engine.recorder.found_late import Look
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, lock
+from app.judge.verdict import MOMENT_S
 from app.records import Result
-from app.stats.cover import MOMENT_S
 
 # Monitors of one transaction: summing their hours again keeps SQLite's only writer for so long.
 CHUNK = 50

@@ -34,8 +34,8 @@ from app.engine.recorder.rows import (
 )
 from app.errors import NotFound
 from app.i18n import N_, _
+from app.judge.verdict import MOMENT_S
 from app.records import Cause, Ending, Location, Verdict
-from app.stats.cover import MOMENT_S
 from app.stats.tally import LONGEST_COVER_MS
 
 WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")

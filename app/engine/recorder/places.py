@@ -13,10 +13,10 @@ from app.db import AnySession, assignments, latest
 from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import AssignmentRow
 from app.db.types import to_ms
-from app.engine import judge
-from app.engine.judge import OVERTAKEN_AT_MOST, State
 from app.engine.recorder.rows import stale_after
 from app.engine.schedule import Standing, last_slot
+from app.judge import verdict as judge
+from app.judge.verdict import OVERTAKEN_AT_MOST, State
 from app.records import Cause, Result, Verdict
 from app.rules.clocks import SKEW
 

@@ -11,11 +11,11 @@ from datetime import datetime
 
 from app.db import AnySession
 from app.db.tables import MonitorRow, MonitorStateRow
-from app.engine import judge
-from app.engine.judge import Stands, State, Step, Transition, Vote, rejudged
 from app.engine.recorder import by_place, evidence, outages, places
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import columns_of, lock, open_incident, state_of
+from app.judge import verdict as judge
+from app.judge.verdict import Stands, State, Step, Transition, Vote, rejudged
 from app.records import Verdict
 
 

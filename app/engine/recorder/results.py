@@ -18,8 +18,14 @@ from app.db.by_place import Seen
 from app.db.states import lock_states
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
-from app.engine import judge
-from app.engine.judge import (
+from app.engine.recorder import alerting, beginnings, by_place, evidence, gaps, outages, places
+from app.engine.recorder.quiet import Quiet
+from app.engine.recorder.rows import columns_of, covers_s, state_of, whole
+from app.engine.recorder.steady import Held, Steady, held_of
+from app.engine.schedule import Claim, Standing, is_repeat
+from app.judge import verdict as judge
+from app.judge.verdict import (
+    MOMENT_S,
     TOGETHER,
     Observation,
     Stands,
@@ -31,13 +37,7 @@ from app.engine.judge import (
     backdated,
     confirms,
 )
-from app.engine.recorder import alerting, beginnings, by_place, evidence, gaps, outages, places
-from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import columns_of, covers_s, state_of, whole
-from app.engine.recorder.steady import Held, Steady, held_of
-from app.engine.schedule import Claim, Standing, is_repeat
 from app.records import Outcome, Result, Verdict
-from app.stats.cover import MOMENT_S
 
 _STATES = MonitorStateRow.__table__
 _MONITOR_COLUMNS = (

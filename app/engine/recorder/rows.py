@@ -12,10 +12,10 @@ from app.alerts.outbox import Alert, enqueue_all
 from app.alerts.targets import alerting_nobody
 from app.db import AnySession, changes
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow, MonitorStateRow
-from app.engine.judge import State
-from app.engine.replay import EVER
 from app.errors import NotFound
 from app.i18n import _
+from app.judge.fold import EVER
+from app.judge.verdict import State
 from app.records import MAX_COMMENT, Ending, Event, Verdict
 from app.rules import comments
 from app.rules.unreadable import NOBODY_TOLD

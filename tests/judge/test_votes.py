@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.db.types import to_ms
-from app.engine.judge import Vote, decide, decided_since, heard, since_each
+from app.judge.verdict import Check, Vote, decide, decided_since, heard, since_each
 from app.records import LocationRule, Verdict
-from app.stats.cover import Check
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 # "D" is down through all confirmations.

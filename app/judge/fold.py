@@ -15,7 +15,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from app.engine.judge import (
+from app.judge.verdict import (
+    MOMENT_S,
+    Check,
     Observation,
     Stands,
     State,
@@ -30,7 +32,6 @@ from app.engine.judge import (
     heard,
     repeats,
 )
-from app.stats.cover import MOMENT_S, Check
 
 Span = tuple[datetime, datetime]
 MOMENT = timedelta(seconds=MOMENT_S)

@@ -54,15 +54,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from app.records import LocationRule, Verdict
-from app.stats.cover import Check
 
 # Checks of several places that begin within this time belong to the same slot.
 TOGETHER = timedelta(seconds=2)
 MOST_FAILURES = 1_000  # counted in a row; more make no difference
 _GOOD = (Verdict.UP, Verdict.DEGRADED)
 OVERTAKEN_AT_MOST = timedelta(seconds=120)  # twice the longest time limit of a check
+
+
+MOMENT_S = 1  # what a result covers that says nothing of the time after it
+
+
+class Check(NamedTuple):
+    """The part of a result that counts. ``phases``: milliseconds, in the order of ``PHASES``.
+
+    ``covers``: how long it counts at most, in ms; 0: not at all, None: by the monitor's present
+    interval. ``place``: where it was made.
+    """
+
+    at: int
+    verdict: Verdict
+    maintenance: bool = False
+    response_time: int | None = None
+    phases: tuple[int | None, ...] = ()
+    covers: int | None = None
+    place: int = 0
 
 
 class Stands(StrEnum):

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.engine.judge import (
+from app.judge.verdict import (
     OVERTAKEN_AT_MOST,
     Observation,
     Stands,

@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.judge import Observation, State, Step, advance
-from app.engine.replay import Incident, Replay, Rules
+from app.judge.fold import Incident, Replay, Rules
+from app.judge.verdict import Check, Observation, State, Step, advance
 from app.records import LocationRule, Verdict
-from app.stats.cover import Check
 
 BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SLOT, COVERS = timedelta(seconds=60), timedelta(seconds=150)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.judge import Observation, Stands, State, Step, advance, cleared
+from app.judge.verdict import Observation, Stands, State, Step, advance, cleared
 from app.records import Verdict
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
