@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from app.i18n import N_, _
-from app.records import Event
+from app.i18n import _
 from app.rules.figures import INSTANT, UNITS
 
 MAX_NAME_SHOWN = 80
@@ -45,20 +44,3 @@ def shorten(text: str, limit: int) -> str:
     """At most ``limit`` characters on one line, cut with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
-
-
-EVENT_LABELS: dict[str, str] = {
-    Event.INCIDENT_OPENED: N_("Down"),
-    Event.INCIDENT_ACKNOWLEDGED: N_("Acknowledged"),
-    Event.INCIDENT_RESOLVED: N_("Up again"),
-    Event.INCIDENT_REMINDER: N_("Still down"),
-    Event.INCIDENTS_OPENED: N_("Down (several)"),
-    Event.INCIDENTS_RESOLVED: N_("Up again (several)"),
-    Event.INCIDENTS_DIGEST: N_("Quiet hours"),
-    Event.CERTIFICATE_EXPIRING: N_("Certificate expires"),
-    Event.DOMAIN_EXPIRING: N_("Domain expires"),
-    Event.LOCATION_SILENT: N_("Place silent"),
-    Event.LOCATION_ONLINE: N_("Place back"),
-    Event.REPORT_MONTHLY: N_("Monthly report"),
-    Event.TEST: N_("Test"),
-}

@@ -19,21 +19,14 @@ from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apar
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What checks of a kind need besides the monitor's fields. A kind that needs something has a
-    record of its own in its row. HTTP's options are fields of the monitor.
-    """
-
-
-@dataclass(frozen=True, slots=True)
 class Kind:
     """One way to check something.
 
     ``name`` is the word that the API returns; ``label`` and ``address`` (an example URL) are for
     people. ``read`` takes a URL apart, or raises ValueError with a sentence. ``fields`` are the
-    fields of the monitor that this kind knows and others may not. ``searched`` says where a text is
-    looked up, ``phases`` are the ``records.Timings`` that it measures. ``checks`` makes the object
-    that starts and judges its checks, once for each prober.
+    fields of the monitor that this kind knows and others may not. ``phases`` are the
+    ``records.Timings`` that it measures. ``checks`` makes the object that starts and judges its
+    checks, once for each prober.
     """
 
     name: str
@@ -42,10 +35,8 @@ class Kind:
     schemes: Sequence[str]
     read: Callable[[str], Target]
     fields: frozenset[str]
-    searched: str
     phases: Sequence[str]
     checks: Callable[[Tools], Checks]
-    options: type[Options] = Options
 
 
 # Imported on first use: forms and pages need the kinds, but neither curl nor OpenSSL.
@@ -74,7 +65,6 @@ HTTP = Kind(
             "accepted_statuses", "follow_redirects", "verify_tls", "ssl_alert_days",
         }
     ),
-    searched=N_("the response"),
     phases=("dns", "connect", "tls", "ttfb", "download"),
     checks=_http,
 )  # fmt: skip
@@ -86,7 +76,6 @@ TCP = Kind(
     schemes=(tcp.SCHEME,),
     read=tcp.read,
     fields=frozenset({"alert_condition", "alert_text_lookup"}),
-    searched=N_("the first 1 KiB that the server sends"),
     phases=("dns", "connect", "ttfb", "download"),
     checks=_tcp,
 )

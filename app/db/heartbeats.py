@@ -19,7 +19,7 @@ from app.rules.clocks import SKEW
 from app.secret_keys import keys_of, mark_of
 
 CHECKER, WORKER = "checker", "worker"
-PROBER, AGENT = "prober", "agent"  # they check for a place; their heartbeats come by others' hands
+AGENT = "agent"  # checks for a place; its heartbeat is written for it
 PROBE = "probe"  # written to find out whether the database accepts writes
 # A checker writes one every 2 s, a worker every 15 s. After this time it counts as dead or stuck.
 SILENT_AFTER = {CHECKER: timedelta(seconds=20), WORKER: timedelta(seconds=45)}

@@ -16,7 +16,7 @@ from app.i18n import _, _n
 from app.records import Component, PublicDay
 from app.rules.figures import percent, span
 
-STEP, BAR = 4, 3  # units for each day; of them the bar
+STEP = 4  # units for each day
 HEIGHT = 32
 # The taller, the worse: colour is not the only sign.
 HEIGHTS = {"n": 4, "u": 14, "g": 26, "m": 26, "p": 29, "d": HEIGHT}

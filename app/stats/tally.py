@@ -33,11 +33,6 @@ GOOD = (Verdict.UP, Verdict.DEGRADED)  # a tuple: tested for each check, and fas
 LONGEST_COVER_MS = cover_limit_ms(max(INTERVALS), max(TIMEOUT_SECONDS))
 
 
-def response_counts(verdict: Verdict, maintenance: bool, covers: int | None) -> bool:
-    """Whether the response time of such a check counts."""
-    return verdict in GOOD and not maintenance and covers != 0
-
-
 @dataclass(slots=True)
 class Sums:
     """The sums of one period. ``up``, ``down``, ``unknown`` and ``maintenance`` are milliseconds,

@@ -48,7 +48,7 @@ def runs(limits: Mapping[int, int], start: int, end: int) -> dict[int, list[Chec
 def runs_and_responses(
     limits: Mapping[int, int], start: int, end: int
 ) -> tuple[dict[int, list[Check]], list[Responses]]:
-    """``runs``, and the response times that count (``tally.response_counts``) by hour."""
+    """``runs``, and the response times that count by hour."""
     found, responses, uneven = _read(limits, start, end, by_hour=True)
     span = {"ids": uneven, "start": start, "end": end}
     rows = db.session.execute(_HOURLY, span) if uneven else ()
