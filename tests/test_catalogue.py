@@ -38,7 +38,7 @@ NOT_FOR_PEOPLE = {
     "app/api/status_pages.py": "the API's document, in English",
     "app/api/windows.py": "the API's document, in English",
     "app/commands/web/refusals.py": "gunicorn's log",
-    "app/db/bulk.py": "SQL",
+    "app/db/statements.py": "SQL",
     "app/db/migrations/": "SQL",
     "app/demo/": "made-up names and remarks: data, as people would type it",
     "app/engine/agent/buffer.py": "SQL",

@@ -9,8 +9,8 @@ from sqlalchemy import delete, select
 
 from app.access.one_time import digest_of, make_token
 from app.db import DbSession, db
+from app.db.statements import inserting
 from app.db.tables import EndedTokenRow, LocationRow
-from app.db.upserts import inserting
 from app.records import Carrier
 
 PREFIX = "wa_"

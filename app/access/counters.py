@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import delete, select, update
 
 from app.db import DbSession, best_effort, db, writing
+from app.db.statements import inserting
 from app.db.tables import CounterRow
-from app.db.upserts import inserting
 
 # Failed attempts allowed in a window. The limit of an account stops a guesser with many addresses,
 # that of an address stops one who tries one password on many accounts. Anyone can use up both, so

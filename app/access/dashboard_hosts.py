@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, func, select
 
 from app.db import DbSession, db, writing
+from app.db.statements import inserting
 from app.db.tables import DashboardHostRow
-from app.db.upserts import inserting
 
 KEPT = timedelta(days=90)  # after the last use; a session ends after 30
 # Whoever is logged in can send any Host header. A bound for all together would let one of them

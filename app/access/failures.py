@@ -26,8 +26,8 @@ from app.access.counters import (
     window_of,
 )
 from app.db import DbSession, db, writing
+from app.db.statements import inserting
 from app.db.tables import LeftOutRow
-from app.db.upserts import inserting
 from app.records import Action, Actor, ActorKind, ObjectKind, Thing
 
 MOST_OF_ONE = LOGINS_PER_ACCOUNT  # lines of one account or address in a window

@@ -12,8 +12,8 @@ from app.access import actors, audit, passwords
 from app.access.one_time import digest_of, make_token
 from app.access.people import People, check_account, check_invited, refuse_taken
 from app.db import DbSession, db, writing
+from app.db.statements import inserting
 from app.db.tables import InvitationRow
-from app.db.upserts import inserting
 from app.errors import Denied, NotFound
 from app.i18n import N_, _
 from app.records import Action, Invitation, ObjectKind, Person, Thing

@@ -18,8 +18,8 @@ from sqlalchemy import delete, func, or_, select
 from app.access.one_time import digest_of
 from app.access.second_factor import SecondFactors, note
 from app.db import DbSession, db, writing
+from app.db.statements import inserting
 from app.db.tables import PasskeyChallengeRow, PasskeyRow
-from app.db.upserts import inserting
 from app.errors import Conflict, Denied, Invalid
 from app.i18n import N_, _, _n
 from app.records import MAX_PASSKEY_NAME, MAX_PASSKEYS, Action, Person

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, delete, or_, select, update
 
 from app.db import best_effort, db, writing
+from app.db.statements import inserting
 from app.db.tables import SentFormRow
-from app.db.upserts import inserting
 
 # A form that is still being carried out after this is of a process that was killed.
 LONGEST = timedelta(minutes=2)

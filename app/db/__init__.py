@@ -16,15 +16,14 @@ from blinker import Signal
 from flask import current_app
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session
-from sqlalchemy import MetaData
+from sqlalchemy import Engine, MetaData, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, scoped_session
 from sqlalchemy.orm import Session as OrmSession
 
 from app.db import faults
-from app.db.connections import patience
-from app.db.engines import prepare_engine
-from app.db.pauses import Pauses
+from app.db.connections import CACHE_KB, patience, prepare_sqlite, throw_away
+from app.db.turns import Pauses
 
 __all__ = [
     "AnySession", "Base", "DbSession", "Model", "best_effort", "db", "is_writing", "patience",
@@ -72,6 +71,19 @@ DbSession: TypeAlias = scoped_session[Session]
 AnySession: TypeAlias = OrmSession | scoped_session[Any]  # also one that a test makes
 
 
+def prepare_engine(engine: Engine, cache_kb: int = CACHE_KB) -> None:
+    """Bound all waits, and throw away connections that cannot recover. ``cache_kb``: of SQLite's
+    pages, for each connection.
+    """
+    if engine.dialect.name == "sqlite":
+        prepare_sqlite(engine, cache_kb)
+    else:
+        from app.db import postgres  # psycopg takes 9 MB, which users of SQLite need not have
+
+        postgres.prepare(engine)
+    event.listen(engine, "handle_error", throw_away)
+
+
 def is_writing() -> bool:
     """Whether this is called inside ``writing()``."""
     return bool(db.session.info.get("writing"))
@@ -84,7 +96,7 @@ def writing() -> Iterator[DbSession]:
     It takes SQLite's write lock at its start, so what is read inside cannot change before it is
     written. Anything read before belongs to an older transaction, which ends here. Within another
     ``writing()`` it joins that one: what the inner writes stands or falls with the outer. A process
-    that has held the lock for long waits first, so that others get it (``app/db/pauses.py``).
+    that has held the lock for long waits first, so that others get it (``app/db/turns.py``).
     """
     session = db.session
     if is_writing():

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import aliased
 
 from app.db import AnySession, db, faults, latest, shards
-from app.db.journal import insert_new
+from app.db.statements import insert_new
 from app.db.tables import AssignmentRow, IncidentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import Replaced, Unreadable, Why, readable, to_ms
 from app.i18n import N_, _

@@ -12,9 +12,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
 
 from app.db import db, writing
-from app.db.newer import newer
+from app.db.statements import inserting, newer
 from app.db.tables import HeartbeatRow
-from app.db.upserts import inserting
 from app.rules.clocks import SKEW
 from app.secret_keys import keys_of, mark_of
 

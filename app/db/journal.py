@@ -16,8 +16,9 @@ from typing import Any
 from flask import current_app
 from sqlalchemy import select, tuple_
 
-from app.db import bulk, db, writing
+from app.db import db, writing
 from app.db.latest import last_moment
+from app.db.statements import bulk_insert, insert_new, inserting
 from app.db.tables import (
     CauseCodeRow,
     LocationRow,
@@ -26,7 +27,6 @@ from app.db.tables import (
     ResultRow,
 )
 from app.db.types import from_ms, to_ms
-from app.db.upserts import inserting
 from app.judge.verdict import MOMENT_S
 from app.records import DELETED_LOCATION, Result, Timings, Verdict
 from app.stats.tally import LONGEST_COVER_MS
@@ -155,7 +155,7 @@ def keep(rows: Sequence[Mapping[str, Any]]) -> None:
     A result with the same monitor, location and millisecond as a stored one is left out.
     """
     columns = tuple(ResultRow.__table__.columns.keys())
-    bulk.insert_new(db.session, ResultRow, columns, [[row.get(c) for c in columns] for row in rows])
+    bulk_insert(db.session, ResultRow, columns, [[row.get(c) for c in columns] for row in rows])
 
 
 def stored(times: Collection[tuple[int, int]], location: int) -> set[tuple[int, int]]:
@@ -283,11 +283,6 @@ def _keep_evidence(column: str, values: Mapping[int, Any]) -> None:
             index_elements=["monitor_id"], set_={column: insert.excluded[column]}
         )
         db.session.execute(upsert, [{"monitor_id": id, column: one} for id, one in values.items()])
-
-
-def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows except those that exist already. In the caller's transaction."""
-    db.session.execute(inserting(table).on_conflict_do_nothing(), rows)
 
 
 def _by_id(id: Any, value: Any, wanted: set[Any]) -> dict[Any, Any]:

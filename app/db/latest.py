@@ -1,8 +1,9 @@
-"""The newest result of a monitor, by the results' own key.
+"""The states of monitors: how they are locked, and what came since they were written.
 
 Good checks that change nothing write their result alone. The state's "last checked" and the
 assignment's slot follow within a minute (``app/engine/recorder/steady.py``), so whoever shows them,
-or goes on from them, asks here what came since. Needs an application context.
+or goes on from them, asks here for the newest result, by the results' own key. Needs an application
+context.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from sqlalchemy import (
     type_coerce,
 )
 
-from app.db import DbSession, bulk, db
+from app.db import AnySession, DbSession, db
+from app.db.statements import bulk_update
 from app.db.tables import AssignmentRow, MonitorStateRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.rules.clocks import SKEW
@@ -60,6 +62,13 @@ def last_moment(now: datetime) -> int:
 # Statements are built once: building them takes longer than running them.
 UNTIL: BindParameter[int] = bindparam("until", type_=BigInteger)
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+# Always in the same order: otherwise two who lock several could deadlock.
+_LOCK = (
+    select(_STATES.c.monitor_id)
+    .where(_STATES.c.monitor_id.in_(_IDS))
+    .order_by(_STATES.c.monitor_id)
+    .with_for_update()
+)
 # To be selected with the states of monitors, for ``newer``; needs the parameter ``until``.
 NEWEST = (
     newest("at", _STATES.c.monitor_id, UNTIL).label("newest_at"),
@@ -71,6 +80,24 @@ _OF_MONITORS = select(_STATES.c.monitor_id, _STATES.c.checked_at, *NEWEST).where
 _IN_PLACE = select(
     _STATES.c.monitor_id, newest("at", _STATES.c.monitor_id, UNTIL, bindparam("place"))
 ).where(_STATES.c.monitor_id.in_(_IDS))
+
+
+def lock_states(session: AnySession, ids: Collection[int]) -> None:
+    """Keep all others from changing these monitors and their states until the transaction ends, by
+    a statement of its own, inside ``writing()``. SQLite has one writer at a time, so there it does
+    nothing.
+
+    On PostgreSQL, a statement that waits for a lock goes on with the locked row as it is now, and
+    with the rows of all other tables as they were before the wait: the recorder opened incidents of
+    monitors that somebody had just paused. So lock first, and read with the statements that follow.
+    Whoever changes a monitor locks its state too, so what is read then stays true until the
+    transaction ends.
+    """
+    if session.get_bind().dialect.name != "postgresql":
+        return
+    ordered = sorted(ids)
+    for start in range(0, len(ordered), AT_ONCE):
+        session.execute(_LOCK, {"ids": ordered[start : start + AT_ONCE]})
 
 
 def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime, int | None]]:
@@ -132,7 +159,7 @@ def save(session: DbSession, place: int, rows: Sequence[Row]) -> None:
         return
     states = [(id, at, response_time) for id, at, response_time, _slot, _turn in rows]
     columns = ("checked_at", "response_time")
-    bulk.update(session, MonitorStateRow, ("monitor_id",), columns, states, rising="checked_at")
+    bulk_update(session, MonitorStateRow, ("monitor_id",), columns, states, rising="checked_at")
     slots = [(id, place, turn, at, slot) for id, at, _response_time, slot, turn in rows]
     key = ("monitor_id", "location_id", "turn")
-    bulk.update(session, AssignmentRow, key, ("checked_at", "slot"), slots)
+    bulk_update(session, AssignmentRow, key, ("checked_at", "slot"), slots)

@@ -17,8 +17,8 @@ from sqlalchemy import func, or_, select, update
 from app.db import AnySession, db, heartbeats, writing
 from app.db.assignments import AT_ONCE
 from app.db.journal import VERDICT_NUMBERS
-from app.db.newer import newer
-from app.db.states import lock_states
+from app.db.latest import lock_states
+from app.db.statements import inserting, newer
 from app.db.tables import (
     AssignmentRow,
     HeartbeatRow,
@@ -26,7 +26,6 @@ from app.db.tables import (
     MonitorRow,
     ResultRow,
 )
-from app.db.upserts import inserting
 from app.records import Carrier, Location, PlaceState, Verdict
 from app.rules.clocks import SKEW
 from app.rules.text import one_line

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import select, text, update
 
 from app.db import DbSession, db
-from app.db.journal import insert_new
+from app.db.statements import insert_new
 from app.db.tables import ShardRow
 from app.rules.clocks import SKEW
 

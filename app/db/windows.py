@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, or_, select
 
-from app.db import AnySession, db, read_once
+from app.db import AnySession, cached, db
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
 from app.db.tags import tags_of
 from app.db.types import EARLIEST, LATEST, OutOfRange
@@ -37,7 +37,7 @@ def between(start: datetime, end: datetime) -> Sequence[MaintenanceWindow]:
     """The windows that may be on between two times, and some others: the caller asks for their
     occurrences.
     """
-    kept = read_once.kept()
+    kept = cached.of_transaction()
     if "windows" in kept:
         first, last, windows = kept["windows"]
         if first <= start and end <= last:

@@ -15,8 +15,8 @@ from sqlalchemy import or_, select, update
 from app.alerts.outbox import enqueue
 from app.checks.expiry.domain import DomainExpiry, domain_of
 from app.db import AnySession, db, writing
-from app.db.journal import insert_new
-from app.db.states import lock_states
+from app.db.latest import lock_states
+from app.db.statements import insert_new
 from app.db.tables import DomainRow, MonitorRow, MonitorStateRow
 from app.db.types import Unreadable
 from app.engine.recorder.alerting import with_alerted

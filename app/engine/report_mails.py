@@ -15,7 +15,7 @@ from sqlalchemy import exists, or_, select
 
 from app.alerts import outbox
 from app.db import AnySession, db, faults, rollups, writing
-from app.db.journal import insert_new
+from app.db.statements import insert_new
 from app.db.tables import ContactRow, IncidentRow, MonitorRow, ReportMailRow, ReportMailSentRow
 from app.db.types import to_ms
 from app.records import MAX_REPORT_MONITORS

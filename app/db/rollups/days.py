@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Select, String, bindparam, cast, func, literal_column, select, union_all
 
 from app.db import db
-from app.db.kept import Kept
+from app.db.cached import Cached
 from app.db.rollups.reading import hour_of, read_runs, tails
 from app.db.rollups.rows import DAY_S, HOUR_S, MONITORS, ROLLUPS
 from app.db.types import to_ms
@@ -46,10 +46,10 @@ class Summed:
 
 
 class KeptDays:
-    """The days of at most ``most`` monitors (``Kept``)."""
+    """The days of at most ``most`` monitors (``Cached``)."""
 
     def __init__(self, most: int = 20_000) -> None:
-        self._kept: Kept[Summed] = Kept(most)
+        self._kept: Cached[Summed] = Cached(most)
 
     def read(self, ids: Sequence[int], midnights: Sequence[int], now: datetime) -> dict[int, Days]:
         """The days of each monitor, a day being the time between two of ``midnights`` (ms).

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from app.db import db
-from app.db.kept import Kept
+from app.db.cached import Cached
 from app.db.rollups.rows import (
     DAY_S,
     HOUR_S,
@@ -66,14 +66,14 @@ class Figures:
 
 
 class Figured:
-    """Reads figures of lists, and keeps what the rollups say until they change (``Kept``).
+    """Reads figures of lists, and keeps what the rollups say until they change (``Cached``).
 
     The keeping is bounded: a monitor's uptimes take some 300 bytes, its strip some 7 KB.
     """
 
     def __init__(self) -> None:
-        self._uptimes: Kept[UpDown] = Kept(20_000)
-        self._strips: Kept[Strip] = Kept(1_000)
+        self._uptimes: Cached[UpDown] = Cached(20_000)
+        self._strips: Cached[Strip] = Cached(1_000)
 
     def read(
         self, monitors: Sequence[Any], now: datetime, ranges: Collection[str], *, hours: bool

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import BindParameter, bindparam, or_, select, type_coerce
 from sqlalchemy.types import NullType
 
-from app.db import db, read_once
+from app.db import cached, db
 from app.db.connections import number_of
 from app.db.journal import VERDICTS
 from app.db.rollups.planned import planned
@@ -148,7 +148,7 @@ def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, lis
 
 def monitor_of(id: int) -> Any:
     """The row of ``MONITORS``; None if there is no such monitor."""
-    kept = read_once.kept()
+    kept = cached.of_transaction()
     name = f"monitor {id}"
     if name not in kept:
         kept[name] = db.session.execute(MONITORS, {"ids": [id]}).one_or_none()

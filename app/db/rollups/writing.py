@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, func, or_, select, update
 
 from app.db import DbSession, db, writing
+from app.db.latest import lock_states
 from app.db.rollups.rows import (
     DAY_S,
     HOUR_S,
@@ -22,10 +23,9 @@ from app.db.rollups.rows import (
     sums_of,
     troubles,
 )
-from app.db.states import lock_states
+from app.db.statements import inserting
 from app.db.tables import MonitorStateRow, ResultRow, RollupRow
 from app.db.types import from_ms, to_ms
-from app.db.upserts import inserting
 from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Sums, tally
 
 # An hour is summed this long after its end, when the checks that began in it are recorded and its

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import select
 
 from app.db import AnySession, assignments, db, journal, rollups, writing
-from app.db.states import lock_states
+from app.db.latest import lock_states
 from app.db.tables import IncidentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import to_ms
 from app.engine.recorder import found_late, gaps

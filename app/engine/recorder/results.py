@@ -15,7 +15,7 @@ from app.alerts import recipients
 from app.config import Settings
 from app.db import AnySession, changes, journal, latest, shards, writing
 from app.db.by_place import Seen
-from app.db.states import lock_states
+from app.db.latest import lock_states
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.engine.recorder import alerting, beginnings, by_place, evidence, gaps, outages, places

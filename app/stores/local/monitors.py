@@ -16,8 +16,7 @@ from app.access import audit
 from app.checks.kinds import RULE as KINDS_RULE
 from app.checks.kinds import is_elsewhere
 from app.db import DbSession, db, latest, rollups, writing
-from app.db.kept import Kept
-from app.db.stored import reading, stored
+from app.db.cached import Cached, reading, stored
 from app.db.tables import (
     AssignmentRow,
     DomainRow,
@@ -107,7 +106,7 @@ class Monitors(Part, base.Monitors):
         # Kept until the stored values are others: by whoever, so also by a restored backup. Short
         # secrets, as in headers and alerts, are kept in clear with them: this process remembers
         # them anyway (``_Cipher`` in app/db/types.py).
-        self._configured: Kept[Configured] = Kept(MOST_KEPT)
+        self._configured: Cached[Configured] = Cached(MOST_KEPT)
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         now = self.now()

@@ -17,8 +17,8 @@ from app.access.subscriptions import Purpose, Subscription, digest, read_token
 from app.alerts import subscribers
 from app.config import Settings
 from app.db import DbSession, db, writing
+from app.db.statements import inserting
 from app.db.tables import StatusPageRow, SubscriberRow
-from app.db.upserts import inserting
 from app.errors import Invalid, NotFound, Throttled
 from app.i18n import N_, _
 from app.records import SUBSCRIBER_CHANNELS, Channel, StatusPage, Visibility

@@ -1,31 +1,58 @@
-"""Write many rows in one statement, by the driver's own parameters: for rows of every check, what
-SQLAlchemy does for each value would cost more than the database.
+"""Statements in the dialect of the database: inserts that say what happens where the row is there
+already, and many rows in one statement.
 
-Values are those that the columns store: times in ms. On PostgreSQL the rows travel as one array for
-each column.
+The latter go by the driver's own parameters: for rows of every check, what SQLAlchemy does for each
+value would cost more than the database. Their values are those that the columns store: times in ms.
+On PostgreSQL the rows travel as one array for each column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import ColumnElement, case, literal, or_
+from sqlalchemy.dialects import postgresql, sqlite
 
-from app.db import AnySession
+from app.db import AnySession, db
+from app.rules.clocks import SKEW
 
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 Rows = Sequence[Sequence[Any]]
 
 
-def insert_new(session: AnySession, table: type[Any], columns: Sequence[str], rows: Rows) -> None:
+def inserting(table: type[Any]) -> Any:
+    """An insert that has ``on_conflict_do_update`` and ``on_conflict_do_nothing``."""
+    dialect: Any = postgresql if db.engine.dialect.name == "postgresql" else sqlite
+    return dialect.insert(table.__table__)
+
+
+def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows except those that exist already. In the caller's transaction."""
+    db.session.execute(inserting(table).on_conflict_do_nothing(), rows)
+
+
+def newer(column: Any, at: datetime | None, now: datetime) -> ColumnElement[Any]:
+    """What an update sets a column to, to keep the newest of the times that several processes
+    write, whichever of them is last to write: ``at``, or the stored time if that is newer or
+    ``at`` is None. A stored time from the future is from before the clock was set back, and is
+    replaced.
+    """
+    written = literal(at, column.type)
+    return case(
+        (or_(column < written, column.is_(None), column > now + SKEW), written), else_=column
+    )
+
+
+def bulk_insert(session: AnySession, table: type[Any], columns: Sequence[str], rows: Rows) -> None:
     """Insert rows except those that exist already."""
     _execute(session, _insert, table, tuple(columns), (), rows)
 
 
-def update(
+def bulk_update(
     session: AnySession,
     table: type[Any],
     key: Sequence[str],

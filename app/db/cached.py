@@ -1,0 +1,102 @@
+"""What is read of the database and not read again: for as long as its version is the same, as its
+stored values are, or within one transaction.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+from cachetools import LRUCache
+from sqlalchemy import Column, ColumnElement, Dialect, type_coerce
+from sqlalchemy.types import NullType
+
+from app.db import db, is_writing
+
+T = TypeVar("T")
+Values = tuple[Any, ...]
+_ONCE = "once"
+
+
+class Cached(Generic[T]):
+    """Values of at most ``most`` monitors, the least used forgotten first. Safe between threads.
+
+    A value is cached until its version is another. Of a monitor's sums that is ``sums_version``,
+    which says that they were written again. It is read before them: sums that are newer than their
+    version are read again, older ones would stay.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._cache: LRUCache[tuple[int, Hashable], tuple[Hashable, T]] = LRUCache(most)
+        self._guard = threading.Lock()
+
+    def read(
+        self,
+        versions: Mapping[int, Hashable],
+        what: Hashable,
+        fetch: Callable[[Sequence[int]], Mapping[int, T]],
+    ) -> dict[int, T]:
+        """The value of each monitor in ``versions``. ``what`` says which one, such as the range of
+        time; ``fetch`` reads those that are not cached.
+        """
+        with self._guard:
+            entries = {id: self._cache.get((id, what)) for id in versions}
+        values = {
+            id: entry[1]
+            for id, entry in entries.items()
+            if entry is not None and entry[0] == versions[id]
+        }
+        missing = [id for id in versions if id not in values]
+        if not missing:
+            return values
+        fresh = fetch(missing)
+        with self._guard:
+            for id, value in fresh.items():
+                self._cache[id, what] = versions[id], value
+        return {**values, **fresh}
+
+
+def stored(columns: Sequence[Column[Any]]) -> tuple[ColumnElement[Any], ...]:
+    """The columns, to be selected as the driver gives them, under names of their own.
+
+    A list reads the same thirty columns of a hundred monitors again and again. What their types
+    make of them follows from the stored values alone, so it may be cached as long as these are the
+    same.
+    """
+    return tuple(
+        type_coerce(column, NullType()).label(f"stored_{column.name}") for column in columns
+    )
+
+
+@lru_cache(maxsize=8)
+def reading(columns: tuple[Column[Any], ...], dialect: Dialect) -> Callable[[Values], Values]:
+    """A function that makes of stored values what a statement gives for the columns."""
+    types = [column.type.dialect_impl(dialect) for column in columns]
+    readers = [type_.result_processor(dialect, None) for type_ in types]
+
+    def read(values: Values) -> Values:
+        return tuple(
+            value if read_one is None else read_one(value)
+            for read_one, value in zip(readers, values, strict=True)
+        )
+
+    return read
+
+
+def of_transaction() -> dict[str, Any]:
+    """Where to keep what a transaction has read, by a name; empty again in the next one, so that
+    the next request sees what others have written. A page asks several parts of the store, and each
+    of them needs the maintenance windows and the row of the monitor. A writer keeps nothing: what
+    it has read may change before its transaction ends.
+    """
+    if is_writing():
+        return {}
+    session = db.session()
+    transaction = session.get_transaction() or session.begin()
+    of, cache = session.info.get(_ONCE, (None, {}))
+    if of is not transaction:
+        cache = {}
+        session.info[_ONCE] = transaction, cache
+    return cache  # type: ignore[no-any-return]
