@@ -88,7 +88,7 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
     from app.stores.mail import Mail
     from app.stores.remote import RemoteStores
 
-    access = app.extensions["wakeful.access"] = Access(settings)
+    access = app.extensions["wakeful.access"] = Access()
     app.extensions["wakeful.mail"] = Mail(settings)
     if settings.store == "local":
         app.extensions["wakeful.public"] = LocalPublicPages(settings)

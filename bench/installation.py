@@ -120,7 +120,7 @@ def _make(folder: Path, monitors: int, days: int, now: datetime) -> None:
     print(f"Making up {monitors:,} monitors with {days} days of history, once", flush=True)
     began = time.monotonic()
     schema.upgrade(new=True)
-    Access(settings(folder)).create_person(EMAIL, PASSWORD, Role.ADMIN)
+    Access().people.create(EMAIL, PASSWORD, Role.ADMIN)
     _monitors(monitors, now)
     _go_on(now - timedelta(days=days), now)
     print(f"  done in {time.monotonic() - began:.0f} s", flush=True)

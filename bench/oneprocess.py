@@ -99,7 +99,7 @@ def _visitor(app: Flask) -> Visitor:
     if answer.status_code != 302:
         raise SystemExit(f"Logging in failed: {answer.status_code}.")
     with app.app_context():
-        _, key = app.extensions["wakeful.access"].create_key("bench", "write")
+        _, key = app.extensions["wakeful.access"].keys.create("bench", "write")
     sent = person.get("/", headers={"Accept-Encoding": "gzip"}).request.headers["Cookie"]
     incidents = app.test_client().get(
         "/api/v1/incidents?status=unresolved", headers={"Authorization": f"Bearer {key}"}

@@ -126,7 +126,7 @@ def make_subscriber(app: Flask, page_id: int, **fields: Any) -> SubscriberRow:
 def make_key(app: Flask, scope: str = "write", name: str = "test", **fields: Any) -> str:
     """The secret of a new API key, as sent after ``Bearer``."""
     with app.app_context():
-        _key, secret = _access(app).create_key(name, scope, **fields)
+        _key, secret = _access(app).keys.create(name, scope, **fields)
         return secret
 
 
@@ -135,7 +135,7 @@ def make_person(
 ) -> Person:
     """Somebody who can log in; ``role@wakeful.test`` unless ``email`` is given."""
     with app.app_context():
-        return _access(app).create_person(email or f"{role}@wakeful.test", password, role)
+        return _access(app).people.create(email or f"{role}@wakeful.test", password, role)
 
 
 def _access(app: Flask) -> Access:

@@ -122,18 +122,18 @@ def test_a_restored_backup_is_the_database_as_it_was(core, same, tmp_path):
 def test_a_session_that_was_ended_since_the_backup_stays_ended(app, same, tmp_path):
     person, access = make_person(app), app.extensions["wakeful.access"]
     with app.app_context():
-        session = access.begin_session(person.id).session
-        half, link = access.begin_half_login(person.id), access.make_recovery(person.id)
+        session = access.sessions.begin(person.id).session
+        half, link = access.half_logins.begin(person.id), access.recovery.make(person.id)
         path = back_up(app, tmp_path / "backup")
-        access.end_sessions_of(person.id)
+        access.sessions.end_all(person.id)
         db.session.remove()
         db.engine.dispose()
     restore_from(path, same, force=True)
     with app.app_context():
-        assert access.person(person.id).email == person.email
-        assert access.session_person(session) is None
-        assert access.half_person(half) is None
-        assert access.recovering(link) is None
+        assert access.people.get(person.id).email == person.email
+        assert access.sessions.person(session) is None
+        assert access.half_logins.person(half) is None
+        assert access.recovery.person(link) is None
 
 
 @pytest.mark.sqlite

@@ -72,7 +72,7 @@ def site():
 def access():
     settings = read()
     with create_core(settings).app_context():
-        yield Access(settings)
+        yield Access()
         db.session.remove()
         db.engine.dispose()
 
@@ -83,7 +83,7 @@ def test_a_key_is_printed_alone_and_works_until_it_is_revoked(type_):
     assert re.fullmatch(r"wk_[a-z0-9]{8}_\S+\n", out)
     secret = out.strip()
     with access() as keys:
-        assert keys.authenticate_key(secret).scope == "write"
+        assert keys.keys.authenticate(secret).scope == "write"
     prefix = secret.split("_")[1]
     _code, listed, _err = type_("key", "list")
     assert listed.split("\t")[:3] == [prefix, "write", "ci"]
@@ -117,7 +117,7 @@ def test_an_account_is_made_with_a_password_from_standard_input(type_):
     words = ("user", "create", "ada@example.org", "--role", "admin")
     assert type_(*words, input="a long enough passphrase\n")[0] == 0
     with access() as people:
-        assert people.login("ada@example.org", "a long enough passphrase").role == "admin"
+        assert people.people.login("ada@example.org", "a long enough passphrase").role == "admin"
     code, _out, err = type_(*words, input="a long enough passphrase\n")
     assert code == 1
     assert "already" in err or "taken" in err

@@ -24,8 +24,8 @@ def people(type_):  # noqa: F811
     type_("user", "create", "ada@example.org", "--role", "admin", input=f"{PASSWORD}\n")
     type_("user", "create", "Bob@example.org", "--role", "editor", input=f"{PASSWORD}\n")
     with access() as people:
-        secret, sealed = people.start_app(2)
-        people.add_app(2, sealed, pyotp.TOTP(secret).now(), current=PASSWORD)
+        secret, sealed = people.factors.start_app(2)
+        people.factors.add_app(2, sealed, pyotp.TOTP(secret).now(), current=PASSWORD)
     return type_
 
 
@@ -37,7 +37,7 @@ def audit():
 
 def test_list_shows_role_access_second_factor_and_last_login(people):
     with access() as here:
-        here.login("ada@example.org", PASSWORD)
+        here.people.login("ada@example.org", PASSWORD)
     code, out, err = people("user", "list")
     ada, bob = out.splitlines()
     assert (code, err) == (0, "")
@@ -49,14 +49,14 @@ def test_list_shows_role_access_second_factor_and_last_login(people):
 
 def test_password_is_read_twice_never_shown_and_ends_sessions(people):
     with access() as here:
-        token = here.begin_session(1).session
+        token = here.sessions.begin(1).session
     code, out, err = people("user", "password", "ADA@example.org", input=f"{NEW}\n{NEW}\n")
     assert (code, err) == (0, "")
     assert out == "Password of ada@example.org changed. They are logged out.\n"
     with access() as here:
-        assert here.session_person(token) is None
-        assert here.login("ada@example.org", PASSWORD) is None
-        assert here.login("ada@example.org", NEW).email == "ada@example.org"
+        assert here.sessions.person(token) is None
+        assert here.people.login("ada@example.org", PASSWORD) is None
+        assert here.people.login("ada@example.org", NEW).email == "ada@example.org"
         assert audit()[-1] == ("changed", "person", "ada@example.org")
 
 
@@ -74,7 +74,7 @@ def test_a_password_that_cannot_be_taken_changes_nothing(people, typed, said):
     assert (code, out) == (1, "")
     assert said in err
     with access() as here:
-        assert here.login("ada@example.org", PASSWORD) is not None
+        assert here.people.login("ada@example.org", PASSWORD) is not None
 
 
 def test_no_transaction_waits_while_a_password_is_typed(people, monkeypatch):
@@ -97,16 +97,16 @@ def test_a_password_is_never_an_argument(people):
 
 def test_disable_ends_sessions_and_enable_gives_access_back(people):
     with access() as here:
-        token = here.begin_session(2).session
+        token = here.sessions.begin(2).session
     code, out, _err = people("user", "disable", "bob@example.org")
     assert (code, out) == (0, "Bob@example.org cannot log in any more.\n")
     with access() as here:
-        assert here.session_person(token) is None
-        assert here.login("bob@example.org", PASSWORD) is None
+        assert here.sessions.person(token) is None
+        assert here.people.login("bob@example.org", PASSWORD) is None
     assert "\tdisabled\t" in people("user", "list")[1]
     assert people("user", "enable", "bob@example.org")[1] == "Bob@example.org can log in again.\n"
     with access() as here:
-        assert here.login("bob@example.org", PASSWORD) is not None
+        assert here.people.login("bob@example.org", PASSWORD) is not None
 
 
 def test_the_last_admin_keeps_access(people):
@@ -117,7 +117,7 @@ def test_the_last_admin_keeps_access(people):
 
 def test_reset_removes_the_second_factor_only(people):
     with access() as here:
-        token, half = here.begin_session(2).session, here.begin_half_login(2)
+        token, half = here.sessions.begin(2).session, here.half_logins.begin(2)
     code, out, _err = people("user", "reset", "bob@example.org")
     assert code == 0
     assert out == (
@@ -125,10 +125,10 @@ def test_reset_removes_the_second_factor_only(people):
         "Email is not set up, so tell them yourself.\n"
     )
     with access() as here:
-        assert here.session_person(token) is None
-        assert here.half_person(half) is None
-        assert not here.second_factor(2).is_set
-        assert not here.login("bob@example.org", PASSWORD).second_factor
+        assert here.sessions.person(token) is None
+        assert here.half_logins.person(half) is None
+        assert not here.factors.of(2).is_set
+        assert not here.people.login("bob@example.org", PASSWORD).second_factor
         assert audit()[-1] == ("deleted", "second_factor", "Bob@example.org")
     again = people("user", "reset", "bob@example.org")
     assert again[:2] == (0, "Bob@example.org has no second factor. Nothing was changed.\n")
@@ -145,8 +145,8 @@ def test_reset_tells_the_person_by_email_or_says_that_it_could_not(people, monke
     assert mail["To"] == "Bob@example.org"
     assert "removed on the server, by command" in mail.get_body(("plain",)).get_content()
     with access() as here:
-        secret, sealed = here.start_app(2)
-        here.add_app(2, sealed, pyotp.TOTP(secret).now(), current=PASSWORD)
+        secret, sealed = here.factors.start_app(2)
+        here.factors.add_app(2, sealed, pyotp.TOTP(secret).now(), current=PASSWORD)
     code, out, err = people("user", "reset", "bob@example.org")
     assert (code, len(out.splitlines())) == (0, 1), "the factor is removed all the same"
     assert err.startswith("They could not be told by email: ")

@@ -1,8 +1,7 @@
 """People, API keys, settings and counters of this installation. They are always local, also in
 remote mode.
 
-The rules for an email address, a password and a role are here, because the dashboard, the set-up
-page and the command line all create accounts. ``Access`` combines the parts; each has a file.
+``Access`` has a part for each; a part has a file.
 """
 
 from __future__ import annotations
@@ -10,29 +9,55 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from app.access import devices
 from app.access.audit_log import AuditLog
+from app.access.counters import Counters, Shares
 from app.access.half_logins import HalfLogins
 from app.access.invitations import Invitations
 from app.access.keys import Keys
+from app.access.passkeys import Passkeys
+from app.access.people import People
 from app.access.recovery import Recovery
+from app.access.second_factor import SecondFactors
 from app.access.sent_forms import SentForms
 from app.access.sessions import Sessions
+from app.access.settings import StoredSettings
 from app.access.setup import Setup
-from app.access.shares import Shares
 from app.access.wall_links import WallLinks
-from app.config import Settings
 
 __all__ = ["Access"]
 
 
-class Access(
-    Keys, Sessions, HalfLogins, Setup, Invitations, Recovery, WallLinks, AuditLog, SentForms
-):
-    """All parts. ``clock`` returns the present moment in UTC; tests pass their own."""
+class Access:
+    """``clock`` returns the present moment in UTC; tests pass their own."""
 
-    def __init__(
-        self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
-        self.settings = settings
+    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.clock = clock
-        self.shares = Shares(self)
+
+        def now() -> datetime:
+            return self.clock()
+
+        self.counters = Counters(now)
+        self.shares = Shares(self.counters)
+        self.settings = StoredSettings(now)
+        self.people = People(now, self.counters)
+        self.factors = SecondFactors(now, self.people, self.settings)
+        self.passkeys = Passkeys(now, self.people, self.factors)
+        self.half_logins = HalfLogins(now, self.counters, self.people, self.passkeys)
+        self.sessions = Sessions(now)
+        self.keys = Keys(now)
+        self.setup = Setup(self.people, self.settings)
+        self.invitations = Invitations(now, self.people)
+        self.recovery = Recovery(now, self.counters)
+        self.wall_links = WallLinks(now)
+        self.audit = AuditLog(now)
+        self.sent_forms = SentForms(now)
+
+    def forget_old(self) -> None:
+        """Delete what is over. The engine's housekeeping calls it."""
+        for part in (
+            self.counters, self.sent_forms, self.sessions, self.invitations, self.recovery,
+            self.half_logins, self.passkeys, self.audit,
+        ):  # fmt: skip
+            part.forget_old()
+        devices.forget_old(self.clock())

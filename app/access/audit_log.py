@@ -34,7 +34,8 @@ EXPORTED_AT_ONCE = 500
 
 
 class AuditLog:
-    clock: Callable[[], datetime]
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self.clock = clock
 
     def record(
         self, action: Action, of: Thing | None = None, changes: audit.Changes | None = None
@@ -43,7 +44,7 @@ class AuditLog:
         with writing() as session:
             audit.note(session, action, of, changes)
 
-    def audit_page(self, query: AuditQuery) -> AuditPage:
+    def page(self, query: AuditQuery) -> AuditPage:
         """The lines that a query finds, the newest first."""
         statement = _matching(query)
         until = None
@@ -61,13 +62,13 @@ class AuditLog:
             return AuditPage(lines, (lines[-1].at, lines[-1].id))
         return AuditPage(lines, until, None if until is None else until[0])
 
-    def audit_lines(self, query: AuditQuery) -> Iterator[AuditLine]:
+    def lines(self, query: AuditQuery) -> Iterator[AuditLine]:
         """All lines that a query finds, the newest first, read in parts: a million fit in no
         memory.
         """
         asked = replace(query, per_page=EXPORTED_AT_ONCE)
         while True:
-            page = self.audit_page(asked)
+            page = self.page(asked)
             # An open transaction would keep the database from removing old versions of rows while
             # somebody reads slowly.
             db.session.rollback()
@@ -76,7 +77,7 @@ class AuditLog:
                 return
             asked = replace(asked, before=page.older)
 
-    def forget_old_audit(self) -> None:
+    def forget_old(self) -> None:
         """Delete lines that are older than 400 days. The engine's housekeeping calls it."""
         old = select(AuditRow.id).where(AuditRow.at < self.clock() - KEPT)
         while True:

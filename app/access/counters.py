@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache
+from itertools import chain, islice
 from typing import Any
 
 from sqlalchemy import delete, select, update
@@ -63,7 +65,8 @@ def _adding(_dialect: str) -> Any:
 
 
 class Counters:
-    clock: Callable[[], datetime]
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self.clock = clock
 
     def count(self, name: str, window_seconds: int) -> int:
         """Add one to ``name`` in the present window of that length; returns the new count.
@@ -107,7 +110,7 @@ class Counters:
         """Whole seconds until the present window of that length ends; at least 1."""
         return window_seconds - int(self.clock().timestamp()) % window_seconds
 
-    def forget_old_counts(self) -> None:
+    def forget_old(self) -> None:
         """Delete counts of past windows. The engine's housekeeping calls it."""
         with writing() as session:
             horizon = int(self.clock().timestamp()) - KEPT_SECONDS
@@ -121,3 +124,50 @@ class Counters:
     def window(self, window_seconds: int) -> int:
         """Where the present window of that length begins, in s since 1970."""
         return window_of(self.clock(), window_seconds)
+
+
+class Shares:
+    """Counts of ``counters``, of which this process has taken a share.
+
+    Each number is handed out once, by whichever process. Those that a process has left count too:
+    so a count is never too low, and it is too high by less than a share for each process, and for
+    each start of one.
+    """
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+        self._guard = threading.Lock()
+        # Of each name: the window, and the numbers that are left.
+        self._left: dict[str, tuple[int, Iterator[int]]] = {}
+
+    def count(self, name: str, window_seconds: int, share: int, number: int = 1) -> int:
+        """Count ``number`` more of ``name``; returns the last one's number in the present window,
+        or 0 if the database cannot be written. One in ``share`` writes.
+        """
+        window = self._counters.window(window_seconds)
+        with self._guard:
+            taken = list(islice(self._of(name, window), number))
+        missing = number - len(taken)
+        return self._more(name, window, share, missing) if missing else taken[-1]
+
+    def _more(self, name: str, window: int, share: int, missing: int) -> int:
+        at_once = max(share, missing)
+
+        def take() -> int:
+            with writing() as session:
+                return add(session, name, window, at_once)
+
+        last = best_effort("The count of requests", take)
+        if last is None:
+            return 0
+        numbers = range(last - at_once + 1, last + 1)
+        with self._guard:
+            # Another thread may have taken a share meanwhile.
+            left = chain(self._of(name, window), numbers[missing:])
+            self._left = {one: its for one, its in self._left.items() if its[0] == window}
+            self._left[name] = window, left
+        return numbers[missing - 1]
+
+    def _of(self, name: str, window: int) -> Iterator[int]:
+        of, numbers = self._left.get(name, (None, iter(())))
+        return numbers if of == window else iter(())

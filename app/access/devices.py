@@ -7,7 +7,6 @@ login replaces the token, so an old copy of the cookie is worth nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select, update
@@ -20,25 +19,21 @@ KNOWN_FOR = timedelta(days=180)  # since the last login
 DEVICES_PER_PERSON = 20  # the rest is forgotten, the longest unused first
 
 
-class Devices:
-    clock: Callable[[], datetime]
-
-    def device_of(self, token: str | None, person_id: int) -> int | None:
-        """The id of this browser, if the person has logged in there before."""
-        if not token:
-            return None
-        row = db.session.scalar(
-            select(DeviceRow).where(
-                DeviceRow.digest == digest_of(token), DeviceRow.person_id == person_id
-            )
+def device_of(token: str | None, person_id: int, now: datetime) -> int | None:
+    """The id of this browser, if the person has logged in there before."""
+    if not token:
+        return None
+    row = db.session.scalar(
+        select(DeviceRow).where(
+            DeviceRow.digest == digest_of(token), DeviceRow.person_id == person_id
         )
-        return None if row is None or self.clock() - row.last_used_at >= KNOWN_FOR else row.id
+    )
+    return None if row is None or now - row.last_used_at >= KNOWN_FOR else row.id
 
-    def forget_old_devices(self) -> None:
-        """The engine's housekeeping calls it."""
-        with writing() as session:
-            late = DeviceRow.last_used_at <= self.clock() - KNOWN_FOR
-            session.execute(delete(DeviceRow).where(late))
+
+def forget_old(now: datetime) -> None:
+    with writing() as session:
+        session.execute(delete(DeviceRow).where(DeviceRow.last_used_at <= now - KNOWN_FOR))
 
 
 def remember(

@@ -7,17 +7,19 @@ is valid for ten minutes and for one login, and ends with everything that ends s
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import delete, or_, select, update
 
 from app.access import actors, audit, recovery_codes, security_log, totp
-from app.access.counters import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT
+from app.access.counters import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, Counters
+from app.access.devices import device_of
 from app.access.one_time import digest_of, make_token
 from app.access.passkeys import CREDENTIAL, NOT_PROVEN, Passkeys, Signed, Site, count_use
 from app.access.people import (
     NOWHERE,
     TOO_MANY_LOGINS,
+    People,
     person_record,
 )
 from app.access.second_factor import CODE, WRONG_CODE, locked, thing
@@ -47,18 +49,23 @@ UNREADABLE = N_(
 )
 
 
-class HalfLogins(Passkeys):
-    def begin_half_login(self, person_id: int) -> str:
+class HalfLogins:
+    def __init__(
+        self, clock: Callable[[], datetime], counters: Counters, people: People, passkeys: Passkeys
+    ) -> None:
+        self.clock, self.counters, self.people, self.passkeys = clock, counters, people, passkeys
+
+    def begin(self, person_id: int) -> str:
         """After the right password. Returns the token, which only the browser gets."""
         token = make_token()
         row = HalfLoginRow(digest=digest_of(token), person_id=person_id, created_at=self.clock())
         with writing() as session:
             session.add(row)
         # Whoever has the password and stops here leaves no other trace.
-        security_log.tell(Event.SECOND_FACTOR_ASKED, self.person(person_id))
+        security_log.tell(Event.SECOND_FACTOR_ASKED, self.people.get(person_id))
         return token
 
-    def half_person(self, token: str) -> Person | None:
+    def person(self, token: str) -> Person | None:
         """Who has typed the password; None if the half login is over."""
         found = db.session.execute(
             select(HalfLoginRow.created_at, PersonRow)
@@ -69,47 +76,47 @@ class HalfLogins(Passkeys):
             return None
         return person_record(found.PersonRow)
 
-    def end_half_login(self, token: str) -> None:
+    def end(self, token: str) -> None:
         with writing() as session:
             session.execute(delete(HalfLoginRow).where(HalfLoginRow.digest == digest_of(token)))
 
-    def login_by_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
+    def by_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
         """Raises Invalid (``second_code``), Denied if the half login is over, and Throttled."""
         person = self._waiting(token)
         return self._try(person, client, lambda: self._complete(token, self._code_use(code)))
 
-    def login_by_recovery_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
+    def by_recovery_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
         """As ``login_by_code`` (``recovery_code``). The code ends."""
         person = self._waiting(token)
         return self._try(person, client, lambda: self._complete(token, _recovery_use(code)))
 
-    def login_by_passkey(
+    def by_passkey(
         self, token: str, site: Site, credential: str, client: Client = NOWHERE
     ) -> Person:
         """As ``login_by_code`` (``credential``)."""
         person = self._waiting(token)
 
         def prove() -> Person:
-            signed = self.signed_by(person.id, site, token, credential)
+            signed = self.passkeys.signed_by(person.id, site, token, credential)
             return self._complete(token, self._signature_use(signed))
 
         return self._try(person, client, prove)
 
-    def forget_old_half_logins(self) -> None:
+    def forget_old(self) -> None:
         """The engine's housekeeping calls it."""
         now, at = self.clock(), HalfLoginRow.created_at
         with writing() as session:
             session.execute(delete(HalfLoginRow).where(or_(at <= now - LASTS, at > now + SKEW)))
 
     def _waiting(self, token: str) -> Person:
-        person = self.half_person(token)
+        person = self.person(token)
         if person is None:
             raise Denied(_(GONE))
         return person
 
     def _try(self, person: Person, client: Client, prove: Callable[[], Person]) -> Person:
         """Within the limits, do what logs in or raises Invalid; a failure is recorded."""
-        device = self.device_of(client.device, person.id)
+        device = device_of(client.device, person.id, self.clock())
         limits = _limits(person.id, device)
         try:
             self._count_second(limits)
@@ -121,7 +128,7 @@ class HalfLogins(Passkeys):
             security_log.tell(Event.SECOND_FACTOR_WRONG, person, address=client.address)
             raise
         for name, window, _most in limits:
-            self.uncount(name, window)
+            self.counters.uncount(name, window)
         return done
 
     def _count_second(self, limits: Limits) -> None:
@@ -129,12 +136,14 @@ class HalfLogins(Passkeys):
         over a limit already costs no write.
         """
         for name, window, most in limits:
-            if self.counted(name, window) >= most:
-                raise Throttled(_(TOO_MANY_LOGINS), self.seconds_left(window))
+            if self.counters.counted(name, window) >= most:
+                raise Throttled(_(TOO_MANY_LOGINS), self.counters.seconds_left(window))
         with writing():
-            over = [window for name, window, most in limits if self.count(name, window) > most]
+            over = [
+                window for name, window, most in limits if self.counters.count(name, window) > most
+            ]
         if over:
-            raise Throttled(_(TOO_MANY_LOGINS), self.seconds_left(over[0]))
+            raise Throttled(_(TOO_MANY_LOGINS), self.counters.seconds_left(over[0]))
 
     def _complete(self, token: str, use: Use) -> Person:
         """End the half login, with the proof in the same transaction: of two requests at once with

@@ -4,6 +4,7 @@ account, once, within 7 days.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
@@ -25,7 +26,10 @@ KEPT_AFTER = timedelta(days=30)  # an expired one can be renewed this long
 VOID = N_("This invitation is no longer valid. Ask an admin for a new one.")
 
 
-class Invitations(People):
+class Invitations:
+    def __init__(self, clock: Callable[[], datetime], people: People) -> None:
+        self.clock, self.people = clock, people
+
     def invite(self, email: str, role: str) -> tuple[Invitation, str]:
         """An invitation, and the token of its link. An earlier one to this address ends. Raises
         Invalid, also when the address has an account.
@@ -38,14 +42,14 @@ class Invitations(People):
             audit.note(session, Action.CREATED, _thing(made), {"role": (None, role)})
             return made, token
 
-    def renew_invitation(self, id: int) -> tuple[Invitation, str]:
+    def renew(self, id: int) -> tuple[Invitation, str]:
         """A new link, for 7 days from now; the earlier one ends. Raises NotFound, and Invalid."""
         row = db.session.get(InvitationRow, id)
         if row is None:
             raise NotFound("invitation", id)
         return self.invite(row.email, row.role)
 
-    def revoke_invitation(self, id: int) -> Invitation:
+    def revoke(self, id: int) -> Invitation:
         """Raises NotFound."""
         with writing() as session:
             row = session.get(InvitationRow, id)
@@ -55,23 +59,23 @@ class Invitations(People):
             audit.note(session, Action.REVOKED, _thing(_record(row)))
             return _record(row)
 
-    def invitations(self) -> list[Invitation]:
+    def all(self) -> list[Invitation]:
         """All that were not accepted, expired ones too, in the order of their addresses."""
         query = select(InvitationRow).order_by(InvitationRow.email_folded)
         return [_record(row) for row in db.session.scalars(query)]
 
-    def invitation(self, token: str) -> Invitation | None:
+    def of_token(self, token: str) -> Invitation | None:
         """The invitation of a link; None if it is not valid."""
         row = db.session.scalar(
             select(InvitationRow).where(InvitationRow.digest == digest_of(token))
         )
         return None if row is None or self.is_over(row) else _record(row)
 
-    def accept_invitation(
+    def accept(
         self, token: str, password: str, *, name: str | None = None, time_zone: str = "UTC"
     ) -> Person:
         """Make the account, and log in. Raises Denied if the link is not valid, and Invalid."""
-        found = self.invitation(token)
+        found = self.of_token(token)
         if found is None:
             raise Denied(_(VOID))
         check_account(found.email, found.role, password, name=name, time_zone=time_zone)
@@ -82,18 +86,18 @@ class Invitations(People):
             its = delete(InvitationRow).where(InvitationRow.digest == digest_of(token))
             if session.execute(its.returning(InvitationRow.id)).first() is None:
                 raise Denied(_(VOID))
-            person = self._add_person(
+            person = self.people.add(
                 session, found.email, hash_, found.role, name=name, time_zone=time_zone
             )
             audit.note(session, Action.ACCEPTED, _thing(found))
-        return self._logged_in(person.id)
+        return self.people.logged_in(person.id)
 
     def is_over(self, one: InvitationRow | Invitation) -> bool:
         """Whether its time has passed. One from the future is of a clock that was set back."""
         now = self.clock()
         return now >= one.expires_at or one.created_at > now + SKEW
 
-    def forget_old_invitations(self) -> None:
+    def forget_old(self) -> None:
         """Delete those that expired long ago. The engine's housekeeping calls it."""
         with writing() as session:
             late = InvitationRow.expires_at <= self.clock() - KEPT_AFTER

@@ -44,9 +44,10 @@ REVOKED = N_("This key is revoked, so it cannot be changed.")
 
 
 class Keys:
-    clock: Callable[[], datetime]
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self.clock = clock
 
-    def create_key(
+    def create(
         self,
         name: str,
         scope: str,
@@ -79,7 +80,7 @@ class Keys:
             session.flush()
             return _record(row, _owner_of(session, row)), text
 
-    def authenticate_key(self, text: str) -> ApiKey | None:
+    def authenticate(self, text: str) -> ApiKey | None:
         """The key with this text, or None if it is unknown, expired or revoked, or its owner has no
         access. Its scope is at most what the owner may do now.
         """
@@ -104,30 +105,30 @@ class Keys:
             best_effort("The last use of an API key", lambda: self._touch(key.id, now))
         return key
 
-    def keys(self) -> list[ApiKey]:
+    def all(self) -> list[ApiKey]:
         """All keys, the newest first, revoked ones too."""
         rows = db.session.execute(_WITH_OWNERS.order_by(_KEY.id.desc()))
         return [_record(row, _Owner.of(row)) for row in rows]
 
-    def key(self, prefix: str) -> ApiKey:
+    def get(self, prefix: str) -> ApiKey:
         """Raises NotFound."""
         found = db.session.execute(_WITH_PREFIX, {"prefix": prefix}).first()
         if found is None:
             raise NotFound("key", prefix)
         return _record(found, _Owner.of(found))
 
-    def keys_of(self, person_id: int) -> list[ApiKey]:
+    def of(self, person_id: int) -> list[ApiKey]:
         """The keys of this person that work, the newest first."""
         now = self.clock()
         return [
             key
-            for key in self.keys()
+            for key in self.all()
             if key.owner_id == person_id
             and key.revoked_at is None
             and (key.expires_at is None or key.expires_at > now)
         ]
 
-    def change_key(
+    def change(
         self, prefix: str, *, name: str, expires_at: datetime | None, networks: str
     ) -> ApiKey:
         """Raises NotFound, Invalid, and Conflict for a key that is revoked."""
@@ -142,7 +143,7 @@ class Keys:
             session.flush()
             return _record(row, _owner_of(session, row))
 
-    def adopt_key(self, prefix: str, person_id: int) -> ApiKey:
+    def adopt(self, prefix: str, person_id: int) -> ApiKey:
         """Make this person the owner. Raises NotFound, and Conflict for a revoked key."""
         with writing() as session:
             row = _locked(session, prefix)
@@ -152,7 +153,7 @@ class Keys:
             session.flush()
             return _record(row, _owner_of(session, row))
 
-    def revoke_key(self, prefix: str) -> None:
+    def revoke(self, prefix: str) -> None:
         """Revoke a key at once. Raises NotFound; revoking twice changes nothing."""
         with writing() as session:
             row = _locked(session, prefix)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import base64
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import delete, func, or_, select
 
 from app.access.one_time import digest_of
+from app.access.people import People
 from app.access.second_factor import SecondFactors, note
 from app.db import DbSession, db, writing
 from app.db.statements import inserting
@@ -54,8 +56,13 @@ class Signed:
     counted: int
 
 
-class Passkeys(SecondFactors):
-    def passkey_creation(self, id: int, site: Site, holder: str, *, current: str) -> str:
+class Passkeys:
+    def __init__(
+        self, clock: Callable[[], datetime], people: People, factors: SecondFactors
+    ) -> None:
+        self.clock, self.people, self.factors = clock, people, factors
+
+    def creation(self, id: int, site: Site, holder: str, *, current: str) -> str:
         """For ``navigator.credentials.create``, as JSON. ``holder``: the token of the session.
         Raises Conflict for too many, Invalid and Throttled.
         """
@@ -67,8 +74,8 @@ class Passkeys(SecondFactors):
             UserVerificationRequirement,
         )
 
-        self.confirm(id, current)
-        person = self.person(id)
+        self.people.confirm(id, current)
+        person = self.people.get(id)
         _check_room(db.session, id)
         options = generate_registration_options(
             rp_id=site.host,
@@ -87,7 +94,7 @@ class Passkeys(SecondFactors):
         )
         return options_to_json(options)
 
-    def add_passkey(
+    def add(
         self, id: int, site: Site, holder: str, credential: str, name: str, *, current: str
     ) -> tuple[Person, list[str]]:
         """Store the passkey that the browser made. Returns recovery codes if these are the first.
@@ -115,16 +122,16 @@ class Passkeys(SecondFactors):
             verifies=made.user_verified,
             created_at=self.clock(),
         )
-        with self.changing(id, current) as (session, person):
+        with self.factors.changing(id, current) as (session, person):
             known = select(PasskeyRow.id).where(PasskeyRow.credential == row.credential)
             if session.scalar(known) is not None:
                 raise _invalid(KNOWN_ALREADY)
             _check_room(session, id)  # again: several may have been asked for at once
             session.add(row)
             note(session, person, Action.CREATED, "passkey", row.name)
-            return self.changed(session, person), self.first_codes(session, person)
+            return self.factors.changed(session, person), self.factors.first_codes(session, person)
 
-    def passkey_request(self, id: int, site: Site, holder: str) -> str:
+    def request(self, id: int, site: Site, holder: str) -> str:
         """For ``navigator.credentials.get``, as JSON. ``holder``: the token of the half login.
         Raises Denied if the person has no passkey for this site.
         """
@@ -171,7 +178,7 @@ class Passkeys(SecondFactors):
         )
         return Signed(row.id, row.sign_count, found.new_sign_count)
 
-    def forget_old_challenges(self) -> None:
+    def forget_old(self) -> None:
         """Delete what nobody answered. The engine's housekeeping calls it."""
         now = self.clock()
         at = PasskeyChallengeRow.created_at

@@ -20,7 +20,7 @@ from app.access.counters import (
     Counters,
     origin_of,
 )
-from app.access.devices import Devices, forget_devices
+from app.access.devices import device_of, forget_devices
 from app.access.keys import settle_keys
 from app.access.security_log import Event
 from app.db import DbSession, db, writing
@@ -41,32 +41,33 @@ TOO_MANY_LOGINS = N_("Too many attempts to log in. Wait a few minutes and try ag
 NOWHERE = Client()
 
 
-class People(Counters, Devices):
-    clock: Callable[[], datetime]
+class People:
+    def __init__(self, clock: Callable[[], datetime], counters: Counters) -> None:
+        self.clock, self.counters = clock, counters
 
-    def create_person(self, email: str, password: str, role: str) -> Person:
+    def create(self, email: str, password: str, role: str) -> Person:
         """A new account. Raises Invalid, also when the email address is taken."""
         check_account(email, role, password)
         hash_ = passwords.hashed(password)
         with writing() as session:
-            return self._add_person(session, email, hash_, role)
+            return self.add(session, email, hash_, role)
 
-    def people(self) -> list[Person]:
+    def all(self) -> list[Person]:
         """All people, in the order of their email addresses."""
         rows = db.session.execute(select(PersonRow).order_by(PersonRow.email_folded)).scalars()
         return [person_record(row) for row in rows]
 
-    def person(self, id: int) -> Person:
+    def get(self, id: int) -> Person:
         """Raises NotFound."""
         return person_record(_found(db.session, id))
 
-    def person_called(self, email: str) -> Person | None:
+    def called(self, email: str) -> Person | None:
         """The person with this email address, however it is capitalized."""
         query = select(PersonRow).where(PersonRow.email_folded == email.casefold())
         row = db.session.scalar(query)
         return None if row is None else person_record(row)
 
-    def update_person(
+    def update(
         self,
         id: int,
         fields: Mapping[str, Any],
@@ -104,7 +105,7 @@ class People(Counters, Devices):
                 settle_keys(session, id, heir_id, self.clock())
             return person_record(row)
 
-    def delete_person(self, id: int, *, heir_id: int | None = None) -> None:
+    def delete(self, id: int, *, heir_id: int | None = None) -> None:
         """``heir_id``: who gets the person's API keys; without, they are revoked. Raises NotFound,
         and Conflict for the last admin.
         """
@@ -152,7 +153,7 @@ class People(Counters, Devices):
             security_log.tell(Event.PASSWORD_WRONG, person)
             raise Invalid({"current_password": [_("The current password is wrong.")]})
         for counter in counters:
-            self.uncount(counter, LOGIN_WINDOW_SECONDS)
+            self.counters.uncount(counter, LOGIN_WINDOW_SECONDS)
 
     def has_logged_in(self, email: str) -> bool:
         """Whether somebody with this email address has ever logged in."""
@@ -167,7 +168,7 @@ class People(Counters, Devices):
         """
         row = db.session.scalar(select(PersonRow).where(PersonRow.email_folded == email.casefold()))
         # Also asked where no account has the address: the time must not tell.
-        device = self.device_of(client.device, 0 if row is None else row.id)
+        device = device_of(client.device, 0 if row is None else row.id, self.clock())
         hash_ = None if row is None else row.password_hash
         person = None if row is None else person_record(row)
         account, origin = account_counter(email), _address_counter(client.address)
@@ -183,7 +184,9 @@ class People(Counters, Devices):
             security_log.tell(Event.LOGIN_FAILED, person, typed=email, address=client.address)
             return None
         for counter in counters:
-            self.uncount(counter, LOGIN_WINDOW_SECONDS, by=1 if counter == origin else None)
+            self.counters.uncount(
+                counter, LOGIN_WINDOW_SECONDS, by=1 if counter == origin else None
+            )
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
         logged_in = self._logged_in_with(person.id, hash_, new_hash)
         if logged_in is None:
@@ -196,7 +199,10 @@ class People(Counters, Devices):
         """Whether the password is right, within the limits of ``counters``. Raises Throttled."""
         # Those over a limit, and those for whom there is no room, must not cost a write each:
         # SQLite has one writer, and the results of checks would wait for it.
-        if any(self.counted(name, LOGIN_WINDOW_SECONDS) >= most for name, most in counters.items()):
+        if any(
+            self.counters.counted(name, LOGIN_WINDOW_SECONDS) >= most
+            for name, most in counters.items()
+        ):
             raise self._too_many()
         # Nothing was written yet. Whoever waits for a turn must not keep a connection meanwhile.
         db.session.rollback()
@@ -210,13 +216,14 @@ class People(Counters, Devices):
         """
         with writing():
             over = [
-                self.count(name, LOGIN_WINDOW_SECONDS) > most for name, most in counters.items()
+                self.counters.count(name, LOGIN_WINDOW_SECONDS) > most
+                for name, most in counters.items()
             ]
         if any(over):
             raise self._too_many()
 
     def _too_many(self) -> Throttled:
-        return Throttled(_(TOO_MANY_LOGINS), self.seconds_left(LOGIN_WINDOW_SECONDS))
+        return Throttled(_(TOO_MANY_LOGINS), self.counters.seconds_left(LOGIN_WINDOW_SECONDS))
 
     def _logged_in_with(self, id: int, compared: str, new_hash: str | None) -> Person | None:
         """``compared``: the hash that was found right; ``new_hash`` replaces it. None for a
@@ -228,9 +235,9 @@ class People(Counters, Devices):
             if row is None or row.password_hash != compared:
                 return None
             row.password_hash = new_hash or compared
-            return self._logged_in(id)
+            return self.logged_in(id)
 
-    def _logged_in(self, id: int) -> Person:
+    def logged_in(self, id: int) -> Person:
         with acting_as(None), writing() as session:
             row = _found(session, id)
             if not row.second_factor:  # otherwise the login is not complete yet
@@ -238,7 +245,7 @@ class People(Counters, Devices):
             session.flush()
             return person_record(row)
 
-    def _add_person(
+    def add(
         self,
         session: DbSession,
         email: str,

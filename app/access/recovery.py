@@ -5,16 +5,16 @@ hands over. Using a link ends every session and every other link of the person.
 from __future__ import annotations
 
 import hashlib
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
 
 from app.access import actors, audit, passwords, security_log
-from app.access.counters import LOGIN_WINDOW_SECONDS, origin_of
+from app.access.counters import LOGIN_WINDOW_SECONDS, Counters, origin_of
 from app.access.devices import forget_devices
 from app.access.one_time import digest_of, make_token
 from app.access.people import (
-    People,
     account_counter,
     end_sessions,
     person_record,
@@ -36,18 +36,24 @@ VOID = N_("This link is no longer valid. Ask for a new one.")
 TOO_MANY = N_("Too many requests for a new password. Wait and try again.")
 
 
-class Recovery(People):
-    def count_recovery(self, email: str, address: str | None) -> bool:
+class Recovery:
+    def __init__(self, clock: Callable[[], datetime], counters: Counters) -> None:
+        self.clock, self.counters = clock, counters
+
+    def count(self, email: str, address: str | None) -> bool:
         """Count that ``address`` asks for a link for ``email``; whether one may be mailed. What it
         does is the same for known and unknown addresses. Raises Throttled.
         """
         counter = f"recovery:address:{origin_of(address)}"
-        if self.is_too_many(counter, ASKED_SECONDS, ASKED_PER_ADDRESS):
-            raise Throttled(_(TOO_MANY), self.seconds_left(ASKED_SECONDS))
+        if self.counters.is_too_many(counter, ASKED_SECONDS, ASKED_PER_ADDRESS):
+            raise Throttled(_(TOO_MANY), self.counters.seconds_left(ASKED_SECONDS))
         digest = hashlib.sha256(email.casefold().encode("utf-8", "surrogatepass")).hexdigest()
-        return self.count(f"recovery:account:{digest[:32]}", ASKED_SECONDS) <= MAILS_PER_ACCOUNT
+        return (
+            self.counters.count(f"recovery:account:{digest[:32]}", ASKED_SECONDS)
+            <= MAILS_PER_ACCOUNT
+        )
 
-    def recovery_for(self, email: str) -> tuple[Person, str] | None:
+    def mailed_to(self, email: str) -> tuple[Person, str] | None:
         """The person with this email address, and the token of a link for the hour; None if there
         is no such account, or it may not log in.
         """
@@ -57,14 +63,14 @@ class Recovery(People):
         person = person_record(row)
         return person, self._store_recovery(person, BY_MAIL)
 
-    def make_recovery(self, id: int) -> str:
+    def make(self, id: int) -> str:
         """The token of a link that an admin hands over. Raises NotFound."""
         row = db.session.get(PersonRow, id)
         if row is None:
             raise NotFound("person", id)
         return self._store_recovery(person_record(row), BY_ADMIN)
 
-    def recovering(self, token: str) -> Person | None:
+    def person(self, token: str) -> Person | None:
         """Whose password this link sets; None if it is not valid."""
         found = db.session.execute(
             select(RecoveryRow, PersonRow)
@@ -78,11 +84,11 @@ class Recovery(People):
             return None
         return person_record(found.PersonRow)
 
-    def use_recovery(self, token: str, password: str) -> Person:
+    def use(self, token: str, password: str) -> Person:
         """Set the password; every session and every link of the person ends. Raises Denied if the
         link is not valid, and Invalid.
         """
-        person = self.recovering(token)
+        person = self.person(token)
         if person is None:
             raise Denied(_(VOID))
         if sentence := passwords.refused(password, person.email):
@@ -104,10 +110,10 @@ class Recovery(People):
             audit.note(session, Action.USED, of)
             security_log.tell(Event.PASSWORD_CHANGED, person)
         # Who guessed passwords until now must not keep the owner out.
-        self.uncount(account_counter(person.email), LOGIN_WINDOW_SECONDS)
+        self.counters.uncount(account_counter(person.email), LOGIN_WINDOW_SECONDS)
         return person
 
-    def forget_old_recoveries(self) -> None:
+    def forget_old(self) -> None:
         """Delete links that have expired. The engine's housekeeping calls it."""
         with writing() as session:
             session.execute(delete(RecoveryRow).where(RecoveryRow.expires_at <= self.clock()))

@@ -7,8 +7,9 @@ person ends with it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 from sqlalchemy import delete, func, select
 
@@ -16,7 +17,7 @@ from app.access import audit, recovery_codes, security_log, totp
 from app.access.people import People, end_sessions, person_record
 from app.access.sealed import seal, unseal
 from app.access.security_log import Event
-from app.access.settings import SettingsTable
+from app.access.settings import StoredSettings
 from app.db import DbSession, db, writing
 from app.db.tables import AuthenticatorAppRow, PasskeyRow, PersonRow, RecoveryCodeRow
 from app.db.types import Unreadable
@@ -39,8 +40,13 @@ CHANGED_MEANWHILE = N_("Your password has changed since. Log in again.")
 NO_FACTOR = N_("There is no second factor. Set up an authenticator app or a passkey first.")
 
 
-class SecondFactors(People, SettingsTable):
-    def second_factor(self, id: int) -> SecondFactor:
+class SecondFactors:
+    def __init__(
+        self, clock: Callable[[], datetime], people: People, settings: StoredSettings
+    ) -> None:
+        self.clock, self.people, self.settings = clock, people, settings
+
+    def of(self, id: int) -> SecondFactor:
         """What this person has."""
         app = db.session.get(AuthenticatorAppRow, id)
         rows = db.session.scalars(
@@ -112,7 +118,7 @@ class SecondFactors(People, SettingsTable):
             codes = self._store_codes(session, row)
             return self.changed(session, row), codes
 
-    def reset_second_factor(self, id: int) -> Person:
+    def reset(self, id: int) -> Person:
         """Remove all that ``second_factor`` lists: the person logs in with the password alone.
         Raises NotFound.
         """
@@ -125,19 +131,19 @@ class SecondFactors(People, SettingsTable):
 
     def required_roles(self) -> frozenset[Role]:
         """The roles that must have a second factor."""
-        kept = (self.setting(REQUIRED_ROLES) or "").split(",")
+        kept = (self.settings.get(REQUIRED_ROLES) or "").split(",")
         return frozenset(role for role in Role if role in kept)
 
-    def require_second_factor(self, roles: Collection[Role]) -> None:
+    def require(self, roles: Collection[Role]) -> None:
         kept = ",".join(role for role in Role if role in roles)
         with writing() as session:
-            before = self.setting(REQUIRED_ROLES) or ""
-            self.set_setting(REQUIRED_ROLES, kept or None)
+            before = self.settings.get(REQUIRED_ROLES) or ""
+            self.settings.set(REQUIRED_ROLES, kept or None)
             if kept != before:
                 of = Thing(ObjectKind.SETTING, name=REQUIRED_ROLES)
                 audit.note(session, Action.CHANGED, of, {"roles": (before, kept)})
 
-    def must_add_second_factor(self, person: Person) -> bool:
+    def must_add(self, person: Person) -> bool:
         """Whether this person may do nothing else before setting one up."""
         return not person.second_factor and person.role in self.required_roles()
 
@@ -147,7 +153,7 @@ class SecondFactors(People, SettingsTable):
         does.
         """
         compared = _password_hash(id)
-        self.confirm(id, current)
+        self.people.confirm(id, current)
         with writing() as session:
             row = locked(session, id)
             if row.password_hash != compared or row.disabled:
@@ -184,7 +190,7 @@ class SecondFactors(People, SettingsTable):
     ) -> Person:
         session.delete(what)
         person = self.changed(session, row)
-        if self.must_add_second_factor(person):
+        if self.must_add(person):
             raise Conflict(_(NEEDED))
         return person
 

@@ -43,9 +43,10 @@ class BegunForm:
 
 
 class SentForms:
-    clock: Callable[[], datetime]
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self.clock = clock
 
-    def begin_form(self, digest: str) -> BegunForm | None:
+    def begin(self, digest: str) -> BegunForm | None:
         """The form with this digest, to be carried out; None if it is the same one sent again. A
         database that cannot be written refuses no form; what the form asks for says so itself.
         """
@@ -69,7 +70,7 @@ class SentForms:
         with writing() as session:
             return session.execute(statement).scalar_one_or_none() is not None
 
-    def end_form(self, form: BegunForm, location: str | None) -> None:
+    def end(self, form: BegunForm, location: str | None) -> None:
         """``location``: where the answer leads; None if the form was not carried out, so that it
         may be sent again.
         """
@@ -85,7 +86,7 @@ class SentForms:
                 values = {"ended_at": self.clock(), "location": location}
                 session.execute(update(SentFormRow).where(*ours).values(values))
 
-    def sent_form(self, digest: str) -> SentForm | None:
+    def get(self, digest: str) -> SentForm | None:
         """None if it was not carried out."""
         db.session.rollback()  # what another process wrote after this transaction began counts
         row = db.session.execute(
@@ -93,7 +94,7 @@ class SentForms:
         ).one_or_none()
         return SentForm(row.location) if row else None
 
-    def forget_sent_forms(self) -> None:
+    def forget_old(self) -> None:
         """Delete those that are over. The engine's housekeeping calls it."""
         now = self.clock()
         over = or_(SentFormRow.sent_at < now - LONGEST - SAME_FOR, _is_ahead(now))

@@ -50,10 +50,11 @@ class Begun:
     device: str
 
 
-class Sessions(devices.Devices):
-    clock: Callable[[], datetime]
+class Sessions:
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self.clock = clock
 
-    def begin_session(
+    def begin(
         self, person_id: int, client: Client = NOWHERE, *, password_at: datetime | None = None
     ) -> Begun:
         """Start a session of this person in the browser of ``client``, which is known from now on.
@@ -70,7 +71,7 @@ class Sessions(devices.Devices):
             browser=browser_of(client.user_agent),
             system=system_of(client.user_agent),
         )
-        is_new = self.device_of(client.device, person_id) is None
+        is_new = devices.device_of(client.device, person_id, now) is None
         with writing() as session:
             row.device_id, device = devices.remember(session, client.device, person_id, now)
             session.add(row)
@@ -83,12 +84,12 @@ class Sessions(devices.Devices):
                 _tell(session, Event.LOGIN_NEW_DEVICE, person_id, client.address)
         return Begun(token, device)
 
-    def session_person(self, token: str) -> Person | None:
+    def person(self, token: str) -> Person | None:
         """The person of this session; None if it does not exist or is over."""
-        found = self.open_session(token)
+        found = self.open(token)
         return None if found is None else found[0]
 
-    def open_session(self, token: str, client: Client = NOWHERE) -> tuple[Person, Session] | None:
+    def open(self, token: str, client: Client = NOWHERE) -> tuple[Person, Session] | None:
         """Whose session it is, and its record; None if it does not exist or is over. ``client``
         uses it now.
         """
@@ -107,7 +108,7 @@ class Sessions(devices.Devices):
             best_effort("The last use of a session", lambda: _touch(record, now, client))
         return person, record
 
-    def sessions_of(self, person_id: int) -> list[Session]:
+    def of(self, person_id: int) -> list[Session]:
         """Those that are not over, the last used first."""
         rows = db.session.scalars(
             select(SessionRow)
@@ -135,7 +136,7 @@ class Sessions(devices.Devices):
             row.former_digest, row.digest, row.password_at = row.digest, _digest(new), now
         return new
 
-    def end_session(self, token: str) -> None:
+    def end(self, token: str) -> None:
         """Ending twice changes nothing."""
         with writing() as session:
             if row := _with_token(session, token, self.clock()):
@@ -148,7 +149,7 @@ class Sessions(devices.Devices):
                 _tell(session, Event.LOGOUT, row.person_id)
                 _end(session, row, forget=forget)
 
-    def end_session_of(self, person_id: int, id: int) -> None:
+    def end_one(self, person_id: int, id: int) -> None:
         """End a session in another browser, which is a stranger's from now on. Raises NotFound if
         the person has no such session.
         """
@@ -159,7 +160,7 @@ class Sessions(devices.Devices):
             _end(session, row, forget=True)
             _tell(session, Event.SESSIONS_ENDED, person_id)
 
-    def end_sessions_of(self, person_id: int, *, but: int | None = None) -> None:
+    def end_all(self, person_id: int, *, but: int | None = None) -> None:
         """End all sessions of a person, ``but`` this one; their browsers are strangers' from now
         on. Links to set a new password end too.
         """
@@ -169,7 +170,7 @@ class Sessions(devices.Devices):
             devices.forget_devices(session, person_id, but=None if kept is None else kept.device_id)
             _tell(session, Event.SESSIONS_ENDED, person_id)
 
-    def forget_old_sessions(self) -> None:
+    def forget_old(self) -> None:
         """Delete sessions that are over. The engine's housekeeping calls it."""
         now = self.clock()
         over = or_(

@@ -13,16 +13,17 @@ from app.i18n import _
 from app.records import Notice, ObjectKind, Thing
 
 
-class SettingsTable:
-    clock: Callable[[], datetime]
+class StoredSettings:
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self.clock = clock
 
-    def setting(self, name: str) -> str | None:
+    def get(self, name: str) -> str | None:
         """The value stored under ``name``, or None. An unreadable value counts as not set:
         ``unreadable_settings`` names it.
         """
         return readable(settings.stored_setting(name))
 
-    def unreadable_settings(self) -> frozenset[str]:
+    def unreadable(self) -> frozenset[str]:
         """The names of the settings whose stored value cannot be read."""
         return settings.unreadable_settings()
 
@@ -30,16 +31,16 @@ class SettingsTable:
         """The notices that every page shows now, with the value stored under each."""
         return settings.notices()
 
-    def set_setting(self, name: str, value: str | None) -> None:
+    def set(self, name: str, value: str | None) -> None:
         """Store ``value`` under ``name``; None removes it."""
         with writing() as session:
-            before = self.setting(name)
+            before = self.get(name)
             settings.keep_setting(name, value, self.clock())
             if name in audited.SETTINGS and actors.actor() is not None:
                 changes = audited.SETTINGS[name](before, value)
                 audit.changed(session, Thing(ObjectKind.SETTING, None, name), changes)
 
-    def setting_or_make(self, name: str, make: Callable[[], str]) -> str:
+    def get_or_make(self, name: str, make: Callable[[], str]) -> str:
         """The value stored under ``name``. If there is none it is made, once, even if several
         processes ask at the same time. Raises Conflict for an unreadable value, because it
         is in use elsewhere.
@@ -52,7 +53,7 @@ class SettingsTable:
             if known is not None:
                 return known
             value = make()
-            self.set_setting(name, value)
+            self.set(name, value)
             return value
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from app.access import passwords
 from app.access.people import People, check_account
-from app.access.settings import SettingsTable
+from app.access.settings import StoredSettings
 from app.db import db, schema, writing
 from app.db.settings import remove_setting
 from app.db.tables import PersonRow
@@ -23,36 +23,37 @@ SETUP_TOKEN = "setup_token"  # noqa: S105 - the setting's name
 VOID = N_("This set-up link is no longer valid. Log in, or ask an admin for an account.")
 
 
-class Setup(People, SettingsTable):
-    def setup_needed(self) -> bool:
+class Setup:
+    def __init__(self, people: People, settings: StoredSettings) -> None:
+        self.people, self.settings = people, settings
+
+    def needed(self) -> bool:
         """Whether there is no account yet."""
         return not _anybody()
 
-    def database_place(self) -> str:
+    def database(self) -> str:
         """The database that has no account yet, so that people can tell a wrong one."""
         return schema.place()
 
-    def setup_token(self) -> str:
+    def token(self) -> str:
         """The secret part of the set-up link: the same until the first account exists. An
         unreadable one is replaced, because the link is printed at each start.
         """
-        if SETUP_TOKEN in self.unreadable_settings():
-            self.set_setting(SETUP_TOKEN, None)
-        return self.setting_or_make(SETUP_TOKEN, lambda: secrets.token_urlsafe(24))
+        if SETUP_TOKEN in self.settings.unreadable():
+            self.settings.set(SETUP_TOKEN, None)
+        return self.settings.get_or_make(SETUP_TOKEN, lambda: secrets.token_urlsafe(24))
 
-    def is_setup_token(self, token: str) -> bool:
+    def is_token(self, token: str) -> bool:
         """Whether ``token`` is valid now."""
-        known = self.setting(SETUP_TOKEN)
+        known = self.settings.get(SETUP_TOKEN)
         same = hmac.compare_digest((known or "").encode(), token.encode("utf-8", "surrogatepass"))
-        return known is not None and same and self.setup_needed()
+        return known is not None and same and self.needed()
 
-    def use_setup_token(
-        self, token: str, email: str, password: str, *, time_zone: str = "UTC"
-    ) -> Person:
+    def use(self, token: str, email: str, password: str, *, time_zone: str = "UTC") -> Person:
         """Create the first account, an admin, and log in. Raises Denied if the token is wrong or
         used up, and Invalid.
         """
-        if not self.is_setup_token(token):
+        if not self.is_token(token):
             raise Denied(_(VOID))
         check_account(email, Role.ADMIN, password, time_zone=time_zone)
         hash_ = passwords.hashed(password)
@@ -60,8 +61,8 @@ class Setup(People, SettingsTable):
             # Remove the token's row first: of two visitors at once, the second finds it gone.
             if not remove_setting(SETUP_TOKEN) or _anybody():
                 raise Denied(_(VOID))
-            person = self._add_person(session, email, hash_, Role.ADMIN, time_zone=time_zone)
-        return self._logged_in(person.id)
+            person = self.people.add(session, email, hash_, Role.ADMIN, time_zone=time_zone)
+        return self.people.logged_in(person.id)
 
 
 def _anybody() -> bool:

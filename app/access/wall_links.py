@@ -25,16 +25,17 @@ TOO_MANY = N_("There are %(most)s links already. Revoke one that is not used.", 
 
 
 class WallLinks:
-    clock: Callable[[], datetime]
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self.clock = clock
 
-    def create_wall_link(
+    def create(
         self, name: str, zone: str, *, tag: str | None = None, server: str | None = None,
         by: str | None = None,
     ) -> tuple[WallLink, str]:  # fmt: skip
         """A new link and its token, which cannot be read again. Raises Invalid."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
         with writing() as session:
-            if len(self.wall_links()) >= MOST_LINKS:
+            if len(self.all()) >= MOST_LINKS:
                 raise Invalid({"name": [_(TOO_MANY)]})
             row = WallLinkRow(
                 name=name,
@@ -49,7 +50,7 @@ class WallLinks:
             session.flush()
             return _record(row), token
 
-    def wall_link(self, token: str) -> WallLink | None:
+    def of_token(self, token: str) -> WallLink | None:
         """The link with this token; None if there is none, or no more."""
         row = db.session.scalar(select(WallLinkRow).where(WallLinkRow.digest == _digest(token)))
         if row is None:
@@ -60,14 +61,14 @@ class WallLinks:
             best_effort("The last use of a link to the wall", lambda: _touch(link.id, now))
         return link
 
-    def wall_links(self) -> list[WallLink]:
+    def all(self) -> list[WallLink]:
         """All links, the newest first."""
         return [
             _record(row)
             for row in db.session.scalars(select(WallLinkRow).order_by(WallLinkRow.id.desc()))
         ]
 
-    def revoke_wall_link(self, id: int) -> None:
+    def revoke(self, id: int) -> None:
         """End a link at once. Raises NotFound."""
         with writing() as session:
             row = session.get(WallLinkRow, id)

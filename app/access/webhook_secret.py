@@ -10,10 +10,9 @@ import base64
 import hashlib
 import json
 import secrets
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
+from app.access.settings import StoredSettings
 from app.config import Settings
 from app.errors import Conflict
 from app.i18n import _
@@ -26,66 +25,57 @@ OVERLAP = timedelta(hours=24)
 _BYTES = 32  # Standard Webhooks: 24 to 64
 
 
-class SettingsAccess(Protocol):
-    """The part of ``app.access.Access`` that this module uses."""
-
-    def setting(self, name: str) -> str | None: ...
-    def unreadable_settings(self) -> frozenset[str]: ...
-    def set_setting(self, name: str, value: str | None) -> None: ...
-    def setting_or_make(self, name: str, make: Callable[[], str]) -> str: ...
-
-
 def make_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(_BYTES)).decode()
 
 
-def webhook_secret(settings: Settings, access: SettingsAccess) -> str:
+def webhook_secret(settings: Settings, stored: StoredSettings) -> str:
     """The secret that receivers verify with; created if there is none. Raises Conflict if the
     stored one cannot be read: receivers would refuse a new one.
     """
-    return settings.webhook_secret or access.setting_or_make(SETTING, make_secret)
+    return settings.webhook_secret or stored.get_or_make(SETTING, make_secret)
 
 
-def is_unreadable(settings: Settings, access: SettingsAccess) -> bool:
+def is_unreadable(settings: Settings, stored: StoredSettings) -> bool:
     """Whether there is a secret that cannot be read. Changing it resolves that."""
-    return not settings.webhook_secret and SETTING in access.unreadable_settings()
+    return not settings.webhook_secret and SETTING in stored.unreadable()
 
 
-def webhook_secrets(settings: Settings, access: SettingsAccess, now: datetime) -> tuple[str, ...]:
+def webhook_secrets(settings: Settings, stored: StoredSettings, now: datetime) -> tuple[str, ...]:
     """The secrets that sign messages now: the present one, and in an overlap the previous one."""
-    current = webhook_secret(settings, access)
-    previous = None if settings.webhook_secret else _previous(access, now)
+    current = webhook_secret(settings, stored)
+    previous = None if settings.webhook_secret else _previous(stored, now)
     return (current,) if previous is None else (current, previous[0])
 
 
-def overlap_until(settings: Settings, access: SettingsAccess, now: datetime) -> datetime | None:
+def overlap_until(settings: Settings, stored: StoredSettings, now: datetime) -> datetime | None:
     """Until when the previous secret signs too; None outside of an overlap."""
-    previous = None if settings.webhook_secret else _previous(access, now)
+    previous = None if settings.webhook_secret else _previous(stored, now)
     return None if previous is None else previous[1]
 
 
-def shown_at(settings: Settings, access: SettingsAccess) -> datetime | None:
+def shown_at(settings: Settings, stored: StoredSettings) -> datetime | None:
     """When a page showed the present secret, or None."""
-    kept = _kept(access, SHOWN, "at")
-    if kept is None or is_unreadable(settings, access):
+    kept = _kept(stored, SHOWN, "at")
+    if kept is None or is_unreadable(settings, stored):
         return None
-    return kept[1] if kept[0] == _mark(webhook_secret(settings, access)) else None
+    return kept[1] if kept[0] == _mark(webhook_secret(settings, stored)) else None
 
 
-def show_once(settings: Settings, access: SettingsAccess, now: datetime) -> str:
+def show_once(settings: Settings, stored: StoredSettings, now: datetime) -> str:
     """The present secret, for the one page that may show it. Raises Conflict the second time: a
     person who finds an open browser later must not see it.
     """
-    if shown_at(settings, access) is not None:
+    if shown_at(settings, stored) is not None:
         raise Conflict(
             _(
                 "The secret has already been shown. To see it again, run wakeful webhook-secret on "
                 "the server, or change the secret."
             )
         )
-    secret = webhook_secret(settings, access)
+    secret = webhook_secret(settings, stored)
     kept = {"secret": _mark(secret), "at": now.astimezone(UTC).isoformat()}
-    access.set_setting(SHOWN, json.dumps(kept))
+    stored.set(SHOWN, json.dumps(kept))
     return secret
 
 
@@ -94,29 +84,29 @@ def _mark(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()[:16]
 
 
-def rotate(settings: Settings, access: SettingsAccess, now: datetime) -> str:
+def rotate(settings: Settings, stored: StoredSettings, now: datetime) -> str:
     """Make a new secret; the old one also signs for 24 hours. Raises Conflict."""
     if settings.webhook_secret:
         raise Conflict(_("WAKEFUL_WEBHOOK_SECRET sets the secret. Change it there, and restart."))
-    if not is_unreadable(settings, access):
-        old = webhook_secret(settings, access)
+    if not is_unreadable(settings, stored):
+        old = webhook_secret(settings, stored)
         kept = {"secret": old, "until": (now + OVERLAP).astimezone(UTC).isoformat()}
         # The old one is stored first: a crash before the last line must not end the overlap.
-        access.set_setting(PREVIOUS, json.dumps(kept))
+        stored.set(PREVIOUS, json.dumps(kept))
     fresh = make_secret()
-    access.set_setting(SETTING, fresh)
+    stored.set(SETTING, fresh)
     return fresh
 
 
-def _previous(access: SettingsAccess, now: datetime) -> tuple[str, datetime] | None:
-    kept = _kept(access, PREVIOUS, "until")
+def _previous(stored: StoredSettings, now: datetime) -> tuple[str, datetime] | None:
+    kept = _kept(stored, PREVIOUS, "until")
     return kept if kept is not None and now < kept[1] else None
 
 
-def _kept(access: SettingsAccess, name: str, moment: str) -> tuple[str, datetime] | None:
+def _kept(stored: StoredSettings, name: str, moment: str) -> tuple[str, datetime] | None:
     """The stored record of a secret, with its time; None if there is none that can be read."""
     try:
-        kept = json.loads(access.setting(name) or "null")
+        kept = json.loads(stored.get(name) or "null")
         at = datetime.fromisoformat(kept[moment])
         return str(kept["secret"]), at if at.tzinfo else at.replace(tzinfo=UTC)
     except (KeyError, TypeError, ValueError):

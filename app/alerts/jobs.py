@@ -43,7 +43,7 @@ class Jobs:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._access = Access(settings)
+        self._stored = Access().settings
         self._policies = Policies(settings)
         self._network = settings.network(self._policies.current())
         # Strangers choose where their webhooks go: what is open to monitors is closed to them.
@@ -57,7 +57,7 @@ class Jobs:
         if self._policies.current() is not self._network.policy:
             self._network = self._settings.network(self._policies.current())
         try:
-            secrets = webhook_secret.webhook_secrets(self._settings, self._access, now)
+            secrets = webhook_secret.webhook_secrets(self._settings, self._stored, now)
         except Conflict:
             secrets = ()  # webhooks then wait and the log says why; other channels are not affected
         settings = with_mail(self._settings)

@@ -36,7 +36,7 @@ def authenticate(request: Request) -> ApiKey | None:
     secret = secret.strip()
     if scheme.lower() != "bearer" or not secret or len(secret) > _LONGEST_KEY:
         return None
-    return current_access().authenticate_key(secret)
+    return current_access().keys.authenticate(secret)
 
 
 def check_tag(key: ApiKey, path: Path) -> None:
@@ -62,7 +62,7 @@ class RateLimit:
         access = current_access()
         share = min(MOST_AT_ONCE, max(1, limit // SHARES))
         used = access.shares.count(f"api:{key.prefix}", WINDOW_SECONDS, share)
-        return cls(limit, used, access.seconds_left(WINDOW_SECONDS))
+        return cls(limit, used, access.counters.seconds_left(WINDOW_SECONDS))
 
     @property
     def exceeded(self) -> bool:

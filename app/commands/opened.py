@@ -41,7 +41,7 @@ def access_opened() -> Iterator[Access]:
         # A key is often wanted before the first start.
         schema.upgrade()
         with actors.acting_as(actors.by_command()):
-            yield Access(settings)
+            yield Access()
 
 
 def typed_line(prompt: str) -> str:

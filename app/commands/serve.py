@@ -275,12 +275,12 @@ def greet(settings: Settings, listener: socket.socket) -> str:
 
 def offer_set_up(settings: Settings, base: str) -> None:
     """Print the set-up link of a new installation. Needs an application context."""
-    access = Access(settings)
-    if access.setup_needed():
+    access = Access()
+    if access.setup.needed():
         click.echo(
             _(
                 "Create the first account here: %(link)s",
-                link=f"{base}/setup/{access.setup_token()}",
+                link=f"{base}/setup/{access.setup.token()}",
             )
         )
 

@@ -55,8 +55,8 @@ def main() -> int:
     app = create_app(config.read())
     with app.app_context():
         schema.upgrade()
-        current_access().set_setting(Notice.DEMO, "1")
-        current_access().create_person(EMAIL, password, Role.ADMIN)
+        current_access().settings.set(Notice.DEMO, "1")
+        current_access().people.create(EMAIL, password, Role.ADMIN)
         _fill(targets)
     print(f"This is a demonstration. Log in as {EMAIL} with the password {password}", flush=True)
     service = subprocess.Popen([sys.executable, "-m", "app.commands.cli", "serve"])

@@ -194,16 +194,7 @@ class Housekeeper:
                 delete(CancelledEventRow).where(CancelledEventRow.end_at < now - CANCELLED_KEPT)
             )
             session.execute(delete(MarkerRow).where(MarkerRow.time < now - MARKERS_KEPT))
-        access = Access(self.settings)
-        access.forget_old_counts()
-        access.forget_sent_forms()
-        access.forget_old_sessions()
-        access.forget_old_devices()
-        access.forget_old_invitations()
-        access.forget_old_recoveries()
-        access.forget_old_half_logins()
-        access.forget_old_challenges()
-        access.forget_old_audit()
+        Access().forget_old()
         dashboard_hosts.forget_old(now)
 
     def look_after_domains(self) -> None:

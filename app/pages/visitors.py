@@ -63,8 +63,8 @@ class Visitors:
             return False
         try:
             with self._app.app_context():
-                person = self._access.session_person(token)
-                return person is not None and not self._access.must_add_second_factor(person)
+                person = self._access.sessions.person(token)
+                return person is not None and not self._access.factors.must_add(person)
         except DatabaseError:
             return False  # it cannot be told who this is
 
@@ -78,15 +78,15 @@ class Visitors:
     def _enter(self, address: Address, request: Request) -> bool:
         counter = f"page:password:{origin_of(request.remote_addr)}"
         # Counted before it is compared, so that guesses at the same moment all count.
-        if self._access.is_too_many(counter, WRONG_SECONDS, WRONG_MOST):
-            raise Throttled(_(TOO_MANY), self._access.seconds_left(WRONG_SECONDS))
+        if self._access.counters.is_too_many(counter, WRONG_SECONDS, WRONG_MOST):
+            raise Throttled(_(TOO_MANY), self._access.counters.seconds_left(WRONG_SECONDS))
         try:
             right = self._public.password_fits(address.id, request.form.get("password", ""))
         except Throttled:
-            self._access.uncount(counter, WRONG_SECONDS, by=1)
+            self._access.counters.uncount(counter, WRONG_SECONDS, by=1)
             raise
         if right:
-            self._access.uncount(counter, WRONG_SECONDS, by=1)
+            self._access.counters.uncount(counter, WRONG_SECONDS, by=1)
         return right
 
     def admit(self, address: Address, paths: list[str], request: Request, to: Response) -> None:

@@ -290,11 +290,11 @@ def test_a_webhook_is_signed_and_a_change_of_the_secret_overlaps(
     box: Outbox, sink: HttpSink
 ) -> None:
     monitor = box.monitor(("webhook", f"{sink.url}/hook"))
-    access = Access(box.settings)
+    access = Access()
 
     def with_access(call: Callable[..., str], *args: Any) -> str:
         with box.app.app_context():
-            found = call(box.settings, access, *args)
+            found = call(box.settings, access.settings, *args)
             db.session.rollback()
             return found
 
@@ -327,7 +327,7 @@ def test_the_environments_secret_signs_and_cannot_be_changed_here(
     box.turn()
     assert verified(sink.to("/hook")[0], box.settings.webhook_secret)
     with pytest.raises(Conflict, match="WAKEFUL_WEBHOOK_SECRET"):
-        webhook_secret.rotate(box.settings, Access(box.settings), box.clock.now)
+        webhook_secret.rotate(box.settings, Access().settings, box.clock.now)
 
 
 # --- Vonage says 200 whatever happened

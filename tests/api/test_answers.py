@@ -202,7 +202,7 @@ def test_section_6_the_api_takes_no_session_cookie_and_sets_none(app, api, stran
 def test_section_6_a_revoked_key_ends_at_once(app, api):
     assert api("GET", "/me").status_code == 200
     with app.app_context():
-        app.extensions["wakeful.access"].revoke_key(api.secret.split("_")[1])
+        app.extensions["wakeful.access"].keys.revoke(api.secret.split("_")[1])
     assert api("GET", "/me").status_code == 401
 
 

@@ -194,7 +194,7 @@ def test_a_key_does_at_most_what_its_owner_may_do_now(app):
 
     def change(**fields):
         with app.app_context():
-            current_access().update_person(owner.id, fields)
+            current_access().people.update(owner.id, fields)
 
     change(role=Role.VIEWER)
     assert key.get("/me")["data"]["scope"] == "read"
@@ -205,7 +205,7 @@ def test_a_key_does_at_most_what_its_owner_may_do_now(app):
     change(disabled=False)
     assert key.data("PATCH", f"/monitors/{made['id']}", data={"interval": "300"})["interval"] == 300
     with app.app_context():
-        current_access().delete_person(owner.id)
+        current_access().people.delete(owner.id)
     assert key("GET", "/monitors").status_code == 401
 
 

@@ -40,4 +40,4 @@ def test_a_notice_of_the_engine_is_one_of_the_dashboard(core, settings):
         assert not noticed(Notice.NETWORK_DOWN)
         keep_setting(Notice.NETWORK_DOWN, "2026-11-21T08:00:00Z", NOW)
         assert noticed(Notice.NETWORK_DOWN)
-        assert Access(settings).notices() == {Notice.NETWORK_DOWN: "2026-11-21T08:00:00Z"}
+        assert Access().settings.notices() == {Notice.NETWORK_DOWN: "2026-11-21T08:00:00Z"}

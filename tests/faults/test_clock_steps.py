@@ -316,10 +316,10 @@ def test_a_last_use_in_the_future_is_replaced_by_the_present_one(app):
     with app.app_context():
         real = access.clock
         access.clock = lambda: now() + HOURS
-        access.authenticate_key(secret)
+        access.keys.authenticate(secret)
         access.clock = real
-        access.authenticate_key(secret)
-        [key] = access.keys()
+        access.keys.authenticate(secret)
+        [key] = access.keys.all()
     assert key.last_used_at <= now() + timedelta(seconds=1)
 
 
@@ -327,7 +327,7 @@ def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
     heartbeat(core, now() + 10 * HOURS)
     access_counts = sa.text("SELECT count(*) FROM counters")
     with core.app_context():
-        Access(settings, clock=lambda: now() + 10 * HOURS).count("login:account:x", 300)
+        Access(clock=lambda: now() + 10 * HOURS).counters.count("login:account:x", 300)
         assert db.session.scalar(access_counts) == 1
         Housekeeper(core, settings, Policies(settings)).forget_old()
         assert db.session.scalar(access_counts) == 0

@@ -37,13 +37,13 @@ def access(app) -> Access:
 def test_a_password_that_is_tried_first_is_refused(app, access, password, said):
     with app.app_context():
         with pytest.raises(Invalid) as refused:
-            access.create_person(ADDRESS, password, "viewer")
+            access.people.create(ADDRESS, password, "viewer")
         assert said in " ".join(refused.value.errors["password"])
-        assert access.people() == []
-        person = access.create_person(ADDRESS, PASSWORD, "viewer")
+        assert access.people.all() == []
+        person = access.people.create(ADDRESS, PASSWORD, "viewer")
         with pytest.raises(Invalid):
-            access.change_password(person.id, password)
-        assert access.login(ADDRESS, PASSWORD) is not None
+            access.people.change_password(person.id, password)
+        assert access.people.login(ADDRESS, PASSWORD) is not None
 
 
 def test_the_ten_thousand_most_common_are_refused_and_no_more():
@@ -58,7 +58,7 @@ def test_the_ten_thousand_most_common_are_refused_and_no_more():
 @pytest.mark.sqlite
 def test_short_parts_of_the_address_are_no_fault(app, access):
     with app.app_context():
-        assert access.create_person(ADDRESS, "adamant and 1815", "viewer")
+        assert access.people.create(ADDRESS, "adamant and 1815", "viewer")
 
 
 @pytest.mark.sqlite
@@ -67,6 +67,6 @@ def test_the_current_password_cannot_be_guessed_in_a_browser_that_was_left_open(
     with app.app_context():
         for _attempt in range(LOGINS_PER_ACCOUNT):
             with pytest.raises(Invalid):
-                access.change_password(person.id, "another password", current="a guess")
+                access.people.change_password(person.id, "another password", current="a guess")
         with pytest.raises(Throttled):
-            access.change_password(person.id, "another password", current=PASSWORD)
+            access.people.change_password(person.id, "another password", current=PASSWORD)

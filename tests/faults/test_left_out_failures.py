@@ -57,15 +57,15 @@ def test_a_failure_has_its_line_also_when_the_last_use_of_a_key_was_just_not_sto
 
 def test_nobody_is_told_that_a_guess_was_wrong_before_it_has_its_line(app, clock, monkeypatch):
     monkeypatch.setattr(failures, "add", lambda *_arguments: busy())
-    access = Access(app.extensions["wakeful.settings"])
+    access = Access()
     with app.app_context(), pytest.raises(OperationalError):
-        access.login("nobody@wakeful.test", "wrong-password")
+        access.people.login("nobody@wakeful.test", "wrong-password")
 
 
 def lines(app):
     """The failures of the audit log, the oldest first: address, account, number left out."""
     with app.app_context():
-        found = Access(app.extensions["wakeful.settings"]).audit_page(AuditQuery(per_page=500))
+        found = Access().audit.page(AuditQuery(per_page=500))
         return [
             (
                 line.actor.address,

@@ -77,7 +77,7 @@ def guess(app, tries, email=EMAIL, device=None):
         for number in range(tries):
             client = Client(f"2001:db8:{number:x}::1", device=device)
             try:
-                assert access.login(email, "guess", client) is None
+                assert access.people.login(email, "guess", client) is None
             except Throttled:
                 continue
             compared += 1
@@ -95,7 +95,7 @@ def test_the_owner_logs_in_on_a_known_device_while_strangers_guess(app, browser)
 def test_strangers_at_the_owners_address_do_not_lock_the_owner_out(app, browser, access):
     for number in range(LOGINS_PER_ADDRESS):
         with app.app_context():
-            access.login(f"somebody{number}@example.org", "guess", Client("127.0.0.1"))
+            access.people.login(f"somebody{number}@example.org", "guess", Client("127.0.0.1"))
     assert Visitor(app).log_in(EMAIL).status == 429
     browser.log_in(EMAIL)
     assert logged_in(browser)
@@ -233,7 +233,7 @@ def test_other_requests_of_strangers_that_are_refused_write_nothing(app, access)
         )
 
     def ask_for_a_link():
-        access.count_recovery(EMAIL, "192.0.2.1")
+        access.recovery.count(EMAIL, "192.0.2.1")
 
     def refused():
         for _ in range(5):

@@ -77,7 +77,9 @@ def test_those_who_wait_for_a_turn_keep_no_connection_to_the_database(app, monke
 
     def log_in():
         with app.app_context():
-            assert app.extensions["wakeful.access"].login(person.email, PASSWORD, Client("::1"))
+            assert app.extensions["wakeful.access"].people.login(
+                person.email, PASSWORD, Client("::1")
+            )
 
     with ThreadPoolExecutor(16) as pool:
         asked = [pool.submit(log_in) for _ in range(8)]
@@ -111,8 +113,8 @@ def test_a_login_refused_because_of_others_does_not_count_as_failed(app):
                 pass
             for _ in range(60):  # more than an account or an address may fail
                 with pytest.raises(Throttled, match=passwords.BUSY):
-                    access.login(person.email, PASSWORD, Client("192.0.2.1"))
-        found = access.login(person.email, PASSWORD, Client("192.0.2.1"))
+                    access.people.login(person.email, PASSWORD, Client("192.0.2.1"))
+        found = access.people.login(person.email, PASSWORD, Client("192.0.2.1"))
         assert found is not None
         assert found.id == person.id
 
@@ -126,9 +128,9 @@ def test_a_new_password_waits_for_its_turn_as_well(app):
                 pass
         access = app.extensions["wakeful.access"]
         with pytest.raises(Throttled):
-            access.change_password(person.id, "another passphrase", current=PASSWORD)
+            access.people.change_password(person.id, "another passphrase", current=PASSWORD)
         with pytest.raises(Throttled):
-            access.create_person("other@wakeful.test", PASSWORD, "viewer")
+            access.people.create("other@wakeful.test", PASSWORD, "viewer")
 
 
 @pytest.mark.sqlite
@@ -150,7 +152,9 @@ def test_all_kinds_of_slow_requests_at_once_leave_threads_for_others(app, monkey
 
     def log_in():
         with app.app_context(), suppress(Throttled):
-            app.extensions["wakeful.access"].login(person.email, PASSWORD, Client("192.0.2.1"))
+            app.extensions["wakeful.access"].people.login(
+                person.email, PASSWORD, Client("192.0.2.1")
+            )
 
     def wait_in(slots):
         with slots.taken() as free:

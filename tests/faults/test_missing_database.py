@@ -200,7 +200,7 @@ def test_a_new_database_is_told_where_it_is_made(environ):
 
 def test_the_set_up_page_names_the_database(app, file):
     with app.app_context():
-        token = app.extensions["wakeful.access"].setup_token()
+        token = app.extensions["wakeful.access"].setup.token()
     page = Visitor(app).open(f"/setup/{token}")
     assert f"The database has no account yet: {file}" in page.text
     assert "check that its disk is mounted" in page.text

@@ -21,7 +21,7 @@ def test_the_challenge_of_the_second_counts_and_neither_fails(app):
 
     def ask() -> str:
         with app.app_context():
-            options = access.passkey_request(person.id, SITE, HOLDER)
+            options = access.passkeys.request(person.id, SITE, HOLDER)
             return str(json.loads(options)["challenge"])
 
     with app.app_context(), ThreadPoolExecutor(1) as pool:
@@ -31,7 +31,7 @@ def test_the_challenge_of_the_second_counts_and_neither_fails(app):
                 sign_count=0, verifies=False, created_at=now(),
             ))  # fmt: skip
         with writing():
-            access.passkey_request(person.id, SITE, HOLDER)
+            access.passkeys.request(person.id, SITE, HOLDER)
             second = pool.submit(ask)
             wait([second], DELAY)
         challenge = second.result(60)

@@ -286,9 +286,9 @@ def test_a_login_that_cannot_be_audited_is_no_login(app, ada, monkeypatch):
     monkeypatch.setattr("app.access.audit.note", broken)
     access = app.extensions["wakeful.access"]
     with app.app_context(), pytest.raises(RuntimeError):
-        access.begin_session(ada.id, Client("192.0.2.1"))
+        access.sessions.begin(ada.id, Client("192.0.2.1"))
     with app.app_context():
-        assert access.sessions_of(ada.id) == []
+        assert access.sessions.of(ada.id) == []
 
 
 def test_the_manual_names_every_event():

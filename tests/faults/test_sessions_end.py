@@ -150,15 +150,15 @@ def test_a_password_that_is_replaced_while_it_is_compared_opens_nothing(app, per
     def matches_and_is_replaced(*given, **more):
         found = matches(*given, **more)
         monkeypatch.setattr(passwords, "matches", matches)
-        access.change_password(person.id, PASSWORD + "!")
+        access.people.change_password(person.id, PASSWORD + "!")
         return found
 
     monkeypatch.setattr(passwords, "matches", matches_and_is_replaced)
     monkeypatch.setattr(passwords, "outdated", lambda hash_: True)  # so it is hashed again
     with app.app_context():
-        assert access.login(EMAIL, PASSWORD) is None
-        assert access.login(EMAIL, PASSWORD) is None, "and its hash does not come back"
-        assert access.login(EMAIL, PASSWORD + "!") is not None
+        assert access.people.login(EMAIL, PASSWORD) is None
+        assert access.people.login(EMAIL, PASSWORD) is None, "and its hash does not come back"
+        assert access.people.login(EMAIL, PASSWORD + "!") is not None
 
 
 @pytest.mark.sqlite
@@ -253,11 +253,11 @@ def test_ended_sessions_are_deleted(app, clock, browser):
     clock.now += IDLE - MOMENT
     assert logged_in(browser)
     with app.app_context():
-        access.forget_old_sessions()
+        access.sessions.forget_old()
         assert db.session.query(SessionRow).count() == 2
     clock.now += MOMENT
     with app.app_context():
-        access.forget_old_sessions()
+        access.sessions.forget_old()
         assert db.session.query(SessionRow).count() == 1
     assert logged_in(browser)
 
@@ -268,14 +268,14 @@ def test_one_that_began_in_the_future_is_over_and_is_forgotten(app, clock, brows
     clock.now -= ahead
     assert not logged_in(browser)
     with app.app_context():
-        app.extensions["wakeful.access"].forget_old_sessions()
+        app.extensions["wakeful.access"].sessions.forget_old()
         assert db.session.query(SessionRow).count() == 0
 
 
 def test_one_that_another_machine_began_a_moment_ahead_holds(app, clock, browser):
     clock.now -= SKEW
     with app.app_context():
-        app.extensions["wakeful.access"].forget_old_sessions()
+        app.extensions["wakeful.access"].sessions.forget_old()
     assert logged_in(browser)
 
 

@@ -82,7 +82,7 @@ def whole(app):
             )
     with app.app_context():
         for name in ("one", "other"):
-            Access(app.extensions["wakeful.settings"]).set_setting(name, "a secret setting")
+            Access().settings.set(name, "a secret setting")
     return {
         **{getattr(MonitorRow, name): shop.id for name in SECRETS},
         MonitorEvidenceRow.last_good: shop.id,
@@ -172,10 +172,10 @@ def faults(app):
 
 @pytest.mark.sqlite
 def test_doctor_sends_people_to_the_settings_page_for_what_they_set_there(app):
-    access = Access(app.extensions["wakeful.settings"])
+    access = Access()
     with app.app_context():
         for name in ("allow_networks", "canaries"):
-            access.set_setting(name, "private")
+            access.settings.set(name, "private")
     for name in ("allow_networks", "canaries"):
         corrupt(app, SettingRow.value, name, "truncated")
     said = [one for one in findings(app) if "cannot be read" in one.sentence]
@@ -339,7 +339,7 @@ def test_readyz_counts_what_cannot_be_read_and_finds_no_fault_in_it(app, whole, 
         session.delete(session.get_one(ContactRow, whole[ContactRow.channels]))
     assert client.get("/readyz").json["unreadable"] == 1
     with app.app_context():
-        Access(app.extensions["wakeful.settings"]).set_setting("other", None)
+        Access().settings.set("other", None)
     assert client.get("/readyz").json["unreadable"] == 0, (
         "no message is counted: none can be mended"
     )
@@ -359,21 +359,21 @@ def test_readyz_does_not_read_all_secrets_for_each_request(app, monkeypatch):
 def test_a_set_up_link_that_cannot_be_read_is_replaced(app, kind):
     access = app.extensions["wakeful.access"]
     with app.app_context():
-        first = access.setup_token()
+        first = access.setup.token()
     corrupt(app, SettingRow.value, SETUP_TOKEN, kind)
     with app.app_context():
-        again = access.setup_token()
+        again = access.setup.token()
         assert again != first
-        assert not access.is_setup_token(first)
-        assert access.is_setup_token(again)
-        assert access.setup_token() == again
+        assert not access.setup.is_token(first)
+        assert access.setup.is_token(again)
+        assert access.setup.token() == again
 
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_a_notice_whose_time_cannot_be_read_is_still_on_every_page(app, kind):
     with app.app_context():
-        app.extensions["wakeful.access"].set_setting(Notice.NETWORK_DOWN, "2026-11-21T08:00:00Z")
+        app.extensions["wakeful.access"].settings.set(Notice.NETWORK_DOWN, "2026-11-21T08:00:00Z")
     visitor = Visitor(app).log_in(make_person(app).email)
     corrupt(app, SettingRow.value, str(Notice.NETWORK_DOWN), kind)
     assert "Wakeful's own network does not work." in visitor.open("/").text

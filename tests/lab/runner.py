@@ -258,7 +258,7 @@ class OverHttp:
         self.app = create_app(settings)
         with self.app.app_context():
             access = self.app.extensions["wakeful.access"]
-            self.key = access.create_key("laboratory", "write")[1]
+            self.key = access.keys.create("laboratory", "write")[1]
         # The rows run side by side, more of them than a server lets in at once.
         self._room = patch("app.engine.now.LONG_WAITS", Slots(1000))
         self._room.start()

@@ -40,9 +40,9 @@ def give(app: Flask, domain: str, base: str = API) -> tuple[int, str]:
 
 def session_at(app: Flask, host: str, ago: timedelta) -> None:
     person = make_person(app, "viewer")
-    access = Access(app.extensions["wakeful.settings"], lambda: now() - ago)
+    access = Access(lambda: now() - ago)
     with app.app_context():
-        access.begin_session(person.id, Client(host=host))
+        access.sessions.begin(person.id, Client(host=host))
 
 
 @UNNAMED

@@ -10,8 +10,8 @@ import pytest
 from flask import Flask
 
 from app.access import Access
+from app.access.counters import Shares
 from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, LOGINS_PER_ADDRESS
-from app.access.shares import Shares
 from app.config import Settings
 from app.db import db
 from app.db.tables import ApiKeyRow, CounterRow, PersonRow, SettingRow
@@ -30,7 +30,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def access(core: Flask, settings: Settings, clock: Clock) -> Iterator[Access]:
-    access = Access(settings, clock)
+    access = Access(clock)
     core.extensions["wakeful.access"] = access
     with core.app_context():
         yield access
@@ -39,26 +39,26 @@ def access(core: Flask, settings: Settings, clock: Clock) -> Iterator[Access]:
 def test_a_key_works_until_it_is_revoked_and_only_its_hash_is_stored(
     access: Access, clock: Clock
 ) -> None:
-    key, text = access.create_key("deploys", "write")
+    key, text = access.keys.create("deploys", "write")
     assert text.startswith(f"wk_{key.prefix}_")
     assert len(text) > 40
     row = db.session.get(ApiKeyRow, key.id)
     assert row is not None
     assert text not in str(vars(row))
-    found = access.authenticate_key(text)
+    found = access.keys.authenticate(text)
     assert found is not None
     assert (found.id, found.scope, found.name) == (key.id, "write", "deploys")
-    access.revoke_key(key.prefix)
-    assert access.authenticate_key(text) is None
-    assert access.keys()[0].revoked_at == clock()
+    access.keys.revoke(key.prefix)
+    assert access.keys.authenticate(text) is None
+    assert access.keys.all()[0].revoked_at == clock()
     with pytest.raises(NotFound):
-        access.revoke_key("nothere1")
+        access.keys.revoke("nothere1")
 
 
 def test_processes_count_requests_in_shares_and_each_number_is_given_once(
     core: Flask, access: Access, settings: Settings, clock: Clock
 ) -> None:
-    here, there = access.shares, Access(settings, clock).shares
+    here, there = access.shares, Access(clock).shares
 
     def count(shares: Shares) -> int:
         with core.app_context():
@@ -72,7 +72,7 @@ def test_processes_count_requests_in_shares_and_each_number_is_given_once(
     assert len(set(numbers)) == 20
     assert min(numbers) == 6
     # After a start, what the process had left counts too; in the next window nothing does.
-    assert count(Access(settings, clock).shares) > max(numbers)
+    assert count(Access(clock).shares) > max(numbers)
     with core.app_context():
         # Several at once: what is left of the share, and the rest of a larger one.
         assert [there.count("results", 60, 5, many) for many in (3, 4, 12, 1)] == [3, 7, 19, 20]
@@ -82,7 +82,7 @@ def test_processes_count_requests_in_shares_and_each_number_is_given_once(
 
 @pytest.mark.sqlite
 def test_a_wrong_key_of_any_form_is_refused(access: Access) -> None:
-    key, text = access.create_key("deploys", "read")
+    key, text = access.keys.create("deploys", "read")
     nearly = text[:-1] + ("A" if text[-1] != "A" else "B")
     for wrong in [
         "",
@@ -94,26 +94,26 @@ def test_a_wrong_key_of_any_form_is_refused(access: Access) -> None:
         text.upper(),
         "\ud800",
     ]:
-        assert access.authenticate_key(wrong) is None, wrong
+        assert access.keys.authenticate(wrong) is None, wrong
 
 
 @pytest.mark.sqlite
 def test_a_key_ends_at_its_expiry(access: Access, clock: Clock) -> None:
-    _, text = access.create_key("short", "read", clock() + timedelta(hours=1))
+    _, text = access.keys.create("short", "read", clock() + timedelta(hours=1))
     clock.advance(minutes=59)
-    assert access.authenticate_key(text) is not None
+    assert access.keys.authenticate(text) is not None
     clock.advance(minutes=1)
-    assert access.authenticate_key(text) is None
+    assert access.keys.authenticate(text) is None
 
 
 def test_the_last_use_of_a_key_is_written_at_most_once_a_minute(
     access: Access, clock: Clock
 ) -> None:
-    _, text = access.create_key("busy", "read")
+    _, text = access.keys.create("busy", "read")
     seen = []
     for _ in range(4):
-        access.authenticate_key(text)
-        seen.append(access.keys()[0].last_used_at)
+        access.keys.authenticate(text)
+        seen.append(access.keys.all()[0].last_used_at)
         clock.advance(seconds=30)
     start = seen[0]
     assert start is not None
@@ -134,24 +134,24 @@ def test_a_key_with_invalid_fields_is_refused(
     access: Access, clock: Clock, name: str, scope: str, days: int, field: str
 ) -> None:
     with pytest.raises(Invalid) as caught:
-        access.create_key(name, scope, clock() + timedelta(days=days))
+        access.keys.create(name, scope, clock() + timedelta(days=days))
     assert list(caught.value.errors) == [field]
 
 
 @pytest.mark.sqlite
 def test_a_person_logs_in_whatever_the_case_of_the_address(access: Access, clock: Clock) -> None:
-    made = access.create_person("Ada@Example.com", PASSWORD, "editor")
+    made = access.people.create("Ada@Example.com", PASSWORD, "editor")
     row = db.session.get(PersonRow, made.id)
     assert row is not None
     assert row.password_hash.startswith("$argon2id$")
-    person = access.login("ADA@example.COM", PASSWORD, Client("192.0.2.1"))
+    person = access.people.login("ADA@example.COM", PASSWORD, Client("192.0.2.1"))
     assert person is not None
     assert (person.id, person.email, person.last_login_at) == (made.id, made.email, clock())
-    assert access.login("ada@example.com", "wrong", Client("192.0.2.1")) is None
-    assert access.login("nobody@example.com", PASSWORD, Client("192.0.2.1")) is None
-    access.create_person("boss@example.com", PASSWORD, "admin")
-    access.update_person(made.id, {"disabled": True})
-    assert access.login("ada@example.com", PASSWORD) is None
+    assert access.people.login("ada@example.com", "wrong", Client("192.0.2.1")) is None
+    assert access.people.login("nobody@example.com", PASSWORD, Client("192.0.2.1")) is None
+    access.people.create("boss@example.com", PASSWORD, "admin")
+    access.people.update(made.id, {"disabled": True})
+    assert access.people.login("ada@example.com", PASSWORD) is None
 
 
 @pytest.mark.sqlite
@@ -168,28 +168,28 @@ def test_a_person_logs_in_whatever_the_case_of_the_address(access: Access, clock
 def test_an_account_with_invalid_fields_is_refused(
     access: Access, email: str, password: str, role: str, field: str
 ) -> None:
-    access.create_person("taken@example.com", PASSWORD, "admin")
+    access.people.create("taken@example.com", PASSWORD, "admin")
     with pytest.raises(Invalid) as caught:
-        access.create_person(email, password, role)
+        access.people.create(email, password, role)
     assert list(caught.value.errors) == [field]
-    assert len(access.people()) == 1
+    assert len(access.people.all()) == 1
 
 
 def test_guessing_at_one_account_is_stopped_and_others_can_still_log_in(
     access: Access, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    access.create_person("ada@example.com", PASSWORD, "admin")
-    access.create_person("bob@example.com", PASSWORD, "viewer")
+    access.people.create("ada@example.com", PASSWORD, "admin")
+    access.people.create("bob@example.com", PASSWORD, "viewer")
     for number in range(LOGINS_PER_ACCOUNT):
-        assert access.login("ada@example.com", "guess", Client(f"192.0.2.{number}")) is None
+        assert access.people.login("ada@example.com", "guess", Client(f"192.0.2.{number}")) is None
     with pytest.raises(Throttled) as caught:
-        access.login(
+        access.people.login(
             "Ada@example.com", PASSWORD, Client("192.0.2.200")
         )  # the right one comes too late
     assert 0 < caught.value.retry_after <= LOGIN_WINDOW_SECONDS
-    assert access.login("bob@example.com", PASSWORD, Client("192.0.2.200")) is not None
+    assert access.people.login("bob@example.com", PASSWORD, Client("192.0.2.200")) is not None
     clock.advance(seconds=caught.value.retry_after)
-    assert access.login("ada@example.com", PASSWORD, Client("192.0.2.200")) is not None
+    assert access.people.login("ada@example.com", PASSWORD, Client("192.0.2.200")) is not None
 
 
 def test_trying_many_accounts_from_one_address_is_stopped(
@@ -202,46 +202,48 @@ def test_trying_many_accounts_from_one_address_is_stopped(
     for number in range(LOGINS_PER_ADDRESS):
         # An IPv6 subscriber has a whole /64: another address of it is no other origin.
         assert (
-            access.login(f"user{number}@example.com", "guess", Client(f"2001:db8::{number:x}"))
+            access.people.login(
+                f"user{number}@example.com", "guess", Client(f"2001:db8::{number:x}")
+            )
             is None
         )
     with pytest.raises(Throttled):
-        access.login("somebody@example.com", "guess", Client("2001:db8::ffff"))
-    assert access.login("somebody@example.com", "guess", Client("2001:db8:0:1::1")) is None
+        access.people.login("somebody@example.com", "guess", Client("2001:db8::ffff"))
+    assert access.people.login("somebody@example.com", "guess", Client("2001:db8:0:1::1")) is None
 
 
 def test_a_login_resets_the_count_of_wrong_passwords(access: Access) -> None:
-    access.create_person("ada@example.com", PASSWORD, "admin")
+    access.people.create("ada@example.com", PASSWORD, "admin")
     for _ in range(3):
         for _ in range(LOGINS_PER_ACCOUNT - 1):
-            access.login("ada@example.com", "typo", Client("192.0.2.1"))
-        assert access.login("ada@example.com", PASSWORD, Client("192.0.2.1")) is not None
+            access.people.login("ada@example.com", "typo", Client("192.0.2.1"))
+        assert access.people.login("ada@example.com", PASSWORD, Client("192.0.2.1")) is not None
 
 
 @pytest.mark.sqlite
 def test_a_typed_email_is_not_stored_in_the_counters(access: Access) -> None:
-    access.login("my secret password", "x", Client("192.0.2.1"))
+    access.people.login("my secret password", "x", Client("192.0.2.1"))
     names = [row.name for row in db.session.query(CounterRow)]
     assert names
     assert not any("secret" in name for name in names)
 
 
 def test_the_last_admin_cannot_be_removed(access: Access) -> None:
-    admin = access.create_person("ada@example.com", PASSWORD, "admin")
-    access.create_person("bob@example.com", PASSWORD, "editor")
+    admin = access.people.create("ada@example.com", PASSWORD, "admin")
+    access.people.create("bob@example.com", PASSWORD, "editor")
     for attempt in (
-        lambda: access.delete_person(admin.id),
-        lambda: access.update_person(admin.id, {"role": "viewer"}),
-        lambda: access.update_person(admin.id, {"disabled": True}),
+        lambda: access.people.delete(admin.id),
+        lambda: access.people.update(admin.id, {"role": "viewer"}),
+        lambda: access.people.update(admin.id, {"disabled": True}),
     ):
         with pytest.raises(Conflict):
             attempt()
-    other = access.create_person("eve@example.com", PASSWORD, "admin")
-    assert access.update_person(admin.id, {"role": "viewer"}).role == "viewer"
-    access.delete_person(admin.id)
+    other = access.people.create("eve@example.com", PASSWORD, "admin")
+    assert access.people.update(admin.id, {"role": "viewer"}).role == "viewer"
+    access.people.delete(admin.id)
     with pytest.raises(NotFound):
-        access.person(admin.id)
-    assert access.person(other.id).role == "admin"
+        access.people.get(admin.id)
+    assert access.people.get(other.id).role == "admin"
 
 
 @pytest.mark.sqlite
@@ -258,57 +260,57 @@ def test_the_last_admin_cannot_be_removed(access: Access) -> None:
     ],
 )
 def test_a_person_cannot_get_invalid_fields(access: Access, fields: dict[str, str]) -> None:
-    person = access.create_person("ada@example.com", PASSWORD, "admin")
+    person = access.people.create("ada@example.com", PASSWORD, "admin")
     with pytest.raises(Invalid) as caught:
-        access.update_person(person.id, fields)
+        access.people.update(person.id, fields)
     assert list(caught.value.errors) == list(fields)
-    assert access.person(person.id) == person
+    assert access.people.get(person.id) == person
 
 
 @pytest.mark.sqlite
 def test_a_password_is_changed_only_with_the_present_one(access: Access) -> None:
-    person = access.create_person("ada@example.com", PASSWORD, "admin")
+    person = access.people.create("ada@example.com", PASSWORD, "admin")
     with pytest.raises(Invalid) as caught:
-        access.change_password(person.id, "another password", current="wrong")
+        access.people.change_password(person.id, "another password", current="wrong")
     assert list(caught.value.errors) == ["current_password"]
-    access.change_password(person.id, "another password", current=PASSWORD)
-    assert access.login(person.email, PASSWORD) is None
-    assert access.login(person.email, "another password") is not None
+    access.people.change_password(person.id, "another password", current=PASSWORD)
+    assert access.people.login(person.email, PASSWORD) is None
+    assert access.people.login(person.email, "another password") is not None
 
 
 def test_the_setup_link_makes_one_admin_and_is_void_then(access: Access) -> None:
-    assert access.setup_needed()
-    token = access.setup_token()
-    assert access.setup_token() == token
+    assert access.setup.needed()
+    token = access.setup.token()
+    assert access.setup.token() == token
     with pytest.raises(Denied):
-        access.use_setup_token("wrong", "ada@example.com", PASSWORD)
+        access.setup.use("wrong", "ada@example.com", PASSWORD)
     with pytest.raises(Invalid):
-        access.use_setup_token(token, "ada@example.com", "short")
-    assert access.use_setup_token(token, "ada@example.com", PASSWORD).role == "admin"
-    assert not access.setup_needed()
+        access.setup.use(token, "ada@example.com", "short")
+    assert access.setup.use(token, "ada@example.com", PASSWORD).role == "admin"
+    assert not access.setup.needed()
     with pytest.raises(Denied):
-        access.use_setup_token(token, "eve@example.com", PASSWORD)
-    assert [person.email for person in access.people()] == ["ada@example.com"]
+        access.setup.use(token, "eve@example.com", PASSWORD)
+    assert [person.email for person in access.people.all()] == ["ada@example.com"]
 
 
 def test_the_setup_link_is_void_once_an_account_was_made_by_command(access: Access) -> None:
-    token = access.setup_token()
-    access.create_person("ada@example.com", PASSWORD, "admin")
-    assert not access.is_setup_token(token)
+    token = access.setup.token()
+    access.people.create("ada@example.com", PASSWORD, "admin")
+    assert not access.setup.is_token(token)
     with pytest.raises(Denied):
-        access.use_setup_token(token, "eve@example.com", PASSWORD)
+        access.setup.use(token, "eve@example.com", PASSWORD)
 
 
 def test_settings_are_stored_encrypted_and_can_be_removed(access: Access) -> None:
-    assert access.setting("webhook_secret") is None
-    access.set_setting("webhook_secret", "whsec_abc")
-    access.set_setting("webhook_secret", "whsec_def")
-    assert access.setting("webhook_secret") == "whsec_def"
-    assert access.setting_or_make("webhook_secret", lambda: "never") == "whsec_def"
+    assert access.settings.get("webhook_secret") is None
+    access.settings.set("webhook_secret", "whsec_abc")
+    access.settings.set("webhook_secret", "whsec_def")
+    assert access.settings.get("webhook_secret") == "whsec_def"
+    assert access.settings.get_or_make("webhook_secret", lambda: "never") == "whsec_def"
     raw = db.session.connection().exec_driver_sql("SELECT value FROM settings").scalar_one()
     assert "whsec" not in raw
-    access.set_setting("webhook_secret", None)
-    assert access.setting("webhook_secret") is None
+    access.settings.set("webhook_secret", None)
+    assert access.settings.get("webhook_secret") is None
     assert db.session.get(SettingRow, "webhook_secret") is None
 
 
@@ -317,22 +319,22 @@ def test_a_count_is_shared_by_threads_and_starts_anew_with_each_window(
 ) -> None:
     def count(_: int) -> int:
         with core.app_context():
-            return access.count("key:1", 60)
+            return access.counters.count("key:1", 60)
 
     with ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(count, range(12))) == list(range(1, 13))
-    assert access.counted("key:1", 60) == 12
-    assert access.count("key:2", 60) == 1
-    assert access.seconds_left(60) == 60
+    assert access.counters.counted("key:1", 60) == 12
+    assert access.counters.count("key:2", 60) == 1
+    assert access.counters.seconds_left(60) == 60
     clock.advance(seconds=60)
-    assert access.count("key:1", 60) == 1
-    access.count("agent:1:results", 10)
+    assert access.counters.count("key:1", 60) == 1
+    access.counters.count("agent:1:results", 10)
     clock.advance(seconds=9)
-    access.forget_old_counts()
-    assert access.counted("agent:1:results", 10) == 1, "its window is not over"
+    access.counters.forget_old()
+    assert access.counters.counted("agent:1:results", 10) == 1, "its window is not over"
     clock.advance(hours=2)
-    access.forget_old_counts()
+    access.counters.forget_old()
     assert {row.name for row in db.session.query(CounterRow)} == {"key:1", "key:2"}
     clock.advance(days=2)
-    access.forget_old_counts()
+    access.counters.forget_old()
     assert db.session.query(CounterRow).count() == 0

@@ -27,91 +27,91 @@ def clock() -> Clock:
 
 @pytest.fixture
 def access(core: Flask, settings: Settings, clock: Clock) -> Iterator[Access]:
-    access = Access(settings, clock)
+    access = Access(clock)
     with core.app_context():
         yield access
 
 
 def test_of_many_who_accept_at_once_one_gets_the_account(core: Flask, access: Access) -> None:
-    _, token = access.invite("eve@example.org", "viewer")
+    _, token = access.invitations.invite("eve@example.org", "viewer")
 
     def accept(name: str) -> str | None:
         with core.app_context():
             try:
-                return access.accept_invitation(token, PASSWORD, name=name).name
+                return access.invitations.accept(token, PASSWORD, name=name).name
             except (Denied, Invalid):
                 return None
 
     with ThreadPoolExecutor(4) as pool:
         names = [name for name in pool.map(accept, "abcd") if name]
     assert len(names) == 1
-    assert [person.name for person in access.people()] == names
-    assert access.invitations() == []
+    assert [person.name for person in access.people.all()] == names
+    assert access.invitations.all() == []
 
 
 def test_a_new_invitation_replaces_the_one_to_the_same_address(access: Access) -> None:
-    first, old = access.invite("eve@example.org", "viewer")
-    second, new = access.invite("Eve@example.org", "admin")
+    first, old = access.invitations.invite("eve@example.org", "viewer")
+    second, new = access.invitations.invite("Eve@example.org", "admin")
     assert first.id == second.id
-    assert access.invitation(old) is None
-    assert access.invitations() == [access.invitation(new)]
-    assert access.invitation(new) == second
+    assert access.invitations.of_token(old) is None
+    assert access.invitations.all() == [access.invitations.of_token(new)]
+    assert access.invitations.of_token(new) == second
 
 
 def test_an_invitation_ends_with_its_time_and_is_forgotten_later(
     access: Access, clock: Clock
 ) -> None:
-    invitation, token = access.invite("eve@example.org", "viewer")
+    invitation, token = access.invitations.invite("eve@example.org", "viewer")
     clock.now += timedelta(days=7)
-    assert access.invitation(token) is None
-    assert access.is_over(invitation)
+    assert access.invitations.of_token(token) is None
+    assert access.invitations.is_over(invitation)
     with pytest.raises(Denied):
-        access.accept_invitation(token, PASSWORD)
-    access.forget_old_invitations()
-    assert len(access.invitations()) == 1  # it can be renewed
+        access.invitations.accept(token, PASSWORD)
+    access.invitations.forget_old()
+    assert len(access.invitations.all()) == 1  # it can be renewed
     clock.now += timedelta(days=31)
-    access.forget_old_invitations()
+    access.invitations.forget_old()
     assert db.session.query(InvitationRow).count() == 0
     with pytest.raises(NotFound):
-        access.renew_invitation(invitation.id)
+        access.invitations.renew(invitation.id)
 
 
 def test_a_clock_that_was_ahead_makes_no_link_last_longer(access: Access, clock: Clock) -> None:
-    ada = access.create_person("ada@example.org", PASSWORD, "admin")
+    ada = access.people.create("ada@example.org", PASSWORD, "admin")
     clock.now += timedelta(days=100)
-    _, token = access.invite("eve@example.org", "viewer")
-    link = access.make_recovery(ada.id)
+    _, token = access.invitations.invite("eve@example.org", "viewer")
+    link = access.recovery.make(ada.id)
     clock.now -= timedelta(days=100)
-    assert access.invitation(token) is None
-    assert access.recovering(link) is None
+    assert access.invitations.of_token(token) is None
+    assert access.recovery.person(link) is None
 
 
 def test_who_has_an_account_is_not_invited_any_more(access: Access) -> None:
-    _, token = access.invite("eve@example.org", "viewer")
-    access.create_person("EVE@example.org", PASSWORD, "viewer")
-    assert access.invitation(token) is None
+    _, token = access.invitations.invite("eve@example.org", "viewer")
+    access.people.create("EVE@example.org", PASSWORD, "viewer")
+    assert access.invitations.of_token(token) is None
     with pytest.raises(Invalid):
-        access.invite("eve@example.org", "admin")
+        access.invitations.invite("eve@example.org", "admin")
 
 
 @pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("email", "role"), [("eve", "viewer"), ("eve@example.org", "owner")])
 def test_what_cannot_be_an_account_cannot_be_invited(access: Access, email: str, role: str) -> None:
     with pytest.raises(Invalid):
-        access.invite(email, role)
+        access.invitations.invite(email, role)
 
 
 def test_of_many_who_use_a_recovery_link_at_once_one_sets_the_password(
     core: Flask, access: Access
 ) -> None:
-    ada = access.create_person("ada@example.org", PASSWORD, "admin")
-    session = access.begin_session(ada.id).session
-    token = access.make_recovery(ada.id)
+    ada = access.people.create("ada@example.org", PASSWORD, "admin")
+    session = access.sessions.begin(ada.id).session
+    token = access.recovery.make(ada.id)
 
     def use(password: str) -> str | None:
         with core.app_context():
             try:
-                access.use_recovery(token, password)
+                access.recovery.use(token, password)
             except Denied:
                 return None
             return password
@@ -119,28 +119,28 @@ def test_of_many_who_use_a_recovery_link_at_once_one_sets_the_password(
     with ThreadPoolExecutor(4) as pool:
         used = [one for one in pool.map(use, [f"{NEW} {n}" for n in range(4)]) if one]
     assert len(used) == 1
-    assert access.login(ada.email, used[0]) is not None
-    assert access.session_person(session) is None
+    assert access.people.login(ada.email, used[0]) is not None
+    assert access.sessions.person(session) is None
     assert db.session.query(RecoveryRow).count() == 0
 
 
 def test_a_changed_password_ends_the_links(access: Access) -> None:
-    ada = access.create_person("ada@example.org", PASSWORD, "admin")
-    found = access.recovery_for("ADA@example.org")
+    ada = access.people.create("ada@example.org", PASSWORD, "admin")
+    found = access.recovery.mailed_to("ADA@example.org")
     assert found is not None
-    access.change_password(ada.id, NEW, current=PASSWORD)
-    assert access.recovering(found[1]) is None
-    assert access.recovery_for("bob@example.org") is None
+    access.people.change_password(ada.id, NEW, current=PASSWORD)
+    assert access.recovery.person(found[1]) is None
+    assert access.recovery.mailed_to("bob@example.org") is None
 
 
 def test_expired_links_and_those_of_deleted_people_go(access: Access, clock: Clock) -> None:
-    access.create_person("ada@example.org", PASSWORD, "admin")
-    eve = access.create_person("eve@example.org", PASSWORD, "viewer")
-    assert access.recovery_for("ada@example.org")
-    access.make_recovery(eve.id)
-    access.delete_person(eve.id)
+    access.people.create("ada@example.org", PASSWORD, "admin")
+    eve = access.people.create("eve@example.org", PASSWORD, "viewer")
+    assert access.recovery.mailed_to("ada@example.org")
+    access.recovery.make(eve.id)
+    access.people.delete(eve.id)
     assert db.session.query(RecoveryRow).count() == 1
     db.session.rollback()
     clock.now += timedelta(hours=1)
-    access.forget_old_recoveries()
+    access.recovery.forget_old()
     assert db.session.query(RecoveryRow).count() == 0

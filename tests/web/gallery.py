@@ -192,7 +192,7 @@ def codes_in_vain() -> Iterator[None]:
     """New recovery codes are shown, but the old ones and all sessions stay: others look too."""
 
     def renew(access: Access, id: int, *, current: str) -> tuple[Person, list[str]]:
-        return access.person(id), CODES
+        return access.people.get(id), CODES
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Access, "renew_codes", renew)
@@ -509,14 +509,14 @@ def open_app(folder: Path) -> Flask:
 
 def untouched(app: Flask) -> dict[str, Any]:
     with app.app_context():
-        return {"setup": current_access().setup_token()}
+        return {"setup": current_access().setup.token()}
 
 
 def people(app: Flask) -> dict[str, Any]:
     make_person(app, "admin", ADMIN)
     make_person(app, "viewer", VIEWER)
     # Whoever looks at all pages takes longer than the password is recent.
-    app.extensions["wakeful.access"].password_is_recent = lambda record: True
+    app.extensions["wakeful.access"].sessions.password_is_recent = lambda record: True
     return {}
 
 
@@ -534,7 +534,7 @@ def first_day(app: Flask) -> dict[str, Any]:
     """An installation that can send email."""
     with app.app_context():
         url = "smtp://wakeful:secret@mail.example.org:587?from=wakeful@example.org&tls=required"
-        current_access().set_setting("smtp_url", url)
+        current_access().settings.set("smtp_url", url)
     return people(app)
 
 
@@ -557,7 +557,7 @@ def open_living(
     names = json.loads((first / "names.json").read_text())
     app = open_app(folder)
     access = app.extensions["wakeful.access"]
-    access.password_is_recent = lambda record: record.person_id != names["late"]
+    access.sessions.password_is_recent = lambda record: record.person_id != names["late"]
     return app, names
 
 
@@ -582,11 +582,11 @@ def _fill(app: Flask) -> dict[str, Any]:
         contact = current_store().contacts.names()[0]
         current_store().report_mails.create({"contact": contact, "tag": "prod"})
         scene.add_markers(ids)
-        prefix = current_access().keys()[0].prefix
-        current_access().require_second_factor([Role.EDITOR])
+        prefix = current_access().keys.all()[0].prefix
+        current_access().factors.require([Role.EDITOR])
         token = make_token(1)
         mark = current_store().contacts.shared(1)[-1].mark
-        _, screen = current_access().create_wall_link("Operations room", "UTC", tag="prod")
+        _, screen = current_access().wall_links.create("Operations room", "UTC", tag="prod")
         links = _links()
     return (
         links
@@ -628,7 +628,7 @@ def _secured(app: Flask) -> dict[str, Any]:
             session.add_all(
                 RecoveryCodeRow(person_id=person.id, digest=f"{number:064}") for number in range(8)
             )
-        token = current_access().begin_session(person.id).session
+        token = current_access().sessions.begin(person.id).session
     serializer = SecureCookieSessionInterface().get_signing_serializer(app)
     assert serializer is not None
     cookie = serializer.dumps({TOKEN: token, "_fresh": True, "_permanent": True})
@@ -638,12 +638,14 @@ def _secured(app: Flask) -> dict[str, Any]:
 def _links() -> dict[str, str]:
     """Invitations, one of them expired, and a link to set a new password."""
     access = current_access()
-    late, _ = access.invite("grace@example.org", "viewer")
+    late, _ = access.invitations.invite("grace@example.org", "viewer")
     with writing() as session:
         row = session.get_one(InvitationRow, late.id)
         row.expires_at = now() - timedelta(days=2)
-    _, invitation = access.invite("a.rather.long.name.for.a.new.colleague@example.org", "editor")
-    return {"invitation": invitation, "recovery": access.make_recovery(1)}
+    _, invitation = access.invitations.invite(
+        "a.rather.long.name.for.a.new.colleague@example.org", "editor"
+    )
+    return {"invitation": invitation, "recovery": access.recovery.make(1)}
 
 
 def _deliveries(app: Flask) -> int:

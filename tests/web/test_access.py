@@ -19,7 +19,7 @@ NEW_PASSWORD = "another long password"
 
 def setup_path(app):
     with app.app_context():
-        return "/setup/" + app.extensions["wakeful.access"].setup_token()
+        return "/setup/" + app.extensions["wakeful.access"].setup.token()
 
 
 def test_a_page_whose_session_ended_says_why_the_login_is_there(app, viewer, stranger):
@@ -363,7 +363,7 @@ def test_reloading_the_page_with_a_new_key_makes_no_second_one(app, editor):
     editor._take(editor.client.post("/keys", data=sent, follow_redirects=True))
     assert "That key was created already. Its secret is shown only once." in editor.text
     with app.app_context():
-        made = current_access().keys()
+        made = current_access().keys.all()
     assert [key.name for key in made] == ["CI"]
     editor.press("Create key", name="CI again")
     assert editor.status == 201
@@ -449,4 +449,4 @@ def test_an_own_email_address_needs_the_password_and_an_own_password_the_profile
     answer = admin.client.post("/people/1/password", data=token(admin) | {"password": NEW_PASSWORD})
     assert answer.location == "/profile"
     with app.app_context():
-        assert current_access().login("new@wakeful.test", PASSWORD) is not None
+        assert current_access().people.login("new@wakeful.test", PASSWORD) is not None

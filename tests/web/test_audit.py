@@ -159,7 +159,7 @@ def test_lines_are_kept_for_400_days(app):
     fill(app, 1, start=datetime.now(UTC) - timedelta(days=AUDIT_DAYS, minutes=1))
     fill(app, 1, start=datetime.now(UTC) - timedelta(days=AUDIT_DAYS - 1))
     with app.app_context():
-        app.extensions["wakeful.access"].forget_old_audit()
+        app.extensions["wakeful.access"].audit.forget_old()
         assert db.session.query(AuditRow).count() == 1
 
 

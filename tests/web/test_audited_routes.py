@@ -132,7 +132,7 @@ def test_every_operation_that_changes_something_leaves_a_line_of_the_key(app):
     with app.app_context():
         kinds = set(db.session.scalars(select(AuditRow.actor_kind)))
         assert kinds == {"key"}
-        assert current_access().keys()[0].name == "Terraform"
+        assert current_access().keys.all()[0].name == "Terraform"
 
 
 ELSEWHERE = "tests/web/test_second_factor.py and test_sessions.py look at its lines"
@@ -273,7 +273,7 @@ def test_every_route_of_access_and_settings_leaves_a_line_without_its_secrets(ap
     proof = token(admin.open("/profile"))
     for endpoint, path, fields, said in SENT:
         with app.app_context():
-            keys = {key.name: key.prefix for key in current_access().keys()}  # noqa: SIM118
+            keys = {key.name: key.prefix for key in current_access().keys.all()}
         path = path.format(prefix=keys.get("CD") or keys.get("CI"), orphan=keys["Nobody's"])
         assert path_of(app, path) == endpoint
         before = last_line(app)
@@ -292,12 +292,12 @@ def path_of(app, path):
 
 def test_links_leave_lines_in_the_name_of_who_has_them(app, stranger):
     with app.app_context():
-        setup = current_access().setup_token()
+        setup = current_access().setup.token()
     names = {"password": PASSWORD, "password_again": PASSWORD}
     stranger.open(f"/setup/{setup}").press("Create account", email="ada@example.org", **names)
     with app.app_context():
-        _invitation, invited = current_access().invite("eve@example.org", "viewer")
-        recovery = current_access().make_recovery(1)
+        _invitation, invited = current_access().invitations.invite("eve@example.org", "viewer")
+        recovery = current_access().recovery.make(1)
     new = {"password": SECRET, "password_again": SECRET}
     Visitor(app).open(f"/invitation/{invited}").press("Create account", **new)
     Visitor(app).open(f"/new-password/{recovery}").press("Set password", **new)

@@ -60,7 +60,7 @@ def tab_to(page: Page, name: str) -> None:
 @DESKTOP
 def test_the_keyboard_alone_leads_from_set_up_to_a_resolved_incident(app, page):
     with app.app_context():
-        token = app.extensions["wakeful.access"].setup_token()
+        token = app.extensions["wakeful.access"].setup.token()
     page.goto(f"/setup/{token}")
     expect(page.get_by_label("Email")).to_be_focused()
     page.keyboard.type("ada@example.org")
@@ -235,7 +235,7 @@ def test_rows_in_a_new_order_are_woven_in_that_order(app, visit):
 def test_the_jump_list_says_when_the_session_has_ended(app, visit):
     page = visit("/monitors")
     with app.app_context():
-        current_access().change_password(1, PASSWORD)
+        current_access().people.change_password(1, PASSWORD)
     press(page, "Control+k")
     expect(page.get_by_text("You are logged out.")).to_be_visible()
     expect(page.get_by_text("The server does not answer.")).to_be_hidden()
@@ -247,7 +247,7 @@ def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit, path)
     make_monitor(app, name="Alpha", state={"verdict": "up"})
     page = visit(path)
     with app.app_context():  # not by taking the cookie away: an answer on its way brings it back
-        current_access().change_password(1, PASSWORD)
+        current_access().people.change_password(1, PASSWORD)
     page.evaluate(REFRESH)
     notice = page.get_by_role("status").filter(has_text="You are logged out.")
     expect(notice).to_be_visible()

@@ -113,7 +113,7 @@ def test_the_environment_wins_and_is_shown_read_only(app, admin):
     assert "hunter2hunter" not in admin.page.text
     assert "Save" not in [one[0] for form in admin.forms for one in form.buttons]
     with app.app_context():
-        app.extensions["wakeful.access"].set_setting("smtp_url", "smtp://other.example")
+        app.extensions["wakeful.access"].settings.set("smtp_url", "smtp://other.example")
     assert "mail.example.com" in stored(app)
 
 

@@ -138,7 +138,7 @@ def test_figures_keep_their_colours_where_colours_are_forced(app, visit):
 def test_paper_shows_tables_as_tables_and_no_buttons(app, visit):
     make_incident(app, make_monitor(app, state={"verdict": "up"}))
     with app.app_context():
-        current_access().set_setting(Notice.DEMO, "1")
+        current_access().settings.set(Notice.DEMO, "1")
     page = visit("/monitors/1")
     expect(page.get_by_text("This is a demonstration.")).to_be_visible()
     page.emulate_media(media="print")

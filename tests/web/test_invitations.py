@@ -27,7 +27,7 @@ def mail():
 def use(app, mail):
     with app.app_context():
         url = f"smtp://127.0.0.1:{mail.port}?from=alerts@example.com"
-        app.extensions["wakeful.access"].set_setting("smtp_url", url)
+        app.extensions["wakeful.access"].settings.set("smtp_url", url)
 
 
 def invite(admin, email="eve@example.org", role="editor"):

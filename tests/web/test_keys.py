@@ -20,7 +20,7 @@ pytestmark = pytest.mark.sqlite
 
 def key_named(app, name):
     with app.app_context():
-        keys = current_access().keys()
+        keys = current_access().keys.all()
         return next(key for key in keys if key.name == name)
 
 

@@ -184,8 +184,8 @@ def test_no_lie_breaks_a_page(
     ids = known(app)
     dashboard = editor.client.application
     with dashboard.app_context():
-        (person,) = current_access().people()
-        current_access().update_person(person.id, {"time_zone": zone})
+        (person,) = current_access().people.all()
+        current_access().people.update(person.id, {"time_zone": zone})
     values = cycle(LIES)  # one in each place; they rotate, so other places get the others
     for page in pages:
         address = page.format(**ids)

@@ -136,9 +136,11 @@ def planted(app: Flask) -> Planted:
     with app.app_context():
         make_incident(app, db.session.get_one(MonitorRow, 1))
         access = current_access()
-        found.secrets["invitations.digest"] = access.invite("new@example.org", "viewer")[1]
-        found.secrets["recoveries.digest"] = access.make_recovery(viewer.id)
-        found.secrets["wall_links.digest"] = access.create_wall_link("Hall", "UTC")[1]
+        found.secrets["invitations.digest"] = access.invitations.invite(
+            "new@example.org", "viewer"
+        )[1]
+        found.secrets["recoveries.digest"] = access.recovery.make(viewer.id)
+        found.secrets["wall_links.digest"] = access.wall_links.create("Hall", "UTC")[1]
         for name in ("webhook_secret", "smtp_url", "setup_token"):
             value = canary(f"settings.{name}")
             smtp = f"smtp://mailer:{value}@mail.example?from=a@example.org"

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.sqlite
 
 def keep(app, notice, value):
     with app.app_context():
-        app.extensions["wakeful.access"].set_setting(notice, value)
+        app.extensions["wakeful.access"].settings.set(notice, value)
 
 
 def test_every_page_says_that_our_own_network_does_not_work_until_it_does(app, admin):

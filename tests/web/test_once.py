@@ -15,8 +15,8 @@ from app.stores.local.locations import Locations
 
 pytestmark = pytest.mark.sqlite
 
-KEYS = ("/keys", "Create key", {"name": "CI"}, Keys, "create_key")
-LINKS = ("/settings/wall-links", "Create link", {"name": "Hall"}, WallLinks, "create_wall_link")
+KEYS = ("/keys", "Create key", {"name": "CI"}, Keys, "create")
+LINKS = ("/settings/wall-links", "Create link", {"name": "Hall"}, WallLinks, "create")
 PLACE = ("/settings/locations/new", "Save", {"name": "oslo"}, Locations, "create")
 TOKEN = ("/settings/locations/2/token", "Make a new token", {}, Locations, "new_token")
 
@@ -45,7 +45,7 @@ def test_a_second_click_before_the_answer_makes_nothing(app, admin, monkeypatch)
     path, button, typed, owner, act = KEYS
     found, _ = admin.open(path).form_with(button)
     sent = dict(found.values) | typed
-    begun, go_on, create = Event(), Event(), owner.create_key
+    begun, go_on, create = Event(), Event(), owner.create
 
     def slow(*args, **fields):
         begun.set()

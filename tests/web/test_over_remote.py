@@ -343,8 +343,8 @@ def test_lists_windows_by_tag_and_links_to_the_wall_work_over_the_remote_server(
     with dashboard.app_context():
         name = dashboard.extensions["wakeful.store"].names[0]
         access = current_access()
-        _, token = access.create_wall_link("Lobby", "UTC", tag="prod", server=name)
-        _, gone = access.create_wall_link("Old", "UTC", server="left.example.com")
+        _, token = access.wall_links.create("Lobby", "UTC", tag="prod", server=name)
+        _, gone = access.wall_links.create("Old", "UTC", server="left.example.com")
     stranger = Visitor(dashboard)
     text = stranger.open(f"/screen/{token}").text
     assert "Alpha" in text

@@ -231,7 +231,7 @@ def test_a_challenge_ends_with_the_first_answer_and_after_five_minutes(app, acce
     options = ask_to_use(visitor).json
     access.clock.now += CHALLENGE_LASTS - timedelta(seconds=1)
     with app.app_context():
-        access.forget_old_challenges()
+        access.passkeys.forget_old()
         assert db.session.query(PasskeyChallengeRow).count() == 1
     assert is_in(visitor.press("Use a passkey", credential=owner.key.get(options)))
 
@@ -340,13 +340,13 @@ def test_a_passkey_too_many_is_refused_also_where_two_were_asked_for_at_once(app
         for number in range(MAX_PASSKEYS - 2):
             keep_another(number)
         asked = {
-            holder: json.loads(access.passkey_creation(1, site, holder, current=PASSWORD))
+            holder: json.loads(access.passkeys.creation(1, site, holder, current=PASSWORD))
             for holder in keys
         }
 
         def store(holder):
             made = keys[holder].create(asked[holder])
-            access.add_passkey(1, site, holder, made, holder, current=PASSWORD)
+            access.passkeys.add(1, site, holder, made, holder, current=PASSWORD)
 
         store("one tab")
         with pytest.raises(Conflict, match="20 passkeys at most"):
@@ -360,8 +360,8 @@ def test_one_passkey_of_several_is_removed(app, access, owner):
     assert "Your other second factors and recovery codes stay." in owner.text
     owner.press("Remove the passkey", current_password=PASSWORD)
     with app.app_context():
-        assert [one.name for one in access.second_factor(1).passkeys] == ["Second"]
-        assert access.second_factor(1).codes_left == 10
+        assert [one.name for one in access.factors.of(1).passkeys] == ["Second"]
+        assert access.factors.of(1).codes_left == 10
     assert owner.open("/profile/two-factor/passkeys/1/remove").status == 404
     make_person(app, "viewer", "mallory@example.org")
     mallory = Visitor(app).log_in("mallory@example.org")
@@ -394,7 +394,7 @@ def test_the_page_says_where_passkeys_cannot_work(app, ada, host, says):
 def test_with_a_public_url_passkeys_are_of_that_address_alone(app, ada):
     access = app.extensions["wakeful.access"]
     with app.app_context():
-        session = access.begin_session(1)
+        session = access.sessions.begin(1)
     client = app.test_client()
     for base, works in (("https://wakeful.example", True), ("https://wakeful.example:8443", False)):
         with client.session_transaction(base_url=base) as cookie:

@@ -47,7 +47,7 @@ def late(admin, clock):
 
 def emails(app):
     with app.app_context():
-        return {one.email for one in current_access().people()}
+        return {one.email for one in current_access().people.all()}
 
 
 def carried(visitor):
@@ -88,11 +88,11 @@ def test_the_password_is_recent_for_ten_minutes(app, admin, clock):
 def test_a_clock_that_was_set_back_makes_no_password_recent(app, admin, clock):
     access = app.extensions["wakeful.access"]
     with app.app_context():
-        (record,) = access.sessions_of(1)
+        (record,) = access.sessions.of(1)
     clock.now -= SKEW - MOMENT
-    assert access.password_is_recent(record), "another machine may be a moment ahead"
+    assert access.sessions.password_is_recent(record), "another machine may be a moment ahead"
     clock.now -= MOMENT
-    assert not access.password_is_recent(record)
+    assert not access.sessions.password_is_recent(record)
 
 
 def test_pages_open_without_it_and_other_changes_too(late):
@@ -164,8 +164,8 @@ def test_a_fault_of_the_form_is_told_on_its_own_page(late):
 
 def test_the_page_names_whom_it_concerns_and_what_is_emptied(app, late):
     with app.app_context():
-        eve = current_access().create_person("eve@wakeful.test", NEW, "viewer")
-        current_access().update_person(eve.id, {"name": "Eve"})
+        eve = current_access().people.create("eve@wakeful.test", NEW, "viewer")
+        current_access().people.update(eve.id, {"name": "Eve"})
     late.open(f"/people/{eve.id}").press("Save", name="", role="editor", disabled=True)
     assert "Change a person: eve@wakeful.test" in late.text
     assert "Name empty" in late.text
@@ -173,7 +173,7 @@ def test_the_page_names_whom_it_concerns_and_what_is_emptied(app, late):
     assert "No access Yes" in late.text
     late.press("Change a person", your_password=PASSWORD)
     with app.app_context():
-        changed = current_access().person(eve.id)
+        changed = current_access().people.get(eve.id)
     assert (changed.name, changed.role, changed.disabled) == (None, "editor", True)
 
 
@@ -232,13 +232,13 @@ def test_a_double_click_ends_no_session(app, late):
 def test_the_answer_is_read_although_the_session_ended_meanwhile(app, late, monkeypatch):
     late.open("/people/invite").press("Create link", email="eve@wakeful.test")
     access = app.extensions["wakeful.access"]
-    invite = access.invite
+    invite = access.invitations.invite
 
     def ended_meanwhile(*values):
-        access.end_sessions_of(1)
+        access.sessions.end_all(1)
         return invite(*values)
 
-    monkeypatch.setattr(access, "invite", ended_meanwhile)
+    monkeypatch.setattr(access.invitations, "invite", ended_meanwhile)
     late.press("Invite a person", your_password=PASSWORD)
     assert late.status == 201
     assert "/invitation/" in late.page.text
@@ -357,7 +357,7 @@ def test_it_needs_the_token_of_the_form(app, late, form):
 def test_it_is_not_shown_as_typed_when_the_session_ended_meanwhile(app, late):
     add(late)
     with app.app_context():
-        current_access().end_sessions_of(1)
+        current_access().sessions.end_all(1)
     late.press("Add a person", your_password=PASSWORD)
     assert late.status == 400
     assert "You are logged out, so nothing was changed." in late.text
@@ -438,8 +438,8 @@ def test_every_route_in_the_table_asks(app, late):
     """Also when somebody sends a field of the asking page themselves."""
     app.config["WTF_CSRF_ENABLED"] = False
     with app.app_context():
-        current_access().invite("eve@wakeful.test", "viewer")
-        key, _secret = current_access().create_key("CI", "read")
+        current_access().invitations.invite("eve@wakeful.test", "viewer")
+        key, _secret = current_access().keys.create("CI", "read")
     for rule in app.url_map.iter_rules():
         if rule.endpoint in CHANGES:
             path = rule.rule.replace("<int:id>", "1").replace("<prefix>", key.prefix)

@@ -31,7 +31,7 @@ def works(app, monkeypatch):
     with mail_sink() as sink:
         with app.app_context():
             url = f"smtp://127.0.0.1:{sink.port}?from=alerts@example.com"
-            app.extensions["wakeful.access"].set_setting("smtp_url", url)
+            app.extensions["wakeful.access"].settings.set("smtp_url", url)
         works = []
         monkeypatch.setattr(app.extensions["wakeful.mail"].recoveries, "put", works.append)
         works.append(sink)
@@ -274,7 +274,7 @@ def test_with_a_hundred_mails_waiting_who_asks_is_told_and_a_notice_still_goes_o
     with mail_sink() as sink:
         with app.app_context():
             url = f"smtp://127.0.0.1:{sink.port}?from=alerts@example.com"
-            app.extensions["wakeful.access"].set_setting("smtp_url", url)
+            app.extensions["wakeful.access"].settings.set("smtp_url", url)
             mail = current_mail()
             mail.recoveries.put(hang)
             assert begun.wait(60)

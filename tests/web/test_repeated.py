@@ -82,7 +82,7 @@ def slow(monkeypatch):
             self.begun, self.go_on, self.waiting, self.calls = Event(), Event(), Event(), 0
 
         def patch(self, owner, act):
-            real, look = getattr(owner, act), SentForms.sent_form
+            real, look = getattr(owner, act), SentForms.get
 
             def wrapped(*args, **fields):
                 self.calls += 1
@@ -95,7 +95,7 @@ def slow(monkeypatch):
                 return look(access, digest)
 
             monkeypatch.setattr(owner, act, wrapped)
-            monkeypatch.setattr(SentForms, "sent_form", looked)
+            monkeypatch.setattr(SentForms, "get", looked)
 
     return Slow()
 
@@ -175,9 +175,9 @@ def test_a_form_of_a_killed_process_or_a_clock_that_was_ahead_keeps_none_away(
 ):
     access = app.extensions["wakeful.access"]
     with app.app_context():
-        assert access.begin_form("a" * 64)
+        assert access.sent_forms.begin("a" * 64)
         set_clock(step)
-        assert (access.begin_form("a" * 64) is not None) is begins
+        assert (access.sent_forms.begin("a" * 64) is not None) is begins
 
 
 @pytest.mark.parametrize("location", ["/monitors/1", None])
@@ -187,14 +187,14 @@ def test_who_was_taken_for_killed_does_not_end_the_form_of_who_took_it_over(
     """Otherwise a third one is carried out, or sent to where the wrong one led."""
     access = app.extensions["wakeful.access"]
     with app.app_context():
-        late = access.begin_form("a" * 64)
+        late = access.sent_forms.begin("a" * 64)
         set_clock(121)
-        owner = access.begin_form("a" * 64)
-        access.end_form(late, location)
-        assert access.begin_form("a" * 64) is None, "it is still being carried out"
-        assert access.sent_form("a" * 64).location is None
-        access.end_form(owner, "/monitors/2")
-        assert access.sent_form("a" * 64).location == "/monitors/2"
+        owner = access.sent_forms.begin("a" * 64)
+        access.sent_forms.end(late, location)
+        assert access.sent_forms.begin("a" * 64) is None, "it is still being carried out"
+        assert access.sent_forms.get("a" * 64).location is None
+        access.sent_forms.end(owner, "/monitors/2")
+        assert access.sent_forms.get("a" * 64).location == "/monitors/2"
 
 
 @pytest.mark.parametrize(
@@ -203,10 +203,10 @@ def test_who_was_taken_for_killed_does_not_end_the_form_of_who_took_it_over(
 def test_housekeeping_deletes_what_is_over(app, set_clock, step, kept):
     access = app.extensions["wakeful.access"]
     with app.app_context():
-        access.begin_form("a" * 64)
+        access.sent_forms.begin("a" * 64)
         set_clock(step)
-        access.forget_sent_forms()
-        assert (access.sent_form("a" * 64) is not None) is kept
+        access.sent_forms.forget_old()
+        assert (access.sent_forms.get("a" * 64) is not None) is kept
 
 
 def test_the_second_form_is_carried_out_if_the_first_is_refused(

@@ -206,25 +206,29 @@ def at_once(app, tries):
 @pytest.mark.parametrize("how", ["code", "recovery code"])
 def test_of_two_who_send_the_same_code_at_once_one_gets_in(app, access, secured, how):
     with app.app_context():
-        tokens = [access.begin_half_login(1) for _ in range(4)]
+        tokens = [access.half_logins.begin(1) for _ in range(4)]
     if how == "code":
         code = secured.phone.code()
-        tries = [lambda token=token: access.login_by_code(token, code) for token in tokens]
+        tries = [lambda token=token: access.half_logins.by_code(token, code) for token in tokens]
     else:
         code = secured.codes[0]
-        tries = [lambda token=token: access.login_by_recovery_code(token, code) for token in tokens]
+        tries = [
+            lambda token=token: access.half_logins.by_recovery_code(token, code) for token in tokens
+        ]
     found = at_once(app, tries)
     assert sum(not isinstance(one, WakefulError) for one in found) == 1, found
 
 
 def test_of_two_requests_with_one_half_login_one_gets_in(app, access, secured):
     with app.app_context():
-        token = access.begin_half_login(1)
-    tries = [lambda code=code: access.login_by_recovery_code(token, code) for code in secured.codes]
+        token = access.half_logins.begin(1)
+    tries = [
+        lambda code=code: access.half_logins.by_recovery_code(token, code) for code in secured.codes
+    ]
     found = at_once(app, tries[:4])
     assert sum(not isinstance(one, WakefulError) for one in found) == 1, found
     with app.app_context():
-        assert access.second_factor(1).codes_left == 9, "the others keep their codes"
+        assert access.factors.of(1).codes_left == 9, "the others keep their codes"
 
 
 @only_sqlite
@@ -289,9 +293,9 @@ def test_whoever_waits_between_guesses_is_stopped_for_hours(app, access, secured
 
 def test_guesses_at_once_all_count(app, access, secured):
     with app.app_context():
-        tokens = [access.begin_half_login(1) for _ in range(LOGINS_PER_ACCOUNT + 4)]
+        tokens = [access.half_logins.begin(1) for _ in range(LOGINS_PER_ACCOUNT + 4)]
     found = at_once(
-        app, [lambda token=token: access.login_by_code(token, "000000") for token in tokens]
+        app, [lambda token=token: access.half_logins.by_code(token, "000000") for token in tokens]
     )
     names = [type(one).__name__ for one in found]
     assert (names.count("Invalid"), names.count("Throttled")) == (LOGINS_PER_ACCOUNT, 4)
@@ -307,7 +311,7 @@ def test_a_half_login_ends_after_ten_minutes(app, access, secured):
     assert late.path == "/login"
     assert "The login took too long" in late.text
     with app.app_context():
-        access.forget_old_half_logins()
+        access.half_logins.forget_old()
         assert db.session.query(HalfLoginRow).count() == 0
 
 
@@ -340,13 +344,13 @@ def test_what_ends_sessions_ends_half_logins(app, access, secured, change):
     visitor = half(app)
     with app.app_context():
         if change == "password":
-            access.change_password(1, "another long passphrase")
+            access.people.change_password(1, "another long passphrase")
         elif change == "reset":
-            access.reset_second_factor(1)
+            access.factors.reset(1)
         elif change == "delete":
-            access.delete_person(1)
+            access.people.delete(1)
         else:
-            access.update_person(1, change)
+            access.people.update(1, change)
     visitor.press("Log in", second_code=secured.phone.code())
     assert visitor.path == "/login"
     assert not is_in(visitor)
@@ -372,7 +376,7 @@ def test_removing_it_needs_the_password_and_ends_other_sessions(app, access, sec
     assert not is_in(other)
     assert Visitor(app).log_in(EMAIL).page.location == "/"
     with app.app_context():
-        assert access.second_factor(1).codes_left == 0, "codes alone would be none"
+        assert access.factors.of(1).codes_left == 0, "codes alone would be none"
 
 
 @only_sqlite
@@ -426,7 +430,7 @@ def test_the_person_is_told_by_mail(app, access, ada, monkeypatch):
     with mail_sink() as sink:
         with app.app_context():
             url = f"smtp://127.0.0.1:{sink.port}?from=alerts@example.com"
-            access.set_setting("smtp_url", url)
+            access.settings.set("smtp_url", url)
         visitor = Visitor(app).log_in(EMAIL)
         phone = Phone(access, begin(visitor))
         confirm(visitor, phone)
@@ -543,7 +547,7 @@ def test_a_role_that_changes_in_the_middle_is_asked_for_its_factor(app, access, 
     visitor = Visitor(app).log_in(EMAIL)
     assert is_in(visitor)
     with app.app_context():
-        access.update_person(person.id, {"role": "editor"})
+        access.people.update(person.id, {"role": "editor"})
     visitor.log_in(EMAIL)
     assert visitor.open("/monitors").path == "/profile/two-factor"
     required.open("/settings").press("Save roles", editor=False)
@@ -569,7 +573,7 @@ def test_only_admins_require_one(app, editor):
     data = {"viewer": "1"}
     assert editor.client.post("/settings/second-factor", data=data).status_code == 403
     with app.app_context():
-        assert app.extensions["wakeful.access"].required_roles() == frozenset()
+        assert app.extensions["wakeful.access"].factors.required_roles() == frozenset()
 
 
 # --- Reset by an admin
@@ -587,7 +591,7 @@ def test_an_admin_sees_who_has_one_and_resets_it(app, access, secured, admin):
     assert not is_in(secured), "they are logged out"
     assert Visitor(app).log_in(EMAIL).page.location == "/"
     with app.app_context():
-        assert not access.person(1).second_factor
+        assert not access.people.get(1).second_factor
         assert db.session.query(AuthenticatorAppRow).count() == 0
         assert db.session.query(RecoveryCodeRow).count() == 0
 
@@ -597,19 +601,19 @@ def test_nobody_resets_their_own_without_the_password_nor_others_without_being_a
     app, access, secured, editor
 ):
     with app.app_context():
-        access.update_person(1, {"role": "admin"})
+        access.people.update(1, {"role": "admin"})
     boss = half(app).press("Log in", second_code=secured.phone.code())
     app.config["WTF_CSRF_ENABLED"] = False
     assert editor.client.post("/people/1/second-factor/reset").status_code == 403
     assert boss.client.post("/people/1/second-factor/reset").location == "/profile/two-factor"
     with app.app_context():
-        assert access.person(1).second_factor
+        assert access.people.get(1).second_factor
 
 
 @only_sqlite
 def test_a_mailed_password_link_still_asks_for_the_second_factor(app, access, secured):
     with app.app_context():
-        token = access.make_recovery(1)
+        token = access.recovery.make(1)
     visitor = Visitor(app).open(f"/new-password/{token}")
     new = "another long passphrase"
     visitor.press("Set password", password=new, password_again=new)
@@ -629,7 +633,7 @@ def test_the_log_and_the_audit_log_say_what_happened_and_hold_no_secret(app, acc
     half(app).press("Log in with this code", recovery_code=codes[0])
     half(app)
     with app.app_context():
-        access.reset_second_factor(1)
+        access.factors.reset(1)
         rows = db.session.scalars(db.select(AuditRow).order_by(AuditRow.id)).all()
         said = [(row.action, row.object_kind, row.changes) for row in rows]
     events = re.findall(r"event=(second-factor\.\w+) who=person:1 address=\S+", caplog.text)

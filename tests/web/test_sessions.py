@@ -149,7 +149,7 @@ def test_nobody_ends_a_session_of_somebody_else(app, browser):
     bob = make_person(app, "viewer", email="bob@wakeful.test")
     other = visitor(app, bob.email)
     with app.app_context():
-        (mine,) = current_access().sessions_of(1)
+        (mine,) = current_access().sessions.of(1)
     token = dict(other.open("/profile/sessions").forms[0].values)["csrf_token"]
     for id in (mine.id, 999):
         answer = other.client.post(f"/profile/sessions/{id}/end", data={"csrf_token": token})
@@ -160,7 +160,7 @@ def test_nobody_ends_a_session_of_somebody_else(app, browser):
 def test_an_admin_ends_all_sessions_of_another_person(app, browser, phone):
     admin = visitor(app, make_person(app, "admin").email)
     with app.app_context():
-        current_access().make_recovery(1)
+        current_access().recovery.make(1)
     admin.open("/people/1").press("Log them out everywhere")
     assert f"{EMAIL} is logged out everywhere." in admin.text
     assert not logged_in(browser)
@@ -194,12 +194,12 @@ def test_the_longest_unused_session_ends_where_there_are_too_many(app, ada, cloc
         access = current_access()
         tokens = []
         for _ in range(SESSIONS_PER_PERSON):
-            tokens.append(access.begin_session(ada.id).session)
+            tokens.append(access.sessions.begin(ada.id).session)
             clock.now += timedelta(seconds=1)
-        assert access.session_person(tokens[0]) is not None
-        access.begin_session(ada.id)
-        assert access.session_person(tokens[0]) is None
-        assert access.session_person(tokens[1]) is not None
+        assert access.sessions.person(tokens[0]) is not None
+        access.sessions.begin(ada.id)
+        assert access.sessions.person(tokens[0]) is None
+        assert access.sessions.person(tokens[1]) is not None
 
 
 # --- A new session keeps nothing of the old
@@ -223,8 +223,8 @@ def with_an_old_session(app):
 def test_a_new_session_keeps_nothing_of_the_old_one(app, clock, how):
     old, before = with_an_old_session(app)
     with app.app_context():
-        link = current_access().invite("eve@wakeful.test", "viewer")[1]
-        lost = current_access().make_recovery(1)
+        link = current_access().invitations.invite("eve@wakeful.test", "viewer")[1]
+        lost = current_access().recovery.make(1)
     new = {"password": PASSWORD + "!", "password_again": PASSWORD + "!"}
     if how == "invitation":
         old.open(f"/invitation/{link}").press("Create account", **new)
@@ -250,8 +250,8 @@ def test_a_session_from_before_the_list_was_kept_is_shown(app, browser):
         db.session.commit()
     assert "Unknown browser This browser unknown" in browser.open("/profile/sessions").text
     with app.app_context():
-        (record,) = current_access().sessions_of(1)
-        assert not current_access().password_is_recent(record)
+        (record,) = current_access().sessions.of(1)
+        assert not current_access().sessions.password_is_recent(record)
 
 
 def test_a_browser_is_remembered_as_long_as_its_row(browser):

@@ -38,7 +38,7 @@ def create(page):
 
 def test_set_up_offers_the_browsers_zone(app, page):
     with app.app_context():
-        token = app.extensions["wakeful.access"].setup_token()
+        token = app.extensions["wakeful.access"].setup.token()
     page.goto(f"/setup/{token}")
     expect(page.get_by_label("Time zone")).to_have_value("Asia/Kolkata")
     page.get_by_label("Email").fill("ada@example.org")
@@ -49,7 +49,7 @@ def test_set_up_offers_the_browsers_zone(app, page):
 
 def test_what_was_chosen_stays_when_the_page_comes_back_with_a_fault(app, page):
     with app.app_context():
-        _, token = app.extensions["wakeful.access"].invite("eve@example.org", "viewer")
+        _, token = app.extensions["wakeful.access"].invitations.invite("eve@example.org", "viewer")
     page.goto(f"/invitation/{token}")
     zone = page.get_by_label("Time zone")
     expect(zone).to_have_value("Asia/Kolkata")

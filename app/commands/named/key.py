@@ -40,7 +40,7 @@ def key_create(
     moment = None if expires is None else _moment(expires)
     with access_opened() as access:
         owner_id = None if owner is None else found(access, owner).id
-        _key, secret = access.create_key(
+        _key, secret = access.keys.create(
             name, scope, moment, owner_id=owner_id, networks=",".join(networks), tag=tag
         )
     click.echo(secret)
@@ -49,7 +49,7 @@ def key_create(
 @key.command("list", help=N_("List the API keys: prefix, scope, name, state, last use, owner."))
 def key_list() -> None:
     with access_opened() as access:
-        keys = access.keys()
+        keys = access.keys.all()
     now = datetime.now(UTC)
     for one in keys:
         state = _("valid")
@@ -67,7 +67,7 @@ def key_list() -> None:
 @click.argument("prefix")
 def key_revoke(prefix: str) -> None:
     with access_opened() as access:
-        access.revoke_key(prefix)
+        access.keys.revoke(prefix)
     click.echo(_("API key %(prefix)s revoked.", prefix=prefix))
 
 

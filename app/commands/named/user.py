@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.opened import access_opened, typed_line
+from app.config import read
 from app.db import db
 from app.errors import WakefulError
 from app.i18n import N_, _
@@ -39,7 +40,7 @@ def user() -> None:
 def create(email: str, role: str) -> None:
     password = _new_password()
     with access_opened() as access:
-        access.create_person(email, password, role)
+        access.people.create(email, password, role)
     click.echo(_("%(email)s can log in as %(role)s.", email=email, role=role))
 
 
@@ -48,7 +49,7 @@ def create(email: str, role: str) -> None:
 )
 def list_() -> None:
     with access_opened() as access:
-        people = access.people()
+        people = access.people.all()
     for one in people:
         state = _("disabled") if one.disabled else _("enabled")
         factor = _("second factor") if one.second_factor else _("password only")
@@ -71,21 +72,21 @@ def password(email: str) -> None:
         new = typed_line(_("New password"))
         if typed_line(_("Repeat the password")) != new:
             raise WakefulError(_(DIFFERENT))
-        access.change_password(person.id, new)
+        access.people.change_password(person.id, new)
     click.echo(_("Password of %(email)s changed. They are logged out.", email=person.email))
 
 
 @user.command("disable", help=N_("Take EMAIL's access away, and log them out everywhere."))
 @click.argument("email")
 def disable(email: str) -> None:
-    person = _changed(email, lambda access, id: access.update_person(id, {"disabled": True}))
+    person = _changed(email, lambda access, id: access.people.update(id, {"disabled": True}))
     click.echo(_("%(email)s cannot log in any more.", email=person.email))
 
 
 @user.command("enable", help=N_("Give EMAIL access again."))
 @click.argument("email")
 def enable(email: str) -> None:
-    person = _changed(email, lambda access, id: access.update_person(id, {"disabled": False}))
+    person = _changed(email, lambda access, id: access.people.update(id, {"disabled": False}))
     click.echo(_("%(email)s can log in again.", email=person.email))
 
 
@@ -105,21 +106,21 @@ def reset(email: str) -> None:
                 _("%(email)s has no second factor. Nothing was changed.", email=person.email)
             )
             return
-        access.reset_second_factor(person.id)
+        access.factors.reset(person.id)
         click.echo(
             _(
                 "Second factor of %(email)s removed. Their password alone logs them in.",
                 email=person.email,
             )
         )
-        _tell(access, person)
+        _tell(person)
 
 
-def _tell(access: Access, person: Person) -> None:
+def _tell(person: Person) -> None:
     """Mail them: if it was not they who asked, they are the first to notice."""
     from app.stores.mail import Mail
 
-    mail = Mail(access.settings)
+    mail = Mail(read())
     if not mail.is_set():
         click.echo(_("Email is not set up, so tell them yourself."))
         return
@@ -139,7 +140,7 @@ def _changed(email: str, change: Callable[[Access, int], Person]) -> Person:
 
 
 def found(access: Access, email: str) -> Person:
-    person = access.person_called(email)
+    person = access.people.called(email)
     if person is None:
         raise WakefulError(_(UNKNOWN, email=email))
     return person

@@ -12,4 +12,4 @@ from app.config import read
 @click.command()
 def webhook_secret() -> None:
     with access_opened() as access:
-        click.echo(secret_of(read(), access))
+        click.echo(secret_of(read(), access.settings))

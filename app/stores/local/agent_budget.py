@@ -84,7 +84,7 @@ class Budgets:
             f"{BRIEF}{place.id}:{what}", WINDOW_SECONDS, max(1, most // SHARES), number
         )
         if used > most:
-            reset = self._access.seconds_left(WINDOW_SECONDS)
+            reset = self._access.counters.seconds_left(WINDOW_SECONDS)
             raise Throttled(
                 _(
                     TOO_MUCH,

@@ -40,7 +40,7 @@ class Subscribing(Counters):
         self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self.settings = settings
-        self.clock = clock
+        super().__init__(clock)
 
     def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
         """Raises NotFound, Invalid (``channel``, ``target``) and Throttled."""

@@ -44,10 +44,10 @@ def do(act: Callable[[], R], of: str | None = None) -> R | None:
 def _unless_done(name: str, act: Callable[[], R]) -> R | None:
     """Counted before ``act``, so that of two clicks that come to two processes one does it."""
     access = current_access()
-    if access.is_too_many(name, KEPT_SECONDS, 1):
+    if access.counters.is_too_many(name, KEPT_SECONDS, 1):
         return None
     try:
         return act()
     except BaseException:
-        access.forget_if_possible(name, KEPT_SECONDS)
+        access.counters.forget_if_possible(name, KEPT_SECONDS)
         raise

@@ -48,15 +48,15 @@ class Change:
 
 
 def _person(id: int) -> str:
-    return current_access().person(id).email
+    return current_access().people.get(id).email
 
 
 def _invited(id: int) -> str:
-    return next((one.email for one in current_access().invitations() if one.id == id), "")
+    return next((one.email for one in current_access().invitations.all() if one.id == id), "")
 
 
 def _key(prefix: str) -> str:
-    return current_access().key(prefix).name
+    return current_access().keys.get(prefix).name
 
 
 def _place(id: int) -> str:
@@ -109,7 +109,7 @@ def _asking(view: View, change: Change) -> View:
             return view(**values)
         if CARRIED in request.form:
             return _confirmed(view, change, values)
-        if current_access().password_is_recent(current_user.session):
+        if current_access().sessions.password_is_recent(current_user.session):
             return view(**values)
         if _is_typed_here():
             return _replayed(view, values, _sent())
@@ -124,7 +124,7 @@ def _is_typed_here() -> bool:
     if not typed:
         return False
     try:
-        current_access().confirm(current_user.person.id, typed)
+        current_access().people.confirm(current_user.person.id, typed)
     except (Invalid, Throttled):
         return False
     return True
@@ -134,7 +134,7 @@ def _confirmed(view: View, change: Change, values: dict[str, Any]) -> Any:
     form, typed = _opened(request.form[CARRIED]), request.form.get(PASSWORD, "")
     asking = RecentForm(formdata=None)
     try:
-        current_access().confirm(current_user.person.id, typed)
+        current_access().people.confirm(current_user.person.id, typed)
     except Invalid:
         asking.your_password.fault(_("This is not your password."))
         return _page(change, values, form, asking, 422)
@@ -166,7 +166,7 @@ def _take_new_token(token: str) -> None:
     """Where the session is over meanwhile, the answer is read nevertheless: it may have a link that
     is shown once.
     """
-    new = current_access().password_typed(token)
+    new = current_access().sessions.password_typed(token)
     user = load(new) if new else None
     if user is not None:
         login_user(user)

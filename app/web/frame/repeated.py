@@ -47,7 +47,7 @@ def _once() -> Answer | None:
     if not current_user.is_authenticated:
         return None  # a login changes the cookie, which the second request does not have
     digest = _digest()
-    found = current_access().begin_form(digest) or _answer_of_first(digest)
+    found = current_access().sent_forms.begin(digest) or _answer_of_first(digest)
     if not isinstance(found, BegunForm):
         return found
     setattr(g, _BEGUN, found)
@@ -70,8 +70,8 @@ def _await_first(digest: str, seconds: float) -> Answer | BegunForm:
     access = current_access()
     until = time.monotonic() + seconds
     while True:
-        sent = access.sent_form(digest)
-        if sent is None and (begun := access.begin_form(digest)):
+        sent = access.sent_forms.get(digest)
+        if sent is None and (begun := access.sent_forms.begin(digest)):
             return begun
         if sent is not None and sent.location is not None:
             flash(_(SENT_TWICE), "info")
@@ -99,5 +99,5 @@ def _note(response: Response) -> Response:
     """
     if begun := g.pop(_BEGUN, None):
         done = 300 <= response.status_code < 400
-        current_access().end_form(begun, response.location if done else None)
+        current_access().sent_forms.end(begun, response.location if done else None)
     return response

@@ -69,7 +69,7 @@ class User(UserMixin):  # type: ignore[misc]
     @cached_property
     def must_set_up(self) -> bool:
         """Whether they may do nothing before they have set up a second factor."""
-        return current_access().must_add_second_factor(self.person)
+        return current_access().factors.must_add(self.person)
 
     @property
     def may_edit(self) -> bool:
@@ -100,7 +100,7 @@ def load(token: str) -> User | None:
     """Whose session has this token."""
     if database_away():
         return None
-    found = current_access().open_session(token, client())
+    found = current_access().sessions.open(token, client())
     if found is None:
         return None
     person, record = found
@@ -121,7 +121,7 @@ def client() -> Client:
 def begin_half(person: Person) -> None:
     """The password was right, and the second factor is still to come. Nothing is open yet."""
     end()
-    session[HALF] = current_access().begin_half_login(person.id)
+    session[HALF] = current_access().half_logins.begin(person.id)
 
 
 def half_token() -> str:
@@ -132,7 +132,7 @@ def half_token() -> str:
 def give_up_half() -> None:
     """The login that waits in this browser is over."""
     if half := session.pop(HALF, None):
-        current_access().end_half_login(half)
+        current_access().half_logins.end(half)
 
 
 def begin(person: Person, *, password_at: datetime | None = None) -> None:
@@ -140,11 +140,11 @@ def begin(person: Person, *, password_at: datetime | None = None) -> None:
     they last typed their password, if they go on after a change of their account.
     """
     if token := session.get(TOKEN):
-        current_access().end_session(token)
+        current_access().sessions.end(token)
     _clear()
     session.permanent = True
     actors.begin(actors.by_person(person, request.remote_addr))
-    begun = current_access().begin_session(person.id, client(), password_at=password_at)
+    begun = current_access().sessions.begin(person.id, client(), password_at=password_at)
     g.device = begun.device
     login_user(load(begun.session))
 
@@ -155,7 +155,7 @@ def end(*, forget: bool = False) -> None:
     """
     if token := session.get(TOKEN):
         load(token)  # otherwise the audit log does not name who logs out
-        current_access().log_out(token, forget=forget)
+        current_access().sessions.log_out(token, forget=forget)
     give_up_half()
     _clear()
 

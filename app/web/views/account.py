@@ -38,7 +38,7 @@ def forgotten() -> Answer:
                 current_mail().recoveries.is_full
             ):  # before it is counted, for known and unknown addresses
                 raise Throttled(_(BUSY), FULL_SECONDS)
-            if current_access().count_recovery(email, request.remote_addr):
+            if current_access().recovery.count(email, request.remote_addr):
                 who = actors.actor()
                 current_mail().recoveries.put(lambda: _send_link(email, who))
         except Throttled as fault:
@@ -51,7 +51,7 @@ def forgotten() -> Answer:
 def _send_link(email: str, who: Actor | None) -> None:
     """After the answer, on a thread of its own."""
     with actors.acting_as(who):
-        found = current_access().recovery_for(email)
+        found = current_access().recovery.mailed_to(email)
     if found is not None:
         person, token = found
         current_mail().send_recovery(person.email, f"/new-password/{token}")
@@ -67,11 +67,11 @@ def _throttled(form: ForgottenForm, fault: Throttled) -> Response:
 def recover(token: str) -> Answer:
     """Opening it changes nothing: mail scanners follow links."""
     access = current_access()
-    person = access.recovering(token)
+    person = access.recovery.person(token)
     form = RecoveryForm()
     if person is not None and form.validate_on_submit():
         try:
-            access.use_recovery(token, form.password.data)
+            access.recovery.use(token, form.password.data)
         except Invalid as fault:
             show_errors(form, fault)
         except Denied:
@@ -90,11 +90,11 @@ def recover(token: str) -> Answer:
 @blueprint.route("/invitation/<token>", methods=["GET", "POST"])
 def join(token: str) -> Answer:
     access = current_access()
-    invitation = access.invitation(token)
+    invitation = access.invitations.of_token(token)
     form = JoinForm()
     if invitation is not None and form.validate_on_submit():
         try:
-            person = access.accept_invitation(
+            person = access.invitations.accept(
                 token,
                 form.password.data,
                 name=form.name.data,

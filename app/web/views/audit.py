@@ -80,7 +80,7 @@ def index() -> Response:
     form = AuditForm(formdata=request.args, zone=times.zone())
     status = 200
     try:
-        found = current_access().audit_page(form.query())
+        found = current_access().audit.page(form.query())
     except Invalid:
         found, status = AuditPage([]), 422
     page = render_template(
@@ -105,10 +105,10 @@ def export() -> Response:
     form = AuditForm(formdata=request.args, zone=times.zone())
     query = form.query()
     access = current_access()
-    access.record(Action.EXPORTED, Thing(ObjectKind.AUDIT_LOG), _asked())
+    access.audit.record(Action.EXPORTED, Thing(ObjectKind.AUDIT_LOG), _asked())
 
     def lines() -> Iterator[str]:
-        for line in access.audit_lines(query):
+        for line in access.audit.lines(query):
             yield audit.json_line(line)
 
     headers = {"Content-Disposition": 'attachment; filename="audit.jsonl"', **NO_STORE}

@@ -33,8 +33,10 @@ def login() -> Answer:
     if not form.validate_on_submit():
         return _login_page(form, 422 if form.is_submitted() else 200)
     try:
-        known = current_access().has_logged_in(form.email.data)
-        person = current_access().login(form.email.data, form.password.data, sessions.client())
+        known = current_access().people.has_logged_in(form.email.data)
+        person = current_access().people.login(
+            form.email.data, form.password.data, sessions.client()
+        )
     except Throttled as fault:
         return _throttled(form, fault)
     if person is None:
@@ -53,12 +55,12 @@ def _take_zone(person: Person) -> None:
     """Give somebody who has logged in for the first time the time zone of the browser."""
     zone = zones.known(request.form.get("time_zone"))
     if zone not in (None, zones.UTC) and person.time_zone == zones.UTC:
-        current_access().update_person(person.id, {"time_zone": zone})
+        current_access().people.update(person.id, {"time_zone": zone})
         flash(_(ZONE_TAKEN, zone=str(zone).replace("_", " ")), "info")
 
 
 def _login_page(form: LoginForm, status: int) -> tuple[str, int]:
-    needed = current_access().setup_needed()
+    needed = current_access().setup.needed()
     return render_template(
         "auth/login.html", form=form, setup_needed=needed, wrong=_(WRONG)
     ), status
@@ -81,12 +83,12 @@ def logout() -> Response:
 def setup(token: str) -> Answer:
     """The first visit: whoever has the link that the server printed makes the first account."""
     access = current_access()
-    if not access.is_setup_token(token):
+    if not access.setup.is_token(token):
         return render_template("auth/setup_void.html"), 404
     form = SetupForm()
     if form.validate_on_submit():
         try:
-            person = access.use_setup_token(
+            person = access.setup.use(
                 token, form.email.data, form.password.data, time_zone=form.time_zone.data
             )
         except Invalid as fault:
@@ -97,5 +99,5 @@ def setup(token: str) -> Answer:
             sessions.begin(person)
             flash(_("Account created. Add your first monitor."), "success")
             return redirect(url_for("monitors.new"))
-    page = render_template("auth/setup.html", form=form, place=access.database_place())
+    page = render_template("auth/setup.html", form=form, place=access.setup.database())
     return page, 422 if form.is_submitted() else 200

@@ -16,7 +16,7 @@ blueprint = guarded(Blueprint("backups", __name__, url_prefix="/settings/backup"
 @blueprint.get("")
 @needs(Role.ADMIN)
 def show() -> str:
-    last = current_access().setting(LAST_BACKUP)
+    last = current_access().settings.get(LAST_BACKUP)
     return render_template(
         "settings/backup.html",
         last=datetime.fromisoformat(last) if last else None,

@@ -28,7 +28,7 @@ def new() -> Answer:
     form = InviteForm()
     if form.validate_on_submit():
         try:
-            return _made(*current_access().invite(form.email.data, form.role.data))
+            return _made(*current_access().invitations.invite(form.email.data, form.role.data))
         except Invalid as fault:
             show_errors(form, fault)
     page = render_template("people/invite.html", form=form, mails=current_mail().is_set())
@@ -39,7 +39,7 @@ def new() -> Answer:
 @needs(Role.ADMIN)
 def renew(id: int) -> Answer:
     try:
-        return _made(*current_access().renew_invitation(id))
+        return _made(*current_access().invitations.renew(id))
     except Invalid as fault:  # the address has an account now
         flash(str(fault), "warning")
         return redirect(url_for("people.index"))
@@ -48,7 +48,7 @@ def renew(id: int) -> Answer:
 @blueprint.post("/invitations/<int:id>/revoke")
 @needs(Role.ADMIN)
 def revoke(id: int) -> Answer:
-    revoked = current_access().revoke_invitation(id)
+    revoked = current_access().invitations.revoke(id)
     flash(
         _("Invitation of %(email)s revoked. Its link no longer works.", email=revoked.email),
         "success",
@@ -60,8 +60,8 @@ def revoke(id: int) -> Answer:
 @needs(Role.ADMIN)
 def password_link(id: int) -> Answer:
     """A link that the person sets a new password with, for the admin to hand over."""
-    person = current_access().person(id)
-    token = current_access().make_recovery(id)
+    person = current_access().people.get(id)
+    token = current_access().recovery.make(id)
     link = links.own(f"/new-password/{token}")
     return _once("people/password_link.html", person=person, link=link)
 

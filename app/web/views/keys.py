@@ -47,7 +47,7 @@ def index() -> Answer:
             return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
     page = render_template(
         "keys/index.html",
-        keys=current_access().keys(),
+        keys=current_access().keys.all(),
         form=form,
         once=once.token(),
         manages=lambda key: manages(current_user.person, key),
@@ -56,7 +56,7 @@ def index() -> Answer:
 
 
 def _made(form: KeyForm) -> tuple[ApiKey, str]:
-    return current_access().create_key(
+    return current_access().keys.create(
         form.name.data,
         form.scope.data,
         form.expires_at.data,
@@ -74,7 +74,7 @@ def edit(prefix: str) -> Answer:
     form = KeyEditForm(zone=times.zone(), data=data)
     if form.validate_on_submit():
         try:
-            current_access().change_key(
+            current_access().keys.change(
                 prefix,
                 name=form.name.data,
                 expires_at=form.expires_at.data,
@@ -95,10 +95,10 @@ def edit(prefix: str) -> Answer:
 @needs(Role.ADMIN)
 def adopt(prefix: str) -> Answer:
     """Become the owner of somebody else's key, or of one that has no owner."""
-    key = current_access().key(prefix)
+    key = current_access().keys.get(prefix)
     form = DeleteForm()
     if form.validate_on_submit():
-        current_access().adopt_key(prefix, current_user.person.id)
+        current_access().keys.adopt(prefix, current_user.person.id)
         flash(_(ADOPTED, name=key.name), "success")
         return redirect(url_for(".index"))
     return render_template("keys/adopt.html", key=key)
@@ -110,7 +110,7 @@ def revoke(prefix: str) -> Answer:
     key = _managed(prefix)
     form = DeleteForm()
     if form.validate_on_submit():
-        current_access().revoke_key(prefix)
+        current_access().keys.revoke(prefix)
         flash(_("Key revoked. Programs that use it get an error from now on."), "success")
         return redirect(url_for(".index"))
     return render_template("keys/revoke.html", key=key, form=form)
@@ -118,7 +118,7 @@ def revoke(prefix: str) -> Answer:
 
 def _managed(prefix: str) -> ApiKey:
     """Raises NotFound, and Denied for a key of somebody else."""
-    key = current_access().key(prefix)
+    key = current_access().keys.get(prefix)
     if not manages(current_user.person, key):
         raise Denied(_(NOT_YOURS))
     return key

@@ -31,7 +31,7 @@ Answer = str | Response | tuple[str, int]
 def show() -> Answer:
     form = _form()
     if not mail_server.is_locked(_settings()) and form.validate_on_submit():
-        current_access().set_setting(mail_server.SMTP_URL, compose(form.server()))
+        current_access().settings.set(mail_server.SMTP_URL, compose(form.server()))
         flash(_(SAVED), "success")
         return redirect(url_for(".show", _anchor="test"))
     return _page(form, _test_form(), form.is_submitted())
@@ -64,7 +64,7 @@ def test() -> Answer:
 def remove() -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
-        current_access().set_setting(mail_server.SMTP_URL, None)
+        current_access().settings.set(mail_server.SMTP_URL, None)
         flash(_(REMOVED), "success")
         return redirect(url_for(".show"))
     return render_template("settings/remove_email.html", form=form)

@@ -41,10 +41,10 @@ def index() -> str:
     access = current_access()
     return render_template(
         "people/index.html",
-        people=access.people(),
-        invitations=access.invitations(),
-        over=access.is_over,
-        required=access.required_roles(),
+        people=access.people.all(),
+        invitations=access.invitations.all(),
+        over=access.invitations.is_over,
+        required=access.factors.required_roles(),
     )
 
 
@@ -54,7 +54,7 @@ def new() -> Answer:
     form = NewPersonForm()
     if form.validate_on_submit():
         try:
-            person = current_access().create_person(
+            person = current_access().people.create(
                 form.email.data, form.password.data, form.role.data
             )
         except Invalid as fault:
@@ -68,14 +68,14 @@ def new() -> Answer:
 @blueprint.route("/<int:id>", methods=["GET", "POST"])
 @needs(Role.ADMIN)
 def edit(id: int) -> Answer:
-    person = current_access().person(id)
+    person = current_access().people.get(id)
     form = _person_form(person)
     if form.validate_on_submit() and _has_decided(person, form):
         try:
             if CURRENT in form and form.email.data != person.email:
-                current_access().confirm(id, form[CURRENT].data or "")
+                current_access().people.confirm(id, form[CURRENT].data or "")
             settled = _settled(form.keys.data) if "keys" in form and form.disabled.data else {}
-            changed = current_access().update_person(id, form.fields(), anew=["role"], **settled)
+            changed = current_access().people.update(id, form.fields(), anew=["role"], **settled)
         except Invalid as fault:
             show_errors(form, fault)
         except Conflict as fault:
@@ -98,7 +98,7 @@ def _person_form(person: Person, **options: Any) -> PersonForm:
     form = PersonForm(record=person, **options)
     if person.id != current_user.person.id:
         del form[CURRENT]
-    if person.id == current_user.person.id or not current_access().keys_of(person.id):
+    if person.id == current_user.person.id or not current_access().keys.of(person.id):
         del form.keys
     return form
 
@@ -122,14 +122,14 @@ def _settled(chosen: str | None) -> dict[str, Any]:
 @blueprint.post("/<int:id>/password")
 @needs(Role.ADMIN)
 def password(id: int) -> Answer:
-    person = current_access().person(id)
+    person = current_access().people.get(id)
     if id == current_user.person.id:
         flash(_("Change your own password here: it asks for the current one."), "info")
         return redirect(url_for("profile.show"))
     form = NewPasswordForm()
     if form.validate_on_submit():
         try:
-            current_access().change_password(id, form.password.data)
+            current_access().people.change_password(id, form.password.data)
         except Invalid as fault:
             show_errors(form, fault)
         else:
@@ -151,7 +151,7 @@ def _person_page(
         password=password,
         oneself=person.id == current_user.person.id,
         mails=current_mail().is_set(),
-        required=current_access().required_roles(),
+        required=current_access().factors.required_roles(),
     )
     return page, 422 if failed else 200
 
@@ -159,13 +159,13 @@ def _person_page(
 @blueprint.route("/<int:id>/second-factor/reset", methods=["GET", "POST"])
 @needs(Role.ADMIN)
 def reset_second_factor(id: int) -> Answer:
-    person = current_access().person(id)
+    person = current_access().people.get(id)
     if id == current_user.person.id:
         flash(_("Change your own second factor here: it asks for the current password."), "info")
         return redirect(url_for("two_factor.show"))
     form = DeleteForm()
     if form.validate_on_submit():
-        current_access().reset_second_factor(id)
+        current_access().factors.reset(id)
         current_mail().tell_of_second_factor(person.email, FACTOR_RESET)
         flash(_("Second factor of %(email)s reset.", email=person.email), "success")
         return redirect(url_for(".edit", id=id))
@@ -176,10 +176,10 @@ def reset_second_factor(id: int) -> Answer:
 @needs(Role.ADMIN)
 def end_sessions(id: int) -> Response:
     """Log somebody out of every browser."""
-    person = current_access().person(id)
+    person = current_access().people.get(id)
     if id == current_user.person.id:
         return redirect(url_for("sessions.index"))
-    current_access().end_sessions_of(id)
+    current_access().sessions.end_all(id)
     flash(_("%(email)s is logged out everywhere.", email=person.email), "success")
     return redirect(url_for(".edit", id=id))
 
@@ -187,12 +187,12 @@ def end_sessions(id: int) -> Response:
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
 @needs(Role.ADMIN)
 def delete(id: int) -> Answer:
-    person = current_access().person(id)
-    keys = current_access().keys_of(id)
+    person = current_access().people.get(id)
+    keys = current_access().keys.of(id)
     form = PersonDeletionForm() if keys else DeleteForm()
     if form.validate_on_submit():
         heir = current_user.person.id if keys and form.keys.data == KeysOf.MINE else None
-        current_access().delete_person(id, heir_id=heir)
+        current_access().people.delete(id, heir_id=heir)
         flash(_("%(name)s deleted.", name=person.email), "success")
         if keys:
             flash(_(HANDED_OVER if heir else ALL_REVOKED), "info")

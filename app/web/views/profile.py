@@ -24,7 +24,7 @@ Answer = str | Response | tuple[str, int]
 def show() -> Answer:
     form = ProfileForm(record=current_user.person)
     if form.validate_on_submit():
-        current_access().update_person(current_user.person.id, form.fields(), anew=["time_zone"])
+        current_access().people.update(current_user.person.id, form.fields(), anew=["time_zone"])
         flash(_("Profile saved."), "success")
         return redirect(url_for(".show"))
     return _page(form, PasswordForm(formdata=None), form.is_submitted())
@@ -36,7 +36,7 @@ def password() -> Answer:
     form = PasswordForm()
     if form.validate_on_submit():
         try:
-            person = current_access().change_password(
+            person = current_access().people.change_password(
                 current_user.person.id, form.password.data, current=form.current_password.data
             )
         except Invalid as fault:

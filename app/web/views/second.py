@@ -35,7 +35,7 @@ Forms = CodeForm | RecoveryCodeForm | SignedForm
 def show() -> Answer:
     if current_user.is_authenticated:
         return redirect(_target())
-    person = current_access().half_person(sessions.half_token())
+    person = current_access().half_logins.person(sessions.half_token())
     return _again() if person is None else _page(person)
 
 
@@ -44,7 +44,9 @@ def code() -> Answer:
     form = CodeForm()
     return _tried(
         form,
-        lambda access, token: access.login_by_code(token, form.second_code.data, sessions.client()),
+        lambda access, token: access.half_logins.by_code(
+            token, form.second_code.data, sessions.client()
+        ),
     )
 
 
@@ -53,7 +55,7 @@ def recovery() -> Answer:
     form = RecoveryCodeForm()
     return _tried(
         form,
-        lambda access, token: access.login_by_recovery_code(
+        lambda access, token: access.half_logins.by_recovery_code(
             token, form.recovery_code.data, sessions.client()
         ),
     )
@@ -69,7 +71,7 @@ def passkey() -> Answer:
             raise Invalid({CREDENTIAL: [why_not]})
         if not form.credential.data:
             raise Invalid({CREDENTIAL: [_(NEEDS_SCRIPT)]})
-        return access.login_by_passkey(token, site, form.credential.data, sessions.client())
+        return access.half_logins.by_passkey(token, site, form.credential.data, sessions.client())
 
     return _tried(form, log_in)
 
@@ -78,21 +80,21 @@ def passkey() -> Answer:
 def passkey_request() -> Answer:
     """What the script hands to the browser, which asks for the passkey."""
     access, token = current_access(), sessions.half_token()
-    person = access.half_person(token)
+    person = access.half_logins.person(token)
     if person is None:
         return _again()
     site, _why_not = passkey_site()
     if site is None:
         return no_options()
     try:
-        return for_browser(access.passkey_request(person.id, site, token))
+        return for_browser(access.passkeys.request(person.id, site, token))
     except Denied:
         return no_options()
 
 
 def _tried(form: Forms, log_in: Callable[[Access, str], Person]) -> Answer:
     access, token = current_access(), sessions.half_token()
-    person = access.half_person(token)
+    person = access.half_logins.person(token)
     if person is None:
         return _again()
     if not form.validate_on_submit():
@@ -115,7 +117,7 @@ def _tried(form: Forms, log_in: Callable[[Access, str], Person]) -> Answer:
 
 def _page(person: Person, failed: Forms | None = None) -> str:
     site, why_not = passkey_site()
-    has = current_access().second_factor(person.id)
+    has = current_access().factors.of(person.id)
     forms = {
         kind: failed if isinstance(failed, kind) else kind(formdata=None)
         for kind in (CodeForm, RecoveryCodeForm, SignedForm)
@@ -146,7 +148,7 @@ def _target() -> str:
 
 
 def _tell_of_codes(person: Person) -> None:
-    left = current_access().second_factor(person.id).codes_left
+    left = current_access().factors.of(person.id).codes_left
     current_mail().tell_of_second_factor(person.email, RECOVERY_USED)
     lost = _("If you have lost your app or passkey, remove it under Profile, Second factor.")
     flash(lost, "info")

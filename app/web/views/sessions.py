@@ -19,7 +19,7 @@ blueprint = guarded(Blueprint("sessions", __name__, url_prefix="/profile/session
 @needs(Role.VIEWER)
 def index() -> str:
     own = current_user.session.id
-    found = current_access().sessions_of(current_user.person.id)
+    found = current_access().sessions.of(current_user.person.id)
     return render_template(
         "sessions/index.html",
         sessions=sorted(found, key=lambda one: one.id != own),
@@ -40,7 +40,7 @@ def browser(one: Session) -> str:
 def end(id: int) -> Response:
     if id == current_user.session.id:
         return forget()
-    current_access().end_session_of(current_user.person.id, id)
+    current_access().sessions.end_one(current_user.person.id, id)
     flash(_("Session ended. That browser has to log in again."), "success")
     return redirect(url_for(".index"))
 
@@ -48,7 +48,7 @@ def end(id: int) -> Response:
 @blueprint.post("/others/end")
 @needs(Role.VIEWER)
 def end_others() -> Response:
-    current_access().end_sessions_of(current_user.person.id, but=current_user.session.id)
+    current_access().sessions.end_all(current_user.person.id, but=current_user.session.id)
     flash(_("You are logged out everywhere else."), "success")
     return redirect(url_for(".index"))
 

@@ -93,7 +93,7 @@ def show() -> Answer:
         except ValueError as fault:
             form.allow_networks.fault(str(fault))
         else:
-            current_access().set_setting(ALLOW_NETWORKS, form.allow_networks.data.strip() or None)
+            current_access().settings.set(ALLOW_NETWORKS, form.allow_networks.data.strip() or None)
             flash(_("Networks saved. They apply to the next checks and alerts."), "success")
             return redirect(url_for(".show"))
     return _page(form)
@@ -104,7 +104,7 @@ def show() -> Answer:
 def require_second_factor() -> Response:
     form = RequiredForm()
     if form.validate_on_submit():
-        current_access().require_second_factor(form.roles())
+        current_access().factors.require(form.roles())
         flash(
             _("Saved. Whoever has such a role and no second factor sets one up first."), "success"
         )
@@ -114,7 +114,7 @@ def require_second_factor() -> Response:
 def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
     settings = _settings()
     canaries = parse_canaries(settings.canaries)
-    told = read_memory(current_access().setting(MEMORY), settings.location)
+    told = read_memory(current_access().settings.get(MEMORY), settings.location)
     page = render_template(
         "settings/show.html",
         form=form,
@@ -122,9 +122,11 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
         networks_locked=networks.are_locked(settings),
         secret_locked=settings.webhook_secret is not None,
         secret=shown,
-        shown_at=webhook_secret.shown_at(settings, current_access()),
-        overlap_until=webhook_secret.overlap_until(settings, current_access(), datetime.now(UTC)),
-        unreadable=current_access().unreadable_settings(),
+        shown_at=webhook_secret.shown_at(settings, current_access().settings),
+        overlap_until=webhook_secret.overlap_until(
+            settings, current_access().settings, datetime.now(UTC)
+        ),
+        unreadable=current_access().settings.unreadable(),
         settings=settings,
         canaries=[name_of(canary) for canary in canaries],
         only_refuse=only_refuse(canaries, told),
@@ -135,15 +137,15 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
 
 
 def _required_form() -> RequiredForm:
-    required = current_access().required_roles()
+    required = current_access().factors.required_roles()
     return RequiredForm(formdata=None, data={role.value: role in required for role in Role})
 
 
 def _without_factor() -> int:
     """How many people are still to set up the second factor that their role requires."""
     access = current_access()
-    required = access.required_roles()  # once: with a thousand people, a query each
-    enabled = (one for one in access.people() if not one.disabled)
+    required = access.factors.required_roles()  # once: with a thousand people, a query each
+    enabled = (one for one in access.people.all() if not one.disabled)
     return sum(one.role in required and not one.second_factor for one in enabled)
 
 
@@ -161,7 +163,7 @@ def show_secret() -> Answer:
     """The present secret, once, made where there is none. A POST, so that no history keeps it."""
     settings, access = _settings(), current_access()
     try:
-        shown = webhook_secret.show_once(settings, access, datetime.now(UTC))
+        shown = webhook_secret.show_once(settings, access.settings, datetime.now(UTC))
     except Conflict as fault:
         flash(str(fault), "warning")
         return redirect(url_for(".show", _anchor="webhooks"))
@@ -177,15 +179,15 @@ def change_secret() -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         try:
-            lost = webhook_secret.is_unreadable(_settings(), current_access())
-            webhook_secret.rotate(_settings(), current_access(), datetime.now(UTC))
+            lost = webhook_secret.is_unreadable(_settings(), current_access().settings)
+            webhook_secret.rotate(_settings(), current_access().settings, datetime.now(UTC))
         except Conflict as fault:
             flash(str(fault), "warning")
         else:
             flash(_(CHANGED_ALONE if lost else CHANGED), "success")
         return redirect(url_for(".show", _anchor="webhooks"))
-    until = webhook_secret.overlap_until(_settings(), current_access(), datetime.now(UTC))
-    unreadable = webhook_secret.is_unreadable(_settings(), current_access())
+    until = webhook_secret.overlap_until(_settings(), current_access().settings, datetime.now(UTC))
+    unreadable = webhook_secret.is_unreadable(_settings(), current_access().settings)
     return render_template(
         "settings/change_secret.html", form=form, overlap_until=until, unreadable=unreadable
     )
@@ -201,7 +203,9 @@ def webhooks_wait() -> bool:
     installation are sent with a secret that cannot be read.
     """
     settings = _settings()
-    return settings.store == "local" and webhook_secret.is_unreadable(settings, current_access())
+    return settings.store == "local" and webhook_secret.is_unreadable(
+        settings, current_access().settings
+    )
 
 
 def _settings() -> Settings:

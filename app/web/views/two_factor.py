@@ -44,7 +44,7 @@ def show() -> str:
     site, why_not = passkey_site()
     return render_template(
         "two_factor/show.html",
-        has=current_access().second_factor(_id()),
+        has=current_access().factors.of(_id()),
         host=None if site is None else site.host,
         why_not=why_not,
     )
@@ -58,7 +58,7 @@ def app() -> Answer:
     secret, form.sealed.data = _started(form)
     if form.validate_on_submit() and not form.trouble:
         try:
-            person, codes = access.add_app(
+            person, codes = access.factors.add_app(
                 _id(),
                 form.sealed.data,
                 form.second_code.data,
@@ -72,7 +72,7 @@ def app() -> Answer:
     page = render_template(
         "two_factor/app.html",
         form=form,
-        has=access.second_factor(_id()),
+        has=access.factors.of(_id()),
         secret=" ".join(secret[at : at + 4] for at in range(0, len(secret), 4)),
         picture=qr.svg(uri, _("QR code for your authenticator app")),
     )
@@ -85,10 +85,10 @@ def _started(form: AppForm) -> tuple[str, str]:
     if form.is_submitted():
         try:
             sealed = form.sealed.data or ""
-            return access.started_app(_id(), sealed), sealed
+            return access.factors.started_app(_id(), sealed), sealed
         except Denied as fault:
             form.trouble = str(fault)
-    return access.start_app(_id())
+    return access.factors.start_app(_id())
 
 
 @blueprint.route("/app/remove", methods=["GET", "POST"])
@@ -96,7 +96,7 @@ def _started(form: AppForm) -> tuple[str, str]:
 def remove_app() -> Answer:
     return _confirmed(
         "two_factor/remove_app.html",
-        lambda password: current_access().remove_app(_id(), current=password),
+        lambda password: current_access().factors.remove_app(_id(), current=password),
         APP_REMOVED,
     )
 
@@ -125,9 +125,9 @@ def new_passkey() -> Answer:
 def _add_passkey(form: PasskeyForm, site: Site) -> tuple[Person, list[str]]:
     access, password = current_access(), form.current_password.data
     if not form.credential.data:  # the script could not get one, or there is no script
-        access.passkey_creation(_id(), site, current_user.token, current=password)
+        access.passkeys.creation(_id(), site, current_user.token, current=password)
         raise Conflict(_(NEEDS_SCRIPT))
-    return access.add_passkey(
+    return access.passkeys.add(
         _id(), site, current_user.token, form.credential.data, form.name.data, current=password
     )
 
@@ -144,7 +144,7 @@ def passkey_options() -> Answer:
     if site is None or not form.validate_on_submit():
         return no_options()
     try:
-        options = current_access().passkey_creation(
+        options = current_access().passkeys.creation(
             _id(), site, current_user.token, current=form.current_password.data
         )
     except (Invalid, Conflict):
@@ -155,13 +155,13 @@ def passkey_options() -> Answer:
 @blueprint.route("/passkeys/<int:id>/remove", methods=["GET", "POST"])
 @needs(Role.VIEWER)
 def remove_passkey(id: int) -> Answer:
-    known = current_access().second_factor(_id()).passkeys
+    known = current_access().factors.of(_id()).passkeys
     passkey = next((one for one in known if one.id == id), None)
     if passkey is None:
         raise NotFound("passkey", id)
     return _confirmed(
         "two_factor/remove_passkey.html",
-        lambda password: current_access().remove_passkey(_id(), id, current=password),
+        lambda password: current_access().factors.remove_passkey(_id(), id, current=password),
         PASSKEY_REMOVED,
         passkey=passkey,
     )
@@ -170,13 +170,13 @@ def remove_passkey(id: int) -> Answer:
 @blueprint.route("/codes", methods=["GET", "POST"])
 @needs(Role.VIEWER)
 def codes() -> Answer:
-    has = current_access().second_factor(_id())
+    has = current_access().factors.of(_id())
     if not has.is_set:
         flash(_("Set up an authenticator app or a passkey first."), "info")
         return redirect(url_for(".show"))
     return _confirmed(
         "two_factor/codes.html",
-        lambda password: current_access().renew_codes(_id(), current=password),
+        lambda password: current_access().factors.renew_codes(_id(), current=password),
         CODES_RENEWED,
         has=has,
     )
@@ -195,7 +195,7 @@ def _confirmed(template: str, act: Any, done: str, **shown: Any) -> Answer:
         else:
             person, codes = found if isinstance(found, tuple) else (found, [])
             return _changed(person, codes, what=done)
-    has = shown.pop("has", None) or current_access().second_factor(_id())
+    has = shown.pop("has", None) or current_access().factors.of(_id())
     page = render_template(template, form=form, has=has, **shown)
     return page, 422 if form.is_submitted() else 200
 

@@ -49,14 +49,14 @@ def index() -> Answer:
     page = render_template(
         "wall_links/index.html",
         form=form,
-        links=current_access().wall_links(),
+        links=current_access().wall_links.all(),
         once=once.token(),
     )
     return page, 422 if form.is_submitted() else 200
 
 
 def _made(form: WallLinkForm) -> tuple[WallLink, str]:
-    return current_access().create_wall_link(
+    return current_access().wall_links.create(
         form.name.data.strip(),
         form.zone.data,
         tag=(form.tag.data or "").strip(),
@@ -68,10 +68,10 @@ def _made(form: WallLinkForm) -> tuple[WallLink, str]:
 @blueprint.route("/<int:id>/revoke", methods=["GET", "POST"])
 @needs(Role.ADMIN)
 def revoke(id: int) -> Answer:
-    link = next((one for one in current_access().wall_links() if one.id == id), None)
+    link = next((one for one in current_access().wall_links.all() if one.id == id), None)
     form = DeleteForm()
     if form.validate_on_submit():
-        current_access().revoke_wall_link(id)
+        current_access().wall_links.revoke(id)
         flash(_("Link revoked. Screens that use it stop showing the wall."), "success")
         return redirect(url_for(".index"))
     return render_template("wall_links/revoke.html", link=link, form=form)
@@ -80,7 +80,7 @@ def revoke(id: int) -> Answer:
 @public.get("/screen/<token>")
 def show(token: str) -> Answer:
     """The wall for whoever has the link. There is no session: it opens nothing else."""
-    link = current_access().wall_link(token)
+    link = current_access().wall_links.of_token(token)
     if link is None or not _chosen(link):
         answer: Answered = _void()
     else:
