@@ -41,6 +41,12 @@ NEWER = N_(
     "The database was written by a newer version of Wakeful (revision %(present)s; this version"
     " knows %(wanted)s). Install the newer version, or restore a backup."
 )
+OLDER = N_(
+    "The database is of revision %(present)s, which this version cannot upgrade; it can from"
+    " %(oldest)s on. Check out commit %(commit)s of Wakeful, run there: wakeful db upgrade. Then"
+    " start this version."
+)
+LAST_WITH_OLDER = "3b374abe621b"  # the commit that upgrades older databases
 COPY_BESIDE = N_("The upgrade has left a copy of the database from before it: %(copy)s")
 UNVERSIONED = N_(
     "The database has tables of Wakeful but not their version: its table alembic_version"
@@ -109,6 +115,11 @@ def present() -> str | None:
 def wanted() -> str:
     """The number of the newest migration of this version."""
     return max(known())
+
+
+def oldest() -> str:
+    """The number of the oldest database that this version upgrades."""
+    return min(known())
 
 
 @cache
@@ -229,7 +240,13 @@ def _fault(connection: Connection) -> str | None:
         return None
     if found is None:
         return UNVERSIONED if _has_tables(connection) else NO_TABLES
-    return OLD if found in known() else _newer(found)
+    if found in known():
+        return OLD
+    return _older(found) if found < oldest() else _newer(found)
+
+
+def _older(found: str) -> str:
+    return _(OLDER, present=found, oldest=oldest(), commit=LAST_WITH_OLDER)
 
 
 def _newer(found: str) -> str:

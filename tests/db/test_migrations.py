@@ -11,7 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from app.db import db, schema
-from app.db.tables import IncidentRow, LocationRow, MonitorStateRow, PostTemplateRow
+from app.db.tables import IncidentRow, LocationRow
 from app.db.types import to_ms
 from app.records import Location
 from tests.factories import make_incident, make_monitor, now
@@ -94,33 +94,6 @@ def test_upgrading_twice_changes_nothing_and_downgrading_leaves_nothing(core):
         assert schema.present() == schema.wanted()
 
 
-def test_a_database_whose_0009_made_no_post_templates_gets_them(core):
-    with core.app_context():
-        command.downgrade(schema._config(), "0011")
-        with db.engine.begin() as connection:
-            connection.execute(sa.text("DROP TABLE post_templates"))
-        schema.upgrade()
-        assert sa.inspect(db.engine).has_table("post_templates")
-        with db.engine.connect() as connection:
-            assert connection.execute(sa.select(PostTemplateRow)).all() == []
-
-
-def test_older_incidents_keep_what_their_comments_say_of_their_end(core):
-    said = {
-        "sydney saw the failure, then fell silent. The other places do not confirm it.": "silence",
-        "Looking\nWatching stopped: the monitor was paused.": "pause",
-        "It fell silent.": None,
-    }
-    monitor, at = make_monitor(core), now()
-    for comment in said:
-        make_incident(core, monitor, started_at=at, ended_at=at, comment=comment)
-    with core.app_context():
-        command.downgrade(schema._config(), "0029")
-        schema.upgrade()
-        rows = db.session.execute(sa.select(IncidentRow.comment, IncidentRow.ending))
-        assert dict(rows.all()) == said
-
-
 def test_outages_that_were_found_late_are_incidents_and_count_as_before(core):
     """Of one, an incident takes a part: that is counted by what people said of the incident."""
     monitor, at = make_monitor(core), now().replace(microsecond=0)
@@ -153,25 +126,6 @@ def test_outages_that_were_found_late_are_incidents_and_count_as_before(core):
             ("Refused.", "refused.", "connection_refused")
         }
         assert [row.seen_by for row in rows] == [["gone", "Oslo"]] * 2
-
-
-def test_what_was_alerted_is_remembered_and_domains_are_named_again(core):
-    monitor = make_monitor(core)
-    with core.app_context():
-        command.downgrade(schema._config(), "0037")
-        with db.engine.begin() as connection:
-            connection.execute(
-                sa.text(
-                    "UPDATE monitor_states SET ssl_alerted = :marks, domain_alerted = :moment,"
-                    " domain = 'co.ua' WHERE monitor_id = :id"
-                ),
-                {"marks": "a" * 16 + "b" * 16, "moment": 1_800_000_000_000, "id": monitor.id},
-            )
-        schema.upgrade()
-        state = db.session.get(MonitorStateRow, monitor.id)
-        assert state.alerted_certificates == f"{'a' * 16} {'b' * 16}"
-        assert state.alerted_domain_dates == "2027-01-15"
-        assert state.domain is None
 
 
 @pytest.mark.postgres

@@ -132,13 +132,13 @@ def test_a_newer_version_that_upgrades_first_is_found_under_the_lock(newer, monk
 @pytest.mark.sqlite
 def test_it_names_the_copy_that_the_newer_version_has_left(newer, settings, client):
     file = settings.database_url.removeprefix("sqlite:///")
-    for revision in ("0001", schema.wanted(), "9999"):
+    for revision in (schema.oldest(), schema.wanted(), "9999"):
         Path(f"{file}.{revision}.bak").touch()
     copy = f"{file}.{schema.wanted()}.bak"
     told = f"{SENTENCE} The upgrade has left a copy of the database from before it: {copy}"
     assert client.get("/readyz").json["faults"] == [told]
     Path(copy).unlink()
-    assert schema.fault().endswith(f"{file}.0001.bak"), "this version upgrades it"
+    assert schema.fault().endswith(f"{file}.{schema.oldest()}.bak"), "this version upgrades it"
 
 
 def test_the_doctor_gives_the_same_sentence(newer, settings):
@@ -187,6 +187,15 @@ def test_readyz_tells_of_an_older_one_what_to_do(app, client):
         command.downgrade(schema._config(), "-1")
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json["faults"]) == (503, [schema.OLD])
+
+
+def test_a_database_older_than_the_first_migration_is_told_which_commit_upgrades_it(app, client):
+    with app.app_context(), writing() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '0037'"))
+        session.commit()
+        with pytest.raises(WakefulError, match=f"revision 0037.*{schema.LAST_WITH_OLDER}"):
+            schema.upgrade()
+    assert f"commit {schema.LAST_WITH_OLDER}" in client.get("/readyz").json["faults"][0]
 
 
 def test_the_revisions_are_those_that_alembic_finds():

@@ -14,7 +14,7 @@ from app.config import Settings
 from app.db import db, schema
 from tests.support.service import Service, eventually
 
-OLDEST = "0007"  # the oldest that tests/db upgrades with its data
+OLDEST = schema.oldest()
 MONITORS, PAST = 100, 3000  # PAST: old results of each monitor
 INTERVAL = 10
 PAUSE = 30
