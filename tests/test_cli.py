@@ -82,8 +82,8 @@ def test_a_key_is_printed_alone_and_works_until_it_is_revoked(type_):
     assert code == 0
     assert re.fullmatch(r"wk_[a-z0-9]{8}_\S+\n", out)
     secret = out.strip()
-    with access() as keys:
-        assert keys.keys.authenticate(secret).scope == "write"
+    with access() as parts:
+        assert parts.keys.authenticate(secret).scope == "write"
     prefix = secret.split("_")[1]
     _code, listed, _err = type_("key", "list")
     assert listed.split("\t")[:3] == [prefix, "write", "ci"]
@@ -116,8 +116,8 @@ def test_when_a_key_expires(type_, expires, code, said):
 def test_an_account_is_made_with_a_password_from_standard_input(type_):
     words = ("user", "create", "ada@example.org", "--role", "admin")
     assert type_(*words, input="a long enough passphrase\n")[0] == 0
-    with access() as people:
-        assert people.people.login("ada@example.org", "a long enough passphrase").role == "admin"
+    with access() as parts:
+        assert parts.people.login("ada@example.org", "a long enough passphrase").role == "admin"
     code, _out, err = type_(*words, input="a long enough passphrase\n")
     assert code == 1
     assert "already" in err or "taken" in err
@@ -278,8 +278,8 @@ def test_nothing_starts_with_another_secret_key_than_the_database_was_written_wi
 ):
     monkeypatch.setenv("WAKEFUL_BIND", "127.0.0.1:0")
     type_("db", "upgrade")
-    with access() as settings:
-        settings.set_setting("webhook_secret", "whsec_abc")
+    with access() as parts:
+        parts.settings.set("webhook_secret", "whsec_abc")
     (home / "secret_key").write_text("another key than before, long enough")
     code, _out, err = type_(part)
     assert code == 2

@@ -23,9 +23,9 @@ def people(type_):  # noqa: F811
     """Ada, an admin, and Bob, an editor with a second factor."""
     type_("user", "create", "ada@example.org", "--role", "admin", input=f"{PASSWORD}\n")
     type_("user", "create", "Bob@example.org", "--role", "editor", input=f"{PASSWORD}\n")
-    with access() as people:
-        secret, sealed = people.factors.start_app(2)
-        people.factors.add_app(2, sealed, pyotp.TOTP(secret).now(), current=PASSWORD)
+    with access() as parts:
+        secret, sealed = parts.factors.start_app(2)
+        parts.factors.add_app(2, sealed, pyotp.TOTP(secret).now(), current=PASSWORD)
     return type_
 
 

@@ -157,13 +157,13 @@ def test_a_device_is_known_for_half_a_year_since_its_last_login(app, browser, cl
     clock.now += KNOWN_FOR - timedelta(milliseconds=1)
     guess(app, LOGINS_PER_ACCOUNT)
     with app.app_context():
-        access.forget_old_devices()
+        access.forget_old()
     assert guess(app, 1, device=device(browser)) == 1
     clock.now += timedelta(milliseconds=1)
     guess(app, LOGINS_PER_ACCOUNT)  # a new window has begun
     assert guess(app, 1, device=device(browser)) == 0
     with app.app_context():
-        access.forget_old_devices()
+        access.forget_old()
         assert db.session.query(DeviceRow).count() == 0
 
 
