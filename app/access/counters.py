@@ -102,10 +102,6 @@ class Counters:
             else:
                 session.execute(update(CounterRow).where(*here).values(count=CounterRow.count - by))
 
-    def forget_if_possible(self, name: str, window_seconds: int) -> None:
-        """Delete the count; nothing if the database cannot be written."""
-        best_effort("A count", lambda: self.uncount(name, window_seconds))
-
     def seconds_left(self, window_seconds: int) -> int:
         """Whole seconds until the present window of that length ends; at least 1."""
         return window_seconds - int(self.clock().timestamp()) % window_seconds

@@ -1,5 +1,5 @@
-"""Which forms were sent, so that one that is sent twice at once is carried out once, in whichever
-processes the two arrive.
+"""Which forms were sent, so that one that is sent twice is carried out once, in whichever processes
+the two arrive.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ LONGEST = timedelta(minutes=2)
 # The second click of two reaches the server before the browser has the answer to the first, and
 # may wait there for a free thread. Later, the same form is sent on purpose, as after Back.
 SAME_FOR = timedelta(seconds=10)
+# A form that makes something has a token of its own, so the same one is the same page, reloaded or
+# come back to: longer than a page can stand open and its form still be taken.
+NEW_FOR = timedelta(hours=12)
 # The clock was ahead where the form is of later than that: two machines may differ by less, and of
 # two forms at once, the one that waited for the other's write read its clock before.
 AHEAD = timedelta(seconds=10)
@@ -46,21 +49,22 @@ class SentForms:
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self.clock = clock
 
-    def begin(self, digest: str) -> BegunForm | None:
-        """The form with this digest, to be carried out; None if it is the same one sent again. A
-        database that cannot be written refuses no form; what the form asks for says so itself.
+    def begin(self, digest: str, *, new: bool = False) -> BegunForm | None:
+        """The form with this digest, to be carried out; None if it is the same one sent again.
+        ``new``: it makes something. A database that cannot be written refuses no form; what the
+        form asks for says so itself.
         """
         now = self.clock()
-        begun = best_effort(WHAT, lambda: self._begin(digest, now))
+        begun = best_effort(WHAT, lambda: self._begin(digest, now, NEW_FOR if new else SAME_FOR))
         if begun is None:
             return BegunForm(digest, None)
         return BegunForm(digest, now) if begun else None
 
-    def _begin(self, digest: str, now: datetime) -> bool:
+    def _begin(self, digest: str, now: datetime, same_for: timedelta) -> bool:
         values = {"digest": digest, "sent_at": now, "ended_at": None, "location": None}
         statement = inserting(SentFormRow).values(values)
         over = or_(
-            SentFormRow.ended_at <= now - SAME_FOR,
+            SentFormRow.ended_at <= now - same_for,
             SentFormRow.ended_at.is_(None) & (SentFormRow.sent_at < now - LONGEST),
             _is_ahead(now),
         )
@@ -97,7 +101,7 @@ class SentForms:
     def forget_old(self) -> None:
         """Delete those that are over. The engine's housekeeping calls it."""
         now = self.clock()
-        over = or_(SentFormRow.sent_at < now - LONGEST - SAME_FOR, _is_ahead(now))
+        over = or_(SentFormRow.sent_at < now - LONGEST - NEW_FOR, _is_ahead(now))
         with writing() as session:
             session.execute(delete(SentFormRow).where(over))
 

@@ -56,6 +56,7 @@ def init_app(app: Flask) -> None:
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.globals.update(
         asset=assets.asset,
+        once=repeated.token,
         path=links.path,
         full_path=links.full_path,
         times=times,

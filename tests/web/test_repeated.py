@@ -153,18 +153,49 @@ def test_a_form_that_was_refused_may_be_sent_again(admin, scene, monkeypatch):
     assert admin.client.post(path, data=sent).status_code == 302
 
 
-def test_the_same_form_counts_again_after_a_while(admin, scene, set_clock, monkeypatch):
-    """As after the browser's Back button."""
-    made = []
-    create = Posts.create
-    monkeypatch.setattr(
-        Posts, "create", lambda *args, **fields: made.append(1) or create(*args, **fields)
-    )
-    path, sent = sent_by(admin, POST)
-    for step, expected in ((0, 1), (9, 1), (11, 2)):
+HOUR = 3600
+
+
+@pytest.mark.parametrize(
+    ("form", "steps"),
+    [
+        (CHECK, ((0, 1), (9, 1), (11, 2))),  # pressed again on purpose
+        (POST, ((0, 1), (11, 1), (11 * HOUR, 1), (13 * HOUR, 2))),  # after the Back button
+    ],
+    ids=["a button", "what makes something"],
+)
+def test_the_same_form_counts_again_after_a_while(
+    admin, scene, set_clock, monkeypatch, form, steps
+):
+    calls, owner, act = [], *form[3:]
+    real = getattr(owner, act)
+    monkeypatch.setattr(owner, act, lambda *a, **kw: calls.append(1) or real(*a, **kw))
+    path, sent = sent_by(admin, form)
+    for step, expected in steps:
         set_clock(step)
         assert admin.client.post(path, data=sent).status_code == 302
-        assert len(made) == expected, f"after {step} s"
+        assert len(calls) == expected, f"after {step} s"
+
+
+def test_what_was_changed_after_back_is_another_form(admin, scene):
+    """Somebody writes a second post from the first one's page."""
+    path, sent = sent_by(admin, POST)
+    answers = [admin.client.post(path, data=sent | {"title": title}) for title in "AAB"]
+    assert [answer.status_code for answer in answers] == [302] * 3
+    assert "B" in admin.open("/status-pages/1").text
+
+
+def test_a_form_that_waited_for_the_password_is_carried_out_once(app, admin, scene, set_clock):
+    """Back leads from the secret to the page that asked, and further to the form itself."""
+    set_clock(601)  # the password was typed longer ago than that
+    found, _ = admin.open("/keys").form_with("Create key")
+    sent = dict(found.values) | {"name": "CI"}
+    asking, _ = admin.press("Create key", name="CI").form_with("Create an API key")
+    typed = dict(asking.values) | {"your_password": PASSWORD}
+    answers = [admin.client.post("/keys", data=form) for form in (typed, typed, sent)]
+    assert [answer.status_code for answer in answers] == [201, 302, 302]
+    with app.app_context():
+        assert len(app.extensions["wakeful.access"].keys.all()) == 1
 
 
 @pytest.mark.parametrize(
@@ -198,7 +229,8 @@ def test_who_was_taken_for_killed_does_not_end_the_form_of_who_took_it_over(
 
 
 @pytest.mark.parametrize(
-    ("step", "kept"), [(0, True), (129, True), (131, False), (-9, True), (-11, False)]
+    ("step", "kept"),
+    [(0, True), (12 * HOUR, True), (12 * HOUR + 121, False), (-9, True), (-11, False)],
 )
 def test_housekeeping_deletes_what_is_over(app, set_clock, step, kept):
     access = app.extensions["wakeful.access"]

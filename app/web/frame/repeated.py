@@ -1,16 +1,23 @@
-"""The same form sent twice at once, as by a double click without a script, is carried out once.
+"""The same form sent twice is carried out once: by a double click without a script, by a reload of
+the answer, or by the browser's Back button.
 
-Browsers show the answer to the second request. It waits for the first and leads where that led. So
-a form is the same one if its address and all of its fields are the same, and so is its CSRF token:
-that of a page that was loaded again is another one.
+A form is the same one if its address and all of its fields are the same. One that changes
+something has a CSRF token, which a page that was loaded again has anew, and counts as the same for
+seconds: later it is sent on purpose. One that makes something has a token of its own in its hidden
+field ``once``, and counts as the same for hours.
+
+An answer that says where it leads (a redirect; an answer that shows a secret once says it too, in
+its ``Location``) tells that the form was carried out. Other answers ask for something, and the form
+may be sent again. The second request waits for the first and leads where that led.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, flash, g, redirect, request, url_for
+from flask import Flask, Response, flash, g, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response as Answer
 
@@ -25,6 +32,8 @@ from app.web.frame.session import SAFE_METHODS
 # What a form waits for the same one that came before it. It pins a thread meanwhile.
 WAIT_SECONDS = 15.0
 POLL_SECONDS = 0.1
+TOKEN_BYTES = 16
+ONCE, CARRIED = "once", "carried"  # hidden fields: the token; a form that waits for a password
 _BEGUN = "begun_form"  # where ``g`` has the form that this request carries out
 
 SENT_TWICE = N_("This form was sent twice. The second one was ignored.")
@@ -32,11 +41,38 @@ STILL_BUSY = N_(
     "This form was sent twice. The first one is still being carried out. Reload the page to see"
     " what came of it."
 )
+# Where there is more to say than that it was sent twice.
+DONE_ALREADY = {
+    "keys.index": N_("That key was created already. Its secret is shown only once."),
+    "wall_links.index": N_("That link was created already. It is shown only once."),
+    "locations.token": N_("That token was made already. It is shown only once."),
+    "locations.new": N_(
+        "This place was added already. Its token is shown only once: if you did not copy it, make"
+        " a new one."
+    ),
+    "imports.create": N_(
+        "This import was started already. If monitors are missing from the list, preview it again:"
+        " it leaves out those that were created."
+    ),
+}
 
 
 def init_app(app: Flask) -> None:
     app.before_request(_once)
     app.after_request(_note)
+
+
+def token() -> str:
+    """What a new form is known by, in its hidden field ``once``."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def shown_once(template: str, back: str, **context: object) -> Response:
+    """A page with a secret that is shown in the answer itself, never after a redirect: it would
+    have to wait in a cookie. Nothing may keep a copy; its form sent again leads to ``back``.
+    """
+    headers = {"Cache-Control": "no-store", "Location": back}
+    return Response(render_template(template, **context), 201, headers, mimetype="text/html")
 
 
 def _once() -> Answer | None:
@@ -47,11 +83,16 @@ def _once() -> Answer | None:
     if not current_user.is_authenticated:
         return None  # a login changes the cookie, which the second request does not have
     digest = _digest()
-    found = current_access().sent_forms.begin(digest) or _answer_of_first(digest)
-    if not isinstance(found, BegunForm):
-        return found
-    setattr(g, _BEGUN, found)
+    answer = _begun(digest) or _answer_of_first(digest)
+    if not isinstance(answer, BegunForm):
+        return answer
+    setattr(g, _BEGUN, answer)
     return None
+
+
+def _begun(digest: str) -> BegunForm | None:
+    makes = ONCE in request.form or CARRIED in request.form
+    return current_access().sent_forms.begin(digest, new=makes)
 
 
 def _answer_of_first(digest: str) -> Answer | BegunForm:
@@ -71,10 +112,10 @@ def _await_first(digest: str, seconds: float) -> Answer | BegunForm:
     until = time.monotonic() + seconds
     while True:
         sent = access.sent_forms.get(digest)
-        if sent is None and (begun := access.sent_forms.begin(digest)):
+        if sent is None and (begun := _begun(digest)):
             return begun
         if sent is not None and sent.location is not None:
-            flash(_(SENT_TWICE), "info")
+            flash(_(DONE_ALREADY.get(request.endpoint or "", SENT_TWICE)), "info")
             return redirect(sent.location)
         if time.monotonic() >= until:
             flash(_(STILL_BUSY), "info")
@@ -83,8 +124,11 @@ def _await_first(digest: str, seconds: float) -> Answer | BegunForm:
 
 
 def _digest() -> str:
-    body = request.get_data().decode("latin-1")
-    return keyed_hash("sent form", current_user.get_id(), links.full_path(), body)
+    """Of the person, not the session: a password that is typed renews its token."""
+    fields = list(request.form.items(multi=True))
+    if ONCE in request.form:
+        fields = [field for field in fields if field[0] != "csrf_token"]
+    return keyed_hash("sent form", str(current_user.person.id), links.full_path(), repr(fields))
 
 
 def _back() -> str:
@@ -94,10 +138,13 @@ def _back() -> str:
 
 
 def _note(response: Response) -> Response:
-    """A redirect says that the form was carried out. Other answers ask for something, and the form
-    may be sent again.
-    """
-    if begun := g.pop(_BEGUN, None):
-        done = 300 <= response.status_code < 400
-        current_access().sent_forms.end(begun, response.location if done else None)
+    begun: BegunForm | None = g.pop(_BEGUN, None)
+    if begun is None:
+        return response
+    location = response.location
+    current_access().sent_forms.end(begun, location)
+    # A form that waited for the password was carried out too: Back leads to its own page.
+    waited = location and ONCE in request.form and (digest := _digest()) != begun.digest
+    if waited and (carried := _begun(digest)):
+        current_access().sent_forms.end(carried, location)
     return response

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
+from flask import Blueprint, current_app, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.access import one_time, sealed
+from app.access import sealed
 from app.errors import Denied
 from app.forms.imported import Shared, candidate_of, record_of
 from app.i18n import N_, _
@@ -23,7 +23,7 @@ from app.records import PAGE_SIZES, MonitorQuery, Pair, masked_alert
 from app.stores import current_store
 from app.stores.importing import Importer, Row, alert_nobody, counts, notes
 from app.web.forms import ImportForm
-from app.web.frame import choices, once, progress, servers
+from app.web.frame import choices, progress, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.shown import channel_setup
 
@@ -34,10 +34,6 @@ Answer = str | Response | tuple[str, int]
 MOST_ROWS = 500  # on one preview
 MOST_SEALED = 3_000_000  # characters: the next request must fit into a form
 PLAN, REFUSED = "import", "import refused"  # what is sealed
-STARTED = N_(
-    "This import was started already. If monitors are missing from the list, preview it again: it"
-    " leaves out those that were created."
-)
 TOO_LARGE = N_(
     "This is too much for one preview. Split it, or import it on the server with the command:"
     " wakeful import FILE"
@@ -166,26 +162,14 @@ def _who() -> list[Any]:
 
 
 @blueprint.post("/create")
-def create() -> Answer:
+def create() -> tuple[str, int, dict[str, str]]:
+    """Create monitors for a while. The answer says where it leads: a reload starts nothing."""
     text = request.form.get("sealed", "")
     plan = Plan.opened(text)
-    if "rest" in request.form:
-        return _step(text, plan)
-    # This choice of this preview: somebody may reload the result.
-    sent = "\n".join([text, *request.form.getlist("pick")])
-    answer = once.do(lambda: _step(text, plan), one_time.digest_of(sent))
-    if answer is None:
-        flash(_(STARTED), "info")
-        return redirect(url_for("monitors.index"))
-    return answer
-
-
-def _step(text: str, plan: Plan) -> Answer:
-    """Create monitors for a while. ``text``: the sealed ``plan``."""
     importer = _importer(plan)
     problems = _problems_before(len(plan.candidates))
     chosen = _chosen(len(plan.candidates))
-    unsure = request.form.get("unsure", "")
+    unsure, back = request.form.get("unsure", ""), url_for("monitors.index")
 
     def act(index: int) -> bool:
         judged = importer.judge(plan.candidates[index])
@@ -201,14 +185,15 @@ def _step(text: str, plan: Plan) -> Answer:
         fields = [("sealed", text), ("rest", ",".join(map(str, left))), ("made", str(made)),
                   ("worked", str(worked)), ("unsure", str(left[0]) if trouble else ""),
                   ("refused", sealed.seal(list(problems.items()), REFUSED))]  # fmt: skip
-        back = url_for("monitors.index")
-        return progress.page(_("Creating monitors"), worked, len(left), fields, trouble, back)
-    return render_template(
+        title = _("Creating monitors")
+        return *progress.page(title, worked, len(left), fields, trouble, back), {"Location": back}
+    page = render_template(
         "imports/result.html",
         bare=servers.is_bare(),
         made=made,
         problems=[(importer.judge(plan.candidates[index]), why) for index, why in problems.items()],
     )
+    return page, 200, {"Location": back}
 
 
 def _chosen(count: int) -> list[int]:

@@ -15,6 +15,7 @@ from app.stores.mail import Sent
 from app.web.account_forms import InviteForm
 from app.web.forms import show_errors
 from app.web.frame import links
+from app.web.frame.repeated import shown_once
 from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("invitations", __name__, url_prefix="/people"))
@@ -63,7 +64,8 @@ def password_link(id: int) -> Answer:
     person = current_access().people.get(id)
     token = current_access().recovery.make(id)
     link = links.own(f"/new-password/{token}")
-    return _once("people/password_link.html", person=person, link=link)
+    back = url_for("people.edit", id=id)
+    return shown_once("people/password_link.html", back, person=person, link=link)
 
 
 def _made(invitation: Invitation, token: str) -> Response:
@@ -73,10 +75,5 @@ def _made(invitation: Invitation, token: str) -> Response:
     if current_mail().is_set():
         inviter = current_user.person.label
         sent = current_mail().send_invitation(invitation.email, link, inviter, INVITED_DAYS)
-    return _once("people/invited.html", invitation=invitation, link=link, sent=sent)
-
-
-def _once(template: str, **values: object) -> Response:
-    """A page with a link that is shown once, in the answer itself: nothing may keep a copy."""
-    page = render_template(template, **values)
-    return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
+    back = url_for("people.index")
+    return shown_once("people/invited.html", back, invitation=invitation, link=link, sent=sent)

@@ -14,7 +14,7 @@ from app.i18n import N_, _
 from app.records import ApiKey, Role, Scope
 from app.stores import current_access
 from app.web.forms import DeleteForm, KeyEditForm, KeyForm, show_errors
-from app.web.frame import once
+from app.web.frame.repeated import shown_once
 from app.web.frame.session import guarded, needs
 from app.web.shown import times
 
@@ -34,22 +34,15 @@ def index() -> Answer:
         form.scope.leave_out(Scope.ADMIN)
     if form.validate_on_submit():
         try:
-            made = once.do(lambda: _made(form))
+            key, secret = _made(form)
         except Invalid as fault:
             show_errors(form, fault)
         else:
-            if made is None:
-                flash(_("That key was created already. Its secret is shown only once."), "info")
-                return redirect(url_for(".index"))
-            key, secret = made
-            # Shown in the answer itself, never after a redirect: it would have to wait in a cookie.
-            page = render_template("keys/made.html", key=key, secret=secret)
-            return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
+            return shown_once("keys/made.html", url_for(".index"), key=key, secret=secret)
     page = render_template(
         "keys/index.html",
         keys=current_access().keys.all(),
         form=form,
-        once=once.token(),
         manages=lambda key: manages(current_user.person, key),
     )
     return page, 422 if form.is_submitted() else 200

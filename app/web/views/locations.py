@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserLocationForm
-from app.i18n import N_, _
+from app.i18n import _
 from app.records import (
     DEFAULT_LOCATION,
     Carrier,
@@ -27,7 +27,8 @@ from app.records import (
 )
 from app.stores import base, current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
-from app.web.frame import links, once, servers
+from app.web.frame import links, servers
+from app.web.frame.repeated import shown_once
 from app.web.frame.session import SAFE_METHODS, guarded, needs
 from app.web.frame.store_errors import NOT_TAKEN
 
@@ -40,11 +41,6 @@ QUEUE_COMMANDS = (
 
 Answer = str | Response | tuple[str, int]
 
-SHOWN_ONCE = N_("That token was made already. It is shown only once.")
-ADDED_ALREADY = N_(
-    "This place was added already. Its token is shown only once: if you did not copy it, make a new"
-    " one."
-)
 NAMED = 20  # of the monitors that keep a place from being deleted
 
 
@@ -100,17 +96,14 @@ def _edited(form: BrowserLocationForm, place: Place | None) -> Answer:
         try:
             if place is not None and _ends_agent(form, place):
                 return _form_page(form, place, 422, ends_agent=True)
-            record = once.do(lambda: _save(form, place))
+            record = _save(form, place)
         except Invalid as fault:
             show_errors(form, fault)
         except NOT_TAKEN as fault:
             return _form_page(form, place, not_saved(form, fault))
         else:
-            if record is None:
-                flash(_(ADDED_ALREADY), "info")
-                return redirect(url_for(".index"))
             if record.token:
-                return _started(record)
+                return _started(record, url_for(".index"))
             saved(form, _("%(name)s saved.", name=record.title))
             return redirect(_next(record, place))
     return _form_page(form, place, 422 if form.is_submitted() else 200)
@@ -160,7 +153,6 @@ def _form_page(
         queue=QUEUE_COMMANDS,
         agent=_agent_command("YOUR_TOKEN"),
         secrets=_secrets_of(place),
-        once="" if place else once.token(),
     )
     return page, status
 
@@ -171,14 +163,9 @@ def token(id: int) -> Answer:
     """A new token for an agent."""
     place = current_store().locations.get(id)
     if DeleteForm().validate_on_submit():
-        made = once.do(lambda: current_store().locations.new_token(id))
-        if made is None:  # a reload must not end the token that was just copied
-            flash(_(SHOWN_ONCE), "info")
-            return redirect(url_for(".edit", id=id))
-        return _started(made)
-    return render_template(
-        "locations/token.html", place=place, once=once.token(), secrets=_secrets_of(place)
-    )
+        # Sent again, as by a reload, it would end the token that was just copied.
+        return _started(current_store().locations.new_token(id), url_for(".edit", id=id))
+    return render_template("locations/token.html", place=place, secrets=_secrets_of(place))
 
 
 def _secrets_of(place: Place | None) -> Sequence[tuple[Monitor, str]] | None:
@@ -193,13 +180,10 @@ def _secrets_of(place: Place | None) -> Sequence[tuple[Monitor, str]] | None:
     return [(monitor, words) for monitor, words in named if words]
 
 
-def _started(place: Place) -> Response:
-    """How to start the agent, with its token. It is in the answer itself, never after a redirect:
-    it would have to wait in a cookie.
-    """
+def _started(place: Place, back: str) -> Response:
+    """How to start the agent, with its token."""
     command = _agent_command(str(place.token))
-    page = render_template("locations/started.html", place=place, command=command)
-    return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
+    return shown_once("locations/started.html", back, place=place, command=command)
 
 
 def _agent_command(token: str) -> str:

@@ -18,9 +18,8 @@ from flask import (
 )
 from werkzeug.wrappers import Response
 
-from app.access.one_time import digest_of
 from app.checks.kinds import kind_of
-from app.errors import Accepted, Conflict, Invalid, Throttled, Unavailable, WakefulError
+from app.errors import Conflict, Invalid, Throttled, Unavailable, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
@@ -50,8 +49,7 @@ from app.web.forms import (
     saved,
     show_errors,
 )
-from app.web.frame import choices, fragments, links, once, servers
-from app.web.frame.repeated import SENT_TWICE
+from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import (
@@ -347,22 +345,7 @@ def _save(form: BrowserMonitorForm, monitor: Monitor | None) -> Monitor:
     if monitor is not None and not form.clone:
         return store.monitors.update(monitor.id, form.fields())
     source = monitor.id if monitor else None
-    if not servers.is_bare():
-        return store.monitors.create(form.fields(), secrets_from=source)
-    # It may not show what it took: sent again, as after Back, the form would store it twice.
-    sent = digest_of(request.get_data().decode("latin-1"))
-    made = once.do(lambda: _accepted(form, source), sent) or Accepted(_(SENT_TWICE))
-    if isinstance(made, Accepted):
-        raise made
-    return made
-
-
-def _accepted(form: BrowserMonitorForm, source: int | None) -> Monitor | Accepted:
-    """The new monitor, or why the server does not show it."""
-    try:
-        return current_store().monitors.create(form.fields(), secrets_from=source)
-    except Accepted as fault:
-        return fault
+    return store.monitors.create(form.fields(), secrets_from=source)
 
 
 def _form_page(

@@ -18,6 +18,7 @@ from app.records import Person, Role
 from app.stores import current_access, current_mail
 from app.web.factor_forms import AppForm, ConfirmedForm, PasskeyForm, show_faults
 from app.web.frame import session
+from app.web.frame.repeated import shown_once
 from app.web.frame.session import for_set_up, guarded, needs
 from app.web.frame.site import for_browser, no_options, passkey_site
 from app.web.shown import qr
@@ -201,17 +202,14 @@ def _confirmed(template: str, act: Any, done: str, **shown: Any) -> Answer:
 
 
 def _changed(person: Person, codes: list[str], *, what: str) -> Answer:
-    """Go on in a new session: every other one has ended. Codes are shown in the answer itself,
-    never after a redirect: they would have to wait in a cookie.
-    """
+    """Go on in a new session: every other one has ended."""
     session.begin(person, password_at=current_access().clock())
     current_mail().tell_of_second_factor(person.email, what)
     if not codes:
         elsewhere = _("You are logged out everywhere else.")
         flash(f"{_(what)} {elsewhere}", "success")
         return redirect(url_for(".show"))
-    page = render_template("two_factor/codes_made.html", what=_(what), codes=codes)
-    return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
+    return shown_once("two_factor/codes_made.html", url_for(".show"), what=_(what), codes=codes)
 
 
 def _id() -> int:

@@ -11,7 +11,8 @@ from app.i18n import _
 from app.records import Role, WallLink
 from app.stores import current_access
 from app.web.forms import DeleteForm, WallLinkForm, show_errors
-from app.web.frame import fragments, links, once, servers
+from app.web.frame import fragments, links, servers
+from app.web.frame.repeated import shown_once
 from app.web.frame.session import guarded, needs
 from app.web.shown import times
 from app.web.views import wall
@@ -34,23 +35,16 @@ def index() -> Answer:
     form = WallLinkForm(data={"zone": times.zone().key, "tag": request.args.get("tag", "")})
     if form.validate_on_submit():
         try:
-            made = once.do(lambda: _made(form))
+            link, token = _made(form)
         except Invalid as fault:
             show_errors(form, fault)
         else:
-            if made is None:
-                flash(_("That link was created already. It is shown only once."), "info")
-                return redirect(url_for(".index"))
-            link, token = made
-            # Shown in the answer itself, never after a redirect: it would have to wait in a cookie.
             address = links.own(f"/screen/{token}")
-            page = render_template("wall_links/made.html", link=link, address=address)
-            return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
+            return shown_once("wall_links/made.html", url_for(".index"), link=link, address=address)
     page = render_template(
         "wall_links/index.html",
         form=form,
         links=current_access().wall_links.all(),
-        once=once.token(),
     )
     return page, 422 if form.is_submitted() else 200
 
