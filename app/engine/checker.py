@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
@@ -27,9 +26,14 @@ from app.db.settings import keep_setting, noticed
 from app.engine import changes, owner, schedule
 from app.engine.canaries import Canaries
 from app.engine.carriers import Carrier, RemoteNetwork, Report
-from app.engine.carriers.inprocess import InProcess
+from app.engine.checking import (
+    AT_ONCE,
+    LEAST_PAUSE_SECONDS,
+    STEP_SECONDS,
+    PlannedLoop,
+    make_prober,
+)
 from app.engine.housekeeping import Housekeeper
-from app.engine.network import Network
 from app.engine.plan import Job, Plan
 from app.engine.returns import Returns
 from app.engine.schedule import Claim, Standing
@@ -43,17 +47,13 @@ from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 200  # checks started before outcomes are collected
 TOGETHER_SECONDS = 0.05  # checks that are due within this time start together
-LEAST_PAUSE_SECONDS = 0.1  # between two rounds of starts while the pace limits them
 PACE_SECONDS = 10.0  # how often the pace is adapted to the number of monitors
 POLICY_SECONDS = 2.0
 REPORT_SECONDS = 3.0  # how often it is stored what processes elsewhere say of themselves
-STEP_SECONDS = 1.0  # a larger difference means that the clock was set
 TROUBLE_SECONDS = 1.0  # between two tries to use a database that failed
 TRY_SECONDS = 1.0  # how long such a try may take: checks wait meanwhile
-STOP_SECONDS = 7.0  # how long a stop waits for running checks
-CHORES_SECONDS = 1.0  # how long it then waits for a running chore
+CHORES_SECONDS = 1.0  # how long a stop then waits for a running chore
 
 # The setting that the dashboard shows as a notice; its value is the time since when.
 NOTICE_NETWORK = Notice.NETWORK_DOWN
@@ -106,6 +106,11 @@ def _refusal(location: str, own: How, stored: str) -> str:
     )
 
 
+def in_process(settings: Settings, policies: Policies) -> Carrier:
+    """Checks are made in this process."""
+    return make_prober(settings, policies.current)
+
+
 class Checker:
     """Runs until it is told to stop. ``paced`` False starts all that is due at once (benchmark).
 
@@ -120,7 +125,7 @@ class Checker:
         *,
         works: Callable[[], bool] | None = None,
         paced: bool = True,
-        carrier: Callable[[Settings, Policies], Carrier] = InProcess,
+        carrier: Callable[[Settings, Policies], Carrier] = in_process,
         remote: RemoteNetwork | None = None,
     ) -> None:
         self.app = app
@@ -131,25 +136,20 @@ class Checker:
         ask = self._canaries.works if self._canaries.named else None
         self._carrier = carrier
         self._remote = remote
-        self._network = remote or Network(works or ask, self.wake)
         self._shards = Shards(owner.make_name(), settings.location)
         self._feed = changes.Feed()
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
-        self._returns = Returns(self._network, settings.location, self._told)
+        self.checks = PlannedLoop(works or ask, self._plan, _now, remote=remote)
+        self._returns = Returns(settings.location, self._told)
         self._outdated: set[int] = set()  # monitors that the plan must reload
+        self._away = False  # whether the database could not be used
         self._unread = Unread()
-        self._was_down = False
         self._how = How.LOCAL if remote is None else How.QUEUE
-        self.on_turn: Callable[[], object] = lambda: None  # called at each turn of the loop
         self._start_at = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
         self._ahead = time.time() - time.monotonic()  # changes when the clock is set
         self._reported_at = time.monotonic()
         self._bucket = schedule.Bucket(schedule.MINIMUM_PACE, time.monotonic())
-
-    def wake(self) -> None:
-        """Take the next turn now. Safe from any thread."""
-        self._returns.wake()
 
     def run(self, stop: threading.Event) -> None:
         """Check until ``stop`` is set, then finish or abandon the running checks, within 10 s.
@@ -162,38 +162,39 @@ class Checker:
                 self.settings.location,
                 "" if self._remote is None else ": batches for probers go to the queue",
             )
-            self._was_down = self._network.down = self._remote is None and self._noticed()
-            self._plan.set_network(not self._was_down, _now())
+            self.checks.network.down = self._remote is None and self._noticed()
+            self.checks.follow_network()
             self._canaries.recall()
-        carrier = self._carrier(self.settings, self._policies)
+        self.checks.carrier = self._carrier(self.settings, self._policies)
         keeper = Housekeeper(self.app, self.settings, self._policies, self._canaries)
         chores = keeper.start(stop)
         try:
-            away = False  # whether the database could not be used
-            while not stop.is_set():
-                self.on_turn()
-                try:
-                    if away:
-                        self._go_on(carrier, stop)
-                    if not away or self._database_answers():
-                        self._turn(carrier)
-                        away = False
-                except OtherCarrier:
-                    raise
-                except Exception as fault:
-                    tell(log, "Results of checks could not be stored. Trying again.", fault)
-                    away = passes(fault)
-                    if not away:
-                        stop.wait(TROUBLE_SECONDS)
+            self.checks.run(lambda: self._try_turn(stop), self._returns.take, stop)
         finally:
             stop.set()  # for the chores, if the place has another carrier
-            self._finish(carrier)
+            self._give_up()
             for chore in chores:
                 chore.join(CHORES_SECONDS)
 
     # --- one turn
 
-    def _turn(self, carrier: Carrier) -> None:
+    def _try_turn(self, stop: threading.Event) -> None:
+        """A turn; while the database cannot be used, as much of it as goes without."""
+        try:
+            if self._away:
+                self._go_on(stop)
+            if not self._away or self._database_answers():
+                self._turn()
+                self._away = False
+        except OtherCarrier:
+            raise
+        except Exception as fault:
+            tell(log, "Results of checks could not be stored. Trying again.", fault)
+            self._away = passes(fault)
+            if not self._away:
+                stop.wait(TROUBLE_SECONDS)
+
+    def _turn(self) -> None:
         now = time.monotonic()
         self._notice_step(now)
         # Most turns only start and collect checks: entering a context would cost as much as they.
@@ -203,22 +204,21 @@ class Checker:
                 self._keep_up(now)
                 self._own(now)
                 self._follow(now)
-        if now >= self._start_at:
-            self._start_at = now + self._start_due(carrier, now)
+        self._start_due(now)
         next_look = min(self._start_at, self._shards_at, self._feed_at)
-        self._returns.collect(0.0 if self._unread else next_look - time.monotonic())
-        if self._network.down != self._was_down or self._returns.must_write:
+        wait = 0.0 if self._unread else next_look - time.monotonic()
+        self._returns.take(self.checks.collect(self._returns.wait(wait)))
+        if self.checks.network_changed or self._returns.must_write:
             with self.app.app_context():
                 self._record()
 
-    def _go_on(self, carrier: Carrier, stop: threading.Event) -> None:
+    def _go_on(self, stop: threading.Event) -> None:
         """Without the database, start checks and keep their results, for TROUBLE_SECONDS."""
         until = time.monotonic() + TROUBLE_SECONDS
         while (now := time.monotonic()) < until and not stop.is_set():
             self._notice_step(now)
-            if now >= self._start_at:
-                self._start_at = now + self._start_due(carrier, now)
-            self._returns.collect(min(self._start_at, until) - now, recording=False)
+            self._start_due(now)
+            self._returns.take(self.checks.collect(min(self._start_at, until) - now))
 
     def _database_answers(self) -> bool:
         """Whether it can be written. Asked with less patience than a turn has, because checks wait
@@ -232,7 +232,7 @@ class Checker:
         return True
 
     def _record(self) -> None:
-        if self._network.down != self._was_down:
+        if self.checks.network_changed:
             self._network_changed()
         self._returns.record()
 
@@ -263,7 +263,8 @@ class Checker:
         if self._shards.lapsed(now):
             self._feed = changes.Feed()  # what it has not seen may be deleted by now
         self._feed.start()  # changes made while the assignments are read are in the feed
-        moved = self._shards.look(_now(), now, self._returns.last_check_at, self._returns.made)
+        rate = self.checks.per_minute(now)
+        moved = self._shards.look(_now(), now, self._returns.last_check_at, rate)
         self._plan.drop_shards(moved.lost)
         if moved.lost:
             self._returns.keep_shards(self._shards.held)
@@ -333,24 +334,22 @@ class Checker:
             self._returns.remember(job.claim(), stands, one)
         self._start_at = float("-inf")
 
-    def _start_due(self, carrier: Carrier, now: float) -> float:
+    def _start_due(self, now: float) -> None:
+        """Start the due checks, when it is time for that."""
+        if now >= self._start_at:
+            self._start_at = now + self._started(now)
+
+    def _started(self, now: float) -> float:
         """Start the due checks; returns the seconds until the next call is worthwhile."""
         if not self._shards.may_start(now) or self._returns.full:
             return LEAST_PAUSE_SECONDS
         room = min(AT_ONCE, self._bucket.available(now)) if self._paced else AT_ONCE
-        jobs = self._plan.take(_now(), room)
-        kept = self._returns.kept() if jobs else ()
-        for job in jobs:
-            if job.monitor_id in kept:
-                continue  # of two results at the same turn, the second would be dropped
-            carrier.submit(job.spec, partial(self._returns.came_back, job.claim()))
-        self._bucket.take(len(jobs))
-        return self._pause(self._plan.next())
-
-    def _pause(self, due: datetime | None) -> float:
-        left = LOOK_SECONDS if due is None else (due - _now()).total_seconds()
-        least = LEAST_PAUSE_SECONDS if self._paced else 0.0
-        return min(LOOK_SECONDS, max(TOGETHER_SECONDS, left)) if left > 0 else least
+        # Of two results at the same turn, the second would be dropped.
+        self._bucket.take(len(self.checks.start_due(room, without=self._returns.kept())))
+        left = self.checks.until_due()
+        if left is not None and left <= 0:
+            return LEAST_PAUSE_SECONDS if self._paced else 0.0
+        return LOOK_SECONDS if left is None else min(LOOK_SECONDS, max(TOGETHER_SECONDS, left))
 
     # --- what comes back
 
@@ -376,27 +375,22 @@ class Checker:
 
     def _network_changed(self) -> None:
         """Set the notice; or remove it and repeat the checks that our network made fail."""
-        down, now = self._network.down, _now()
+        down, now = self.checks.network.down, _now()
         if self._remote is None:  # the notice is about this instance's own network
             keep_setting(NOTICE_NETWORK, iso(now) if down else None, now)
-        self._plan.set_network(not down, now)
+        self.checks.follow_network()
         if not down:
             log.warning("Wakeful's own network works again.")
             self._start_at = float("-inf")
         else:
             log.warning("Wakeful's own network does not work: every canary fails.")
-        self._was_down = down
 
     # --- the end
 
-    def _finish(self, carrier: Carrier) -> None:
-        """Wait up to STOP_SECONDS for running checks, record them, and give up all shards."""
-        carrier.close(STOP_SECONDS)
+    def _give_up(self) -> None:
+        """Record what has come back, and give up all shards."""
         with self.app.app_context():
             try:
-                while self._returns.waiting:
-                    self._returns.collect(0.0)
-                    self._returns.record()
                 self._returns.flush(all=True)
                 self._shards.give_up(_now(), self._returns.last_check_at)
             except Exception as fault:

@@ -1,27 +1,34 @@
-"""What the loops that make checks share: a checker's, an agent's, and that of a queue's prober.
+"""The loop of all that make checks: of a checker, of an agent, and of a queue's prober.
 
-Each starts checks with a prober, collects the outcomes, sorts out failures of its own network, and
-says how many checks it makes a minute.
+It starts what is due, collects the outcomes, sorts out failures of its own network, counts, and
+hands on what is final. What is due, and what becomes of an outcome, is the caller's.
 """
 
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from datetime import datetime
 from functools import partial
 
 from app.checks.prober import Prober
 from app.config import Settings
-from app.engine.carriers import Finished, RemoteNetwork
+from app.engine.carriers import Carrier, Finished, RemoteNetwork
 from app.engine.network import Network
+from app.engine.plan import Job, Plan
 from app.engine.schedule import Claim
 from app.net.canary import network_works, parse_canaries
 from app.net.policy import Policy
-from app.records import Outcome
+from app.records import CheckSpec, Outcome
 
-COLLECTED = 200  # outcomes that are taken at once
+AT_ONCE = 200  # checks started before outcomes are collected, and outcomes that are taken at once
+GATHER_SECONDS = 0.05  # how long an outcome waits for others
+LEAST_PAUSE_SECONDS = 0.1  # between two rounds of starts
+STEP_SECONDS = 1.0  # a larger difference means that a clock was set
+STOP_SECONDS = 7.0  # how long a stop waits for running checks
 WINDOW_SECONDS = 60.0
 
 
@@ -48,14 +55,46 @@ def own_canaries(settings: Settings) -> Callable[[], bool] | None:
     return ask if canaries else None
 
 
-class Collector:
-    """Outcomes on their way from a prober's thread to the loop that started their checks.
-    ``gather``: how many seconds one waits for others.
+class CheckLoop:
+    """``works`` asks the canaries of this process; ``remote`` is the network of those who make the
+    checks elsewhere, in its place. ``gather``: how many seconds an outcome waits for others.
     """
 
-    def __init__(self, gather: float) -> None:
+    carrier: Carrier  # makes the checks; set after a fork, before the loop runs
+
+    def __init__(
+        self,
+        works: Callable[[], bool] | None,
+        *,
+        remote: RemoteNetwork | None = None,
+        gather: float = GATHER_SECONDS,
+    ) -> None:
+        self.network = remote or Network(works, self.wake)
+        self.on_turn: Callable[[], object] = lambda: None  # called at each turn
+        self.made = 0  # checks since the start, without those that policy blocked
         self._gather = gather
         self._back: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+
+    def run(
+        self,
+        turn: Callable[[], object],
+        take: Callable[[list[Finished]], object],
+        stop: threading.Event,
+    ) -> None:
+        """Call ``turn`` until ``stop`` is set; then wait for running checks. ``take`` gets the
+        outcomes that came back by then.
+        """
+        try:
+            while not stop.is_set():
+                self.on_turn()
+                turn()
+        finally:
+            self.carrier.close(STOP_SECONDS)
+            while self._back.qsize():
+                take(self.collect(0.0))
+
+    def start(self, spec: CheckSpec, claim: Claim) -> None:
+        self.carrier.submit(spec, partial(self.came_back, claim))
 
     def came_back(self, claim: Claim, outcome: Outcome) -> None:
         """Safe from any thread."""
@@ -65,30 +104,69 @@ class Collector:
         """End a wait. Safe from any thread."""
         self._back.put(None)
 
-    @property
-    def waiting(self) -> int:
-        return self._back.qsize()
-
     def collect(self, wait: float) -> list[Finished]:
-        """Wait up to ``wait`` seconds for an outcome, then a moment for more of them."""
+        """Wait up to ``wait`` seconds for an outcome, then a moment for more of them. Returns those
+        that are final: of these, and of those that waited for a sign of our own network.
+        """
         until = time.monotonic() + max(0.0, wait)
         taken: list[Finished | None] = []
         try:
             taken.append(self._back.get(timeout=max(0.0, wait)))
-            if self._back.qsize() < COLLECTED:
+            if self._back.qsize() < AT_ONCE:
                 # Not one by one: each would wake this thread, and stop the one that checks.
                 time.sleep(max(0.0, min(self._gather, until - time.monotonic())))
-            while len(taken) < COLLECTED:
+            while len(taken) < AT_ONCE:
                 taken.append(self._back.get_nowait())
         except queue.Empty:
             pass
-        return [finished for finished in taken if finished is not None]
+        finished = [came for came in taken if came is not None]
+        self.made += sum(outcome.result.was_made for _claim, outcome in finished)
+        now = time.monotonic()
+        return self.network.sort(finished, now) + self.network.collect(now)
 
 
-def sort(network: Network | RemoteNetwork, finished: list[Finished]) -> list[Finished]:
-    """The checks whose outcomes are final: of these, and of those that waited."""
-    now = time.monotonic()
-    return network.sort(finished, now) + network.collect(now)
+class PlannedLoop(CheckLoop):
+    """The loop of a process with a schedule: ``plan``, by the time of ``clock``."""
+
+    def __init__(
+        self,
+        works: Callable[[], bool] | None,
+        plan: Plan,
+        clock: Callable[[], datetime],
+        *,
+        remote: RemoteNetwork | None = None,
+    ) -> None:
+        super().__init__(works, remote=remote)
+        self._plan, self._clock = plan, clock
+        self._was_down = False  # our network, as the plan knows it
+        self._rate = Rate()
+
+    def start_due(self, limit: int = AT_ONCE, without: Collection[int] = ()) -> list[Job]:
+        """Start the checks that are due, but for the monitors in ``without``; returns them."""
+        jobs = [
+            job for job in self._plan.take(self._clock(), limit) if job.monitor_id not in without
+        ]
+        for job in jobs:
+            self.start(job.spec, job.claim())
+        return jobs
+
+    def until_due(self) -> float | None:
+        """The seconds until the next check is due, negative if it is overdue."""
+        due = self._plan.next()
+        return None if due is None else (due - self._clock()).total_seconds()
+
+    @property
+    def network_changed(self) -> bool:
+        return self.network.down != self._was_down
+
+    def follow_network(self) -> None:
+        """Let the plan repeat what our network made fail, once that works again."""
+        self._was_down = self.network.down
+        self._plan.set_network(not self._was_down, self._clock())
+
+    def per_minute(self, clock: float) -> int:
+        """How many checks were made in the last minute. ``clock``: monotonic, in seconds."""
+        return self._rate.per_minute(clock, self.made)
 
 
 class Rate:

@@ -1,21 +1,18 @@
-"""Take outcomes of checks, sort out failures of our own network, and record them in batches."""
+"""Record outcomes of checks, in batches."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 from app.db.assignments import Assigned
 from app.db.faults import passes
 from app.engine import recorder
-from app.engine.carriers import Finished, RemoteNetwork
-from app.engine.checking import Collector, sort
-from app.engine.network import Network
+from app.engine.carriers import Finished
 from app.engine.recorder.steady import held_as_read
 from app.engine.schedule import Claim, Standing
-from app.records import Outcome
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +21,6 @@ LEAST_AT_ONCE = 10
 # How long such a transaction is to take; the next one is as large as fits. Opening an incident
 # takes ten times as long as confirming a failure, and on SQLite all other writers wait for it.
 TRANSACTION_SECONDS = 0.5
-GATHER_SECONDS = 0.05  # how long a result waits for others to be recorded with
 KEPT_AT_MOST = 10_000  # results kept in memory while the database is unavailable
 
 
@@ -34,33 +30,13 @@ class Returns:
     check is not repeated at once. Recording needs an application context.
     """
 
-    def __init__(
-        self,
-        network: Network | RemoteNetwork,
-        location: str,
-        told: Callable[[Claim, Standing | None], None],
-    ) -> None:
-        self._network = network
+    def __init__(self, location: str, told: Callable[[Claim, Standing | None], None]) -> None:
         self._location = location
         self._told = told
-        self._back = Collector(GATHER_SECONDS)
         self._unrecorded: list[Finished] = []
         self._steady = recorder.Steady(location)
         self._batch = MOST_AT_ONCE
         self.last_check_at: datetime | None = None
-        self.made = 0  # checks since the start, without those that policy blocked
-
-    def wake(self) -> None:
-        """End a wait. Safe from any thread."""
-        self._back.wake()
-
-    def came_back(self, claim: Claim, outcome: Outcome) -> None:
-        """Safe from any thread."""
-        self._back.came_back(claim, outcome)
-
-    @property
-    def waiting(self) -> bool:
-        return bool(self._unrecorded) or bool(self._back.waiting)
 
     def keep_shards(self, tokens: Mapping[int, int]) -> None:
         """Forget what is remembered of the monitors of all other shards."""
@@ -69,23 +45,19 @@ class Returns:
     @property
     def full(self) -> bool:
         """Whether as many results wait as are kept while the database is unavailable."""
-        return len(self._unrecorded) + self._steady.waiting + self._back.waiting >= KEPT_AT_MOST
+        return len(self._unrecorded) + self._steady.waiting >= KEPT_AT_MOST
 
     def kept(self) -> set[int]:
         """The monitors with a result that must be recorded before their next check."""
         return {claim.monitor_id for claim, _outcome in self._unrecorded}
 
-    def collect(self, wait: float, *, recording: bool = True) -> None:
-        """Wait up to ``wait`` seconds for an outcome, then GATHER_SECONDS for more of them, and
-        take those that change nothing. Needs no application context. ``recording`` False: the
-        database cannot be used, so the time to write the next batch ends no wait.
-        """
-        if recording:
-            wait = 0.0 if self._unrecorded else min(wait, self._steady.wait(time.monotonic()))
-        finished = self._back.collect(wait)
-        self.made += sum(outcome.result.was_made for _claim, outcome in finished)
-        ready = sort(self._network, finished)
-        self._unrecorded += [one for one in ready if not self._taken(one)]
+    def wait(self, seconds: float) -> float:
+        """How many of these seconds others may be waited for: until the next batch is written."""
+        return 0.0 if self._unrecorded else min(seconds, self._steady.wait(time.monotonic()))
+
+    def take(self, finished: Iterable[Finished]) -> None:
+        """Take outcomes in, to be recorded. Needs no application context."""
+        self._unrecorded += [check for check in finished if not self._taken(check)]
 
     @property
     def must_write(self) -> bool:

@@ -20,7 +20,6 @@ from datetime import datetime, timedelta
 from app.db import DbSession, heartbeats, journal, shards, writing
 from app.db.shards import LEASE, Shard
 from app.engine import owner
-from app.engine.checking import Rate
 from app.version import __version__
 
 log = logging.getLogger(__name__)
@@ -58,7 +57,6 @@ class Shards:
         self.held: dict[int, int] = {}  # token by number
         self._renewed = float("-inf")
         self._alone = False  # whether no other checker of the place was alive at the last look
-        self._rate = Rate()
 
     @property
     def place(self) -> int:
@@ -78,16 +76,14 @@ class Shards:
         return clock - self._renewed <= limit
 
     def look(
-        self, now: datetime, clock: float, last_check_at: datetime | None = None, checks: int = 0
+        self, now: datetime, clock: float, last_check_at: datetime | None = None, rate: int = 0
     ) -> Moved:
-        """Renew, give up and take shards; returns what changed. ``checks``: how many were made
-        since the start.
+        """Renew, give up and take shards; returns what changed. ``rate``: checks a minute.
 
         A shard that nobody took while the lease had lapsed is kept with its token: checks made
         meanwhile are recorded. Changes may have been missed, so its assignments are to be read.
         """
         place, before, lapsed = self.place, dict(self.held), self.lapsed(clock)
-        rate = self._rate.per_minute(clock, checks)
         with writing() as session:
             heartbeats.write(
                 self.name,

@@ -584,7 +584,7 @@ def running(settings):
         yield agent
     finally:
         stop.set()
-        agent.wake()
+        agent.checks.wake()
         thread.join(60)
         assert not thread.is_alive()
 
@@ -767,7 +767,7 @@ def test_a_revoked_agent_waits_longer_from_try_to_try_while_results_come(
         thread.start()
         eventually(lambda: len(tries) >= 4, "four tries")
         stop.set()
-        agent.wake()
+        agent.checks.wake()
         thread.join(60)
     pauses = [later - one for one, later in pairwise(tries[:4])]
     assert all(pause >= least for pause, least in zip(pauses, (0.05, 0.1, 0.1), strict=True))
@@ -945,7 +945,7 @@ def test_all_outcomes_of_the_last_checks_are_kept_when_an_agent_stops(tmp_path):
     for number in range(450):
         verdict = Verdict.DOWN if number < 200 else Verdict.UP
         fields = {"answered": verdict is Verdict.UP, "ip": "127.0.0.1"}
-        agent._back.came_back(job.claim(), make_outcome(verdict, datetime.now(UTC), **fields))
+        agent.checks.came_back(job.claim(), make_outcome(verdict, datetime.now(UTC), **fields))
     stop = threading.Event()
     stop.set()
     agent.run(stop)

@@ -71,7 +71,7 @@ def test_a_checker_ends_when_its_place_gets_another_carrier(core, settings):
                 session.execute(update(LocationRow).values(carrier="queue"))
             checker._shards_at = float("-inf")
 
-    checker.on_turn = change
+    checker.checks.on_turn = change
     with pytest.raises(OtherCarrier):
         checker.run(threading.Event())
     with core.app_context():

@@ -104,7 +104,7 @@ def running(core, settings, **options):
         yield checker
     finally:
         stop.set()
-        checker.wake()
+        checker.checks.wake()
         thread.join(60)
         assert not thread.is_alive(), "a stop takes 10 s at most, and on a busy machine no minute"
 
@@ -244,7 +244,7 @@ def test_a_stop_waits_for_running_checks(core, settings, site):
 
 @pytest.mark.sqlite
 def test_a_stop_gives_up_the_shards_of_checks_that_do_not_return(core, settings, site, monkeypatch):
-    monkeypatch.setattr("app.engine.checker.STOP_SECONDS", 0.1)
+    monkeypatch.setattr("app.engine.checking.STOP_SECONDS", 0.1)
     id = make_monitor(core, url=site.url).id
     site.hold.clear()
     with running(core, settings):

@@ -8,9 +8,11 @@ from datetime import timedelta
 from app.engine import checker as checkers
 from app.engine.carriers import RemoteNetwork, Report
 from app.engine.checker import Checker
-from app.engine.checking import Rate
+from app.engine.checking import CheckLoop, Rate
+from app.engine.schedule import Claim
 from app.records import PageQuery
 from app.stores import current_store
+from tests.factories import make_outcome
 
 
 def test_the_rate_is_that_of_the_last_minute():
@@ -36,6 +38,14 @@ def test_a_window_that_is_longer_than_a_minute_counts_in_part():
     assert rate.per_minute(300, 50) == 10
 
 
+def test_a_check_that_was_not_made_does_not_count():
+    checks = CheckLoop(None)
+    checks.came_back(Claim(1), make_outcome())
+    checks.came_back(Claim(2), make_outcome("unknown", cause_code="blocked_by_policy"))
+    assert len(checks.collect(0.0)) == 2
+    assert checks.made == 1
+
+
 def test_a_check_over_a_queue_counts_once_for_its_place(app, settings, monkeypatch):
     """Its checker counts it. A prober that works for several checkers is reported by each of them,
     under one name.
@@ -50,7 +60,7 @@ def test_a_check_over_a_queue_counts_once_for_its_place(app, settings, monkeypat
             checker = Checker(app, settings, remote=network)
             start = checker._reported_at
             checker._look(start)
-            checker._returns.made += made
+            checker.checks.made += made
             checker._look(start + 12)
         (place,) = [one for one in _places() if one.name == "eu"]
     assert place.checks_per_minute == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -28,16 +27,6 @@ def test_a_transaction_that_took_long_is_followed_by_a_smaller_one(size, seconds
     assert _size_of_next(size, seconds) == following
 
 
-class Network:
-    """One that always works."""
-
-    def sort(self, finished, _now):
-        return finished
-
-    def collect(self, _now):
-        return []
-
-
 @pytest.mark.sqlite
 @pytest.mark.parametrize("verdict", ["up", "down"])
 def test_a_check_that_is_dropped_is_no_result_of_its_place(core, settings, verdict):
@@ -47,11 +36,10 @@ def test_a_check_that_is_dropped_is_no_result_of_its_place(core, settings, verdi
         with writing():
             shards.make(1)
         told = []
-        returns = Returns(Network(), settings.location, lambda *given: told.append(given))
+        returns = Returns(settings.location, lambda *given: told.append(given))
 
         def came_back(turn):
-            returns.came_back(Claim(monitor.id, turn=turn), make_outcome(verdict))
-            returns.collect(0.0)
+            returns.take([(Claim(monitor.id, turn=turn), make_outcome(verdict))])
             returns.flush()
             return told.pop()[1]
 
@@ -68,15 +56,13 @@ def test_a_good_check_whose_monitor_was_changed_before_it_was_written_is_no_resu
         with writing():
             shards.make(1)
         told = []
-        returns = Returns(Network(), settings.location, lambda *given: told.append(given))
-        returns.came_back(Claim(monitor.id), make_outcome())
-        returns.collect(0.0)
+        returns = Returns(settings.location, lambda *given: told.append(given))
+        returns.take([(Claim(monitor.id), make_outcome())])
         returns.flush()
         came = returns.last_check_at
         assert came is not None
         claim = Claim(monitor.id, turn=told.pop()[1].turn)
-        returns.came_back(claim, make_outcome(at=datetime.now(UTC) + timedelta(seconds=60)))
-        returns.collect(0.0)
+        returns.take([(claim, make_outcome(at=datetime.now(UTC) + timedelta(seconds=60)))])
         assert told, "it is taken without being written"
         with writing() as session:
             recorder.pause(session, monitor.id, datetime.now(UTC))
@@ -86,13 +72,7 @@ def test_a_good_check_whose_monitor_was_changed_before_it_was_written_is_no_resu
 
 @pytest.mark.sqlite
 def test_nothing_is_waited_for_while_results_are_not_recorded(settings):
-    returns = Returns(Network(), settings.location, lambda *_told: None)
-    returns.came_back(Claim(1), make_outcome("down"))
-    returns.collect(0.0)
-    began = time.monotonic()
-    returns.collect(60.0)
-    assert time.monotonic() - began < 30
-    assert returns.waiting
-    returns.came_back(Claim(2), make_outcome("unknown", cause_code="blocked_by_policy"))
-    returns.collect(0.0, recording=False)
-    assert returns.made == 1, "the second was not made"
+    returns = Returns(settings.location, lambda *_told: None)
+    assert returns.wait(60.0) > 0
+    returns.take([(Claim(1), make_outcome("down"))])
+    assert returns.wait(60.0) == 0

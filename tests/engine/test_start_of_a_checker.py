@@ -73,9 +73,10 @@ def test_checks_of_what_was_read_start_before_the_rest_is_read(core, settings, m
 
     monkeypatch.setattr(assignments, "PIECE", 2)
     monkeypatch.setattr(assignments, "piece", noted)
-    checker, carrier = Checker(core, settings, paced=False), Noted(events)
+    checker = Checker(core, settings, paced=False)
+    checker.checks.carrier = Noted(events)
     for _turn in range(4):
-        checker._turn(carrier)
+        checker._turn()
     first, second, third, fourth, fifth = ids
     assert events == [
         f"read {[first, second]}", f"check of {first}", f"check of {second}",
@@ -116,10 +117,11 @@ def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core,
             assignment={"slot": then, "checked_at": then, "turn": 7, "verdict": 0},
         )
     checker, statements = Checker(core, settings, paced=False), []
+    checker.checks.carrier = Answering()
     with core.app_context():
         checker._own(time.monotonic())  # takes the shards, and reads what is checked
         event.listen(db.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
-        checker._turn(Answering())
+        checker._turn()
         checker._returns.flush()
         assert len(db.session.execute(select(ResultRow.at)).all()) == 5
     written = [text.split()[2] for text in statements if text.startswith(("INSERT", "UPDATE"))]
@@ -192,11 +194,12 @@ def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, setti
     """All that waits may take minutes to write. The shards' leases would end meanwhile."""
     monkeypatch.setattr(returns, "TRANSACTION_SECONDS", 1e9)  # batches of one size
     ids = [make_monitor(core).id for _ in range(3 * returns.MOST_AT_ONCE)]
-    checker, carrier = Checker(core, settings, paced=False), Failing()
+    checker = Checker(core, settings, paced=False)
+    checker.checks.carrier = Failing()
     with core.app_context():
         checker._own(time.monotonic())
-        checker._start_due(carrier, time.monotonic())
-        checker._returns.collect(0.0)
+        checker._start_due(time.monotonic())
+        checker._returns.take(checker.checks.collect(0.0))
         with writing() as session:
             for id in ids:
                 changes.note(session, id)

@@ -18,8 +18,7 @@ from app import create_core
 from app.commands.stopping import until_stopped
 from app.config import Settings
 from app.engine import recorder
-from app.engine.carriers.inprocess import InProcess
-from app.engine.checker import Checker
+from app.engine.checker import Checker, in_process
 from app.engine.recorder import results
 from app.records import Verdict
 
@@ -56,11 +55,15 @@ def main(url: str, key: str, folder: str, step: str) -> None:
         until_stopped(checker.run)
 
 
-class Carrier(InProcess):
+class Carrier:
     step = "never"
 
+    def __init__(self, *arguments: Any) -> None:
+        self.prober = in_process(*arguments)
+        self.close = self.prober.close
+
     def submit(self, spec: Any, done: Callable[[Any], None]) -> None:
-        super().submit(spec, lambda outcome: self._came_back(done, outcome))
+        self.prober.submit(spec, lambda outcome: self._came_back(done, outcome))
 
     def _came_back(self, done: Callable[[Any], None], outcome: Any) -> None:
         die(self.step == "checking")

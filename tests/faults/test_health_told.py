@@ -18,8 +18,7 @@ from app.alerts.worker import Worker
 from app.commands.doctor import examine
 from app.db import connections, db, faults, heartbeats, shards, writing
 from app.db.tables import HeartbeatRow, ShardRow
-from app.engine.carriers.inprocess import InProcess
-from app.engine.checker import Checker
+from app.engine.checker import Checker, in_process
 from app.engine.housekeeping import Chore, Housekeeper
 from app.records import Verdict
 from app.stores import health, writable
@@ -291,17 +290,17 @@ def test_results_from_meanwhile_are_recorded_by_the_next_turn(core, settings):
     """The first turn fails at the sign of life and takes nothing in: the results stay in line."""
     id = make_monitor(core).id
     checker = Checker(core, settings)
-    carrier = InProcess(settings, Policies(settings))
+    carrier = checker.checks.carrier = in_process(settings, Policies(settings))
     try:
         with core.app_context():
             checker._own(time.monotonic())
             [job] = checker._plan.take(datetime.now(UTC), 1)
             assert job.monitor_id == id
-            checker._returns.came_back(job.claim(), make_outcome(at=now()))
+            checker.checks.came_back(job.claim(), make_outcome(at=now()))
             checker._shards_at = float("-inf")  # its heartbeat is due, and comes first
             with locked(core), pytest.raises(sa.exc.OperationalError):
-                checker._turn(carrier)
-            checker._turn(carrier)
+                checker._turn()
+            checker._turn()
             assert db.session.scalar(sa.text("SELECT count(*) FROM results")) == 1
     finally:
         carrier.close(1)

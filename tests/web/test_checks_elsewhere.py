@@ -154,7 +154,7 @@ def checking(app, settings):
         yield
     finally:
         stop.set()
-        checker.wake()
+        checker.checks.wake()
         thread.join(60)
         assert not thread.is_alive()
 

@@ -14,5 +14,5 @@ from app.engine.agent.agent import Agent
 def agent() -> None:
     arenas.use_one()
     part = Agent(read(make=False))
-    with watchdog.watching("agent") as part.on_turn:
+    with watchdog.watching("agent") as part.checks.on_turn:
         until_stopped(part.run)

@@ -28,5 +28,5 @@ def checker(carrier: str) -> None:
         part = Checker(ready(settings), settings, carrier=make, remote=network)
     else:
         part = Checker(ready(settings), settings)
-    with heartbeat.sending(part.app, settings), watchdog.watching("checker") as part.on_turn:
+    with heartbeat.sending(part.app, settings), watchdog.watching("checker") as part.checks.on_turn:
         until_stopped(part.run)

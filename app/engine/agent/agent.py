@@ -11,14 +11,12 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.checks.prober import Prober
 from app.codec.packing import pack
 from app.codec.specs import spec_of
 from app.codec.values import Json, Odd, moment, must, object_, own_id, whole
@@ -30,14 +28,14 @@ from app.engine.agent.closed import Closed
 from app.engine.agent.link import Assigned, Greeted, Link, News, Stood
 from app.engine.carriers import Finished
 from app.engine.checking import (
-    Collector,
-    Rate,
+    LEAST_PAUSE_SECONDS,
+    STEP_SECONDS,
+    STOP_SECONDS,
+    PlannedLoop,
     make_prober,
     own_canaries,
     own_policy,
-    sort,
 )
-from app.engine.network import Network
 from app.engine.plan import Job, Plan
 from app.engine.schedule import Standing
 from app.i18n import _
@@ -45,14 +43,9 @@ from app.records import Cause, Outcome
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 200  # checks started before outcomes are collected
-LEAST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
-GATHER_SECONDS = 0.05
-STOP_SECONDS = 7.0
 CLEAN_SECONDS = 600.0
 LONGEST_INTERVAL = 366 * 86_400  # seconds
-STEP_SECONDS = 1.0  # a larger difference means that a clock was set
 EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -86,21 +79,16 @@ class Agent:
         except OSError as fault:
             raise _unusable(folder, fault) from None
         self._policy = own_policy(settings, "this agent")
-        self._back = Collector(GATHER_SECONDS)
-        self._network = Network(own_canaries(settings), self.wake)
-        self._was_down = False
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
+        self.checks = PlannedLoop(own_canaries(settings), self._plan, self._clock.now)
         self._jobs: dict[int, Job] = {}
         self._started: dict[int, datetime] = {}  # when the last check of each monitor began
         self._done = self._buffer.done()  # the last check of each monitor, with its version
         self._base, self._offset = self._clock.base, self._clock.offset
-        self._made = 0  # checks since the start, without those that policy blocked
-        self._rate = Rate()
-        self._rate.per_minute(time.monotonic(), 0)
+        self.checks.per_minute(time.monotonic())  # counts from now on
         self._clean_at = 0.0
         self._closed = Closed()
         self._odd = ""  # the fields that could not be read, as the log has them
-        self.on_turn: Callable[[], object] = lambda: None
         self._link = Link(
             settings.server or "",
             settings.agent_token or "",
@@ -108,42 +96,30 @@ class Agent:
             self._buffer,
             self._clock,
             network=settings.network(),
-            wake=self.wake,
+            wake=self.checks.wake,
             figures=self._figures,
         )
 
-    def wake(self) -> None:
-        """Take the next turn now. Safe from any thread."""
-        self._back.wake()
-
     def run(self, stop: threading.Event) -> None:
-        prober = make_prober(self.settings, self._policy)
+        self.checks.carrier = make_prober(self.settings, self._policy)
         self._link.start()
         try:
-            while not stop.is_set():
-                self.on_turn()
-                self._turn(prober)
+            self.checks.run(self._turn, self._keep, stop)
         finally:
-            prober.close(STOP_SECONDS)
-            self._collect(0.0)
-            while self._back.waiting:  # it had more than are taken at once
-                self._collect(0.0)
             self._link.close(STOP_SECONDS)
 
     # --- one turn
 
-    def _turn(self, prober: Prober) -> None:
+    def _turn(self) -> None:
         self._listen()
         self._notice_step()
-        self._start_due(prober)
-        due = self._plan.next()
-        left = LONGEST_PAUSE_SECONDS
-        if due is not None:
-            left = min(left, (due - self._clock.now()).total_seconds())
-        self._collect(max(LEAST_PAUSE_SECONDS, left))
-        if self._network.down != self._was_down:
-            self._was_down = self._network.down
-            self._plan.set_network(not self._was_down, self._clock.now())
+        now = self._clock.now()
+        self._started |= {job.monitor_id: now for job in self.checks.start_due()}
+        left = self.checks.until_due()
+        pause = LONGEST_PAUSE_SECONDS if left is None else min(LONGEST_PAUSE_SECONDS, left)
+        self._keep(self.checks.collect(max(LEAST_PAUSE_SECONDS, pause)))
+        if self.checks.network_changed:
+            self.checks.follow_network()
         if time.monotonic() - self._clean_at > CLEAN_SECONDS:
             self._clean_at = time.monotonic()
             if lost := self._buffer.forget_old(self._clock.now()):
@@ -159,18 +135,6 @@ class Agent:
         if abs(base - self._base) > STEP_SECONDS:  # the time as we know it, and all due times
             self._plan.rearrange(self._clock.now())
         self._base, self._offset = base, offset
-
-    def _start_due(self, prober: Prober) -> None:
-        now = self._clock.now()
-        for job in self._plan.take(now, AT_ONCE):
-            self._started[job.monitor_id] = now
-            prober.submit(job.spec, partial(self._back.came_back, job.claim()))
-
-    def _collect(self, wait: float) -> None:
-        """Take outcomes, for which this waits up to ``wait`` seconds."""
-        finished = self._back.collect(wait)
-        self._made += sum(outcome.result.was_made for _claim, outcome in finished)
-        self._keep(sort(self._network, finished))
 
     # --- results
 
@@ -209,7 +173,7 @@ class Agent:
 
     def _figures(self) -> Mapping[str, Any]:
         """What the server is told of this agent. On the link's thread."""
-        return {"checks_per_minute": self._rate.per_minute(time.monotonic(), self._made)}
+        return {"checks_per_minute": self.checks.per_minute(time.monotonic())}
 
     # --- what the server says
 

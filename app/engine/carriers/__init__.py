@@ -26,7 +26,7 @@ class Carrier(Protocol):
         RuntimeError after ``close``.
         """
 
-    def close(self, timeout: float) -> None:
+    def close(self, timeout: float) -> object:
         """Accept no more checks, and wait up to ``timeout`` seconds for running ones. For the
         others, ``done`` is never called.
         """

@@ -31,6 +31,7 @@ from app.codec.sealing import BatchKey
 from app.codec.specs import spec_of
 from app.codec.values import Odd, own_id
 from app.config import Settings
+from app.engine.carriers import Finished
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
     KEPT_SECONDS,
@@ -51,8 +52,13 @@ from app.engine.carriers.queue.messages import (
 )
 from app.engine.carriers.queue.trouble import Trouble
 from app.engine.carriers.queue.watch import LOOK_SECONDS, SILENT_SECONDS, Watch
-from app.engine.checking import Collector, make_prober, own_canaries, own_policy, sort
-from app.engine.network import Network
+from app.engine.checking import (
+    STOP_SECONDS,
+    CheckLoop,
+    make_prober,
+    own_canaries,
+    own_policy,
+)
 from app.engine.schedule import Claim
 from app.i18n import _
 from app.records import CheckSpec, Outcome
@@ -64,7 +70,6 @@ SEND_SECONDS = 0.2  # how long an outcome waits for others to be sent with
 ALIVE_SECONDS = 1.0  # how often a checker hears that its batches are here
 SIGN_SECONDS = 2.0  # how often all checkers of the place hear that this prober lives
 MOST_AT_ONCE = 4_000  # checks; more batches wait in Redis, where another prober can take them
-STOP_SECONDS = 7.0
 LARGEST_REPLY = 500
 MOST_UNSENT = 20_000  # outcomes kept while Redis is away; the checks are then repeated anyway
 
@@ -108,14 +113,15 @@ class Desk:
         self._receiver = Receiver(self._key, about, dated="at", plural="Batches")
         self.taken = 0  # batches so far, with those that were refused
         self._prober = prober
+        self._checks = CheckLoop(works, gather=SEND_SECONDS)
+        self._checks.carrier = prober
         self._reply = reply
         self._claim = claim
         self._listeners = listeners
         self._lock = threading.Lock()
         self._state = _State()
-        self._back = Collector(SEND_SECONDS)
-        self._network = Network(works, self._back.wake)
-        self._closing = self._ended = False
+        self._closing, self._ended = False, threading.Event()
+        self._alive_at = self._sign_at = float("-inf")
         self._trouble = Trouble("sending outcomes")
         self._thread = threading.Thread(target=self._run, name="outcomes", daemon=True)
         self._thread.start()
@@ -158,7 +164,7 @@ class Desk:
                 begun.append((spec, Claim(spec.monitor_id or 0, turn=state.last_claim)))
         try:
             for spec, claim in begun:
-                self._prober.submit(spec, partial(self._back.came_back, claim))
+                self._checks.start(spec, claim)
         except RuntimeError:
             raise Refused("A batch came while this prober was ending.") from None
 
@@ -173,37 +179,35 @@ class Desk:
         """Wait for running checks, and send what has come back."""
         self.stop_waiting()
         self._prober.close(timeout)
-        self._ended = True
-        self._back.wake()
+        self._ended.set()
+        self._checks.wake()
         self._thread.join(timeout)
 
     # --- outcomes
 
     def _run(self) -> None:
-        alive_at = sign_at = float("-inf")
-        while True:
-            last = self._ended and not self._back.waiting
-            try:
-                self._collect()
-                now = time.monotonic()
-                is_due = now - alive_at >= ALIVE_SECONDS
-                self._send(all_of_them=is_due)
-                if is_due:
-                    alive_at = now
-                if now - sign_at >= SIGN_SECONDS:
-                    sign_at = now
-                    self._sign()
-            except Exception as fault:
-                self._trouble.tell(fault)
-            if last:
-                return
+        self._checks.run(self._turn, self._keep, self._ended)
+        self._send(all_of_them=False)
 
-    def _collect(self) -> None:
-        finished = self._back.collect(0.0 if self._ended else ALIVE_SECONDS)
-        ready = sort(self._network, finished)
+    def _turn(self) -> None:
+        try:
+            self._keep(self._checks.collect(ALIVE_SECONDS))
+            now = time.monotonic()
+            is_due = now - self._alive_at >= ALIVE_SECONDS
+            self._send(all_of_them=is_due)
+            if is_due:
+                self._alive_at = now
+            if now - self._sign_at >= SIGN_SECONDS:
+                self._sign_at = now
+                self._sign()
+        except Exception as fault:
+            self._trouble.tell(fault)
+
+    def _keep(self, finished: list[Finished]) -> None:
+        """Keep outcomes until they are sent."""
         with self._lock:
             state = self._state
-            for claim, outcome in ready:
+            for claim, outcome in finished:
                 batch_id, ticket = state.claims.pop(claim.turn)
                 running = state.batches[batch_id]
                 running.tickets.discard(ticket)
@@ -248,7 +252,7 @@ class Desk:
                 "prober": self.name,
                 "version": __version__,
                 "now": datetime.now(UTC).isoformat(),
-                "network_down": self._network.down,
+                "network_down": self._checks.network.down,
                 "running": running,
                 "outcomes": part,
             }
