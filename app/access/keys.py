@@ -289,11 +289,9 @@ def _record(row: Any, owner: Any) -> ApiKey:
     """``row``: an ApiKeyRow, or one of ``_WITH_OWNERS``. ``owner``: a PersonRow, an ``_Owner``, or
     None.
     """
-    # A damaged word gives the least: it must neither open anything nor stop the list of keys.
-    scope = Scope(row.scope) if row.scope in set(Scope) else Scope.READ
+    scope = Scope(row.scope)
     if owner is not None:
-        works = not owner.disabled and owner.role in set(Role)
-        most = Role(owner.role).scope if works else Scope.READ
+        most = Scope.READ if owner.disabled else Role(owner.role).scope
         scope = min(scope, most, key=tuple(Scope).index)
     return ApiKey(
         id=row.id,

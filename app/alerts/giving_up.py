@@ -17,7 +17,7 @@ from app.alerts.words import count_of
 from app.db import AnySession
 from app.db.faults import unavailable
 from app.db.tables import DeliveryRow
-from app.db.types import OutOfRange, Unreadable, Why
+from app.db.types import Unreadable, Why, readable
 from app.i18n import _
 from app.records import NOT_SENT, DeliveryStatus
 
@@ -102,7 +102,7 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
     query = _OUTLIVED.with_only_columns(row.id, row.facts, row.created_at, row.attempts)
     given_up = 0
     for id, facts, created_at, attempts in session.execute(query, _at(now)).all():
-        if isinstance(created_at, OutOfRange):
+        if readable(created_at) is None:
             continue  # its age is unknown, so it is sent
         began = created_at if isinstance(facts, Unreadable) else retries.began(facts, created_at)
         if now - began > retries.GIVE_UP_AFTER:

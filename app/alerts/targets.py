@@ -177,10 +177,7 @@ def sources_text(sources: Sequence[Source]) -> str | None:
 
 
 def source_ids(text: str | None) -> tuple[int, ...]:
-    """The ids in a column. A damaged one counts as the monitor's own, which is never quieter."""
-    parts = (text or "").split(",") if isinstance(text, str | None) else ()
-    ids = (int(part) for part in parts if part.isascii() and part.isdigit() and len(part) < 19)
-    return tuple(ids) or (OWN,)
+    return tuple(int(id) for id in (text or "").split(",") if id) or (OWN,)
 
 
 def contact_hours(session: AnySession, texts: Collection[str | None]) -> Hours:

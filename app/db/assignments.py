@@ -18,7 +18,7 @@ from sqlalchemy.orm import aliased
 from app.db import AnySession, db, faults, latest, shards
 from app.db.statements import insert_new
 from app.db.tables import AssignmentRow, IncidentRow, LocationRow, MonitorRow, MonitorStateRow
-from app.db.types import Replaced, Unreadable, Why, readable, to_ms
+from app.db.types import Why, readable, to_ms, unreadable_in
 from app.i18n import N_, _
 from app.records import CHECK_FIELDS, CheckSpec, Pair, words_of
 
@@ -234,13 +234,8 @@ def assign(session: AnySession, monitor_id: int, wanted: Collection[int], now: d
 
 def _spec(row: Any) -> CheckSpec:
     user = row.request_auth_username
-    needed = {
-        "request_headers": row.request_headers,
-        "request_auth_password": None if user is None else row.request_auth_password,
-        "request_body": row.request_body,
-    }
-    broken = {name: value.why for name, value in needed.items() if isinstance(value, Unreadable)}
-    broken |= {name: Why.ODD for name in CHECK_FIELDS if isinstance(getattr(row, name), Replaced)}
+    password = () if user is None else ("request_auth_password",)
+    broken = unreadable_in(row, ("request_headers", *password, "request_body", *CHECK_FIELDS))
     return CheckSpec(
         url=row.url,
         monitor_id=row.id,

@@ -14,13 +14,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Integer, String, Text, event, exc
+from sqlalchemy import Connection, Engine, event, exc
 from sqlalchemy.engine import ExceptionContext
 
+from app.db.types import SQLITE_TYPES, decoded
 from app.i18n import N_, _
 
 BUSY_TIMEOUT_MS = 10_000
@@ -136,42 +136,10 @@ def primary_code(fault: BaseException | None) -> int | None:
 
 # --- SQLite
 
-# Damaged text never makes a query fail: all its other rows would be lost with it. SQLite checks
-# neither the encoding of a text nor that a column holds what its type says.
-_decoded = partial(str, encoding="utf-8", errors="replace")
-
-
-def _text_of(value: Any) -> Any:
-    return _decoded(value) if isinstance(value, bytes) else value
-
-
-def number_of(value: Any) -> Any:
-    """What SQLite has in a column of numbers; None for a text."""
-    if type(value) is int or value is None:  # nearly all, and a page reads ten thousand of them
-        return value
-    return None if isinstance(value, str | bytes) else value
-
-
-class _Integer(Integer):
-    def result_processor(self, dialect: Any, coltype: Any) -> Any:
-        return number_of
-
-
-class _String(String):
-    def result_processor(self, dialect: Any, coltype: Any) -> Any:
-        return _text_of
-
-
-class _Text(Text):
-    def result_processor(self, dialect: Any, coltype: Any) -> Any:
-        return _text_of
-
 
 def prepare_sqlite(engine: Engine, cache_kb: int) -> None:
     """WAL, foreign keys, a busy timeout, and transactions that begin when we say so."""
-    engine.dialect.colspecs = {
-        **engine.dialect.colspecs, String: _String, Text: _Text, Integer: _Integer,
-    }  # fmt: skip
+    engine.dialect.colspecs = {**engine.dialect.colspecs, **SQLITE_TYPES}
     path = file_of(engine)
     if path is not None:
         _keep_to_file(engine, path)
@@ -181,7 +149,7 @@ def prepare_sqlite(engine: Engine, cache_kb: int) -> None:
         # The driver's own BEGIN comes late and is always deferred: two writers that both read first
         # then fail with "database is locked" at once, without waiting for the busy timeout.
         connection.isolation_level = None
-        connection.text_factory = _decoded
+        connection.text_factory = decoded
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={_busy_ms()}")
         _write_ahead(cursor)

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any
 
-from app.records import (
-    SUBSCRIBER_CHANNELS,
-    AlertCondition,
-    Carrier,
-    LocationRule,
-    MinSeverity,
-    PageTheme,
-    PostState,
-    RequestMethod,
-    Role,
-    Visibility,
-)
 from app.rules.quiet_hours import parse_clock
 from app.rules.statuses import parse_statuses
 
-# Of every monitor that a checker reads, so these two have to be fast.
-_CONDITIONS, _METHODS = frozenset(AlertCondition), frozenset(RequestMethod)
-_RULES = frozenset(LocationRule)
 _INTEGER = frozenset({int})
 
 
@@ -111,47 +97,11 @@ def is_phases(data: Any) -> bool:
     return isinstance(data, list) and len(data) == 5 and _INTEGER.issuperset(map(type, data))
 
 
-def is_condition(data: str) -> bool:
-    return data in _CONDITIONS
-
-
-def is_location_rule(data: str) -> bool:
-    return data in _RULES
-
-
-def is_carrier(data: str) -> bool:
-    return data in set(Carrier)
-
-
-def is_method(data: str) -> bool:
-    return data in _METHODS
-
-
 def is_statuses(data: str) -> bool:
     try:
         return bool(parse_statuses(data))
     except ValueError:
         return False
-
-
-def is_role(data: str) -> bool:
-    return data in list(Role)
-
-
-def is_visibility(data: str) -> bool:
-    return data in list(Visibility)
-
-
-def is_theme(data: str) -> bool:
-    return data in list(PageTheme)
-
-
-def is_post_state(data: str) -> bool:
-    return data in list(PostState)
-
-
-def is_subscriber_channel(data: str) -> bool:
-    return data in SUBSCRIBER_CHANNELS
 
 
 def is_texts(data: Any) -> bool:
@@ -169,10 +119,6 @@ def _is_moment(value: Any) -> bool:
         return False
 
 
-def is_min_severity(data: Any) -> bool:
-    return data in set(MinSeverity)
-
-
 def is_clock(data: Any) -> bool:
     """A time of day, ``HH:MM``."""
     try:
@@ -180,3 +126,8 @@ def is_clock(data: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def is_ids(data: str) -> bool:
+    """``,7,12,``"""
+    return re.fullmatch(r",([0-9]{1,18},)+", data) is not None

@@ -1,20 +1,21 @@
 """Column types of our own: moments, bounded numbers, words, JSON, encrypted text, encrypted JSON.
 
-No stored value makes a query fail: an exception would lose all other rows of the query as well. An
-encrypted value that cannot be read comes back as ``Unreadable``; check with ``isinstance`` or
-``readable``. Any other damaged value is replaced by one that every reader can use. A type's
-``look`` returns ``Unreadable`` for it, which is how ``app.db.unreadable`` finds it.
+Here, and nowhere else, a damaged value is met. It never makes a query fail: an exception would lose
+all other rows of the query as well. An encrypted value that cannot be read comes back as
+``Unreadable``; any other is replaced by one that every reader can use, and marked as ``Replaced``.
+``unreadable_in`` says which fields of a row those are, ``readable`` gives None for one, and
+``app.db.unreadable`` finds them all, by what a type's ``looker`` makes of a stored value.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
-from functools import lru_cache
+from enum import EnumType, StrEnum
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -53,25 +54,33 @@ class Unreadable:
     why: Why
 
 
-def readable(value: T | Unreadable) -> T | None:
-    """``value``; None if it cannot be read."""
-    return None if isinstance(value, Unreadable) else value
-
-
 class Replaced:
     """Marks a value that takes the place of a stored one that cannot be read."""
 
+    why = Why.ODD
 
-class OutOfRange(datetime, Replaced):
+
+class OutOfRange(Replaced, datetime):
     """A time that takes the place of another."""
 
 
-class _ReplacedNumber(int, Replaced):
+class _ReplacedNumber(Replaced, int):
     pass
 
 
-class _ReplacedWord(str, Replaced):
+class _ReplacedWord(Replaced, str):
     __slots__ = ()
+
+
+def readable(value: T | Unreadable) -> T | None:
+    """``value``; None if it cannot be read."""
+    return None if isinstance(value, Unreadable | Replaced) else value
+
+
+def unreadable_in(row: Any, names: Iterable[str]) -> dict[str, Why]:
+    """Those of these fields of a row that cannot be read, and why."""
+    values = ((name, getattr(row, name)) for name in names)
+    return {name: value.why for name, value in values if isinstance(value, Unreadable | Replaced)}
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -81,13 +90,46 @@ def is_same(one: Any, other: Any) -> bool:
     return isinstance(one, Replaced) == isinstance(other, Replaced) and bool(one == other)
 
 
+class Checked(TypeDecorator[Any]):
+    """Values that are checked as they are read."""
+
+    impl: Any = Text
+    cache_ok = True
+
+    def look(self, value: Any) -> Any:
+        """What a stored value is to a reader; ``Unreadable`` if Wakeful did not write it."""
+        raise NotImplementedError
+
+    def looker(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        """``look``, for values as the driver gives them."""
+        return self.look
+
+    def replace(self, value: Any, fault: Unreadable) -> Any:
+        """What readers get in place of a stored value that cannot be read."""
+        return fault
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        look, replace = self.looker(dialect, coltype), self.replace
+
+        def read(stored: Any) -> Any:
+            if stored is None:
+                return None
+            value = look(stored)
+            return replace(stored, value) if isinstance(value, Unreadable) else value
+
+        return read
+
+    def compare_values(self, x: Any, y: Any) -> bool:
+        return is_same(x, y)
+
+
 # Times of events are between these. The margins leave room for adding and subtracting.
 _FIRST, _LAST = OutOfRange(1900, 1, 1, tzinfo=UTC), OutOfRange(9000, 1, 1, tzinfo=UTC)
 # Times that people enter, and those in certificates, are between these.
 EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
-class Moment(TypeDecorator[datetime]):
+class Moment(Checked):
     """An aware datetime in UTC, stored as whole milliseconds: the same in SQLite and PostgreSQL,
     small and sortable.
 
@@ -108,27 +150,25 @@ class Moment(TypeDecorator[datetime]):
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         first, last = self.first_ms, self.last_ms
+        others = super().result_processor(dialect, coltype)
 
         def read(value: Any) -> Any:
             if type(value) is int and first <= value <= last:  # all but damaged ones, quickly
                 return from_ms(value)
-            return self.process_result_value(value, dialect)  # as it is stored
+            return others(value)
 
         return read
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        found = self.look(value)
-        if not isinstance(found, Unreadable):
-            return found
-        # Text and bytes: SQLite sorts them after every number.
-        return _FIRST if isinstance(value, int | float) and value < 0 else _LAST
-
-    def look(self, value: Any) -> datetime | Unreadable | None:
+    def look(self, value: Any) -> Any:
         if value is None:
             return None
         if not isinstance(value, int | float) or not self.first_ms <= value <= self.last_ms:
             return Unreadable(Why.ODD)
         return from_ms(value)
+
+    def replace(self, value: Any, fault: Unreadable) -> datetime:
+        # Text and bytes: SQLite sorts them after every number.
+        return _FIRST if isinstance(value, int | float) and value < 0 else _LAST
 
 
 class NamedMoment(Moment):
@@ -138,7 +178,7 @@ class NamedMoment(Moment):
     last_ms = to_ms(LATEST) + 999
 
 
-class Bounded(TypeDecorator[int]):
+class Bounded(Checked):
     """A whole number from ``least`` to ``most``; any other stored value is read as ``instead``."""
 
     impl = Integer
@@ -151,20 +191,13 @@ class Bounded(TypeDecorator[int]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return SmallInteger() if self.small else Integer()
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        return lambda value: self.process_result_value(value, dialect)  # as it is stored
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
-        found = self.look(value)
-        return _ReplacedNumber(self.instead) if isinstance(found, Unreadable) else found
-
-    def compare_values(self, x: Any, y: Any) -> bool:
-        return is_same(x, y)
-
-    def look(self, value: Any) -> int | Unreadable | None:
+    def look(self, value: Any) -> Any:
         if value is None or (isinstance(value, int) and self.least <= value <= self.most):
             return value
         return Unreadable(Why.ODD)
+
+    def replace(self, value: Any, fault: Unreadable) -> int:
+        return _ReplacedNumber(self.instead)
 
 
 class AlertDays(TypeDecorator[int | str]):
@@ -180,34 +213,39 @@ class AlertDays(TypeDecorator[int | str]):
         return AUTO if value == -1 else value
 
 
-class Word(TypeDecorator[str]):
-    """A text that ``fits``; any other stored value is read as ``instead``. ``most``: its length;
-    None for a column without a limit.
+class Word(Checked):
+    """One of ``words``, or a text of which ``words`` says that it fits; any other stored value is
+    read as ``instead``. ``most``: its length; None for a column without a limit.
     """
 
     impl = String
     cache_ok = True
 
-    def __init__(self, most: int | None, fits: Callable[[str], bool], instead: str) -> None:
+    def __init__(
+        self,
+        most: int | None,
+        words: type[StrEnum] | tuple[str, ...] | Callable[[str], bool],
+        instead: str,
+    ) -> None:
         super().__init__(most)
-        self.fits, self.instead = fits, instead
-        if most is None:
-            self.impl = Text()  # type: ignore[assignment]
+        self.most, self.words, self.instead = most, words, instead
+        # Of every monitor that a checker reads, so it has to be fast.
+        listed = isinstance(words, tuple | EnumType)
+        self._fits: Any = frozenset[Any](words).__contains__ if listed else words  # type: ignore[arg-type]
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
-        found = self.look(value)
-        return _ReplacedWord(self.instead) if isinstance(found, Unreadable) else found
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return Text() if self.most is None else String(self.most)
 
-    def compare_values(self, x: Any, y: Any) -> bool:
-        return is_same(x, y)
-
-    def look(self, value: Any) -> str | Unreadable | None:
-        if value is None or (isinstance(value, str) and self.fits(value)):
+    def look(self, value: Any) -> Any:
+        if value is None or (isinstance(value, str) and self._fits(value)):
             return value
         return Unreadable(Why.ODD)
 
+    def replace(self, value: Any, fault: Unreadable) -> str:
+        return _ReplacedWord(self.instead)
 
-class CheckedJson(TypeDecorator[Any]):
+
+class CheckedJson(Checked):
     """JSON of which ``fits`` knows the shape; ``empty`` makes what any other is read as."""
 
     impl = JSON
@@ -219,17 +257,7 @@ class CheckedJson(TypeDecorator[Any]):
         super().__init__(none_as_null=none_as_null)
         self.fits, self.empty = fits, empty
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        look = self.looker(dialect, coltype)
-
-        def process(raw: Any) -> Any:
-            found = look(raw)
-            return self.empty() if isinstance(found, Unreadable) else found
-
-        return process
-
     def looker(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        """What reads the value that the driver gives."""
         read = self.impl_instance.result_processor(dialect, coltype)
 
         def look(raw: Any) -> Any:
@@ -240,6 +268,44 @@ class CheckedJson(TypeDecorator[Any]):
             return data if data is None or self.fits(data) else Unreadable(Why.ODD)
 
         return look
+
+    def replace(self, value: Any, fault: Unreadable) -> Any:
+        return self.empty()
+
+
+# SQLite checks neither the encoding of a text nor that a column holds what its type says.
+decoded = partial(str, encoding="utf-8", errors="replace")
+
+
+def _text_of(value: Any) -> Any:
+    return decoded(value) if isinstance(value, bytes) else value
+
+
+def number_of(value: Any) -> Any:
+    """What SQLite has in a column of numbers; None for a text."""
+    if type(value) is int or value is None:  # nearly all, and a page reads ten thousand of them
+        return value
+    return None if isinstance(value, str | bytes) else value
+
+
+class _Integer(Integer):
+    def result_processor(self, dialect: Any, coltype: Any) -> Any:
+        return number_of
+
+
+class _String(String):
+    def result_processor(self, dialect: Any, coltype: Any) -> Any:
+        return _text_of
+
+
+class _Text(Text):
+    def result_processor(self, dialect: Any, coltype: Any) -> Any:
+        return _text_of
+
+
+SQLITE_TYPES: dict[type[TypeEngine[Any]], type[TypeEngine[Any]]] = {
+    String: _String, Text: _Text, Integer: _Integer,
+}  # fmt: skip
 
 
 REMEMBERED = 8192
@@ -295,21 +361,13 @@ def _why_not(token: str) -> Why:
     return Why.OTHER_KEY if raw[:1] == b"\x80" and blocks > 0 and not rest else Why.DAMAGED
 
 
-class Encrypted(TypeDecorator[Any]):
+class Encrypted(Checked):
     """Text that cannot be read with the database alone. Needs an application context."""
 
-    impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         return None if value is None else cipher_of_database().encrypt(value.encode()).decode()
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        read: Any = super().result_processor(dialect, coltype)
-        return lambda value: None if value is None else read(value)  # most monitors have none
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return self.look(value)
 
     def look(self, value: Any) -> Any:
         if value is None:

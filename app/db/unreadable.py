@@ -41,10 +41,9 @@ from app.db.tables import (
     SettingRow,
     StatusPageRow,
 )
-from app.db.types import CheckedJson, Encrypted, Unreadable, Why
+from app.db.types import Checked, Encrypted, Unreadable, Why
 from app.i18n import N_, _
 from app.records import CHECK_FIELDS, SECRET_FIELDS
-from app.rules.recurrence import repeat_faults
 
 AT_ONCE = 500  # rows in memory at a time
 UNSEEN = {ResultRow.__tablename__, RollupRow.__tablename__}
@@ -171,10 +170,8 @@ class _Looked(TypeDecorator[Any]):
         self.of = of
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        if isinstance(self.of, CheckedJson):
-            own = self.of.dialect_impl(dialect)
-            return own.looker(dialect, coltype)  # type: ignore[attr-defined,no-any-return]
-        return getattr(self.of, "look", _look_at_text)
+        own = self.of.dialect_impl(dialect)
+        return own.looker(dialect, coltype) if isinstance(own, Checked) else _look_at_text
 
 
 def _look_at_text(value: Any) -> Any:
@@ -187,7 +184,7 @@ def _look_at_text(value: Any) -> Any:
 
 def _looked(column: Column[Any]) -> ColumnElement[Any] | None:
     """The column in the form in which it is checked; None if it needs no check."""
-    if hasattr(column.type, "look") or isinstance(column.type, CheckedJson):
+    if isinstance(column.type, Checked):
         return type_coerce(column, _Looked(column.type))
     if isinstance(column.type, String) and db.engine.dialect.name == "sqlite":
         # PostgreSQL accepts only text that is encoded correctly, so only SQLite is checked.
@@ -207,8 +204,6 @@ def _broken(table: Table) -> Iterator[Broken]:
         for column, value in zip(seen, values, strict=True):
             if isinstance(value, Unreadable):
                 yield Broken(table.name, id, column.name, value.why, name)
-    if table.name == MaintenanceWindowRow.__tablename__:
-        yield from _odd_windows()
 
 
 def _named(table: Table, query: Select[Any]) -> Select[Any]:
@@ -217,13 +212,6 @@ def _named(table: Table, query: Select[Any]) -> Select[Any]:
     if known_by is MonitorRow.name and table is not MonitorRow.__table__:
         query = query.outerjoin(MonitorRow, MonitorRow.id == table.c.monitor_id)
     return query.add_columns(null() if known_by is None else known_by)
-
-
-def _odd_windows() -> Iterator[Broken]:
-    window = MaintenanceWindowRow
-    for row in db.session.execute(select(window.id, window.repeat, window.zone, window.name)):
-        for name in repeat_faults(row.repeat, row.zone):
-            yield Broken(window.__tablename__, row.id, name, Why.ODD, row.name)
 
 
 def _sample(table: Table, columns: list[Column[Any]]) -> Iterator[Any]:

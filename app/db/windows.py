@@ -11,11 +11,11 @@ from sqlalchemy import ColumnElement, and_, bindparam, or_, select
 from app.db import AnySession, cached, db
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
 from app.db.tags import tags_of
-from app.db.types import EARLIEST, LATEST, OutOfRange
+from app.db.types import EARLIEST, LATEST, unreadable_in
 from app.records import MaintenanceWindow
-from app.rules.recurrence import ONCE, repeat_faults
+from app.rules.recurrence import ONCE
 
-_MOMENTS = ("start_at", "end_at", "repeat_until")
+_FIELDS = ("start_at", "end_at", "repeat_until", "repeat", "zone")
 _MONITOR: Any = MonitorRow.__table__.c
 _WINDOW: Any = MaintenanceWindowRow.__table__.c
 _MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
@@ -61,7 +61,6 @@ def window_of(row: Any, monitors: Iterable[int]) -> MaintenanceWindow:
     """The record of a row of ``maintenance_windows``. One with fields in ``unreadable`` never
     applies.
     """
-    lost = [name for name in _MOMENTS if isinstance(getattr(row, name), OutOfRange)]
     return MaintenanceWindow(
         id=row.id,
         name=row.name,
@@ -74,14 +73,15 @@ def window_of(row: Any, monitors: Iterable[int]) -> MaintenanceWindow:
         zone=row.zone,
         created_at=row.created_at,
         updated_at=row.updated_at,
-        unreadable=(*lost, *repeat_faults(row.repeat, row.zone)),
+        unreadable=tuple(unreadable_in(row, _FIELDS)),
     )
 
 
 def own_window(monitor: Any) -> tuple[datetime | None, datetime | None]:
     """A monitor's own window; (None, None) if its start or end cannot be read."""
-    own = (monitor.maintenance_start_at, monitor.maintenance_end_at)
-    return (None, None) if any(isinstance(moment, OutOfRange) for moment in own) else own
+    if unreadable_in(monitor, ("maintenance_start_at", "maintenance_end_at")):
+        return None, None
+    return monitor.maintenance_start_at, monitor.maintenance_end_at
 
 
 def in_own_window(start: Any, end: Any) -> ColumnElement[bool]:

@@ -27,7 +27,7 @@ from dateutil.relativedelta import relativedelta
 
 from app.i18n import _
 from app.records import MaintenanceWindow
-from app.rules.time import clock_moment, is_zone, zone_of
+from app.rules.time import clock_moment, zone_of
 
 ONCE = "none"
 STEPS = {"daily": timedelta(days=1), "weekly": timedelta(weeks=1)}
@@ -39,7 +39,7 @@ Span = tuple[datetime, datetime]
 
 def repeat_fault(repeat: str) -> str | None:
     """Why ``repeat`` is not valid (neither a word nor a cron line), or None."""
-    if _is_repeat(repeat):
+    if is_repeat(repeat):
         return None
     return _(
         "Choose one of %(words)s, or send a cron expression such as 0 3 * * 1 (minute, "
@@ -49,7 +49,7 @@ def repeat_fault(repeat: str) -> str | None:
 
 
 @lru_cache(maxsize=256)  # asked for each result of a check
-def _is_repeat(repeat: str) -> bool:
+def is_repeat(repeat: str) -> bool:
     if repeat in WORDS:
         return True
     try:
@@ -57,14 +57,6 @@ def _is_repeat(repeat: str) -> bool:
     except (CronSimError, StopIteration, ValueError, OverflowError):
         return False
     return len(repeat.split()) == 5
-
-
-def repeat_faults(repeat: str, zone: str) -> tuple[str, ...]:
-    """Which of a stored window's ``repeat`` and ``zone`` cannot be read."""
-    return (
-        *([] if _is_repeat(repeat) else ["repeat"]),
-        *([] if is_zone(zone) else ["zone"]),
-    )
 
 
 def explain(repeat: str, zone: str = "UTC") -> str:
@@ -135,7 +127,7 @@ def applies_to(window: MaintenanceWindow, monitor_id: int, tags: Collection[str]
 
 def _applies(window: MaintenanceWindow) -> bool:
     """Whether it can be said when it is."""
-    return not window.unreadable and _is_repeat(window.repeat)
+    return not window.unreadable and is_repeat(window.repeat)
 
 
 def _spans(window: MaintenanceWindow, after: datetime) -> Iterator[Span]:

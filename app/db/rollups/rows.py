@@ -10,7 +10,6 @@ from sqlalchemy import BindParameter, bindparam, or_, select, type_coerce
 from sqlalchemy.types import NullType
 
 from app.db import cached, db
-from app.db.connections import number_of
 from app.db.journal import VERDICTS
 from app.db.rollups.planned import planned
 from app.db.tables import (
@@ -20,7 +19,7 @@ from app.db.tables import (
     ResultRow,
     RollupRow,
 )
-from app.db.types import from_ms, to_ms
+from app.db.types import from_ms, number_of, to_ms
 from app.judge.verdict import Check
 from app.records import CONFIRMATIONS, PHASES
 from app.stats.cover import cover_limit_ms, of_several_places

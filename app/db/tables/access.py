@@ -9,10 +9,9 @@ from sqlalchemy import ForeignKey, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.contents import is_role
 from app.db.tables.columns import NEVER_REUSED, Folded, Id
 from app.db.types import Moment, NamedMoment, Word
-from app.records import Role
+from app.records import Role, Scope
 from app.rules.time import is_zone
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class PersonRow(Model):
     password_hash: Mapped[str] = mapped_column(Text)
     name: Mapped[str | None] = mapped_column(Text)
     # The least role, where it cannot be read
-    role: Mapped[str] = mapped_column(Word(16, is_role, Role.VIEWER))
+    role: Mapped[str] = mapped_column(Word(16, Role, Role.VIEWER))
     time_zone: Mapped[str] = mapped_column(Word(64, is_zone, "UTC"), default="UTC")
     theme: Mapped[str] = mapped_column(String(8), default="auto")
     disabled: Mapped[bool] = mapped_column(default=False)
@@ -48,7 +47,7 @@ class ApiKeyRow(Model):
     # SHA-256 of the whole key: it has 128 random bits or more
     digest: Mapped[str] = mapped_column(String(64))
     name: Mapped[str] = mapped_column(Text)
-    scope: Mapped[str] = mapped_column(String(8))
+    scope: Mapped[str] = mapped_column(Word(8, Scope, Scope.READ))
     created_at: Mapped[datetime] = mapped_column(Moment)
     expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     last_used_at: Mapped[datetime | None] = mapped_column(Moment)
@@ -132,7 +131,7 @@ class InvitationRow(Model):
     digest: Mapped[str] = mapped_column(String(64), unique=True)
     email: Mapped[str] = mapped_column(Text)
     email_folded: Mapped[str] = mapped_column(Folded, unique=True)
-    role: Mapped[str] = mapped_column(Word(16, is_role, Role.VIEWER))
+    role: Mapped[str] = mapped_column(Word(16, Role, Role.VIEWER))
     created_at: Mapped[datetime] = mapped_column(Moment)
     expires_at: Mapped[datetime] = mapped_column(Moment)
 

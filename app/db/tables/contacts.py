@@ -8,7 +8,7 @@ from sqlalchemy import ForeignKey, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.contents import is_min_severity, is_pairs
+from app.db.contents import is_pairs
 from app.db.tables.columns import NEVER_REUSED, Clock, Folded, Id
 from app.db.types import Bounded, EncryptedJson, Moment, Unreadable, Word
 from app.records import DEFAULT_QUIET_ZONE, MinSeverity
@@ -28,7 +28,7 @@ class ContactRow(Model):
     quiet_zone: Mapped[str] = mapped_column(String(64), default=DEFAULT_QUIET_ZONE)
     default: Mapped[bool] = mapped_column("is_default", default=False)
     min_severity: Mapped[str] = mapped_column(
-        Word(8, is_min_severity, MinSeverity.ALL), default=MinSeverity.ALL.value
+        Word(8, MinSeverity, MinSeverity.ALL), default=MinSeverity.ALL.value
     )
     acknowledgements: Mapped[bool] = mapped_column(default=True)
     created_at: Mapped[datetime] = mapped_column(Moment)

@@ -9,9 +9,9 @@ from sqlalchemy import ForeignKey, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.contents import is_attempts, is_facts
+from app.db.contents import is_attempts, is_facts, is_ids
 from app.db.tables.columns import NEVER_REUSED, Id
-from app.db.types import CheckedJson, Encrypted, EncryptedJson, Moment, Unreadable
+from app.db.types import CheckedJson, Encrypted, EncryptedJson, Moment, Unreadable, Word
 
 
 class DeliveryRow(Model):
@@ -46,7 +46,7 @@ class DeliveryRow(Model):
     value: Mapped[str | Unreadable] = mapped_column(Encrypted)
     # The contacts that it is for, and 0 where the monitor's own alerts name the value: ",0,7,".
     # Null: the monitor's own alone
-    sources: Mapped[str | None] = mapped_column(Text)
+    sources: Mapped[str | None] = mapped_column(Word(None, is_ids, ""))
     lane: Mapped[str] = mapped_column(String(32))  # keyed hash of channel and value
     # What the message says, as it was when it was written
     facts: Mapped[Any] = mapped_column(EncryptedJson(is_facts))

@@ -10,12 +10,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.contents import (
-    is_carrier,
     is_check,
     is_checks,
-    is_condition,
-    is_location_rule,
-    is_method,
     is_pairs,
     is_statuses,
 )
@@ -79,10 +75,10 @@ class MonitorRow(Model):
     url_folded: Mapped[str] = mapped_column(Folded, index=True)
     interval: Mapped[int] = mapped_column(Bounded(1, A_YEAR, INTERVALS[0]))  # seconds
     alert_condition: Mapped[str] = mapped_column(
-        Word(32, is_condition, AlertCondition.URL_UNAVAILABLE)
+        Word(32, AlertCondition, AlertCondition.URL_UNAVAILABLE)
     )
     alert_text_lookup: Mapped[str | None] = mapped_column(Text)
-    request_method: Mapped[str] = mapped_column(Word(8, is_method, RequestMethod.GET))
+    request_method: Mapped[str] = mapped_column(Word(8, RequestMethod, RequestMethod.GET))
     # [[name, value], ...]
     request_headers: Mapped[list[list[str]] | Unreadable | None] = mapped_column(
         EncryptedJson(is_pairs)
@@ -118,7 +114,7 @@ class MonitorRow(Model):
     )
     # How its places decide together
     location_rule: Mapped[str] = mapped_column(
-        Word(8, is_location_rule, LocationRule.MAJORITY),
+        Word(8, LocationRule, LocationRule.MAJORITY),
         default=LocationRule.MAJORITY,
         server_default=LocationRule.MAJORITY.value,
     )
@@ -211,7 +207,7 @@ class LocationRow(Model):
     name: Mapped[str] = mapped_column(String(64), unique=True)
     label: Mapped[str | None] = mapped_column(String(80))
     carrier: Mapped[str] = mapped_column(
-        Word(16, is_carrier, Carrier.LOCAL),
+        Word(16, Carrier, Carrier.LOCAL),
         default=Carrier.LOCAL,
         server_default=Carrier.LOCAL.value,
     )

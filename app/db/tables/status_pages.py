@@ -8,12 +8,12 @@ from sqlalchemy import ForeignKey, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.contents import is_post_state, is_subscriber_channel, is_theme, is_visibility
 from app.db.tables.columns import NEVER_REUSED, Id
 from app.db.types import Bounded, Encrypted, Moment, NamedMoment, Unreadable, Word
 from app.records import (
     AUTO_POST_MINUTES,
     DEFAULT_PAGE_ZONE,
+    SUBSCRIBER_CHANNELS,
     Channel,
     PageTheme,
     PostState,
@@ -24,7 +24,7 @@ from app.rules.time import is_zone
 # A page's rows go with it.
 OF_PAGE = "status_pages.id"
 # An open one, where it cannot be read: a page never says that all is well beside it.
-State = Word(16, is_post_state, PostState.MONITORING)
+State = Word(16, PostState, PostState.MONITORING)
 
 
 class StatusPageRow(Model):
@@ -40,7 +40,7 @@ class StatusPageRow(Model):
     description: Mapped[str | None] = mapped_column(Text)
     # What cannot be read is not shown to strangers
     visibility: Mapped[str] = mapped_column(
-        Word(16, is_visibility, Visibility.CLOSED), default=Visibility.PUBLIC.value
+        Word(16, Visibility, Visibility.CLOSED), default=Visibility.PUBLIC.value
     )
     password_hash: Mapped[str | None] = mapped_column(Text)
     # Another number with each new password: what an earlier one opened is closed then
@@ -60,7 +60,7 @@ class StatusPageRow(Model):
         server_default=DEFAULT_PAGE_ZONE,
     )
     theme: Mapped[str] = mapped_column(
-        Word(8, is_theme, PageTheme.SYSTEM),
+        Word(8, PageTheme, PageTheme.SYSTEM),
         default=PageTheme.SYSTEM.value,
         server_default=PageTheme.SYSTEM.value,
     )
@@ -182,7 +182,7 @@ class SubscriberRow(Model):
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     status_page_id: Mapped[int] = mapped_column(Id, ForeignKey(OF_PAGE, ondelete="CASCADE"))
-    channel: Mapped[str] = mapped_column(Word(16, is_subscriber_channel, Channel.EMAIL))
+    channel: Mapped[str] = mapped_column(Word(16, SUBSCRIBER_CHANNELS, Channel.EMAIL))
     value: Mapped[str | Unreadable] = mapped_column(Encrypted)
     digest: Mapped[str] = mapped_column(String(64))  # keyed hash of channel and value
     created_at: Mapped[datetime] = mapped_column(Moment)

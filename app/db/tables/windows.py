@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy import ForeignKey, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.tables.columns import NEVER_REUSED, Id
-from app.db.types import Moment, NamedMoment
+from app.db.types import Moment, NamedMoment, Word
 from app.records import DEFAULT_WINDOW_ZONE
+from app.rules.recurrence import ONCE, is_repeat
+from app.rules.time import is_zone
 
 
 class MaintenanceWindowRow(Model):
@@ -21,10 +23,12 @@ class MaintenanceWindowRow(Model):
     name: Mapped[str] = mapped_column(Text)
     start_at: Mapped[datetime] = mapped_column(NamedMoment)
     end_at: Mapped[datetime] = mapped_column(NamedMoment)
-    repeat: Mapped[str] = mapped_column(Text, default="none")
+    repeat: Mapped[str] = mapped_column(Word(None, is_repeat, ONCE), default=ONCE)
     repeat_until: Mapped[datetime | None] = mapped_column(NamedMoment)
     zone: Mapped[str] = mapped_column(
-        String(64), default=DEFAULT_WINDOW_ZONE, server_default=DEFAULT_WINDOW_ZONE
+        Word(64, is_zone, DEFAULT_WINDOW_ZONE),
+        default=DEFAULT_WINDOW_ZONE,
+        server_default=DEFAULT_WINDOW_ZONE,
     )
     # As a monitor's: "\nprod\napi\n". The window is for the monitors that have one of them now.
     tags: Mapped[str] = mapped_column(Text, default="", server_default="")

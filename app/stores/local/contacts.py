@@ -14,7 +14,7 @@ from app.alerts import outbox
 from app.alerts.targets import in_order, places_in
 from app.db import DbSession, db, turns, writing
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailRow
-from app.db.types import Unreadable, readable
+from app.db.types import readable, unreadable_in
 from app.errors import Conflict, Invalid, NotFound
 from app.forms.monitor import no_contact
 from app.i18n import N_, _
@@ -298,7 +298,7 @@ def _record(row: ContactRow, monitors: int) -> Contact:
         monitors=monitors,
         created_at=row.created_at,
         updated_at=row.updated_at,
-        unreadable=("channels",) if isinstance(row.channels, Unreadable) else (),
+        unreadable=tuple(unreadable_in(row, ("channels",))),
     )
 
 

@@ -23,7 +23,7 @@ from app.db.tables import (
     PostUpdateRow,
     StatusPageMonitorRow,
 )
-from app.db.types import OutOfRange
+from app.db.types import readable
 from app.errors import Invalid, NotFound
 from app.i18n import N_, _
 from app.records import ENDED_STATES, Page, Post, PostQuery, PostState, PostUpdate
@@ -178,18 +178,14 @@ def _record(row: PostRow, monitors: Iterable[int], updates: Sequence[PostUpdate]
         body=updates[0].body if updates else "",
         monitors=tuple(monitors),
         incident_id=row.incident_id,
-        starts_at=_known(row.starts_at),
-        ends_at=_known(row.ends_at),
+        starts_at=readable(row.starts_at),
+        ends_at=readable(row.ends_at),
         automatic=row.automatic,
         updates=tuple(updates),
         created_at=row.created_at,
         updated_at=row.updated_at,
         corrected_at=row.corrected_at,
     )
-
-
-def _known(moment: datetime | None) -> datetime | None:
-    return None if isinstance(moment, OutOfRange) else moment
 
 
 def _monitors(ids: Sequence[int]) -> Mapping[int, list[int]]:

@@ -16,7 +16,7 @@ from app.db.tables import (
     MonitorStateRow,
 )
 from app.db.tags import tags_of, tags_text
-from app.db.types import Replaced, Unreadable, readable
+from app.db.types import Unreadable, readable, unreadable_in
 from app.engine.recorder import gaps
 from app.records import (
     CHECK_FIELDS,
@@ -95,7 +95,7 @@ def configured(values: Iterable[Any]) -> Configured:
         "request_headers": pairs_of(row.request_headers),
         "tags": tags_of(row.tags),
         "request_body": readable(row.request_body),
-        "unreadable": unreadable_fields(row),
+        "unreadable": tuple(unreadable_in(row, (*SECRET_FIELDS, *CHECK_FIELDS))),
         "request_auth_password_set": row.request_auth_password is not None,
     }
     return Configured(fields, pairs_of(row.alerts))
@@ -155,7 +155,7 @@ def incident_record(
         duration=max(0, int(((fields["ended_at"] or now) - row.started_at).total_seconds())),
         monitor=monitor,
         seen_by=tuple(row.seen_by or ()),
-        unreadable=() if brief or not isinstance(row.evidence, Unreadable) else ("evidence",),
+        unreadable=() if brief else tuple(unreadable_in(row, ("evidence",))),
         unwatched=tuple(
             (datetime.fromisoformat(gap["from"]), datetime.fromisoformat(gap["to"]))
             for gap in _unwatched(row, now)
@@ -165,14 +165,6 @@ def incident_record(
 
 def _unwatched(row: Any, now: datetime) -> Sequence[Mapping[str, str]]:
     return (gaps.until(row, row, now) if row.ended_at is None else row.unwatched) or ()
-
-
-def unreadable_fields(row: Any) -> tuple[str, ...]:
-    """The fields of a monitor whose stored value cannot be read."""
-    lost = (Unreadable, Replaced)
-    return tuple(
-        name for name in (*SECRET_FIELDS, *CHECK_FIELDS) if isinstance(getattr(row, name), lost)
-    )
 
 
 def incident_status(row: Any) -> str:
