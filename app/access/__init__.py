@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from app.access import devices
 from app.access.audit_log import AuditLog
-from app.access.counters import Counters, Shares
+from app.access.counters import Counters
 from app.access.half_logins import HalfLogins
 from app.access.invitations import Invitations
 from app.access.keys import Keys
@@ -38,7 +38,6 @@ class Access:
             return self.clock()
 
         self.counters = Counters(now)
-        self.shares = Shares(self.counters)
         self.settings = StoredSettings(now)
         self.people = People(now, self.counters)
         self.factors = SecondFactors(now, self.people, self.settings)

@@ -1,20 +1,25 @@
-"""Counts within a time window, shared by all processes: requests of a key, attempts to log in."""
+"""Counts within a time window, shared by all processes: requests of a key, attempts to log in,
+lines of the audit log.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from itertools import chain, islice
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, delete, select, update
 
 from app.db import DbSession, best_effort, db, writing
 from app.db.statements import inserting
 from app.db.tables import CounterRow
+from app.errors import Throttled
+from app.i18n import _
 
 # Failed attempts allowed in a window. The limit of an account stops a guesser with many addresses,
 # that of an address stops one who tries one password on many accounts. Anyone can use up both, so
@@ -55,7 +60,7 @@ def add(session: DbSession, name: str, window: int, number: int = 1) -> int:
 
 
 @cache
-def _adding(_dialect: str) -> Any:
+def _adding(dialect: str) -> Any:
     """Built once: each request of a key is counted."""
     statement = inserting(CounterRow)
     return statement.on_conflict_do_update(
@@ -64,83 +69,63 @@ def _adding(_dialect: str) -> Any:
     ).returning(CounterRow.count)
 
 
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most ``most`` attempts that are counted under ``name`` in a window of ``seconds``.
+
+    Windows are aligned to 1970, so all processes use the same ones.
+    """
+
+    name: str
+    seconds: int
+    most: int
+
+
 class Counters:
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self.clock = clock
-
-    def count(self, name: str, window_seconds: int) -> int:
-        """Add one to ``name`` in the present window of that length; returns the new count.
-
-        Windows are aligned to 1970, so all processes use the same ones.
-        """
-        with writing() as session:
-            return add(session, name, self.window(window_seconds))
-
-    def is_too_many(self, name: str, window_seconds: int, most: int) -> bool:
-        """Count one more attempt of a stranger; whether there are more than ``most``. One that is
-        over already costs no write: SQLite has one writer, and the results of checks would wait.
-        """
-        if self.counted(name, window_seconds) >= most:
-            return True
-        return self.count(name, window_seconds) > most
-
-    def counted(self, name: str, window_seconds: int) -> int:
-        """The count of ``name`` in the present window."""
-        found = db.session.execute(
-            select(CounterRow.count).where(
-                CounterRow.name == name, CounterRow.window == self.window(window_seconds)
-            )
-        ).scalar_one_or_none()
-        return found or 0
-
-    def uncount(self, name: str, window_seconds: int, by: int | None = None) -> None:
-        """Subtract ``by`` from the count of ``name``, or delete the count."""
-        here = (CounterRow.name == name, CounterRow.window == self.window(window_seconds))
-        with writing() as session:
-            if by is None:
-                session.execute(delete(CounterRow).where(*here))
-            else:
-                session.execute(update(CounterRow).where(*here).values(count=CounterRow.count - by))
-
-    def seconds_left(self, window_seconds: int) -> int:
-        """Whole seconds until the present window of that length ends; at least 1."""
-        return window_seconds - int(self.clock().timestamp()) % window_seconds
-
-    def forget_old(self) -> None:
-        """Delete counts of past windows. The engine's housekeeping calls it."""
-        with writing() as session:
-            horizon = int(self.clock().timestamp()) - KEPT_SECONDS
-            # Counts of a clock that was ahead would count again when their time comes.
-            later = horizon + 2 * KEPT_SECONDS
-            session.execute(delete(CounterRow).where(~CounterRow.window.between(horizon, later)))
-            horizon += KEPT_SECONDS - BRIEF_KEPT_SECONDS
-            brief = CounterRow.name.startswith(BRIEF), CounterRow.window < horizon
-            session.execute(delete(CounterRow).where(*brief))
-
-    def window(self, window_seconds: int) -> int:
-        """Where the present window of that length begins, in s since 1970."""
-        return window_of(self.clock(), window_seconds)
-
-
-class Shares:
-    """Counts of ``counters``, of which this process has taken a share.
-
-    Each number is handed out once, by whichever process. Those that a process has left count too:
-    so a count is never too low, and it is too high by less than a share for each process, and for
-    each start of one.
-    """
-
-    def __init__(self, counters: Counters) -> None:
-        self._counters = counters
         self._guard = threading.Lock()
-        # Of each name: the window, and the numbers that are left.
+        # Of each name: the window, and the numbers of this process's share that are left.
         self._left: dict[str, tuple[int, Iterator[int]]] = {}
 
-    def count(self, name: str, window_seconds: int, share: int, number: int = 1) -> int:
-        """Count ``number`` more of ``name``; returns the last one's number in the present window,
-        or 0 if the database cannot be written. One in ``share`` writes.
+    def attempt(self, sentence: str, *limits: Limit) -> None:
+        """Count one more attempt in each of ``limits``. Raises Throttled, with this sentence."""
+        self.refuse(sentence, *limits)
+        self.take(sentence, *limits)
+
+    def refuse(self, sentence: str, *limits: Limit) -> None:
+        """Raises Throttled if a limit is reached already. That costs no write: SQLite has one
+        writer, and the results of checks would wait for it.
         """
-        window = self._counters.window(window_seconds)
+        self._within(sentence, (limit for limit in limits if self.counted(limit) >= limit.most))
+
+    def take(self, sentence: str, *limits: Limit) -> None:
+        """Count, without a look before. To be called before what was typed is compared, so that a
+        thousand guesses at the same moment all count.
+        """
+        with writing():
+            counts = [(limit, self.count(limit.name, limit.seconds)) for limit in limits]
+        self._within(sentence, (limit for limit, count in counts if count > limit.most))
+
+    def _within(self, sentence: str, over: Iterator[Limit]) -> None:
+        limit = next(over, None)
+        if limit is not None:
+            raise Throttled(_(sentence), self.seconds_left(limit.seconds))
+
+    def count(
+        self, name: str, window_seconds: int, number: int = 1, *, share: int | None = None
+    ) -> int:
+        """Count ``number`` more of ``name``; returns the last one's number in the present window.
+
+        ``share``: the process takes so many numbers in one write, and hands them out. Each is
+        handed out once, by whichever process. Those that a process has left count too: so a count
+        is never too low, and it is too high by less than a share for each process, and for each
+        start of one. Where the database cannot be written, such a count is 0.
+        """
+        window = window_of(self.clock(), window_seconds)
+        if share is None:
+            with writing() as session:
+                return add(session, name, window, number)
         with self._guard:
             taken = list(islice(self._of(name, window), number))
         missing = number - len(taken)
@@ -160,10 +145,42 @@ class Shares:
         with self._guard:
             # Another thread may have taken a share meanwhile.
             left = chain(self._of(name, window), numbers[missing:])
-            self._left = {one: its for one, its in self._left.items() if its[0] == window}
+            self._left = {name: its for name, its in self._left.items() if its[0] == window}
             self._left[name] = window, left
         return numbers[missing - 1]
 
     def _of(self, name: str, window: int) -> Iterator[int]:
         of, numbers = self._left.get(name, (None, iter(())))
         return numbers if of == window else iter(())
+
+    def counted(self, limit: Limit) -> int:
+        """The count in the present window."""
+        return db.session.scalar(select(CounterRow.count).where(*self._here(limit))) or 0
+
+    def uncount(self, limit: Limit, by: int | None = None) -> None:
+        """Subtract ``by`` from the count, or delete it."""
+        with writing() as session:
+            if by is None:
+                session.execute(delete(CounterRow).where(*self._here(limit)))
+            else:
+                less = update(CounterRow).where(*self._here(limit))
+                session.execute(less.values(count=CounterRow.count - by))
+
+    def _here(self, limit: Limit) -> tuple[ColumnElement[bool], ...]:
+        window = window_of(self.clock(), limit.seconds)
+        return CounterRow.name == limit.name, CounterRow.window == window
+
+    def seconds_left(self, window_seconds: int) -> int:
+        """Whole seconds until the present window of that length ends; at least 1."""
+        return window_seconds - int(self.clock().timestamp()) % window_seconds
+
+    def forget_old(self) -> None:
+        """Delete counts of past windows. The engine's housekeeping calls it."""
+        with writing() as session:
+            horizon = int(self.clock().timestamp()) - KEPT_SECONDS
+            # Counts of a clock that was ahead would count again when their time comes.
+            later = horizon + 2 * KEPT_SECONDS
+            session.execute(delete(CounterRow).where(~CounterRow.window.between(horizon, later)))
+            horizon += KEPT_SECONDS - BRIEF_KEPT_SECONDS
+            brief = CounterRow.name.startswith(BRIEF), CounterRow.window < horizon
+            session.execute(delete(CounterRow).where(*brief))

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, or_, select, update
 
 from app.access import actors, audit, recovery_codes, security_log, totp
-from app.access.counters import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, Counters
+from app.access.counters import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, Counters, Limit
 from app.access.devices import device_of
 from app.access.one_time import digest_of, make_token
 from app.access.passkeys import CREDENTIAL, NOT_PROVEN, Passkeys, Signed, Site, count_use
@@ -33,7 +33,6 @@ from app.records import Action, Actor, Client, Person
 from app.rules.clocks import SKEW
 
 Use = Callable[[DbSession, Person], None]  # use a proof up; raises Invalid
-Limits = tuple[tuple[str, int, int], ...]
 
 LASTS = timedelta(minutes=10)
 # Whoever knows a password may guess at codes for days: ten in five minutes alone would find one of
@@ -119,7 +118,7 @@ class HalfLogins:
         device = device_of(client.device, person.id, self.clock())
         limits = _limits(person.id, device)
         try:
-            self._count_second(limits)
+            self.counters.attempt(TOO_MANY_LOGINS, *limits)
             done = prove()
         except Throttled:
             security_log.tell(Event.SECOND_FACTOR_THROTTLED, person, address=client.address)
@@ -127,23 +126,9 @@ class HalfLogins:
         except Invalid:
             security_log.tell(Event.SECOND_FACTOR_WRONG, person, address=client.address)
             raise
-        for name, window, _most in limits:
-            self.counters.uncount(name, window)
+        for limit in limits:
+            self.counters.uncount(limit)
         return done
-
-    def _count_second(self, limits: Limits) -> None:
-        """Before anything is compared, so that guesses at the same moment all count. Whoever is
-        over a limit already costs no write.
-        """
-        for name, window, most in limits:
-            if self.counters.counted(name, window) >= most:
-                raise Throttled(_(TOO_MANY_LOGINS), self.counters.seconds_left(window))
-        with writing():
-            over = [
-                window for name, window, most in limits if self.counters.count(name, window) > most
-            ]
-        if over:
-            raise Throttled(_(TOO_MANY_LOGINS), self.counters.seconds_left(over[0]))
 
     def _complete(self, token: str, use: Use) -> Person:
         """End the half login, with the proof in the same transaction: of two requests at once with
@@ -210,12 +195,12 @@ def _by(person: Person) -> Actor:
     return actors.named(person.email)
 
 
-def _limits(id: int, device: int | None) -> Limits:
-    """Counters of wrong tries: name, seconds of the window, most. A browser in which the person has
+def _limits(id: int, device: int | None) -> tuple[Limit, Limit]:
+    """Of wrong tries. A browser in which the person has
     logged in before has its own: others who know the password cannot keep it out.
     """
     name = f"second:{id}" if device is None else f"second:{id}:device:{device}"
     return (
-        (name, LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT),
-        (f"{name}:long", LONG_WINDOW_SECONDS, LONG_WINDOW_MOST),
+        Limit(name, LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT),
+        Limit(f"{name}:long", LONG_WINDOW_SECONDS, LONG_WINDOW_MOST),
     )

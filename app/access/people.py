@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import delete, select
@@ -18,6 +19,7 @@ from app.access.counters import (
     LOGINS_PER_ADDRESS,
     LOGINS_PER_DEVICE,
     Counters,
+    Limit,
     origin_of,
 )
 from app.access.devices import device_of, forget_devices
@@ -143,17 +145,16 @@ class People:
         """
         row = _found(db.session, id)
         person, hash_ = person_record(row), row.password_hash
-        counters = {f"confirm:person:{id}": LOGINS_PER_ACCOUNT}
+        limit = Limit(f"confirm:person:{id}", LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT)
         try:
-            right = self._tries(counters, hash_, password, known=True)
+            right = self._tries([limit], hash_, password, known=True)
         except Throttled:
             security_log.tell(Event.PASSWORD_THROTTLED, person)
             raise
         if not right:
             security_log.tell(Event.PASSWORD_WRONG, person)
             raise Invalid({"current_password": [_("The current password is wrong.")]})
-        for counter in counters:
-            self.counters.uncount(counter, LOGIN_WINDOW_SECONDS)
+        self.counters.uncount(limit)
 
     def has_logged_in(self, email: str) -> bool:
         """Whether somebody with this email address has ever logged in."""
@@ -171,22 +172,20 @@ class People:
         device = device_of(client.device, 0 if row is None else row.id, self.clock())
         hash_ = None if row is None else row.password_hash
         person = None if row is None else person_record(row)
-        account, origin = account_counter(email), _address_counter(client.address)
-        counters = {account: LOGINS_PER_ACCOUNT, origin: LOGINS_PER_ADDRESS}
+        origin = _limit(f"address:{origin_of(client.address)}", LOGINS_PER_ADDRESS)
+        limits = [logins_of(email), origin]
         if device is not None:
-            counters = {f"login:device:{device}": LOGINS_PER_DEVICE}
+            limits = [_limit(f"device:{device}", LOGINS_PER_DEVICE)]
         try:
-            right = self._tries(counters, hash_, password, known=device is not None)
+            right = self._tries(limits, hash_, password, known=device is not None)
         except Throttled:
             security_log.tell(Event.LOGIN_THROTTLED, person, typed=email, address=client.address)
             raise
         if person is None or person.disabled or hash_ is None or not right:
             security_log.tell(Event.LOGIN_FAILED, person, typed=email, address=client.address)
             return None
-        for counter in counters:
-            self.counters.uncount(
-                counter, LOGIN_WINDOW_SECONDS, by=1 if counter == origin else None
-            )
+        for limit in limits:
+            self.counters.uncount(limit, by=1 if limit == origin else None)
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
         logged_in = self._logged_in_with(person.id, hash_, new_hash)
         if logged_in is None:
@@ -194,36 +193,15 @@ class People:
         return logged_in
 
     def _tries(
-        self, counters: Mapping[str, int], hash_: str | None, password: str, *, known: bool
+        self, limits: Sequence[Limit], hash_: str | None, password: str, *, known: bool
     ) -> bool:
-        """Whether the password is right, within the limits of ``counters``. Raises Throttled."""
-        # Those over a limit, and those for whom there is no room, must not cost a write each:
-        # SQLite has one writer, and the results of checks would wait for it.
-        if any(
-            self.counters.counted(name, LOGIN_WINDOW_SECONDS) >= most
-            for name, most in counters.items()
-        ):
-            raise self._too_many()
-        # Nothing was written yet. Whoever waits for a turn must not keep a connection meanwhile.
+        """Whether the password is right, within these limits. Raises Throttled."""
+        self.counters.refuse(TOO_MANY_LOGINS, *limits)
+        # Nothing was written yet. Whoever waits for a turn must not keep a connection meanwhile,
+        # and those for whom there is no room must not cost a write each.
         db.session.rollback()
-        return passwords.matches(
-            hash_, password, count=lambda: self._count_try(counters), known=known
-        )
-
-    def _count_try(self, counters: Mapping[str, int]) -> None:
-        """Before the password is compared, so that a thousand guesses at the same moment all
-        count. Raises Throttled.
-        """
-        with writing():
-            over = [
-                self.counters.count(name, LOGIN_WINDOW_SECONDS) > most
-                for name, most in counters.items()
-            ]
-        if any(over):
-            raise self._too_many()
-
-    def _too_many(self) -> Throttled:
-        return Throttled(_(TOO_MANY_LOGINS), self.counters.seconds_left(LOGIN_WINDOW_SECONDS))
+        count = partial(self.counters.take, TOO_MANY_LOGINS, *limits)
+        return passwords.matches(hash_, password, count=count, known=known)
 
     def _logged_in_with(self, id: int, compared: str, new_hash: str | None) -> Person | None:
         """``compared``: the hash that was found right; ``new_hash`` replaces it. None for a
@@ -380,11 +358,12 @@ def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
         raise Conflict(_(LAST_ADMIN))
 
 
-def account_counter(email: str) -> str:
+def logins_of(email: str) -> Limit:
+    """Of an account's wrong passwords."""
     # A hash: people type passwords into the email field, and these must not be stored in a table.
     digest = hashlib.sha256(email.casefold().encode("utf-8", "surrogatepass")).hexdigest()
-    return f"login:account:{digest[:32]}"
+    return _limit(f"account:{digest[:32]}", LOGINS_PER_ACCOUNT)
 
 
-def _address_counter(address: str | None) -> str:
-    return f"login:address:{origin_of(address)}"
+def _limit(name: str, most: int) -> Limit:
+    return Limit(f"login:{name}", LOGIN_WINDOW_SECONDS, most)

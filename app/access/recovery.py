@@ -11,18 +11,18 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, select
 
 from app.access import actors, audit, passwords, security_log
-from app.access.counters import LOGIN_WINDOW_SECONDS, Counters, origin_of
+from app.access.counters import Counters, Limit, origin_of
 from app.access.devices import forget_devices
 from app.access.one_time import digest_of, make_token
 from app.access.people import (
-    account_counter,
     end_sessions,
+    logins_of,
     person_record,
 )
 from app.access.security_log import Event
 from app.db import db, writing
 from app.db.tables import PersonRow, RecoveryRow
-from app.errors import Denied, Invalid, NotFound, Throttled
+from app.errors import Denied, Invalid, NotFound
 from app.i18n import N_, _
 from app.records import Action, Actor, ActorKind, ObjectKind, Person, Thing
 from app.rules.clocks import SKEW
@@ -44,9 +44,8 @@ class Recovery:
         """Count that ``address`` asks for a link for ``email``; whether one may be mailed. What it
         does is the same for known and unknown addresses. Raises Throttled.
         """
-        counter = f"recovery:address:{origin_of(address)}"
-        if self.counters.is_too_many(counter, ASKED_SECONDS, ASKED_PER_ADDRESS):
-            raise Throttled(_(TOO_MANY), self.counters.seconds_left(ASKED_SECONDS))
+        name = f"recovery:address:{origin_of(address)}"
+        self.counters.attempt(TOO_MANY, Limit(name, ASKED_SECONDS, ASKED_PER_ADDRESS))
         digest = hashlib.sha256(email.casefold().encode("utf-8", "surrogatepass")).hexdigest()
         return (
             self.counters.count(f"recovery:account:{digest[:32]}", ASKED_SECONDS)
@@ -110,7 +109,7 @@ class Recovery:
             audit.note(session, Action.USED, of)
             security_log.tell(Event.PASSWORD_CHANGED, person)
         # Who guessed passwords until now must not keep the owner out.
-        self.counters.uncount(account_counter(person.email), LOGIN_WINDOW_SECONDS)
+        self.counters.uncount(logins_of(person.email))
         return person
 
     def forget_old(self) -> None:

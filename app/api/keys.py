@@ -61,7 +61,7 @@ class RateLimit:
             return cls(0, 0, 0)
         access = current_access()
         share = min(MOST_AT_ONCE, max(1, limit // SHARES))
-        used = access.shares.count(f"api:{key.prefix}", WINDOW_SECONDS, share)
+        used = access.counters.count(f"api:{key.prefix}", WINDOW_SECONDS, share=share)
         return cls(limit, used, access.counters.seconds_left(WINDOW_SECONDS))
 
     @property

@@ -9,10 +9,10 @@ from itsdangerous import BadData, URLSafeTimedSerializer
 from werkzeug.wrappers import Request, Response
 
 from app.access import Access
-from app.access.counters import origin_of
+from app.access.counters import Limit, origin_of
 from app.cookies import cookie_name, is_secure
 from app.errors import Throttled
-from app.i18n import N_, _
+from app.i18n import N_
 from app.records import Visibility
 from app.secret_keys import signing_keys
 from app.stores.away import DatabaseError, unavailable
@@ -76,17 +76,16 @@ class Visitors:
             raise unavailable(fault) or fault from None
 
     def _enter(self, address: Address, request: Request) -> bool:
-        counter = f"page:password:{origin_of(request.remote_addr)}"
-        # Counted before it is compared, so that guesses at the same moment all count.
-        if self._access.counters.is_too_many(counter, WRONG_SECONDS, WRONG_MOST):
-            raise Throttled(_(TOO_MANY), self._access.counters.seconds_left(WRONG_SECONDS))
+        name = f"page:password:{origin_of(request.remote_addr)}"
+        limit, counters = Limit(name, WRONG_SECONDS, WRONG_MOST), self._access.counters
+        counters.attempt(TOO_MANY, limit)
         try:
             right = self._public.password_fits(address.id, request.form.get("password", ""))
         except Throttled:
-            self._access.counters.uncount(counter, WRONG_SECONDS, by=1)
+            counters.uncount(limit, by=1)
             raise
         if right:
-            self._access.counters.uncount(counter, WRONG_SECONDS, by=1)
+            counters.uncount(limit, by=1)
         return right
 
     def admit(self, address: Address, paths: list[str], request: Request, to: Response) -> None:

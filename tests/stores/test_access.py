@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 
 from app.access import Access
-from app.access.counters import Shares
+from app.access.counters import Counters, Limit
 from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, LOGINS_PER_ADDRESS
 from app.config import Settings
 from app.db import db
@@ -58,11 +58,11 @@ def test_a_key_works_until_it_is_revoked_and_only_its_hash_is_stored(
 def test_processes_count_requests_in_shares_and_each_number_is_given_once(
     core: Flask, access: Access, settings: Settings, clock: Clock
 ) -> None:
-    here, there = access.shares, Access(clock).shares
+    here, there = access.counters, Counters(clock)
 
-    def count(shares: Shares) -> int:
+    def count(counters: Counters) -> int:
         with core.app_context():
-            return shares.count("api:key", 60, 5)
+            return counters.count("api:key", 60, share=5)
 
     with queries() as sent:
         assert [count(here) for _ in range(5)] == [1, 2, 3, 4, 5]
@@ -72,10 +72,15 @@ def test_processes_count_requests_in_shares_and_each_number_is_given_once(
     assert len(set(numbers)) == 20
     assert min(numbers) == 6
     # After a start, what the process had left counts too; in the next window nothing does.
-    assert count(Access(clock).shares) > max(numbers)
+    assert count(Counters(clock)) > max(numbers)
     with core.app_context():
         # Several at once: what is left of the share, and the rest of a larger one.
-        assert [there.count("results", 60, 5, many) for many in (3, 4, 12, 1)] == [3, 7, 19, 20]
+        assert [there.count("results", 60, many, share=5) for many in (3, 4, 12, 1)] == [
+            3,
+            7,
+            19,
+            20,
+        ]
     clock.advance(minutes=1)
     assert [count(there), count(here), count(there)] == [1, 6, 2]
 
@@ -323,7 +328,7 @@ def test_a_count_is_shared_by_threads_and_starts_anew_with_each_window(
 
     with ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(count, range(12))) == list(range(1, 13))
-    assert access.counters.counted("key:1", 60) == 12
+    assert access.counters.counted(Limit("key:1", 60, 0)) == 12
     assert access.counters.count("key:2", 60) == 1
     assert access.counters.seconds_left(60) == 60
     clock.advance(seconds=60)
@@ -331,7 +336,7 @@ def test_a_count_is_shared_by_threads_and_starts_anew_with_each_window(
     access.counters.count("agent:1:results", 10)
     clock.advance(seconds=9)
     access.counters.forget_old()
-    assert access.counters.counted("agent:1:results", 10) == 1, "its window is not over"
+    assert access.counters.counted(Limit("agent:1:results", 10, 0)) == 1, "its window is not over"
     clock.advance(hours=2)
     access.counters.forget_old()
     assert {row.name for row in db.session.query(CounterRow)} == {"key:1", "key:2"}

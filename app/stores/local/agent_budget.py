@@ -80,8 +80,8 @@ class Budgets:
             return
         budget = self._of(place.id)
         most: int = getattr(budget, what)
-        used = self._access.shares.count(
-            f"{BRIEF}{place.id}:{what}", WINDOW_SECONDS, max(1, most // SHARES), number
+        used = self._access.counters.count(
+            f"{BRIEF}{place.id}:{what}", WINDOW_SECONDS, number, share=max(1, most // SHARES)
         )
         if used > most:
             reset = self._access.counters.seconds_left(WINDOW_SECONDS)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, Select, select
 
-from app.access.counters import Counters, origin_of
+from app.access.counters import Counters, Limit, origin_of
 from app.access.mail_server import can_mail
 from app.access.subscriptions import Purpose, Subscription, digest, read_token
 from app.alerts import subscribers
@@ -19,7 +19,7 @@ from app.config import Settings
 from app.db import DbSession, db, writing
 from app.db.statements import inserting
 from app.db.tables import StatusPageRow, SubscriberRow
-from app.errors import Invalid, NotFound, Throttled
+from app.errors import Invalid, NotFound
 from app.i18n import N_, _
 from app.records import SUBSCRIBER_CHANNELS, Channel, StatusPage, Visibility
 from app.rules.channel_values import check_value
@@ -33,14 +33,15 @@ NO_TARGET = {Channel.EMAIL: N_("Enter an email address."), Channel.WEBHOOK: N_("
 TOO_MANY = N_("Too many sign-ups. Wait and try again.")
 
 
-class Subscribing(Counters):
+class Subscribing:
     """``clock`` returns the present moment in UTC; tests pass their own."""
 
     def __init__(
         self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self.settings = settings
-        super().__init__(clock)
+        self.clock = clock
+        self.counters = Counters(clock)
 
     def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
         """Raises NotFound, Invalid (``channel``, ``target``) and Throttled."""
@@ -49,8 +50,8 @@ class Subscribing(Counters):
             raise NotFound("status page", id)
         target = target.strip()
         self._check(channel, target)
-        if self.is_too_many(f"subscribe:address:{origin_of(address)}", SIGN_UP_SECONDS, SIGN_UPS):
-            raise Throttled(_(TOO_MANY), self.seconds_left(SIGN_UP_SECONDS))
+        name = f"subscribe:address:{origin_of(address)}"
+        self.counters.attempt(TOO_MANY, Limit(name, SIGN_UP_SECONDS, SIGN_UPS))
         with writing() as session:
             self._sign_up(session, id, channel, target)
 
@@ -98,12 +99,12 @@ class Subscribing(Counters):
         page = session.get_one(StatusPageRow, page_id)
         # Before the subscriber is locked, by everybody: in another order, two sign-ups at the same
         # moment wait for each other.
-        asked = self.count(f"subscribe:target:{mark[:32]}", DAY)
+        asked = self.counters.count(f"subscribe:target:{mark[:32]}", DAY)
         row = session.scalar(_locked(*_of(page_id, mark)))
         if row is not None:
             row.channel, row.value = channel, target  # as before, or it could not be read
         if row is not None and row.confirmed_at is not None:
-            again = self.count(f"subscribed:{page_id}:{mark[:32]}", DAY) > 1
+            again = self.counters.count(f"subscribed:{page_id}:{mark[:32]}", DAY) > 1
             if channel == Channel.EMAIL and not again:
                 subscribers.remind(session, row, page, now)
             return
