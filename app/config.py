@@ -29,9 +29,8 @@ from app.net.policy import Policy
 from app.proxies import Network, is_folder, networks
 from app.rules import sms, smtp
 from app.rules.channel_values import TELEGRAM_TOKEN
-from app.rules.places import check_not_deleted
-from app.rules.service_links import is_link
-from app.rules.service_url import base_url, plain_url, take_apart_service
+from app.rules.service_url import base_url, is_link, plain_url, take_apart_service
+from app.rules.slugs import check_not_deleted
 from app.rules.url import DEFAULT_PORTS, host_of, parse_url, take_apart
 
 if TYPE_CHECKING:

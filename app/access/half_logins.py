@@ -30,7 +30,7 @@ from app.db.types import Unreadable
 from app.errors import Denied, Invalid, Throttled
 from app.i18n import N_, _
 from app.records import Action, Actor, Client, Person
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 
 Use = Callable[[DbSession, Person], None]  # use a proof up; raises Invalid
 

@@ -18,7 +18,7 @@ from app.db.tables import InvitationRow
 from app.errors import Denied, NotFound
 from app.i18n import N_, _
 from app.records import Action, Invitation, ObjectKind, Person, Thing
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 
 INVITED_DAYS = 7
 INVITED_FOR = timedelta(days=INVITED_DAYS)

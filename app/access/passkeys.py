@@ -26,7 +26,7 @@ from app.errors import Conflict, Denied, Invalid
 from app.i18n import N_, _, _n
 from app.records import MAX_PASSKEY_NAME, MAX_PASSKEYS, Action, Person
 from app.rules import text
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 
 CHALLENGE_BYTES = 32
 CHALLENGE_LASTS = timedelta(minutes=5)

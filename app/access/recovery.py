@@ -25,7 +25,7 @@ from app.db.tables import PersonRow, RecoveryRow
 from app.errors import Denied, Invalid, NotFound
 from app.i18n import N_, _
 from app.records import Action, Actor, ActorKind, ObjectKind, Person, Thing
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 
 BY_MAIL = timedelta(hours=1)
 BY_ADMIN = timedelta(hours=24)  # handed over by people, who are not always there

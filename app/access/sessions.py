@@ -23,7 +23,7 @@ from app.db import DbSession, best_effort, db, writing
 from app.db.tables import PersonRow, SessionRow
 from app.errors import NotFound
 from app.records import Client, Person, Session
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 from app.rules.user_agents import browser_of, system_of
 
 IDLE = timedelta(hours=12)

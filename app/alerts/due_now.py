@@ -16,7 +16,7 @@ from app.alerts.outbox import Reason, update_deliveries
 from app.db import AnySession
 from app.db.tables import DeliveryRow
 from app.records import DeliveryStatus
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 
 # Built once: asked in almost every turn of the worker.
 _FAR_OFF = (

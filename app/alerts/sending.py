@@ -10,7 +10,7 @@ from app.alerts.channels.answer import Answer, bug, permanent
 from app.alerts.channels.base import Sender
 from app.alerts.jobs import Job
 from app.i18n import _
-from app.rules.frames import frames_of, place_of
+from app.rules.masking import frames_of, place_of
 
 log = logging.getLogger(__name__)
 

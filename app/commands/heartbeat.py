@@ -21,7 +21,7 @@ from app.db.settings import noticed
 from app.i18n import N_, _
 from app.net.client import Blocked, Unreachable
 from app.records import Notice
-from app.rules.frames import frames_of
+from app.rules.masking import frames_of
 from app.rules.url import parse_url
 from app.stores import backlog
 from app.stores.health import WORKER_SILENT, health

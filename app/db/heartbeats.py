@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from app.db import db, writing
 from app.db.statements import inserting, newer
 from app.db.tables import HeartbeatRow
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 from app.secret_keys import keys_of, mark_of
 
 CHECKER, WORKER = "checker", "worker"

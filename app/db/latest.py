@@ -28,7 +28,7 @@ from app.db import AnySession, DbSession, db
 from app.db.statements import bulk_update
 from app.db.tables import AssignmentRow, MonitorStateRow, ResultRow
 from app.db.types import from_ms, to_ms
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 
 AT_ONCE = 5000  # ids in one statement
 _RESULTS: Any = ResultRow.__table__

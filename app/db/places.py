@@ -27,8 +27,8 @@ from app.db.tables import (
     ResultRow,
 )
 from app.records import Carrier, Location, PlaceState, Verdict
-from app.rules.clocks import SKEW
 from app.rules.text import one_line
+from app.rules.time import SKEW
 
 # A place is silent when no result came from it for two intervals of its monitors, or for this time
 # if that is longer.

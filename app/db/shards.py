@@ -15,7 +15,7 @@ from sqlalchemy import select, text, update
 from app.db import DbSession, db
 from app.db.statements import insert_new
 from app.db.tables import ShardRow
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 
 LEASE = timedelta(seconds=20)  # without renewal
 OF_POSTGRESQL = 64

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, case, literal, or_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from app.db import AnySession, db
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 

@@ -22,8 +22,7 @@ from app.db.types import Unreadable
 from app.engine.recorder.alerting import with_alerted
 from app.engine.recorder.quiet import Quiet
 from app.records import ALERT_DAYS, Event
-from app.rules.clocks import SKEW
-from app.rules.time import days_left
+from app.rules.time import SKEW, days_left
 
 ASK_EVERY = timedelta(days=1)
 # RDAP gives a time, WHOIS often only a date in the registry's zone. A renewal moves it much more.

@@ -20,8 +20,7 @@ from app.db.tables import ContactRow, IncidentRow, MonitorRow, ReportMailRow, Re
 from app.db.types import to_ms
 from app.records import MAX_REPORT_MONITORS
 from app.rules import report_words
-from app.rules.clocks import SKEW
-from app.rules.time import iso
+from app.rules.time import SKEW, iso
 from app.stats.report import ALL
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
 
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 
 # How many checks start in a second when more are due than usual (after a stop of the service, or
 # when many monitors were added at once): twice what the schedule needs, so that they catch up

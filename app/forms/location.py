@@ -8,7 +8,7 @@ from app.forms.fields import Text, Word
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
 from app.records import MAX_LOCATION, MAX_LOCATION_LABEL, Carrier
-from app.rules.places import check_not_deleted
+from app.rules.slugs import check_not_deleted
 
 CARRIER_LABELS = {
     Carrier.LOCAL: N_("A checker on the database"),

@@ -7,7 +7,7 @@ from app.forms.lists import Tags
 from app.forms.schema import SchemaForm
 from app.i18n import N_
 from app.records import MAX_LINK, MAX_NAME
-from app.rules.links import check_link
+from app.rules.url import check_link
 
 
 class MarkerForm(SchemaForm):

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from app.i18n import _
 from app.pages.text import base, clean, html, line, link_of_post, local, newest, shown
 from app.records import Post, PostUpdate, PublicPage
-from app.rules.page_looks import post_word
+from app.rules.page_state import post_word
 from app.rules.time import iso
 
 ATOM = "http://www.w3.org/2005/Atom"

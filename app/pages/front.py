@@ -26,7 +26,7 @@ from app.records import (
 )
 from app.rules.events import uid_of_post
 from app.rules.figures import percent, span
-from app.rules.page_looks import COMPONENT, PAGE, POST
+from app.rules.page_state import COMPONENT, PAGE, POST
 from app.rules.time import zone_of
 from app.stores.public import Address
 

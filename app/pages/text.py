@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from app.records import Component, PublicPage
-from app.rules.post_text import parts
+from app.rules.posts import parts
 from app.rules.time import in_zone, zone_of
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"

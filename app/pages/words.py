@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 from markupsafe import Markup
 
 from app.i18n import _
-from app.rules.post_text import parts
+from app.rules.posts import parts
 from app.rules.time import in_zone, iso
 
 

@@ -1,4 +1,4 @@
-"""People and API keys."""
+"""People, API keys, and what stands on every page while it holds."""
 
 from __future__ import annotations
 
@@ -171,3 +171,14 @@ class WallLink:
     created_by: str | None = None
     created_at: datetime | None = None
     last_used_at: datetime | None = None
+
+
+class Notice(StrEnum):
+    """What stands on every page while it holds: names of rows of the ``settings`` table."""
+
+    NETWORK_DOWN = "notice.network_down"  # the value: since when
+    PLACES_SILENT = "notice.places_silent"  # the value: what people call them
+    DEMO = "notice.demo"
+
+
+LAST_BACKUP = "backup.last"  # the setting with the time of the last backup, as ISO 8601

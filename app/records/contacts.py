@@ -1,4 +1,6 @@
-"""Contacts: named sets of channels that monitors pick (decisions.md 13)."""
+"""Contacts: named sets of channels that monitors pick (decisions.md 13), and the
+monthly reports that they get by email.
+"""
 
 from __future__ import annotations
 
@@ -66,3 +68,16 @@ class Contact:
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
     unreadable: tuple[str, ...] = ()  # ``channels``, where they are stored so that nobody can read
+
+
+@dataclass(frozen=True, slots=True)
+class ReportMail:
+    """A report that is sent on the first of each month to the email addresses of a contact, by its
+    name; of the monitors with ``tag``, or of all.
+    """
+
+    id: Id
+    contact: str
+    tag: str | None = None
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    updated_at: Annotated[datetime | None, Mark.PROMISED] = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 
 from app.records.marks import AlertDays, TextOrNone
 from app.records.monitors import (
@@ -241,3 +241,26 @@ class ResultQuery:
     location: str | None = None
     per_page: int = DEFAULT_PAGE_SIZE
     page: int = 1
+
+
+class Certificate(TypedDict):
+    """What is told of a certificate."""
+
+    subject: str | None
+    issuer: str | None
+    not_before: str | None
+    not_after: str | None
+    sha256: str | None
+    names: Sequence[str]  # that it is for
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateChain:
+    """The certificates that a target sent last, its own first, as ``app.checks.http.evidence`` has
+    them, with None for what could not be read.
+
+    ``seen_at`` is None, and there are no certificates, where none is known.
+    """
+
+    seen_at: datetime | None = None
+    certificates: Sequence[Certificate] = ()

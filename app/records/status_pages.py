@@ -189,3 +189,21 @@ class SubscriberQuery:
     status_page_id: int
     per_page: int = DEFAULT_PAGE_SIZE
     page: int = 1
+
+
+# --- Post templates: posts to start from
+
+MAX_TEMPLATE_NAME = 80
+
+
+@dataclass(frozen=True, slots=True)
+class PostTemplate:
+    """A post to start from, for every status page. No two have names that differ in case alone."""
+
+    id: Id
+    name: str
+    title: str
+    state: Annotated[str, PostState]
+    body: str
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    updated_at: Annotated[datetime | None, Mark.PROMISED] = None

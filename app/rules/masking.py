@@ -1,4 +1,5 @@
-"""Remove secrets from a service's answer before it is stored or logged.
+"""Remove secrets from a service's answer before it is stored or logged. An exception
+is logged by its frames, without its text and their values, which may be secrets.
 
 Services quote what they were sent: a Telegram error names the bot's path, a proxy the whole URL.
 """
@@ -7,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+import traceback
 from base64 import b64encode
 from collections.abc import Iterable
+from pathlib import PurePath
 from urllib.parse import quote, unquote, urlsplit
 
 from app.records import MASK
@@ -96,3 +99,23 @@ def _letter(character: str) -> str:
         return re.escape(character)
     space = r"|\+" if character == " " else ""
     return f"(?:{re.escape(character)}|(?i:{encoded}){space})"
+
+
+MOST = 8  # frames, the innermost
+
+
+def frames_of(fault: BaseException) -> str:
+    """The type of an exception and the lines that led to it, the innermost last."""
+    frames = traceback.extract_tb(fault.__traceback__)[-MOST:]
+    lines = [f"{_short(frame.filename)}:{frame.lineno} in {frame.name}" for frame in frames]
+    return " > ".join([*lines, type(fault).__name__])
+
+
+def place_of(fault: BaseException) -> str:
+    """The type of an exception and the line that raised it."""
+    frame = traceback.extract_tb(fault.__traceback__)[-1]
+    return f"{type(fault).__name__}, {PurePath(frame.filename).name}:{frame.lineno}"
+
+
+def _short(name: str) -> str:
+    return "/".join(PurePath(name).parts[-3:])

@@ -1,10 +1,13 @@
-"""The state of a status page, and the sentence that says it (decisions.md 12). Pure."""
+"""The state of a status page, the sentence that says it, how it looks, and the links to it
+(decisions.md 12). Pure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import ComponentState, PageState, PostState
 
 # The worst first.
@@ -64,3 +67,66 @@ def _of_components(components: Collection[ComponentState]) -> PageState:
         major = 2 * down >= len(components)
         return PageState.MAJOR_OUTAGE if major else PageState.PARTIAL_OUTAGE
     return _OF_PAGE[min(components, key=ORDER.index)]
+
+
+# How the states of status pages look, on the page and on the dashboard: word, shape, tone. Pure.
+#
+# ``shape`` names an icon of ``components/icons.html``, ``tone`` a colour of ``tokens.css``.
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    word: str
+    shape: str
+    tone: str
+
+
+COMPONENT: Mapping[str, Look] = {
+    ComponentState.OPERATIONAL: Look(N_("Operational"), "up", "up"),
+    ComponentState.DEGRADED: Look(N_("Degraded"), "degraded", "degraded"),
+    ComponentState.OUTAGE: Look(N_("Down"), "down", "down"),
+    ComponentState.MAINTENANCE: Look(N_("Maintenance"), "maintenance", "maintenance"),
+    ComponentState.UNKNOWN: Look(N_("Unknown"), "unknown", "unknown"),
+}
+PAGE: Mapping[str, Look] = {
+    PageState.OPERATIONAL: Look(SENTENCES[PageState.OPERATIONAL], "up", "up"),
+    PageState.DEGRADED: Look(SENTENCES[PageState.DEGRADED], "degraded", "degraded"),
+    PageState.PARTIAL_OUTAGE: Look(SENTENCES[PageState.PARTIAL_OUTAGE], "down", "down"),
+    PageState.MAJOR_OUTAGE: Look(SENTENCES[PageState.MAJOR_OUTAGE], "down", "down"),
+    PageState.MAINTENANCE: Look(SENTENCES[PageState.MAINTENANCE], "maintenance", "maintenance"),
+    PageState.UNKNOWN: Look(SENTENCES[PageState.UNKNOWN], "unknown", "unknown"),
+}
+POST: Mapping[str, Look] = {
+    PostState.INVESTIGATING: Look(N_("Investigating"), "down", "down"),
+    PostState.IDENTIFIED: Look(N_("Identified"), "degraded", "degraded"),
+    PostState.MONITORING: Look(N_("Monitoring"), "seen", "maintenance"),
+    PostState.RESOLVED: Look(N_("Resolved"), "up", "up"),
+    PostState.SCHEDULED: Look(N_("Scheduled"), "pending", "paused"),
+    PostState.IN_PROGRESS: Look(N_("In progress"), "maintenance", "maintenance"),
+    PostState.COMPLETED: Look(N_("Completed"), "up", "up"),
+}
+
+
+def post_word(state: str) -> str:
+    """The word of a post's state, for texts."""
+    look = POST.get(state)
+    return _(look.word) if look else state
+
+
+def page_link(base_url: str, slug: str, domain: str | None) -> str:
+    """The address of a page, without a slash at its end: on its own host name, or below
+    ``base_url``, which says whether it is http or https.
+    """
+    if domain:
+        scheme = base_url.partition("://")[0] or "https"
+        return f"{scheme}://{domain}"
+    return f"{base_url}/status/{slug}"
+
+
+def confirm_link(page: str, token: str) -> str:
+    return f"{page}/confirm/{token}"
+
+
+def unsubscribe_link(page: str, token: str) -> str:
+    """GET shows a button. POST ends the subscription, also that of RFC 8058."""
+    return f"{page}/unsubscribe/{token}"

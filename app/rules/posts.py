@@ -1,11 +1,16 @@
-"""What a post on a status page may become (decisions.md 12). Pure."""
+"""Posts on status pages: what one may become, its text, and the templates to start from
+(decisions.md 12). Pure.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from app.i18n import N_, _
-from app.records import MAINTENANCE_STATES, PostState
+from app.records import MAINTENANCE_STATES, PostState, PostTemplate
 
 OF_MAINTENANCE = N_(
     "This post announces maintenance: it can be scheduled, in_progress or completed. "
@@ -41,3 +46,97 @@ def time_faults(
     if starts_at is not None and ends_at is not None and ends_at <= starts_at:
         faults["ends_at"] = _(ENDS_BEFORE_START)
     return faults
+
+
+# --- Its text: plain, with links and line breaks
+
+_LINK = re.compile(r"\bhttps?://[^\s<>\"]+")
+_AFTER = ".,;:!?'"  # ends the sentence, not the link
+_CLOSING = {")": "(", "]": "["}
+
+
+def parts(text: str) -> Iterator[tuple[str, bool]]:
+    """The pieces of ``text`` in order, and whether each is a link."""
+    done = 0
+    for found in _LINK.finditer(text):
+        link = _without_end(found.group())
+        if found.start() > done:
+            yield text[done : found.start()], False
+        yield link, True
+        done = found.start() + len(link)
+    if done < len(text):
+        yield text[done:], False
+
+
+def _without_end(link: str) -> str:
+    """The link without what closes the sentence or the brackets around it."""
+    end = len(link)
+    surplus = {close: link.count(close) - link.count(open) for close, open in _CLOSING.items()}
+    while link[end - 1] in _AFTER or surplus.get(link[end - 1], 0) > 0:
+        if link[end - 1] in surplus:
+            surplus[link[end - 1]] -= 1
+        end -= 1
+    return link[:end]
+
+
+# --- The templates that are built in, and how people's own ones join them
+
+BUILT_IN_ID = 0  # no stored template has it
+BUILT_IN: tuple[PostTemplate, ...] = (
+    PostTemplate(
+        BUILT_IN_ID,
+        N_("Investigating"),
+        N_("Service disruption"),
+        PostState.INVESTIGATING,
+        N_("We are investigating a problem. We will post an update as soon as we know more."),
+    ),
+    PostTemplate(
+        BUILT_IN_ID,
+        N_("Identified"),
+        N_("Service disruption"),
+        PostState.IDENTIFIED,
+        N_("We have found the cause and are working on a fix."),
+    ),
+    PostTemplate(
+        BUILT_IN_ID,
+        N_("Monitoring"),
+        N_("Service disruption"),
+        PostState.MONITORING,
+        N_("A fix is in place. We are monitoring the result."),
+    ),
+    PostTemplate(
+        BUILT_IN_ID,
+        N_("Resolved"),
+        N_("Service disruption"),
+        PostState.RESOLVED,
+        N_("The problem is resolved. We apologize for the inconvenience."),
+    ),
+    PostTemplate(
+        BUILT_IN_ID,
+        N_("Maintenance"),
+        N_("Scheduled maintenance"),
+        PostState.SCHEDULED,
+        N_("We will carry out maintenance at this time. The service may be unavailable meanwhile."),
+    ),
+)
+
+
+def built_in() -> list[PostTemplate]:
+    """Those that every installation has, in the chosen language."""
+    return [
+        replace(one, name=_(one.name), title=_(one.title), body=_(one.body)) for one in BUILT_IN
+    ]
+
+
+def offered(own: Iterable[PostTemplate]) -> list[PostTemplate]:
+    """The built-in templates and then ``own``, by name. An own template with the name of a built-in
+    one replaces it.
+    """
+    own = sorted(own, key=lambda one: folded(one.name))
+    taken = {folded(one.name) for one in own}
+    return [*(one for one in built_in() if folded(one.name) not in taken), *own]
+
+
+def folded(name: str) -> str:
+    """The form in which names are compared."""
+    return name.strip().casefold()

@@ -1,5 +1,5 @@
 """Slugs of status pages: ``[a-z0-9]+(-[a-z0-9]+)*``, up to 64 characters (decisions.md 12). Pure,
-but for chance.
+but for chance. And the one name that no place may have.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from string import ascii_lowercase, digits
 
 from app.i18n import N_, _
-from app.records import MAX_NAME, MAX_SLUG
+from app.records import DELETED_LOCATION, MAX_NAME, MAX_SLUG
 
 SLUG = N_(
     "Use lower-case letters a to z, digits and single hyphens between them, such as our-shop; at "
@@ -63,3 +63,12 @@ def random() -> str:
 
 def _cut(slug: str, most: int) -> str:
     return slug[:most].rstrip("-")
+
+
+NAME_OF_DELETED = N_("Results of deleted places have this name. Choose another one.")
+
+
+def check_not_deleted(name: str) -> None:
+    """Raises ValueError for the name that results of deleted places have."""
+    if name == DELETED_LOCATION:
+        raise ValueError(_(NAME_OF_DELETED))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from string import ascii_lowercase, digits
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urljoin, urlsplit
 
 import idna
 
@@ -295,3 +295,22 @@ def _legacy_ipv4(host: str) -> str | None:
         return str(IPv4Address(socket.inet_aton(host)))
     except OSError:
         return None
+
+
+# --- Links to pages elsewhere, which people follow from ours
+
+NO_LINK = N_("This is not a URL. Enter one such as https://example.com/page.")
+
+
+def is_link(text: str) -> bool:
+    """Whether this is an http or https URL: a ``javascript:`` one would run on our page."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+def check_link(text: str) -> None:
+    if not is_link(text):
+        raise ValueError(_(NO_LINK))

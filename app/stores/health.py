@@ -20,7 +20,7 @@ from app.db import db, faults, heartbeats, patience, places, schema, shards, unr
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, ShardRow
 from app.i18n import N_, _, _n
 from app.records import Carrier
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 from app.stores import remote_servers
 from app.stores.backlog import late_checks
 from app.stores.writable import cannot_write, is_settling

@@ -21,7 +21,7 @@ from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Message, account, base_url
 from app.config import Settings
 from app.i18n import N_, _
-from app.rules.frames import frames_of
+from app.rules.masking import frames_of
 from app.slots import LONG_WAITS
 
 log = logging.getLogger(__name__)

@@ -56,10 +56,10 @@ from app.rules import (
     channel_values,
     comments,
     masking,
-    post_text,
+    posts,
     quiet_hours,
     recurrence,
-    service_links,
+    service_url,
     slugs,
     sms,
     statuses,
@@ -138,7 +138,7 @@ def redirect(value: str) -> None:
 
 
 def post_links(value: str) -> None:
-    list(post_text.parts(value))
+    list(posts.parts(value))
 
 
 def api_json(value: str) -> None:
@@ -354,12 +354,12 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("remote: condition", remote_record, times("- "), 60_000),
     ("remote: a field's path", remote_fault, times("a/[A."), 60_000),
     ("remote: where it leads", remote_fault, times("log-sign_curso"), 60_000),
-    ("settings: a link", lambda s: service_links.is_link(s, {s: "1"}),
+    ("settings: a link", lambda s: service_url.is_link(s, {s: "1"}),
      around("", "_SERVICE_PORT_A", "a"), 30_000),
-    ("settings: a link's value", lambda s: service_links.is_link("A_PORT", {"A_PORT": s}),
+    ("settings: a link's value", lambda s: service_url.is_link("A_PORT", {"A_PORT": s}),
      around("tcp://", "a"), 30_000),
     ("settings: names of containers",
-     lambda s: service_links.is_link("A_NAME", {"A_NAME": s}), around("", "/a", "/"), 30_000),
+     lambda s: service_url.is_link("A_NAME", {"A_NAME": s}), around("", "/a", "/"), 30_000),
     ("settings: a number", config._DECIMAL.fullmatch, around("1", "1", "x"), 30_000),
     ("settings: an account", lambda s: sms.parse(f"twilio://{s}:a@b"), around("", "a", "+"),
      30_000),
@@ -586,11 +586,11 @@ rules/channel_values.py _E164
 rules/channel_values.py _THREAD
 rules/comments.py _HEAD
 rules/masking.py spellings
-rules/post_text.py _LINK
+rules/posts.py _LINK
 rules/quiet_hours.py _CLOCK
-rules/service_links.py _CONTAINERS
-rules/service_links.py _LINK
-rules/service_links.py _URL
+rules/service_url.py _CONTAINERS
+rules/service_url.py _LINK
+rules/service_url.py _URL
 rules/sms.py _ACCOUNT
 rules/text.py _CONTROL
 rules/text.py _CONTROL_BUT_LINES

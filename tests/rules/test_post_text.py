@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.rules.post_text import parts
+from app.rules.posts import parts
 
 
 def links(text):

@@ -9,7 +9,7 @@ from flask import Flask
 
 from app.errors import Unavailable
 from app.records import PageQuery, PostTemplate
-from app.rules.post_templates import BUILT_IN
+from app.rules.posts import BUILT_IN
 from app.rules.text import REQUIRED
 from app.stores import current_store
 

@@ -12,7 +12,7 @@ from app.db import writing
 from app.db.tables import PersonRow
 from app.errors import Unavailable
 from app.records import ComponentName, Post, PostQuery
-from app.rules.post_templates import BUILT_IN
+from app.rules.posts import BUILT_IN
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
 from tests.web.visitor import token

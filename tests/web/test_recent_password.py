@@ -13,7 +13,7 @@ from app.access.sessions import GRACE, RECENT
 from app.db import db
 from app.db.tables import InvitationRow, PersonRow, SessionRow
 from app.records import Role
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 from app.stores import current_access
 from app.web.frame.recent import CARRIED_FOR, CHANGES, MASK, MOST_CARRIED
 from app.web.frame.session import SAFE_METHODS

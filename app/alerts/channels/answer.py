@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from app.i18n import N_, _
-from app.rules.retry_after import pause_of
+from app.rules.time import pause_of
 
 
 class Verdict(StrEnum):

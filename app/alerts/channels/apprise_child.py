@@ -22,7 +22,7 @@ from typing import Any
 from app.alerts.channels.answer import Verdict, judge_status
 from app.i18n import N_, _
 from app.net.policy import Policy
-from app.rules.frames import frames_of
+from app.rules.masking import frames_of
 
 IDLE_SECONDS = 60.0  # after which the process ends, to free its memory
 

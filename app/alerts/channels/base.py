@@ -18,7 +18,7 @@ from app.config import Settings
 from app.i18n import _
 from app.net.client import Blocked, Network, Response, Unreachable
 from app.rules import masking
-from app.rules.frames import frames_of
+from app.rules.masking import frames_of
 from app.rules.url import join, parse_url
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,7 @@ from app.alerts.messages.facts import Facts, told_at
 from app.alerts.messages.message import Link, Message, Tone
 from app.i18n import _
 from app.records import PostState
-from app.rules.page_links import confirm_link, page_link, unsubscribe_link
-from app.rules.page_looks import post_word
+from app.rules.page_state import confirm_link, page_link, post_word, unsubscribe_link
 
 _TONES = {
     PostState.INVESTIGATING: Tone.BAD,

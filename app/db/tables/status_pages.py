@@ -155,7 +155,7 @@ class PostUpdateRow(Model):
 
 
 class PostTemplateRow(Model):
-    """A post to start from, written by people. ``app/rules/post_templates.py`` has those that are
+    """A post to start from, written by people. ``app/rules/posts.py`` has those that are
     built in.
     """
 

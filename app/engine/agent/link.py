@@ -32,8 +32,8 @@ from app.engine.agent.trouble import Failing, Foreign, Later, Refused
 from app.i18n import _
 from app.net.client import Adapter, Network
 from app.records import MAX_LOCATION
-from app.rules.retry_after import pause_of
 from app.rules.text import one_line
+from app.rules.time import pause_of
 from app.version import __version__
 
 log = logging.getLogger(__name__)

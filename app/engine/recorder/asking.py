@@ -13,7 +13,7 @@ from app.db.tables import AssignmentRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.engine.recorder.rows import lock
 from app.engine.schedule import ASKED_FOR
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 
 # Who asks again so soon gets the check that was made: a double click is one request.
 SAME = timedelta(seconds=1)

@@ -18,7 +18,7 @@ from app.engine.schedule import Standing, last_slot
 from app.judge import verdict as judge
 from app.judge.verdict import OVERTAKEN_AT_MOST, State
 from app.records import Cause, Result, Verdict
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 
 _ASSIGNMENTS = AssignmentRow.__table__
 _WRITTEN = ("turn", "slot", "checked_at", "verdict", "blind", "failures")

@@ -15,7 +15,7 @@ from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import lock
 from app.errors import NotFound
 from app.records import Event
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 
 # When people were last alerted: by the opening, a reminder, or a digest of quiet hours.
 _TOLD = func.coalesce(IncidentRow.reminded_at, IncidentRow.created_at, type_=Moment)

@@ -35,7 +35,7 @@ from app.engine.schedule import Claim, Standing
 from app.errors import Invalid, Throttled
 from app.i18n import N_, _
 from app.records import CONFIRMATIONS, Outcome, Result
-from app.rules.clocks import SKEW
+from app.rules.time import SKEW
 from app.stores.local.agent_budget import MOST_RESULTS
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from app.db.tables import PostTemplateRow
 from app.errors import Invalid
 from app.i18n import N_, _
 from app.records import Page, PageQuery, PostTemplate
-from app.rules.post_templates import folded
+from app.rules.posts import folded
 from app.stores.base import Collection, Fields
 from app.stores.local.part import Part, found_row
 from app.stores.local.search import ids_of_page

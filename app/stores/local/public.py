@@ -54,8 +54,7 @@ from app.records import (
     StatusPage,
     Visibility,
 )
-from app.rules.page_links import page_link
-from app.rules.page_state import page_state
+from app.rules.page_state import page_link, page_state
 from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of

@@ -22,7 +22,7 @@ from app.errors import Conflict, Invalid, NotFound
 from app.i18n import N_, _
 from app.records import Page, PageQuery, StatusPage, Visibility
 from app.rules import slugs
-from app.rules.page_links import page_link
+from app.rules.page_state import page_link
 from app.rules.url import host_of
 from app.stores import base
 from app.stores.base import Fields

@@ -27,7 +27,7 @@ from app.errors import Unavailable
 from app.i18n import N_, _
 from app.net.client import Adapter, Network
 from app.records import MASK
-from app.rules.retry_after import pause_of
+from app.rules.time import pause_of
 from app.slots import BUSY_SECONDS, LONG_WAITS, REMOTE_ANSWERS
 
 CONNECT_SECONDS = 5.0

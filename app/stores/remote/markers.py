@@ -7,7 +7,7 @@ from typing import Any
 from app.codec import reader
 from app.codec.values import text
 from app.records import Marker, MarkerQuery
-from app.rules.links import is_link
+from app.rules.url import is_link
 from app.stores.remote.collection import Collection
 
 

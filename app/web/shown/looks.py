@@ -1,6 +1,6 @@
 """The appearance of each state: a shape, a word and a colour, in one place.
 
-Those of status pages are in ``app/rules/page_looks.py``, because the public sees them too.
+Those of status pages are in ``app/rules/page_state.py``, because the public sees them too.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from app.records import (
     Warn,
 )
 from app.rules.figures import percent as percent
-from app.rules.page_looks import COMPONENT as COMPONENT
-from app.rules.page_looks import PAGE as PAGE
-from app.rules.page_looks import POST as POST
-from app.rules.page_looks import Look as Look
+from app.rules.page_state import COMPONENT as COMPONENT
+from app.rules.page_state import PAGE as PAGE
+from app.rules.page_state import POST as POST
+from app.rules.page_state import Look as Look
 from app.rules.who_saw import seen_from as seen_from
 
 MONITOR = {

@@ -10,8 +10,8 @@ from app.forms import binding
 from app.forms.browser import BrowserPostTemplateForm
 from app.i18n import _
 from app.records import PostState, PostTemplate
-from app.rules.page_looks import POST
-from app.rules.post_templates import built_in
+from app.rules.page_state import POST
+from app.rules.posts import built_in
 from app.stores import current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import links, servers

@@ -21,8 +21,8 @@ from app.records import (
     PostUpdate,
     StatusPage,
 )
-from app.rules import post_templates
-from app.rules.page_looks import POST
+from app.rules import posts
+from app.rules.page_state import POST
 from app.rules.text import record_id
 from app.stores import current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
@@ -121,7 +121,7 @@ def new(page_id: int) -> Answer:
 def _templates() -> Sequence[PostTemplate]:
     """The posts to start from."""
     own = current_store().post_templates.list(PageQuery(per_page=OWN_TEMPLATES)).items
-    return post_templates.offered(own)
+    return posts.offered(own)
 
 
 def _template() -> PostTemplate | None:
@@ -129,8 +129,8 @@ def _template() -> PostTemplate | None:
     name = request.args.get("template", "")
     if not name or request.method not in SAFE_METHODS:
         return None
-    wanted = post_templates.folded(name)
-    return next((one for one in _templates() if post_templates.folded(one.name) == wanted), None)
+    wanted = posts.folded(name)
+    return next((one for one in _templates() if posts.folded(one.name) == wanted), None)
 
 
 def _first(page: StatusPage, maintenance: bool, template: PostTemplate | None) -> Mapping[str, Any]:

@@ -40,7 +40,7 @@ from app.engine.carriers.queue.messages import (
 )
 from app.engine.carriers.queue.trouble import Trouble
 from app.records import CheckSpec
-from app.rules.clocks import Offset
+from app.rules.time import Offset
 
 log = logging.getLogger(__name__)
 
