@@ -348,7 +348,7 @@ def test_ctrl_c_during_the_start_prints_no_trace():
 
 RUNS_UNTIL_STOPPED = """
 import threading, time
-from app.commands.stopping import until_stopped
+from app.commands.processes import until_stopped
 
 def wait(stop):
     while not stop.wait(0.0005):

@@ -84,7 +84,7 @@ def test_no_transaction_waits_while_a_password_is_typed(people, monkeypatch):
         waiting.append(db.session().in_transaction())
         return NEW
 
-    monkeypatch.setattr("app.commands.named.user.typed_line", typed)
+    monkeypatch.setattr("app.commands.accounts.typed_line", typed)
     assert people("user", "password", "ada@example.org")[0] == 0
     assert waiting == [False, False], "PostgreSQL would end it"
 

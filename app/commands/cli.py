@@ -26,23 +26,27 @@ from app.version import __version__
 # or a service manager may start it with umask 0.
 OWNER_ONLY = 0o077
 
-# Each command: its module in app/commands/named/ (it is the function of that name), and its help.
+# Each command: its module beside this one with its function there, and its help. The module is
+# imported when the command is typed: no command waits for what only another one needs.
 COMMANDS = {
-    "serve": ("serve", N_("Run everything on this machine: dashboard, API, checks and alerts.")),
-    "web": ("web", N_("Run the dashboard and the API.")),
-    "checker": ("checker", N_("Run checks until told to stop.")),
+    "serve": (
+        "processes.serve",
+        N_("Run everything on this machine: dashboard, API, checks and alerts."),
+    ),
+    "web": ("processes.web", N_("Run the dashboard and the API.")),
+    "checker": ("processes.checker", N_("Run checks until told to stop.")),
     "prober": (
-        "prober",
+        "processes.prober",
         N_("Make the checks that checkers send through the queue. Needs no database."),
     ),
     "agent": (
-        "agent",
+        "processes.agent",
         N_("Make the checks of a place for the server at WAKEFUL_SERVER. Needs no database."),
     ),
-    "worker": ("worker", N_("Send alerts until told to stop.")),
-    "db": ("db", N_("Manage the database.")),
+    "worker": ("processes.worker", N_("Send alerts until told to stop.")),
+    "db": ("installation.db", N_("Manage the database.")),
     "backup": (
-        "backup",
+        "installation.backup",
         N_(
             "Write the database and the secret key to FILE, while Wakeful runs.\n\n"
             "The passphrase is prompted for, or read from the first two lines of standard "
@@ -50,7 +54,7 @@ COMMANDS = {
         ),
     ),
     "restore": (
-        "restore",
+        "installation.restore",
         N_(
             "Restore a backup from FILE. Stop Wakeful first.\n\n"
             "The passphrase of an encrypted backup is prompted for, or read from standard "
@@ -58,15 +62,15 @@ COMMANDS = {
             "Deliveries."
         ),
     ),
-    "secrets": ("secrets", N_("Manage the secret key.")),
-    "user": ("user", N_("Manage people.")),
-    "key": ("key", N_("Manage API keys.")),
+    "secrets": ("rotating.secrets", N_("Manage the secret key.")),
+    "user": ("accounts.user", N_("Manage people.")),
+    "key": ("accounts.key", N_("Manage API keys.")),
     "webhook-secret": (
-        "webhook_secret",
+        "accounts.webhook_secret",
         N_("Print the secret that webhooks are signed with."),
     ),
     "import": (
-        "import_file",
+        "importing.import_file",
         N_(
             "Create monitors from FILE: lines or CSV, an Uptime Kuma backup or kuma.db, or an "
             'export of UptimeRobot, Better Stack or Gatus. "-" reads standard input.\n\n'
@@ -75,14 +79,14 @@ COMMANDS = {
         ),
     ),
     "check": (
-        "check",
+        "check.check",
         N_(
             "Check URL once, now, and show every phase. Nothing is stored. Exit code 1 unless it "
             "is up."
         ),
     ),
     "doctor": (
-        "doctor",
+        "installation.doctor",
         N_("Examine everything that this installation needs, and report what is wrong."),
     ),
 }
@@ -141,9 +145,10 @@ class Commands(click.Group):
 
 def loaded(listed: click.Command) -> click.Command:
     """The command that is listed by this one, which has only its name and its help."""
-    module, help = COMMANDS[str(listed.name)]
+    where, help = COMMANDS[str(listed.name)]
+    module, _dot, function = where.partition(".")
     with loading():
-        command = getattr(import_module(f"app.commands.named.{module}"), module)
+        command = getattr(import_module(f"app.commands.{module}"), function)
     command.help = help
     return cast("click.Command", command)
 
@@ -152,7 +157,7 @@ def loaded(listed: click.Command) -> click.Command:
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     help=N_("Wakeful monitors URLs and alerts people when they fail."),
-    commands=[click.Command(name, help=help) for name, (_module, help) in COMMANDS.items()],
+    commands=[click.Command(name, help=help) for name, (_where, help) in COMMANDS.items()],
 )
 @click.version_option(__version__, prog_name="wakeful")
 def cli() -> None:

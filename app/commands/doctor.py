@@ -21,8 +21,8 @@ from app.access.setup import SETUP_TOKEN
 from app.alerts.channels import email
 from app.alerts.channels.base import Tools
 from app.commands import services
-from app.commands.finding import SECONDS, Finding, Look, Subject
 from app.commands.heartbeat import withheld
+from app.commands.services import SECONDS, Finding, Look, Subject
 from app.config import SettingError, Settings
 from app.db import db, heartbeats, integrity, patience, rotation, schema, unreadable
 from app.db.faults import DAMAGED, sentence_of

@@ -10,22 +10,34 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import click
 
+from app import create_app
+from app.access import actors
+from app.commands.opened import opened
+from app.config import read
+from app.db import schema
 from app.errors import WakefulError
-from app.i18n import _, _n
+from app.forms.imported import Shared
+from app.i18n import N_, _, _n
 from app.imports import files
-from app.imports.candidates import NotReadable, Reading
+from app.imports.candidates import FORMATS, NotReadable, Reading
 from app.imports.values import shown
-from app.records import Pair, masked_alert
+from app.records import INTERVALS, Pair, masked_alert
 from app.stores.importing import Importer, Row, alert_nobody, counts, notes
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from app.stores import Store
 
 ALL_CREATED, FAILED, SOME_LEFT_OUT = 0, 1, 3
 STDIN = "-"
 
 
-def read(path: str, format: str, variables: Mapping[str, str]) -> Reading:
+def read_file(path: str, format: str, variables: Mapping[str, str]) -> Reading:
     """Read FILE, or standard input for ``-``. Raises WakefulError with a sentence."""
     try:
         if path == STDIN:
@@ -216,3 +228,80 @@ def _code(count: int, made: int) -> int:
     if made == count:
         return ALL_CREATED
     return SOME_LEFT_OUT if made else FAILED
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("--dry-run", is_flag=True, help=N_("Show what would be created, and create nothing."))
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(list(FORMATS)),
+    help=N_("The format of FILE. Default: detected."),
+)
+@click.option(
+    "--interval",
+    type=click.Choice([str(seconds) for seconds in INTERVALS]),
+    default="60",
+    help=N_("Seconds between checks, for entries without an interval."),
+)
+@click.option(
+    "--tag", "tags", multiple=True, help=N_("Add this tag to every monitor. May be repeated.")
+)
+@click.option(
+    "--contact",
+    "contacts",
+    multiple=True,
+    help=N_("Add this contact to every monitor. May be repeated."),
+)
+@click.option(
+    "--duplicates", is_flag=True, help=N_("Also create monitors whose check is already made.")
+)
+@click.option(
+    "--env",
+    "env",
+    type=click.Path(exists=True, dir_okay=False),
+    help=N_("A file of lines NAME=value for the environment variables in FILE."),
+)
+@click.option("--server", help=N_("The server to import into, if REMOTE_URL names several."))
+def import_file(
+    file: str,
+    dry_run: bool,
+    format_: str | None,
+    interval: str,
+    tags: tuple[str, ...],
+    contacts: tuple[str, ...],
+    duplicates: bool,
+    env: str | None,
+    server: str | None,
+) -> None:
+    settings = read()
+    reading = read_file(file, format_ or "", variables_of(env))
+    with opened(settings, create_app) as app:
+        if settings.store == "local":
+            schema.upgrade()
+        importer = Importer(
+            _store_of(app, server),
+            Shared(int(interval), tags, contacts),
+            reading.contacts,
+            telegram_token_set=bool(settings.telegram_token),
+        )
+        with actors.acting_as(actors.by_command()):
+            code = run(importer, reading, dry_run=dry_run, duplicates=duplicates)
+    sys.exit(code)
+
+
+def _store_of(app: Flask, server: str | None) -> Store:
+    """The store of this installation; of several servers, the named one."""
+    store = app.extensions["wakeful.store"]
+    names = list(getattr(store, "names", ()))
+    if server is None and len(names) < 2:
+        return cast("Store", getattr(store, "chosen", store))
+    if server not in names:
+        known = (
+            _("It is one of: %(names)s.", names=", ".join(names))
+            if names
+            else _("This installation has none.")
+        )
+        raise click.BadParameter(known, param_hint="--server")
+    return cast("Store", store.stores[names.index(server)])

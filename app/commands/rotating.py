@@ -4,14 +4,16 @@ can go.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
 
-from app.access import audit, keyed_hash
+from app.access import actors, audit, keyed_hash
 from app.access.acknowledgements import LIFETIME_SECONDS
-from app.config import Settings
+from app.commands.opened import opened
+from app.config import Settings, read
 from app.db import heartbeats, rotation, schema, writing
 from app.errors import WakefulError
 from app.i18n import N_, _, _n
@@ -49,7 +51,7 @@ LOST = N_(
 )
 
 
-def rotate(settings: Settings) -> bool:
+def rotate_keys(settings: Settings) -> bool:
     """Whether the old key can be removed and everything was read. Raises WakefulError where nothing
     could be begun.
     """
@@ -94,3 +96,21 @@ def _show(counted: Sequence[rotation.Counted]) -> None:
         )
     changed = sum(one.changed for one in counted)
     click.echo(_n("%(num)s value was re-encrypted.", "%(num)s values were re-encrypted.", changed))
+
+
+@click.group()
+def secrets() -> None:
+    pass
+
+
+@secrets.command(
+    help=N_(
+        "Encrypt all stored secrets with the first key of WAKEFUL_SECRET_KEY=NEW,OLD.\n\n"
+        "Start every process with both keys first; then run this while they run. It may be run "
+        "again at any time. Exit code 0: the old key can be removed. 1: it says what is left."
+    ),
+)
+def rotate() -> None:
+    settings = read(make=False)
+    with opened(settings), actors.acting_as(actors.by_command()):
+        sys.exit(0 if rotate_keys(settings) else 1)

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
 from app.access import Access
-from app.commands.orphans import STOP_SECONDS, end_with
 from app.config import SettingError, Settings
 from app.db import db, faults, heartbeats, patience, schema
 from app.i18n import _
@@ -39,6 +39,8 @@ STEADY_SECONDS = 60.0  # a child that lived for so long starts with the first pa
 # themselves, and hold its socket until then.
 WAIT_SECONDS = 10.0
 LOOK_SECONDS = 0.1
+PARENT_LOOK_SECONDS = 1.0
+STOP_SECONDS = 15.0  # a process that has not ended by then is killed
 END_LOOK_SECONDS = 0.02
 NOTE_SECONDS = 2.0  # time limit for storing that a child has ended
 WAITING = (
@@ -350,3 +352,22 @@ def _become(child: Child, start: Start, parent: int) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def end_with(parent: int) -> None:
+    """Stop this process, a child of ``parent``, when that has ended. Kill it if it does not.
+
+    The kernel asks it to stop when the supervisor is killed. This is for what a stop does not
+    reach: a request that waits for a minute, a call that never returns, a signal that came before
+    its handler.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_LOOK_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(STOP_SECONDS)
+        log.error("The supervisor has ended, and this part did not stop in time. It is killed.")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="end with parent", daemon=True).start()

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
@@ -15,7 +15,6 @@ from flask import current_app
 from sqlalchemy import exists, select
 
 from app.checks.expiry.registry import NoAnswer
-from app.commands.finding import SECONDS, Finding, Look, Subject
 from app.config import PUBLIC_TELEGRAM_API, Settings
 from app.db import db
 from app.db.tables import MonitorStateRow
@@ -25,6 +24,28 @@ from app.rules import sms
 from app.rules.service_url import take_apart_service
 from app.rules.url import parse_url
 from app.stores import remote_servers
+
+SECONDS = 5.0  # for each question to somebody else
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``fault`` is something to mend; otherwise it is good to know."""
+
+    subject: str
+    sentence: str
+    fault: bool = False
+
+
+@dataclass(slots=True)
+class Subject:
+    """What is examined. ``tables``: they are there, so the looks may read them."""
+
+    settings: Settings
+    tables: bool = False
+
+
+Look = Callable[[Subject], Iterator[Finding]]
 
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 # Where Twilio and Vonage tell of an account, for who has its token.

@@ -19,7 +19,7 @@ from unittest import mock
 from app import create_core
 from app.alerts import announcing, claims
 from app.alerts.worker import Worker
-from app.commands.stopping import until_stopped
+from app.commands.processes import until_stopped
 from app.config import Settings
 
 SHORT_LEASE = timedelta(seconds=1)

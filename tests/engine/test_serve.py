@@ -103,10 +103,10 @@ def test_children_end_with_the_supervisor(service):
 # A part that does not stop when it is asked; its supervisor is killed.
 STUBBORN = """
 import os, signal, sys, time
-from app.commands import orphans, serve
+from app.commands import serve
 from app.config import read
 
-orphans.LOOK_SECONDS, orphans.STOP_SECONDS = 0.2, 3  # time to say that it was asked
+serve.PARENT_LOOK_SECONDS, serve.STOP_SECONDS = 0.2, 3  # time to say that it was asked
 
 def part(words):
     # Not print(): a signal may arrive within the first one, and a second one in it is refused.

@@ -26,8 +26,8 @@ HOME = Path(__file__).parent.parent.parent
 HEAPS = """
 import ctypes, sys, threading
 if sys.argv[1] == "one":
-    from app.commands import arenas
-    arenas.use_one()
+    from app.commands.processes import use_one_heap
+    use_one_heap()
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
 all_there = threading.Barrier(4)

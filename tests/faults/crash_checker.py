@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 from app import create_core
-from app.commands.stopping import until_stopped
+from app.commands.processes import until_stopped
 from app.config import Settings
 from app.engine import recorder
 from app.engine.checker import Checker, in_process

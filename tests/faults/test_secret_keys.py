@@ -78,7 +78,7 @@ def stored(app: Flask) -> Flask:
 
 def rotate(settings: Settings) -> bool:
     with having(settings, NEW, SECRET_KEY) as app:
-        return rotating.rotate(app.extensions["wakeful.settings"])
+        return rotating.rotate_keys(app.extensions["wakeful.settings"])
 
 
 def old_left(settings: Settings) -> int:
@@ -268,7 +268,7 @@ def test_nothing_begins_while_a_checker_or_worker_lacks_the_new_key(stored, sett
 @pytest.mark.sqlite
 def test_one_key_cannot_be_rotated_and_the_command_says_how_to_begin(stored, settings):
     with stored.app_context(), pytest.raises(WakefulError, match="WAKEFUL_SECRET_KEY=NEW,OLD"):
-        rotating.rotate(settings)
+        rotating.rotate_keys(settings)
 
 
 @pytest.mark.sqlite

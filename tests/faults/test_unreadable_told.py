@@ -14,7 +14,7 @@ from app import create_core
 from app.access import Access
 from app.access.setup import SETUP_TOKEN
 from app.commands.doctor import HEALS, examine
-from app.commands.finding import Finding
+from app.commands.services import Finding
 from app.config import SettingError
 from app.db import db, schema, writing
 from app.db.tables import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask
 from gunicorn.app.base import BaseApplication
 
-from app.commands.orphans import end_with
+from app.commands.serve import end_with
 from app.commands.web.webworker import Limits, Worker
 from app.config import Settings
 from app.db import schema

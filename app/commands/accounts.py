@@ -1,19 +1,24 @@
-"""``wakeful user``: accounts, for whoever has the server. It works while nobody can log in."""
+"""``wakeful user``, ``wakeful key`` and ``wakeful webhook-secret``: people, keys and the secret of
+webhooks, for whoever has the server. They work while nobody can log in.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
+from app.access.webhook_secret import webhook_secret as secret_of
 from app.commands.opened import access_opened, typed_line
 from app.config import read
 from app.db import db
 from app.errors import WakefulError
 from app.i18n import N_, _
-from app.records import Person, Role
+from app.records import Person, Role, Scope
+from app.rules import text
 from app.rules.time import iso
 
 if TYPE_CHECKING:
@@ -67,7 +72,7 @@ def list_() -> None:
 @click.argument("email")
 def password(email: str) -> None:
     with access_opened() as access:
-        person = found(access, email)
+        person = _person(access, email)
         db.session.rollback()  # somebody types slowly, and PostgreSQL ends a transaction that waits
         new = typed_line(_("New password"))
         if typed_line(_("Repeat the password")) != new:
@@ -100,7 +105,7 @@ def enable(email: str) -> None:
 @click.argument("email")
 def reset(email: str) -> None:
     with access_opened() as access:
-        person = found(access, email)
+        person = _person(access, email)
         if not person.second_factor:
             click.echo(
                 _("%(email)s has no second factor. Nothing was changed.", email=person.email)
@@ -136,10 +141,10 @@ def _tell(person: Person) -> None:
 
 def _changed(email: str, change: Callable[[Access, int], Person]) -> Person:
     with access_opened() as access:
-        return change(access, found(access, email).id)
+        return change(access, _person(access, email).id)
 
 
-def found(access: Access, email: str) -> Person:
+def _person(access: Access, email: str) -> Person:
     person = access.people.called(email)
     if person is None:
         raise WakefulError(_(UNKNOWN, email=email))
@@ -152,3 +157,73 @@ def _new_password() -> str:
         typed: str = click.prompt(_("Password"), hide_input=True, confirmation_prompt=True)
         return typed
     return sys.stdin.readline().rstrip("\r\n")
+
+
+@click.group()
+def key() -> None:
+    pass
+
+
+@key.command("create", help=N_("Create an API key and print it. It is shown only once."))
+@click.argument("name")
+@click.option("--scope", type=click.Choice([scope.value for scope in Scope]), required=True)
+@click.option("--expires", metavar="TIME", help=N_("UTC, as 2027-01-31T00:00:00; default: never."))
+@click.option("--owner", metavar="EMAIL", help=N_("Whose it is: it does at most what they may."))
+@click.option(
+    "--network", "networks", multiple=True, metavar="CIDR",
+    help=N_("Only from this network. May be repeated."),
+)  # fmt: skip
+@click.option("--tag", help=N_("Only the monitors with this tag."))
+def key_create(
+    name: str,
+    scope: str,
+    expires: str | None,
+    owner: str | None,
+    networks: tuple[str, ...],
+    tag: str | None,
+) -> None:
+    moment = None if expires is None else _moment(expires)
+    with access_opened() as access:
+        owner_id = None if owner is None else _person(access, owner).id
+        _key, secret = access.keys.create(
+            name, scope, moment, owner_id=owner_id, networks=",".join(networks), tag=tag
+        )
+    click.echo(secret)
+
+
+@key.command("list", help=N_("List the API keys: prefix, scope, name, state, last use, owner."))
+def key_list() -> None:
+    with access_opened() as access:
+        keys = access.keys.all()
+    now = datetime.now(UTC)
+    for one in keys:
+        state = _("valid")
+        if one.revoked_at is not None:
+            state = _("revoked")
+        elif one.expires_at is not None:
+            word = N_("expired %(time)s") if one.expires_at <= now else N_("until %(time)s")
+            state = _(word, time=iso(one.expires_at))
+        used = iso(one.last_used_at) if one.last_used_at else _("never used")
+        owner = one.owner or _("no owner")
+        click.echo("\t".join([one.prefix, one.scope, one.name, state, used, owner]))
+
+
+@key.command("revoke", help=N_("Revoke the API key with this PREFIX."))
+@click.argument("prefix")
+def key_revoke(prefix: str) -> None:
+    with access_opened() as access:
+        access.keys.revoke(prefix)
+    click.echo(_("API key %(prefix)s revoked.", prefix=prefix))
+
+
+def _moment(raw: str) -> datetime:
+    try:
+        return text.moment(raw)
+    except ValueError as fault:
+        raise click.BadParameter(str(fault), param_hint="--expires") from None
+
+
+@click.command()
+def webhook_secret() -> None:
+    with access_opened() as access:
+        click.echo(secret_of(read(), access.settings))

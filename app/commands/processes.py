@@ -1,0 +1,180 @@
+"""The commands that run until they are told to stop: serve, web, checker, prober, worker, agent.
+
+Each imports inside itself what it needs, so that no process loads what only another one needs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from app.commands import watchdog
+from app.commands.loading import loading
+from app.config import PREFIX, SettingError, Settings, read
+from app.i18n import N_, _
+
+if TYPE_CHECKING:  # a prober has no database
+    from app.access.networks import Policies
+    from app.engine.carriers import Carrier, RemoteNetwork
+
+EARLY = "Until it works, status pages come from their last copies, and all other requests get 503."
+NO_CELERY = N_(
+    "Checks through a queue need Celery. Install it beside Wakeful, from a checkout of its"
+    " repository: pip install --requirement requirements/distributed.txt"
+)
+_M_ARENA_MAX = -8  # from malloc.h
+
+log = logging.getLogger(__name__)
+
+
+def until_stopped(run: Callable[[threading.Event], None]) -> None:
+    """Call ``run`` with an event that SIGTERM and SIGINT set; it returns when it has stopped.
+
+    A signal handler may interrupt itself, or a wait for the event. Setting the event in it could
+    deadlock on a lock that this thread holds. systemd sends two signals to each process.
+    """
+    stop = threading.Event()
+    asked, ask = os.pipe()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_arguments: os.write(ask, b"."))
+
+    def wait() -> None:
+        os.read(asked, 1)
+        stop.set()
+
+    threading.Thread(target=wait, name="stop", daemon=True).start()
+    run(stop)
+
+
+def use_one_heap() -> None:
+    """Let all threads allocate from one heap. Call it before threads start.
+
+    glibc gives threads heaps of their own, and what one frees is of no use to the others: a checker
+    with 10,000 monitors held 10 MB more. Other C libraries have no such setting.
+    """
+    with suppress(AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+
+
+@click.command()
+def serve() -> None:
+    with loading():
+        from app.commands import cli
+        from app.commands.serve import Supervisor
+
+    def part(words: Sequence[str]) -> None:
+        """Run the command of these words in this process."""
+        sys.argv = [sys.argv[0], *words]
+        cli.main()
+
+    sys.exit(Supervisor(read(), part).run())
+
+
+@click.command()
+@click.option("--fd", type=int, hidden=True)
+def web(fd: int | None) -> None:
+    with loading():
+        from sqlalchemy.exc import SQLAlchemyError
+
+        from app.commands.opened import ready
+        from app.commands.web.webserver import WebServer
+        from app.db import faults
+    settings = read()
+    early = False
+    try:
+        ready(settings)
+    except SQLAlchemyError as fault:
+        if not faults.is_server_away(fault):
+            raise
+        early = True
+        if fd is None:  # otherwise "wakeful serve" says it
+            log.error("%s %s", faults.cause_of(fault), EARLY)
+    WebServer(settings, fd, early=early).run()
+
+
+@click.command()
+@click.option(
+    "--carrier",
+    type=click.Choice(["local", "queue"]),
+    default="local",
+    help=N_("Who makes the checks: this process, or the probers behind WAKEFUL_BROKER_URL."),
+)
+def checker(carrier: str) -> None:
+    with loading():
+        from app.commands import heartbeat
+        from app.commands.opened import ready
+        from app.engine.checker import Checker
+    use_one_heap()
+    settings = read()
+    if carrier == "queue":
+        make, network = _queue_carrier(settings)
+        part = Checker(ready(settings), settings, carrier=make, remote=network)
+    else:
+        part = Checker(ready(settings), settings)
+    with heartbeat.sending(part.app, settings), watchdog.watching("checker") as part.checks.on_turn:
+        until_stopped(part.run)
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    """Within it, the libraries of the extra ``distributed`` are imported. Raises SettingError."""
+    try:
+        yield
+    except ModuleNotFoundError as fault:
+        if fault.name not in ("celery", "kombu", "redis"):
+            raise
+        raise SettingError(_(NO_CELERY)) from None
+
+
+def _queue_carrier(
+    settings: Settings,
+) -> tuple[Callable[[Settings, Policies], Carrier], RemoteNetwork]:
+    """What makes the carrier of a checker, and the network of the probers behind it."""
+    with _extra():
+        from app.engine.carriers import RemoteNetwork
+        from app.engine.carriers.queue.broker import needed
+        from app.engine.carriers.queue.sender import QueueCarrier
+    needed(settings)
+    network = RemoteNetwork()
+    return lambda settings, _policies: QueueCarrier(settings, network), network
+
+
+@click.command()
+@click.option("--location", metavar="NAME", help=N_("The place; default: WAKEFUL_LOCATION."))
+def prober(location: str | None) -> None:
+    named = {} if location is None else {f"{PREFIX}LOCATION": location}
+    settings = read({**os.environ, **named}, make=False)
+    with _extra():
+        from app.engine.carriers.queue.prober import run
+    sys.exit(run(settings))
+
+
+@click.command()
+def worker() -> None:
+    with loading():
+        from app.alerts.worker import Worker
+        from app.commands.opened import ready
+        from app.engine.silence_watch import watching_silence
+    settings = read()
+    part = Worker(ready(settings), settings)
+    with watchdog.watching("alert worker") as part.on_turn, watching_silence(part.app):
+        until_stopped(part.run)
+
+
+@click.command()
+def agent() -> None:
+    with loading():
+        from app.engine.agent.agent import Agent
+    use_one_heap()
+    part = Agent(read(make=False))
+    with watchdog.watching("agent") as part.checks.on_turn:
+        until_stopped(part.run)
