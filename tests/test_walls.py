@@ -40,6 +40,7 @@ FLOORS = (
     {
         "app.environment",
         "app.errors",
+        "app.lasting",
         "app.middleware",
         "app.paths",
         "app.records",

@@ -1,35 +1,53 @@
-"""Choose the row of a lane that is sent next, and lease it to this worker. Every function runs
-inside a transaction.
+"""The rows of a lane in the database: read them, carry out what ``lanes.decide`` says, lease the
+one to send, and store what came of it. Every function runs inside a transaction.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, or_, select
 
-from app.alerts import lane_rules, retries
-from app.alerts.giving_up import give_up_unreadable
-from app.alerts.lane_rows import MAX_PENDING, history_of, pending
-from app.alerts.lane_rules import History, Lane, Waiting
-from app.alerts.messages import FIRST_NAMED
-from app.alerts.outbox import AT_REST, Reason, new_row, unleased, update_deliveries
+from app.alerts import lanes
+from app.alerts.lanes import (
+    AttemptOutcome,
+    Changes,
+    Claim,
+    Decision,
+    Defer,
+    Group,
+    History,
+    Hold,
+    Lane,
+    OpeningDelivery,
+    Reason,
+    Send,
+    Waiting,
+)
+from app.alerts.messages import FIRST_NAMED, is_complete
+from app.alerts.outbox import AT_REST, new_row, unleased, update_deliveries
+from app.alerts.snapshots import recompose
 from app.db import AnySession, turns
-from app.db.tables import DeliveryRow, SubscriberRow
-from app.db.types import Unreadable, readable
-from app.records import Channel, DeliveryStatus
+from app.db.faults import unavailable
+from app.db.tables import DeliveryRow, IncidentRow, SubscriberRow
+from app.db.types import Unreadable, Why, readable
+from app.i18n import _
+from app.records import NOT_SENT, Channel, DeliveryStatus, Event
 from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=30)  # a crashed sender's row is free again after this
-FIRST_PENDING = 50  # mostly enough to decide what is sent next
 MOST_SKIPPED = 500  # lanes that a statement names
+FIRST_PENDING = 50  # mostly enough to decide what is sent next
+MAX_PENDING = 5_000  # rows of one lane that are read
+_LOOK_BACK = timedelta(minutes=30)
+_CHANGES = (Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED)
 
 # Built once: the worker asks for them four times a second, and to build them takes longer than to
 # ask an empty outbox.
@@ -49,38 +67,31 @@ _DUE_SUBSCRIBERS = (
     .limit(FIRST_PENDING)
 )
 _BY_WEBHOOK = DeliveryRow.channel == Channel.WEBHOOK
-_DUE_BY_WEBHOOK, _DUE_BY_MAIL = (_DUE_SUBSCRIBERS.where(one) for one in (_BY_WEBHOOK, ~_BY_WEBHOOK))
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A row that this worker may send until the lease ends."""
-
-    id: int
-    token: str
-    lane: str
-    message_id: str
-    channel: str
-    value: str = field(repr=False)
-    facts: dict[str, Any] = field(repr=False)
-    created_at: datetime
-    attempts: tuple[dict[str, Any], ...]
-    subscriber_id: int | None = None  # None: it is an alert
-
-    @property
-    def strangers_webhook(self) -> bool:
-        """Whether anybody may have chosen the URL, by subscribing to a status page."""
-        return self.subscriber_id is not None and self.channel == Channel.WEBHOOK
-
-    @property
-    def began(self) -> datetime:
-        """When its 24 hours began: when it was written, or last retried by hand."""
-        return retries.began(self.facts, self.created_at)
-
-    @property
-    def tries(self) -> int:
-        """Failed attempts since then."""
-        return max(0, len(self.attempts) - int(self.facts.get("earlier_attempts", 0)))
+_DUE_BY_WEBHOOK, _DUE_BY_MAIL = (_DUE_SUBSCRIBERS.where(by) for by in (_BY_WEBHOOK, ~_BY_WEBHOOK))
+_PENDING = (
+    select(
+        DeliveryRow.id, DeliveryRow.event, DeliveryRow.monitor_id, DeliveryRow.incident_id,
+        DeliveryRow.created_at, DeliveryRow.next_attempt_at, DeliveryRow.attempts,
+        DeliveryRow.lease_until, DeliveryRow.reason, IncidentRow.ended_at,
+        IncidentRow.acknowledged_at,
+    )
+    .outerjoin(IncidentRow, IncidentRow.id == DeliveryRow.incident_id)
+    .where(DeliveryRow.lane == bindparam("lane"), DeliveryRow.status == DeliveryStatus.PENDING)
+    .order_by(DeliveryRow.id)
+    .limit(bindparam("most"))
+)  # fmt: skip
+# Of columns of the table: the ORM would double the time of thousands of rows.
+_ROWS: Any = DeliveryRow.__table__
+_SINCE = (
+    select(_ROWS.c.event, _ROWS.c.created_at, _ROWS.c.monitor_id)
+    .where(
+        _ROWS.c.lane == bindparam("lane"),
+        _ROWS.c.event.in_(_CHANGES),
+        _ROWS.c.created_at >= bindparam("since", type_=_ROWS.c.created_at.type),
+        _ROWS.c.monitor_id.is_not(None),
+    )
+    .order_by(_ROWS.c.created_at)
+)
 
 
 def due_lanes(session: AnySession, now: datetime, skip: Collection[str]) -> list[str]:
@@ -93,13 +104,16 @@ def due_subscribers(
 ) -> list[str]:
     """The same of subscribers, by webhook or by mail, as many as may be of use."""
     query = _DUE_BY_WEBHOOK if webhooks else _DUE_BY_MAIL
-    found = session.scalars(query, {"now": now, "skip": list(skip)[:MOST_SKIPPED]})
-    return [lane for lane in found if lane not in skip]
+    due = session.scalars(query, {"now": now, "skip": list(skip)[:MOST_SKIPPED]})
+    return [lane for lane in due if lane not in skip]
 
 
 def lock(session: AnySession) -> None:
     """Let one worker at a time decide. On SQLite, the write lock does that already."""
     turns.take_turn(session, turns.Turn.OUTBOX)
+
+
+# --- Decide, and carry it out ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,26 +126,15 @@ class Turn:
 
 def take_turn(session: AnySession, lane: str, state: Lane, now: datetime) -> Turn:
     """Decide what the lane does next, store the decision, and claim the row to send, if any."""
-    rows = pending(session, lane, now, FIRST_PENDING)
-    history = history_of(session, lane, rows)
+    rows = _pending(session, lane, now, FIRST_PENDING)
+    history = _history(session, lane, rows)
     cut = len(rows) == FIRST_PENDING
     turn = _decide(session, rows, history, state, now, cut=cut)
     if turn is None:
-        rows = pending(session, lane, now, MAX_PENDING)
-        history = history_of(session, lane, rows, history)
+        rows = _pending(session, lane, now, MAX_PENDING)
+        history = _history(session, lane, rows, history)
         turn = _decide(session, rows, history, state, now, cut=False)
     return turn or Turn()
-
-
-def judge_alone(session: AnySession, lane: str, id: int, *, now: datetime) -> None:
-    """Read everything that a turn reads of one row, to find out whether that raises."""
-    rows = pending(session, lane, now, 1, only=id)
-    lane_rules.decide(rows, history_of(session, lane, rows), Lane(), now)
-    row = session.scalars(
-        select(DeliveryRow).where(DeliveryRow.id == id).execution_options(populate_existing=True)
-    ).one()
-    if not isinstance(row.facts, Unreadable):
-        retries.began(row.facts, row.created_at)
 
 
 def _decide(
@@ -147,46 +150,34 @@ def _decide(
     may be more.
     """
     while rows:
-        decision = lane_rules.decide(rows, history, state, now)
-        if broken := give_up_unreadable(session, _ids_needed(decision)):
-            rows = [row for row in rows if row.id not in broken]
+        decision = lanes.decide(rows, history, state, now)
+        if unreadable := _give_up_unreadable(session, decision):
+            rows = [row for row in rows if row.id not in unreadable]
             continue
-        if isinstance(decision, lane_rules.Send):
+        if isinstance(decision, Send):
             return Turn(_lease(session, decision.row.id, now, decision.flapping))
-        if cut and not isinstance(decision, lane_rules.Hold | lane_rules.Defer):
+        if isinstance(decision, Hold):
+            _hold(session, decision.ids, decision.reason)
+            rows = [row for row in rows if row.id not in decision.ids]
+        elif isinstance(decision, Defer):
+            _defer(session, decision)
+            # Later rows of its monitor must not overtake it, so they are left out of this turn too.
+            rows = [row for row in rows if row.monitor_id != decision.row.monitor_id]
+        elif cut:
             return None
-        if isinstance(decision, lane_rules.Group):
+        elif isinstance(decision, Group):
             return Turn(_group(session, decision, now))
-        if decision is None:
+        else:
             return Turn(waits=any(row.next_attempt_at <= now for row in rows))
-        rows = _apart(session, rows, decision)
     return None if cut else Turn()
 
 
-def _ids_needed(decision: lane_rules.Decision) -> list[int]:
-    """The rows whose content is needed to carry out a decision."""
-    if isinstance(decision, lane_rules.Send):
-        return [decision.row.id]
-    if isinstance(decision, lane_rules.Group):
-        return [row.id for row in decision.rows[:FIRST_NAMED]]
-    return []
-
-
-def _apart(
-    session: AnySession, rows: list[Waiting], decision: lane_rules.Hold | lane_rules.Defer
-) -> list[Waiting]:
-    """Store a hold or a deferral. Returns the rows that are left to decide about."""
-    if isinstance(decision, lane_rules.Hold):
-        _hold(session, decision.ids, decision.reason)
-        return [row for row in rows if row.id not in decision.ids]
+def _defer(session: AnySession, decision: Defer) -> None:
     session.execute(
         update_deliveries()
-        .where(DeliveryRow.id == decision.id)
+        .where(DeliveryRow.id == decision.row.id)
         .values(next_attempt_at=decision.until, reason=decision.reason)
     )
-    # Later rows of its monitor must not overtake it, so they are left out of this turn too.
-    monitor = next(row.monitor_id for row in rows if row.id == decision.id)
-    return [row for row in rows if row.monitor_id != monitor]
 
 
 def _hold(
@@ -211,8 +202,7 @@ def _lease(
     )
     if getattr(done, "rowcount", 0) != 1:
         return None
-    again = select(DeliveryRow).where(DeliveryRow.id == id)
-    row = session.execute(again.execution_options(populate_existing=True)).scalar_one()
+    row = session.execute(_anew([id])).scalar_one()
     if isinstance(row.value, Unreadable):
         return None  # cannot happen: ``give_up_unreadable`` has given such rows up
     if flapping is not None:
@@ -231,7 +221,7 @@ def _lease(
     )
 
 
-def _group(session: AnySession, group: lane_rules.Group, now: datetime) -> Claim | None:
+def _group(session: AnySession, group: Group, now: datetime) -> Claim | None:
     """Write the grouped message for these rows, set ``covered_by`` in them, and lease it."""
     ids = [row.id for row in group.rows]
     first = session.scalars(
@@ -244,8 +234,232 @@ def _group(session: AnySession, group: lane_rules.Group, now: datetime) -> Claim
         "incidents": [row.facts for row in first],
         "deliveries": ids,
     }
-    made = new_row(group.event, first[0].channel, readable(first[0].value) or "", facts, now)
-    session.add(made)
+    grouped = new_row(group.event, first[0].channel, readable(first[0].value) or "", facts, now)
+    session.add(grouped)
     session.flush()
-    _hold(session, ids, Reason.BURST, made.id)
-    return _lease(session, made.id, now)
+    _hold(session, ids, Reason.BURST, grouped.id)
+    return _lease(session, grouped.id, now)
+
+
+# --- What a decision needs ------------------------------------------------------------------------
+
+
+def _pending(
+    session: AnySession, lane: str, now: datetime, limit: int, only: int | None = None
+) -> list[Waiting]:
+    """The first ``limit`` pending rows of a lane, or only the one with the id ``only``."""
+    query = _PENDING if only is None else _PENDING.where(DeliveryRow.id == only)
+    return [
+        Waiting(
+            id=row.id,
+            event=row.event,
+            monitor_id=row.monitor_id,
+            incident_id=row.incident_id,
+            created_at=row.created_at,
+            next_attempt_at=row.next_attempt_at or row.created_at,
+            attempts=len(row.attempts or ()),
+            leased=row.lease_until is not None and row.lease_until > now,
+            reason=row.reason,
+            over=row.ended_at is not None,
+            settled=row.ended_at is not None or row.acknowledged_at is not None,
+        )
+        for row in session.execute(query, {"lane": lane, "most": limit})
+    ]
+
+
+def _history(
+    session: AnySession, lane: str, rows: Sequence[Waiting], before: History | None = None
+) -> History:
+    """``before``: that of some of these rows, as it was read in this transaction."""
+    incidents = {
+        row.incident_id
+        for row in rows
+        if row.event == Event.INCIDENT_RESOLVED and row.incident_id is not None
+    }
+    since = None
+    if any(row.event in _CHANGES for row in rows):
+        since = min(row.created_at for row in rows) - _LOOK_BACK
+    if before is not None and before.since == since:
+        changes = before.changes  # thousands in a mass outage
+    else:
+        changes = _changes(session, lane, since)
+    return History(_openings(session, lane, incidents) if incidents else {}, changes, since)
+
+
+def _changes(session: AnySession, lane: str, since: datetime | None) -> Changes:
+    changes: dict[str, list[tuple[datetime, int]]] = {event: [] for event in _CHANGES}
+    if since is not None:
+        for event, at, monitor in session.execute(_SINCE, {"lane": lane, "since": since}):
+            changes[event].append((at, monitor))
+    return changes
+
+
+def _openings(
+    session: AnySession, lane: str, incidents: Collection[int]
+) -> dict[int, OpeningDelivery]:
+    """The state of each incident's opening; if a grouped message covers it, the group's state."""
+    of_incidents = DeliveryRow.lane == lane, DeliveryRow.incident_id.in_(list(incidents))
+    reminded = session.scalars(
+        select(DeliveryRow.incident_id).where(
+            *of_incidents,
+            DeliveryRow.event == Event.INCIDENT_REMINDER,
+            DeliveryRow.status == DeliveryStatus.DELIVERED,
+        )
+    ).all()
+    rows = session.execute(
+        select(
+            DeliveryRow.incident_id,
+            DeliveryRow.id,
+            DeliveryRow.status,
+            DeliveryRow.reason,
+            DeliveryRow.covered_by,
+        )
+        .where(*of_incidents, DeliveryRow.event == Event.INCIDENT_OPENED)
+        .order_by(DeliveryRow.id)
+    ).all()
+    newest = {row.incident_id or 0: row for row in rows}
+    groups = {row.covered_by for row in newest.values() if row.covered_by is not None}
+    states: dict[int, str] = {}
+    if groups:
+        query = select(DeliveryRow.id, DeliveryRow.status).where(DeliveryRow.id.in_(groups))
+        states = {row.id: row.status for row in session.execute(query)}
+    openings = {}
+    for incident, row in newest.items():
+        id, status, reason = row.id, row.status, row.reason
+        if (group := row.covered_by) is not None:
+            id, status, reason = group, states.get(group, DeliveryStatus.DELIVERED), None
+        elif reason in (Reason.QUIET_HOURS, Reason.RESTORED) and incident in reminded:
+            status = DeliveryStatus.DELIVERED
+        openings[incident] = OpeningDelivery(id, status, reason)
+    return openings
+
+
+def _anew(ids: Collection[int]) -> Any:
+    """Rows as they are stored now, whatever the session has loaded."""
+    query = select(DeliveryRow).where(DeliveryRow.id.in_(ids))
+    return query.execution_options(populate_existing=True)
+
+
+# --- What came of it ------------------------------------------------------------------------------
+
+
+def store(session: AnySession, claim: Claim, outcome: AttemptOutcome, now: datetime) -> None:
+    """Store the outcome of an attempt.
+
+    A message that was delivered is stored as delivered even if another worker has leased it since.
+    """
+    where = [DeliveryRow.id == claim.id, DeliveryRow.status == DeliveryStatus.PENDING]
+    delivered = outcome.status is DeliveryStatus.DELIVERED
+    if not delivered:
+        where.append(DeliveryRow.lease_token == claim.token)
+    at_rest = AT_REST | {"next_attempt_at": outcome.next_at}
+    session.execute(
+        update_deliveries()
+        .where(*where)
+        .values(
+            status=outcome.status,
+            reason=outcome.reason,
+            attempts=[*claim.attempts, outcome.attempt],
+            delivered_at=now if delivered else None,
+            **at_rest,
+        )
+    )
+
+
+def retry_soon(session: AnySession, lane: str, now: datetime) -> None:
+    """The channel works again: make its rows that wait for a retry due now."""
+    soon = now + timedelta(seconds=2)
+    session.execute(
+        update_deliveries()
+        .where(
+            DeliveryRow.lane == lane,
+            DeliveryRow.status == DeliveryStatus.PENDING,
+            DeliveryRow.next_attempt_at > soon,
+            or_(DeliveryRow.reason.is_(None), DeliveryRow.reason == Reason.BY_HAND),
+        )
+        .values(next_attempt_at=now)
+    )
+
+
+def give_up(session: AnySession, id: int, reason: str) -> None:
+    """Mark a row as failed without an attempt."""
+    session.execute(
+        update_deliveries()
+        .where(DeliveryRow.id == id)
+        .values(status=DeliveryStatus.FAILED, reason=reason, **AT_REST)
+    )
+
+
+def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
+    """Give up those of these rows that cannot be read, or lack what a message needs; their ids. A
+    message whose incident can still be read is composed again instead.
+
+    The delivery log shows the reason for each. All other rows are sent as usual.
+    """
+    faults = {}
+    for row in session.scalars(_anew(ids)) if ids else ():
+        reason = _fault(row)
+        if reason is not None and not recompose(session, row):
+            faults[row.id] = reason
+    session.flush()
+    for id, reason in faults.items():
+        log.error("Delivery %d is given up: %s", id, reason.removeprefix(NOT_SENT))
+        give_up(session, id, reason)
+    return set(faults)
+
+
+def _give_up_unreadable(session: AnySession, decision: Decision) -> set[int]:
+    """Of the rows whose content is needed to carry out a decision."""
+    if isinstance(decision, Send):
+        return give_up_unreadable(session, [decision.row.id])
+    if isinstance(decision, Group):
+        return give_up_unreadable(session, [row.id for row in decision.rows[:FIRST_NAMED]])
+    return set()
+
+
+def _fault(row: DeliveryRow) -> str | None:
+    """Why a row cannot be sent, as a sentence; None if it can."""
+    part, why = next(unreadable_parts(row), (None, Why.ODD))
+    if part is None and is_complete(row.facts):
+        return None
+    if part == "target":
+        return NOT_SENT + _("its stored target cannot be read, because %(why)s.", why=_(why))
+    return NOT_SENT + _("its stored message cannot be read, because %(why)s.", why=_(why))
+
+
+def unreadable_parts(row: DeliveryRow) -> Iterator[tuple[str, str]]:
+    """The name for people, and the fault, of each part of a row that cannot be read."""
+    for name, value in (("target", row.value), ("message", row.facts)):
+        if isinstance(value, Unreadable):
+            yield name, value.why
+
+
+def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
+    """Give up the pending rows of a lane with which no decision can be made; their ids.
+
+    Catches every fault in a row that no other check finds, so that its lane can continue.
+    """
+    pending = (DeliveryRow.lane == lane, DeliveryRow.status == DeliveryStatus.PENDING)
+    ids = session.scalars(select(DeliveryRow.id).where(*pending).order_by(DeliveryRow.id)).all()
+    failing = []
+    for id in ids:
+        try:
+            with session.begin_nested():
+                _decide_alone(session, lane, id, now)
+        except Exception as fault:
+            if unavailable(fault):
+                raise
+            log.exception("Delivery %d is given up.", id)
+            reason = _("it cannot be read (%(fault)s).", fault=type(fault).__name__)
+            give_up(session, id, NOT_SENT + reason)
+            failing.append(id)
+    return failing
+
+
+def _decide_alone(session: AnySession, lane: str, id: int, now: datetime) -> None:
+    """Read everything that a turn reads of one row, to find out whether that raises."""
+    rows = _pending(session, lane, now, 1, only=id)
+    lanes.decide(rows, _history(session, lane, rows), Lane(), now)
+    row = session.scalars(_anew([id])).one()
+    if not isinstance(row.facts, Unreadable):
+        lanes.began(row.facts, row.created_at)

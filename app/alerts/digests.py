@@ -16,17 +16,12 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, or_, select, update
 
-from app.alerts import held
-from app.alerts.giving_up import give_up_unreadable
+from app.alerts.claims import give_up_unreadable
+from app.alerts.lanes import Reason
 from app.alerts.messages import FIRST_NAMED
-from app.alerts.outbox import (
-    NEVER_QUIET,
-    Reason,
-    new_row,
-    snapshot,
-    unleased,
-    update_deliveries,
-)
+from app.alerts.outbox import NEVER_QUIET, new_row, unleased, update_deliveries
+from app.alerts.recipients import notified_lanes
+from app.alerts.snapshots import snapshot
 from app.alerts.targets import contact_hours, hours_of, quiet_until, source_ids
 from app.db import AnySession
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
@@ -35,7 +30,7 @@ from app.records import DeliveryStatus, Event
 from app.rules.time import iso
 
 Holder = tuple[int, str | None]  # a monitor's id and the sources of its rows
-Known = dict[int, tuple[IncidentRow, MonitorRow]]  # by the incident's id
+Incidents = dict[int, tuple[IncidentRow, MonitorRow]]  # by the incident's id
 
 _NOTICES = (Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING)
 _HOURS = (MonitorRow.quiet_start, MonitorRow.quiet_end, MonitorRow.quiet_zone)
@@ -75,10 +70,9 @@ def hold(session: AnySession, now: datetime) -> None:
         if until is None:
             continue
         session.execute(
-            update(DeliveryRow)
+            update_deliveries()
             .where(DeliveryRow.id == row.id, DeliveryRow.status == DeliveryStatus.PENDING)
             .values(status=DeliveryStatus.HELD, reason=Reason.QUIET_HOURS, next_attempt_at=until)
-            .execution_options(synchronize_session=False)
         )
 
 
@@ -107,38 +101,38 @@ def release(session: AnySession, now: datetime) -> int:
     """
     lanes: dict[str, list[Any]] = defaultdict(list)
     over = waiting(session, now)
-    rows_held = select(*_HELD).where(*_WAITS, DeliveryRow.monitor_id.in_({id for id, _ in over}))
-    for row in session.execute(rows_held.order_by(DeliveryRow.id)):
+    on_hold = select(*_HELD).where(*_WAITS, DeliveryRow.monitor_id.in_({id for id, _ in over}))
+    for row in session.execute(on_hold.order_by(DeliveryRow.id)):
         if (row.monitor_id, row.sources) in over:
             lanes[row.lane].append(row)
     if not lanes:
         return 0
-    known = _incidents(session, [row for rows in lanes.values() for row in rows])
-    _settle(session, lanes, known)
+    incidents = _incidents(session, [row for rows in lanes.values() for row in rows])
+    _settle(session, lanes, incidents)
     for lane, rows in lanes.items():
         rows.extend(_recoveries(session, lane, rows, now))
     # The digest is a reminder too, so the next one is due a whole period from now. Incidents are
     # written before deliveries, as everywhere: in another order, two writers could deadlock.
     session.execute(
         update(IncidentRow)
-        .where(IncidentRow.id.in_(list(known)), IncidentRow.ended_at.is_(None))
+        .where(IncidentRow.id.in_(list(incidents)), IncidentRow.ended_at.is_(None))
         .values(reminded_at=now)
         .execution_options(synchronize_session=False)
     )
-    return sum(_write_digest(session, rows, known, now) for rows in lanes.values())
+    return sum(_write_digest(session, rows, incidents, now) for rows in lanes.values())
 
 
-def _settle(session: AnySession, lanes: dict[str, list[Any]], known: Known) -> None:
+def _settle(session: AnySession, lanes: dict[str, list[Any]], incidents: Incidents) -> None:
     """Take out what is left of incidents whose outage was told before and whose recovery is told
     outside of the digest, such as an acknowledgement that only a quiet contact wants.
     """
-    told = held.told(session, list(known), Reason.BURST)
+    notified = notified_lanes(session, list(incidents))
     for lane, rows in list(lanes.items()):
         with_recovery = {row.incident_id for row in rows if row.event == Event.INCIDENT_RESOLVED}
         over = {
             id
-            for id in told.get(lane, frozenset()) - with_recovery
-            if known[id][0].ended_at is not None
+            for id in notified.get(lane, frozenset()) - with_recovery
+            if incidents[id][0].ended_at is not None
         }
         settled = [row.id for row in rows if row.incident_id in over]
         session.execute(
@@ -168,70 +162,71 @@ def _recoveries(
     return session.execute(query).all() if opened else ()
 
 
-def _write_digest(session: AnySession, rows: Sequence[Any], known: Known, now: datetime) -> bool:
+def _write_digest(
+    session: AnySession, rows: Sequence[Any], incidents: Incidents, now: datetime
+) -> bool:
     """Write the digest of one channel value; False if no row is left for it. It reads the first
     row, for the value, and the rows of the notices. Rows that cannot be read are given up.
     """
     ids = [row.id for row in rows]
     noticed = [row.id for row in rows if row.event in _NOTICES]
     wanted = [ids[0], *noticed[:FIRST_NAMED]]
-    if broken := give_up_unreadable(session, wanted):
-        left = [row for row in rows if row.id not in broken]
-        return bool(left) and _write_digest(session, left, known, now)
-    found = {
+    if unreadable := give_up_unreadable(session, wanted):
+        left = [row for row in rows if row.id not in unreadable]
+        return bool(left) and _write_digest(session, left, incidents, now)
+    loaded = {
         row.id: row
         for row in session.scalars(select(DeliveryRow).where(DeliveryRow.id.in_(wanted)))
     }
-    facts = _facts(rows, known, now) | {
-        "notices": [found[id].facts for id in noticed[:FIRST_NAMED]],
+    facts = _facts(rows, incidents, now) | {
+        "notices": [loaded[id].facts for id in noticed[:FIRST_NAMED]],
         "notice_count": len(noticed),
     }
-    first = found[ids[0]]
+    first = loaded[ids[0]]
     value = readable(first.value) or ""
-    made = new_row(Event.INCIDENTS_DIGEST, first.channel, value, facts, now)
-    session.add(made)
+    digest = new_row(Event.INCIDENTS_DIGEST, first.channel, value, facts, now)
+    session.add(digest)
     session.flush()
     session.execute(
-        update(DeliveryRow)
+        update_deliveries()
         .where(DeliveryRow.id.in_(ids))
         .values(
             status=DeliveryStatus.HELD,
             reason=Reason.QUIET_HOURS,
-            covered_by=made.id,
+            covered_by=digest.id,
             next_attempt_at=None,
         )
-        .execution_options(synchronize_session=False)
     )
     return True
 
 
-def _incidents(session: AnySession, rows: Sequence[Any]) -> Known:
+def _incidents(session: AnySession, rows: Sequence[Any]) -> Incidents:
     ids = {row.incident_id for row in rows if row.incident_id is not None}
-    found = session.execute(
+    rows_of = session.execute(
         select(IncidentRow, MonitorRow)
         .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
         .where(IncidentRow.id.in_(ids))
         .order_by(IncidentRow.id)
         .execution_options(populate_existing=True)
     )
-    return {incident.id: (incident, monitor) for incident, monitor in found}
+    return {incident.id: (incident, monitor) for incident, monitor in rows_of}
 
 
-def _facts(rows: Sequence[Any], known: Known, now: datetime) -> dict[str, Any]:
+def _facts(rows: Sequence[Any], incidents: Incidents, now: datetime) -> dict[str, Any]:
     """The content of a digest: its incidents as they are now, the open ones first."""
-    ids = dict.fromkeys(row.incident_id for row in rows if row.incident_id in known)
-    incidents = [known[id] for id in ids if id is not None]
-    incidents.sort(key=lambda pair: pair[0].ended_at is not None)
-    still_open = sum(incident.ended_at is None for incident, _monitor in incidents)
+    ids = dict.fromkeys(row.incident_id for row in rows if row.incident_id in incidents)
+    pairs = [incidents[id] for id in ids if id is not None]
+    pairs.sort(key=lambda pair: pair[0].ended_at is not None)
+    still_open = sum(incident.ended_at is None for incident, _monitor in pairs)
     return {
         "event": str(Event.INCIDENTS_DIGEST),
         "at": iso(now),
         "since": iso(rows[0].created_at),
         "open": still_open,
-        "resolved": len(incidents) - still_open,
+        "resolved": len(pairs) - still_open,
         "incidents": [
             snapshot(Event.INCIDENTS_DIGEST, monitor, incident, now)
-            for incident, monitor in incidents[:FIRST_NAMED]
+            for incident, monitor in pairs[:FIRST_NAMED]
         ],
         "deliveries": [row.id for row in rows],
     }

@@ -14,8 +14,8 @@ from app.access.mail_server import with_mail
 from app.access.networks import Policies
 from app.alerts import messages
 from app.alerts.channels.base import Outgoing, Tools
-from app.alerts.claims import Claim
-from app.alerts.giving_up import give_up
+from app.alerts.claims import give_up
+from app.alerts.lanes import Claim
 from app.config import Settings
 from app.db import AnySession, db
 from app.db.tables import IncidentRow, MonitorRow
@@ -77,8 +77,8 @@ class Jobs:
             except Exception as fault:
                 # One message that cannot be composed must not stop all the others.
                 log.exception("Delivery %d could not be written.", claim.id)
-                said = _("Wakeful could not write it (%(fault)s).", fault=type(fault).__name__)
-                give_up(db.session, claim.id, NOT_SENT + said)
+                reason = _("Wakeful could not write it (%(fault)s).", fault=type(fault).__name__)
+                give_up(db.session, claim.id, NOT_SENT + reason)
         return jobs
 
     def _tools_for(self, claim: Claim, tools: Tools) -> Tools:

@@ -1,71 +1,408 @@
-"""Which lanes may send next, by what this worker knows of their last attempts.
+"""What becomes of a delivery. Pure: takes rows, answers and times.
 
-This is kept in memory only. After a restart every lane counts as working, which does no harm.
+A lane is the deliveries of one channel value, in the order of their ids. Ours, because a queue
+retries messages one by one: none holds a recovery for its outage, or makes one message of twenty.
+
+ status     reason                 next_attempt_at  it
+ pending    none                   then             is due then; leased while a worker sends it
+ pending    retried by hand        at once          is due before the others of its lane
+ pending    flapping               10 min later     is deferred: its monitor has opened too often
+ held       quiet hours            their end        is on hold: a digest will cover it
+ held       quiet hours, burst     none             is covered by a message for several (covered_by)
+ held       restored               none             waits for a person: a backup was older
+ held       flapping, settled,     none             is not sent: it ended meanwhile, a person has
+            outage not delivered                    answered, its outage was given up
+ delivered  none                   none             was taken by the service
+ failed     the answer, or why     none             is not sent any more; a person may retry it
+
+ from       to         when                                                          by
+            pending    an event is written; an opening and a recovery wait 0.5 s     outbox
+            held       the same in quiet hours                                       outbox
+ pending    held       quiet hours have begun; they end: a digest is pending         digests
+ pending    pending    it is deferred, for flapping or for the rest of a burst       decide
+ pending    held       it is superseded, or has become part of a burst               decide
+ pending    delivered  the service took it                                           outcome_of
+ pending    pending    the service may take it later: a growing pause, Retry-After   outcome_of
+ pending    failed     it is refused for good, a bug hinders it twice, 24 h are over outcome_of
+ pending    failed     it cannot be read or composed                                 claims
+ pending, held  failed  nobody sent it in 24 h, or a person gives it up              chores, by_hand
+ any but delivered  pending  a person retries it                                     by_hand
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import random
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Literal
 
-from app.alerts.channels.answer import Answer, Verdict, is_bug
-from app.alerts.lane_rules import Lane
+from app.alerts.answers import Answer, Verdict, is_bug
+from app.i18n import N_, _
+from app.records import (
+    NOT_SENT,
+    QUIET_HOURS,
+    RESTORED,
+    Channel,
+    DeliveryStatus,
+    Event,
+    SubscriberEvent,
+)
+from app.rules.time import iso
 
-MAX_LANES = 64  # threads at a time
-MAX_SUBSCRIBERS = 16  # threads beside them, for mails to the subscribers of status pages
-# Threads for their webhooks. Strangers choose these, and many that hang must delay no mail.
-MAX_WEBHOOKS = 8
-SLEEP = timedelta(seconds=1)  # a lane whose rows have to wait is read again after this
+# An opening or a recovery waits this long for others of the same burst, and the extra time only if
+# there are others. Together they are the 2 s of decisions.md 5.
+BURST_HOLD = timedelta(seconds=0.5)
+BURST_EXTRA_HOLD = timedelta(seconds=1.5)
+BURST_MONITORS = 20
+BURST_WINDOW = timedelta(seconds=60)
+BURST_LOOMS = 3  # monitors at once that may become a burst: wait the full 2 s for others
+FLAPPING_WINDOW = timedelta(minutes=10)
+FLAPPING_OPENINGS = 4  # "more than 3"
+PROBE_EVERY = timedelta(seconds=60)
+SKIP = timedelta(seconds=1)  # a lane whose rows have to wait is read again after this
+# Seconds before each retry; the last one repeats. With the jitter, the first retry comes within 5 s
+# and the second within 15 s of the first attempt, and no pause exceeds 2 minutes (decisions.md 5).
+PAUSES = (3.0, 9.0, 30.0, 60.0, 100.0)
+JITTER = 0.2
+SHORTEST_ASKED = 1.0  # a service that asks for 0 s must not be retried without any pause
+GIVE_UP_AFTER = timedelta(hours=24)
+MOST_QUESTIONS = 3  # attempts to ask a webhook whether it wants to be subscribed
+
+GROUPED = {
+    Event.INCIDENT_OPENED: Event.INCIDENTS_OPENED,
+    Event.INCIDENT_RESOLVED: Event.INCIDENTS_RESOLVED,
+}
 
 
-@dataclass
-class _Known:
-    lane: Lane = field(default_factory=Lane)
-    asleep_until: datetime | None = None
+class Reason(StrEnum):
+    """Why a row is held back. The delivery log shows it, so that nothing is held back silently."""
+
+    BURST = N_("burst")
+    FLAPPING = N_("flapping")
+    OUTAGE_NOT_DELIVERED = N_("outage not delivered")
+    QUIET_HOURS = QUIET_HOURS
+    RESTORED = RESTORED
+    SETTLED = N_("settled")  # a reminder whose incident was acknowledged or ended meanwhile
+    BY_HAND = N_("retried by hand")  # while it is pending again; nothing holds it back
+    GIVEN_UP = N_("given up by hand")
+
+
+# --- What a lane does next ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pending row without its content. ``attempts`` counts the failed ones. ``over``: the
+    incident has ended. ``settled``: the incident has ended or is acknowledged.
+    """
+
+    id: int
+    event: str
+    monitor_id: int | None
+    incident_id: int | None
+    created_at: datetime
+    next_attempt_at: datetime
+    attempts: int = 0
+    leased: bool = False
+    reason: str | None = None
+    over: bool = False
+    settled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningDelivery:
+    """The opening of an incident in this lane: its row, or the grouped message that covers it."""
+
+    id: int
+    status: str
+    reason: str | None = None
+
+    @property
+    def flapped(self) -> bool:
+        waits = self.status in (DeliveryStatus.PENDING, DeliveryStatus.HELD)
+        return waits and self.reason == Reason.FLAPPING
+
+
+Changes = Mapping[str, Sequence[tuple[datetime, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The lane's other rows, as far as a decision needs them.
+
+    ``openings``: by incident. ``changes``: for each of the two events that are grouped, the times
+    and monitors of rows of any status from ``since`` on, oldest first.
+    """
+
+    openings: Mapping[int, OpeningDelivery]
+    changes: Changes
+    since: datetime | None = None
+
+    def may_follow(self, recovery: Waiting) -> Literal[True] | Reason | None:
+        """Whether a recovery may be sent: True, a reason to hold it, or None for not yet."""
+        opening = self.openings.get(recovery.incident_id or 0)
+        if opening is None or opening.status == DeliveryStatus.DELIVERED:
+            return True  # None: only a reminder was sent, or the opening was deleted because of age
+        waits = opening.status == DeliveryStatus.HELD and opening.reason == Reason.QUIET_HOURS
+        if waits or opening.status == DeliveryStatus.PENDING:
+            return None  # it is being sent, or the digest of the quiet hours will include it
+        if opening.status == DeliveryStatus.HELD and opening.reason in tuple(Reason):
+            return Reason(opening.reason or "")
+        return Reason.OUTAGE_NOT_DELIVERED
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The result of the lane's last attempt, and its time.
+
+    ``closed_until``: the end of a pause that the service asked for (Retry-After). It applies to the
+    whole lane.
+    """
+
+    last_ok: bool = True
+    last_at: datetime | None = None
+    closed_until: datetime | None = None
+
+    def closed(self, now: datetime) -> bool:
+        """Whether the pause lasts. If ``now`` is before the attempt that began it, the clock was
+        set back, and the pause is ignored: it would last longer than the service asked for.
+        """
+        if self.closed_until is None or (self.last_at is not None and now < self.last_at):
+            return False
+        return now < self.closed_until
+
+    def probes(self, now: datetime) -> bool:
+        """Whether a message may be sent, though an earlier one waits for its retry."""
+        return self.last_ok or self.last_at is None or abs(now - self.last_at) >= PROBE_EVERY
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this row. ``flapping``: the openings in 10 minutes, if the message reports flapping."""
+
+    row: Waiting
+    flapping: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    event: Event
+    rows: tuple[Waiting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """These rows are not sent. The lane decides again at once about the others."""
+
+    ids: tuple[int, ...]
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Defer:
+    """This row is sent later. The lane decides again at once about the others."""
+
+    row: Waiting
+    until: datetime
+    reason: Reason | None
+
+
+Decision = Send | Group | Hold | Defer | None
+
+
+def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime) -> Decision:
+    """What to do with a lane's pending rows, in the order of their ids; None means wait."""
+    if any(row.leased for row in rows):
+        return None
+    if lane.closed(now):
+        return _by_hand(rows, history, now)
+    blocked: set[int | None] = set()
+    for row in rows:
+        # A test has no order to keep, and a person waits for its answer.
+        if row.monitor_id is not None and row.monitor_id in blocked and row.event != Event.TEST:
+            continue
+        if row.reason == Reason.FLAPPING and row.over:
+            return Hold((row.id,), Reason.FLAPPING)
+        if row.event == Event.INCIDENT_REMINDER and row.settled and row.reason != Reason.BY_HAND:
+            return Hold((row.id,), Reason.SETTLED)
+        if row.next_attempt_at > now:
+            blocked.add(row.monitor_id)
+            # A failing message blocks the later ones, so that the order is kept, but only until
+            # PROBE_EVERY: one that the service cannot take must not close the channel for a day.
+            if row.attempts and not lane.probes(now):
+                return _by_hand(rows, history, now)
+            continue
+        decision = _due(row, rows, history, now)
+        if decision is not None:
+            return decision
+        blocked.add(row.monitor_id)
+    return None
+
+
+def _by_hand(rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
+    """Somebody pressed "Retry now" or "Send test alert" and waits for the result: send it even if
+    the lane is failing or paused.
+    """
+    for row in rows:
+        pressed = row.reason == Reason.BY_HAND or (row.event == Event.TEST and not row.attempts)
+        if pressed and row.next_attempt_at <= now:
+            return _due(row, rows, history, now)
+    return None
+
+
+def _due(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
+    if row.event == Event.INCIDENT_RESOLVED:
+        return _resolved(row, rows, history, now)
+    if row.event == Event.INCIDENT_OPENED and row.reason != Reason.BY_HAND:
+        return _opened(row, rows, history, now)
+    return Send(row)
+
+
+def _opened(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
+    flapping = None
+    if row.reason != Reason.FLAPPING and not row.attempts:
+        times = [at for at, monitor in history.changes[row.event] if monitor == row.monitor_id]
+        flapping, again = flaps(times, row.created_at)
+        if again:
+            return Defer(row, row.created_at + FLAPPING_WINDOW, Reason.FLAPPING)
+    return _single_or_group(row, rows, history, now, flapping)
+
+
+def _resolved(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
+    follows = history.may_follow(row)
+    if row.reason == Reason.BY_HAND:
+        # Even by hand, a recovery must not overtake an outage that is still being sent.
+        return Send(row) if follows else None
+    opening = history.openings.get(row.incident_id or 0)
+    if opening is not None and opening.flapped:
+        ids = (opening.id, row.id) if opening.status == DeliveryStatus.PENDING else (row.id,)
+        return Hold(ids, Reason.FLAPPING)
+    if follows is True:
+        return _single_or_group(row, rows, history, now)
+    return None if follows is None else Hold((row.id,), follows)
+
+
+def _single_or_group(
+    row: Waiting,
+    rows: Sequence[Waiting],
+    history: History,
+    now: datetime,
+    flapping: int | None = None,
+) -> Decision:
+    event = Event(row.event)
+    changes = history.changes[event]
+    span = burst(changes, row.created_at)
+    if span is not None:
+        # Each monitor's first pending row: a group must not overtake an earlier row of a member.
+        firsts: dict[int | None, Waiting] = {}
+        for other in rows:
+            firsts.setdefault(other.monitor_id, other)
+        members = [other for other in firsts.values() if _joins(other, event, span, history)]
+        if len(members) > 1:
+            return Group(GROUPED[event], tuple(members))
+    until = row.created_at + BURST_HOLD + BURST_EXTRA_HOLD
+    close = {monitor for at, monitor in changes if abs(at - row.created_at) <= BURST_WINDOW}
+    waits = row.created_at <= now < until
+    if span is None and len(close) >= BURST_LOOMS and waits and not row.attempts:
+        return Defer(row, until, None)
+    return Send(row, flapping)
+
+
+def _joins(row: Waiting, event: Event, span: tuple[datetime, datetime], history: History) -> bool:
+    if row.event != event or row.reason is not None or not span[0] <= row.created_at <= span[1]:
+        return False
+    return event is Event.INCIDENT_OPENED or history.may_follow(row) is True
+
+
+def burst(
+    changes: Sequence[tuple[datetime, int]], at: datetime
+) -> tuple[datetime, datetime] | None:
+    """The times of the first and the last change of the burst that includes the one at ``at``; None
+    if no 60 s around it have changes of 20 monitors.
+    """
+    near = sorted(change for change in changes if abs(change[0] - at) <= BURST_WINDOW)
+    first: datetime | None = None
+    last = at
+    counts: Counter[int] = Counter()
+    end = 0
+    for start_at, monitor in near:
+        while end < len(near) and near[end][0] <= start_at + BURST_WINDOW:
+            counts[near[end][1]] += 1
+            end += 1
+        covers = start_at <= at <= start_at + BURST_WINDOW
+        if covers and len(counts) >= BURST_MONITORS:
+            first = first or start_at
+            last = near[end - 1][0]
+        counts[monitor] -= 1
+        if not counts[monitor]:
+            del counts[monitor]
+    return None if first is None else (first, last)
+
+
+def flaps(times: Sequence[datetime], at: datetime) -> tuple[int | None, bool]:
+    """For the opening at ``at`` among a monitor's openings: how many there were in 10 minutes, None
+    if that is not flapping, and whether an earlier message has reported the flapping already.
+    """
+
+    def count(moment: datetime) -> int:
+        return sum(1 for time in times if moment - FLAPPING_WINDOW < time <= moment)
+
+    here = count(at)
+    if here < FLAPPING_OPENINGS:
+        return None, False
+    earlier = [time for time in times if time < at]
+    return here, bool(earlier) and count(max(earlier)) >= FLAPPING_OPENINGS
 
 
 class Lanes:
-    """``busy``: the lanes of which a message is being sent, ``most`` at a time. At most half of
-    them are lanes whose last attempt failed, so that hanging services leave some free.
+    """The lanes of one kind: what a worker remembers of their last attempts, in memory only. After
+    a restart every lane counts as working, which does no harm.
+
+    ``busy``: those of which a message is being sent, ``most`` at a time. At most half of them are
+    lanes whose last attempt failed, so that hanging services leave some free.
     """
 
-    def __init__(self, most: int = MAX_LANES) -> None:
+    def __init__(self, most: int) -> None:
         self.most = most
         self.busy: set[str] = set()
-        self._known: dict[str, _Known] = {}
+        self._states: dict[str, Lane] = {}
+        self._skipped: dict[str, datetime] = {}  # until then
 
     def state(self, name: str) -> Lane:
-        return self._of(name).lane
+        return self._states.get(name, Lane())
 
-    def _of(self, name: str) -> _Known:
-        return self._known.setdefault(name, _Known())
+    def skip(self, name: str, now: datetime) -> None:
+        """One of its rows has to wait: the lane is read again after ``SKIP``."""
+        self._skipped[name] = now + SKIP
 
-    def sleep(self, name: str, now: datetime, *, waits: bool) -> None:
-        """After a turn of the lane: skip it for ``SLEEP`` if one of its rows ``waits``."""
-        self._of(name).asleep_until = now + SLEEP if waits else None
+    def skipped(self, now: datetime) -> Collection[str]:
+        """The lanes to skip now. Forgets the lanes that work and are idle: memory stays small."""
+        # The upper bound is for a clock that was set back: no lane is skipped for longer.
+        self._skipped = {
+            name: until for name, until in self._skipped.items() if now < until <= now + SKIP
+        }
+        self._states = {
+            name: lane
+            for name, lane in self._states.items()
+            if not lane.last_ok or name in self.busy or name in self._skipped
+        }
+        return self._skipped.keys()
 
-    def asleep(self, now: datetime) -> set[str]:
-        """The lanes to skip now. Forgets the lanes that work and are idle."""
-        asleep = set()
-        for name, known in list(self._known.items()):
-            # The upper bound is for a clock that was set back: no lane sleeps longer.
-            if known.asleep_until is not None and now < known.asleep_until <= now + SLEEP:
-                asleep.add(name)
-            elif known.lane.last_ok and name not in self.busy:
-                del self._known[name]  # memory stays small
-        return asleep
-
-    def choose(self, names: Iterable[str], returning: Collection[str]) -> list[str]:
-        """As many lanes as there are threads for, working lanes before failing ones. Those in
-        ``returning`` have their answer, so they are no longer busy.
+    def choose(self, due: Iterable[str], returning: Collection[str]) -> list[str]:
+        """As many lanes as there are threads for: those that work, then those that fail; each
+        first those that have waited, then those in ``returning``, which have their answer and so
+        are no longer busy.
         """
-        names = list(names)
-        busy = self.busy - set(returning)
-        room = self.most - len(busy)
+        returned = self.busy.intersection(returning)
+        names = [*(name for name in due if name not in returned), *returned]
+        busy = self.busy - returned
         failing = [name for name in names if not self.state(name).last_ok]
         working = [name for name in names if self.state(name).last_ok]
         failing_room = self.most // 2 - sum(not self.state(name).last_ok for name in busy)
+        room = self.most - len(busy)
         return [*working, *failing[: max(0, failing_room)]][: max(0, room)]
 
     def note(self, name: str, answer: Answer, now: datetime) -> None:
@@ -76,4 +413,99 @@ class Lanes:
         # A permanent refusal is about one message, so the lane still counts as working. So does a
         # bug of ours: what follows in the lane may be sent.
         healthy = answer.verdict is not Verdict.RETRY or is_bug(answer.text)
-        self._known[name] = _Known(Lane(last_ok=healthy, last_at=now, closed_until=closed))
+        self._states[name] = Lane(last_ok=healthy, last_at=now, closed_until=closed)
+        self._skipped.pop(name, None)
+
+
+# --- What an answer makes of a delivery -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A row that a worker may send until its lease ends."""
+
+    id: int
+    token: str
+    lane: str
+    message_id: str
+    channel: str
+    value: str = field(repr=False)
+    facts: dict[str, Any] = field(repr=False)
+    created_at: datetime
+    attempts: tuple[dict[str, Any], ...]
+    subscriber_id: int | None = None  # None: it is an alert
+
+    @property
+    def strangers_webhook(self) -> bool:
+        """Whether anybody may have chosen the URL, by subscribing to a status page."""
+        return self.subscriber_id is not None and self.channel == Channel.WEBHOOK
+
+    @property
+    def asks_webhook(self) -> bool:
+        """Whether a webhook is asked to confirm: it must not be called for a day."""
+        asks = self.facts.get("event") == SubscriberEvent.CONFIRM
+        return asks and self.channel == Channel.WEBHOOK
+
+    @property
+    def tries(self) -> int:
+        """Failed attempts since it was written, or last retried by hand."""
+        return max(0, len(self.attempts) - int(self.facts.get("earlier_attempts", 0)))
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptOutcome:
+    """The outcome of an attempt. ``next_at``: the time of the next one; None if there is none."""
+
+    attempt: dict[str, Any]
+    status: DeliveryStatus
+    reason: str | None = None
+    next_at: datetime | None = None
+
+
+def outcome_of(claim: Claim, answer: Answer, now: datetime, rng: random.Random) -> AttemptOutcome:
+    """The outcome that follows from a service's answer."""
+    attempt = {"at": iso(now), "ok": answer.ok, "answer": answer.text}
+    if answer.ok:
+        return AttemptOutcome(attempt, DeliveryStatus.DELIVERED)
+    tries = claim.tries + 1
+    # A person waits for the answer to a test, and looks at it: it is tried once (decisions.md 5).
+    ends = answer.verdict is Verdict.PERMANENT or claim.facts.get("event") == Event.TEST
+    if ends or _is_bug_again(claim, answer) or (claim.asks_webhook and tries >= MOST_QUESTIONS):
+        return AttemptOutcome(attempt, DeliveryStatus.FAILED, answer.text)
+    end = began(claim.facts, claim.created_at) + GIVE_UP_AFTER
+    if now >= end:
+        return AttemptOutcome(attempt, DeliveryStatus.FAILED, given_up(answer.text))
+    pause = timedelta(seconds=retry_pause(tries, answer.retry_after, rng))
+    return AttemptOutcome(attempt, DeliveryStatus.PENDING, next_at=min(now + pause, end))
+
+
+def _is_bug_again(claim: Claim, answer: Answer) -> bool:
+    """Whether a bug of ours keeps it from being sent for the second time: it would do so for a
+    day, and nobody would see it.
+    """
+    earlier = claim.attempts[len(claim.attempts) - claim.tries :]
+    return is_bug(answer.text) and any(is_bug(attempt.get("answer")) for attempt in earlier)
+
+
+def began(facts: Mapping[str, Any], created_at: datetime) -> datetime:
+    """When a message's 24 hours began: when it was written, or last retried by hand."""
+    by_hand = facts.get("by_hand")
+    return datetime.fromisoformat(by_hand) if by_hand else created_at
+
+
+def given_up(answer: str | None) -> str:
+    """Why a message failed after 24 hours. ``answer``: the last one; None without an attempt."""
+    if answer is None:
+        return NOT_SENT + _("it could not be sent within 24 hours.")
+    return _("Given up after 24 hours. The last answer: %(answer)s", answer=answer)
+
+
+def retry_pause(tries: int, asked: float | None, rng: random.Random) -> float:
+    """Seconds until the next attempt after ``tries`` failed ones. ``asked`` is the service's
+    Retry-After in seconds, which wins. After as many attempts as there are PAUSES it can only make
+    them longer: a service that always asks for one second would get 86,400 attempts.
+    """
+    base = PAUSES[min(tries, len(PAUSES)) - 1] * rng.uniform(1 - JITTER, 1 + JITTER)
+    if asked is None:
+        return base
+    return max(asked, SHORTEST_ASKED if tries <= len(PAUSES) else base)

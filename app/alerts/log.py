@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, func, or_, select
 from sqlalchemy.orm import aliased
 
-from app.alerts.giving_up import unreadable_parts
-from app.alerts.outbox import Reason, lane
+from app.alerts.claims import unreadable_parts
+from app.alerts.lanes import Reason
+from app.alerts.outbox import lane
 from app.alerts.targets import channels_of, contact_names, source_ids, targets_of
 from app.db import AnySession, db, writing
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow

@@ -62,7 +62,7 @@ def store(channel: str, value: str, to: str, now: datetime) -> None:
 
 def _replaced(pairs: Any, old: list[str], new: list[str]) -> list[list[str]] | None:
     """These channels with ``new`` in the place of ``old``, each once; None without ``old``."""
-    if isinstance(pairs, Unreadable) or old not in (known := [list(pair) for pair in pairs or ()]):
+    if isinstance(pairs, Unreadable) or old not in (own := [list(pair) for pair in pairs or ()]):
         return None
-    changed = dict.fromkeys(tuple(new if pair == old else pair) for pair in known)
+    changed = dict.fromkeys(tuple(new if pair == old else pair) for pair in own)
     return [list(pair) for pair in changed]

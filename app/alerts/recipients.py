@@ -1,17 +1,21 @@
-"""Who was alerted to an incident, and to whom its opening was never sent. Every function runs
-inside a transaction.
+"""Who was alerted to an incident. Every function runs inside a transaction.
+
+What comes after an outage that quiet hours hold must neither overtake it nor be sent a second time:
+a contact may be added or change its hours between the two, so that only the first is on hold.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, func, or_, select
 from sqlalchemy.orm import aliased
 
-from app.alerts import retries
+from app.alerts.lanes import Reason, given_up
 from app.db import AnySession
 from app.db.tables import DeliveryRow
 from app.db.types import Unreadable
@@ -21,7 +25,7 @@ Target = tuple[str, str]  # channel and value
 
 # The events that say that an incident is open.
 OPEN_EVENTS = (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER)
-_UNSENT = retries.given_up(None)
+_UNSENT = given_up(None)
 # Built once: asked for each incident that ends.
 _OPENINGS = (
     select(
@@ -36,38 +40,65 @@ _OPENINGS = (
 )  # fmt: skip
 
 
-def openings_written(
-    session: AnySession, incident_ids: Collection[int]
-) -> Mapping[int, Sequence[Any]]:
-    """The rows that say of each of these incidents that it is open, oldest first: their lane,
-    channel, value, sources, status and next attempt.
+@dataclass(frozen=True, slots=True)
+class OnHold:
+    """A delivery that waits for the end of quiet hours."""
+
+    sources: str | None
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Recipients:
+    """Of one incident, by lane. ``targets``: the channel values that alerts were written for; None
+    for one that cannot be read. ``sources``: of those that quiet hours do not hold, as the column
+    has them. ``on_hold``: where all that was written is on hold.
     """
-    found: dict[int, list[Any]] = {id: [] for id in incident_ids}
-    for row in session.execute(_OPENINGS, {"ids": list(found)}) if found else ():
-        found[row.incident_id or 0].append(row)
-    return found
+
+    targets: Mapping[str, Target | None]
+    sources: Mapping[str, str | None]
+    on_hold: Mapping[str, OnHold]
 
 
-def lanes_alerted(written: Sequence[Any]) -> dict[str, Target | None]:
-    """The lanes that alerts of an incident were written for, with their channel values; None for
-    a value that cannot be read. ``written``: what ``openings_written`` found of it.
-    """
-    return {
-        row.lane: None if isinstance(row.value, Unreadable) else (row.channel, row.value)
-        for row in written
-    }
+NOBODY = Recipients({}, {}, {})
 
 
-def sources_told(written: Sequence[Any]) -> Mapping[str, str | None]:
-    """By lane, the sources through which an alert of an incident was written that quiet hours do
-    not hold, as the column has them.
-    """
-    return {row.lane: row.sources for row in written if not waits(row)}
+def recipients_of(session: AnySession, incident_ids: Collection[int]) -> Mapping[int, Recipients]:
+    """Who was alerted that each of these incidents is open."""
+    written: dict[int, list[Any]] = {id: [] for id in incident_ids}
+    for row in session.execute(_OPENINGS, {"ids": list(written)}) if written else ():
+        written[row.incident_id or 0].append(row)
+    return {id: _recipients(rows) for id, rows in written.items()}
 
 
-def waits(row: Any) -> bool:
-    """Whether a row waits for the end of quiet hours."""
-    return row.status == DeliveryStatus.HELD and row.next_attempt_at is not None
+def _recipients(rows: Sequence[Any]) -> Recipients:
+    waits = [row.status == DeliveryStatus.HELD and row.next_attempt_at is not None for row in rows]
+    sources = {row.lane: row.sources for row, held in zip(rows, waits, strict=True) if not held}
+    return Recipients(
+        targets={
+            row.lane: None if isinstance(row.value, Unreadable) else (row.channel, row.value)
+            for row in rows
+        },
+        sources=sources,
+        on_hold={
+            row.lane: OnHold(row.sources, row.next_attempt_at)
+            for row, held in zip(rows, waits, strict=True)
+            if held and row.lane not in sources
+        },
+    )
+
+
+def notified_lanes(
+    session: AnySession, incident_ids: Collection[Any]
+) -> Mapping[str, frozenset[int]]:
+    """By lane, those of these incidents whose outage was delivered there, also in a burst."""
+    row = DeliveryRow
+    query = select(row.lane, row.incident_id).where(
+        row.incident_id.in_(incident_ids),
+        row.event.in_(OPEN_EVENTS),
+        or_(row.status == DeliveryStatus.DELIVERED, row.reason == Reason.BURST),
+    )
+    return _grouped(session.execute(query))
 
 
 def unsent_openings(
@@ -77,26 +108,26 @@ def unsent_openings(
     alone or in a grouped message, and has not been written again since.
     """
     group = aliased(DeliveryRow)
-    found: dict[int, set[str]] = defaultdict(set)
     openings = DeliveryRow.event == Event.INCIDENT_OPENED
     newest = (
         select(func.max(DeliveryRow.id))
         .where(openings, DeliveryRow.incident_id.in_(incident_ids))
         .group_by(DeliveryRow.incident_id, DeliveryRow.lane)
     )
+    unsent = (
+        (row.status == DeliveryStatus.FAILED) & (row.reason == _UNSENT)
+        for row in (DeliveryRow, group)
+    )
     query = (
         select(DeliveryRow.incident_id, DeliveryRow.lane)
         .outerjoin(group, group.id == DeliveryRow.covered_by)
-        .where(
-            DeliveryRow.id.in_(newest),
-            or_(
-                *(
-                    (row.status == DeliveryStatus.FAILED) & (row.reason == _UNSENT)
-                    for row in (DeliveryRow, group)
-                )
-            ),
-        )
+        .where(DeliveryRow.id.in_(newest), or_(*unsent))
     )
-    for incident_id, lane in session.execute(query) if incident_ids else ():
-        found[incident_id or 0].add(lane)
-    return {incident_id: frozenset(lanes) for incident_id, lanes in found.items()}
+    return _grouped(session.execute(query)) if incident_ids else {}
+
+
+def _grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, frozenset[Any]]:
+    grouped: dict[Any, set[Any]] = defaultdict(set)
+    for key, value in pairs:
+        grouped[key].add(value)
+    return {key: frozenset(values) for key, values in grouped.items()}

@@ -3,32 +3,57 @@ subscription. Every function runs inside a transaction, but for ``forget_unconfi
 
 A subscriber has a lane of their own, apart from those of alerts, also where an alert goes to the
 same address: no alert ever waits behind a post.
+
+The transaction that writes an update of a post only leaves its ``announced_at`` null. The worker
+then writes the messages in batches, each in one transaction with the offset up to which they are
+written. So a crash loses none and doubles none, and thousands of subscribers hold nobody up: the
+next batch is written when most of the one before is sent.
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import delete, exists, insert, select, update
+from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select, update
 
 from app.access.subscriptions import CONFIRM_WITHIN, Purpose, make_token
-from app.alerts.claims import Claim
+from app.alerts.answers import Answer
+from app.alerts.lanes import Claim
 from app.db import AnySession, writing
-from app.db.tables import DeliveryRow, StatusPageRow, SubscriberRow
-from app.records import Channel, DeliveryStatus, SubscriberEvent
+from app.db.page_names import names_on_page
+from app.db.tables import (
+    DeliveryRow,
+    PostMonitorRow,
+    PostRow,
+    PostUpdateRow,
+    StatusPageRow,
+    SubscriberRow,
+)
+from app.db.types import Unreadable
+from app.records import Channel, DeliveryStatus, SubscriberEvent, Visibility
 from app.rules.time import iso
 
-# The checker deletes subscribers who have not confirmed. Loading the senders for that would take
-# 6 MB of its memory.
-if TYPE_CHECKING:
-    from app.alerts.channels.answer import Answer
+log = logging.getLogger(__name__)
 
+BATCH = 50  # messages in one transaction, which holds SQLite's write lock meanwhile
+MOST_DUE = 50  # mails that wait to be sent when the next batch is written
+MOST_WEBHOOKS_DUE = 1_000  # more: fifty that hang would hold all mails
+_UPDATES = 20  # that are looked at in one turn
+_BY_WEBHOOK = DeliveryRow.channel == Channel.WEBHOOK
 _WAITS = (DeliveryRow.subscriber_id.is_not(None), DeliveryRow.status == DeliveryStatus.PENDING)
-_KNOWN = exists().where(SubscriberRow.id == DeliveryRow.subscriber_id)
-_ORPHANS = select(DeliveryRow.id).where(*_WAITS, ~_KNOWN).limit(1_000)  # built once: asked often
+_EXISTS = exists().where(SubscriberRow.id == DeliveryRow.subscriber_id)
+# Built once: asked in each turn of the worker.
+_ORPHANS = select(DeliveryRow.id).where(*_WAITS, ~_EXISTS).limit(1_000)
+_UNANNOUNCED = (
+    select(PostUpdateRow.id)
+    .where(PostUpdateRow.announced_at.is_(None))
+    .order_by(PostUpdateRow.id)
+    .limit(_UPDATES)
+)
 
 
 def page_facts(page: StatusPageRow) -> dict[str, Any]:
@@ -83,7 +108,7 @@ def note(session: AnySession, claim: Claim, answer: Answer, now: datetime) -> No
         return
     if answer.gone:
         end(session, [claim.subscriber_id])
-    elif answer.ok and claim.channel == Channel.WEBHOOK and _asks(claim):
+    elif answer.ok and claim.asks_webhook:
         session.execute(
             update(SubscriberRow)
             .where(SubscriberRow.id == claim.subscriber_id, SubscriberRow.confirmed_at.is_(None))
@@ -92,15 +117,13 @@ def note(session: AnySession, claim: Claim, answer: Answer, now: datetime) -> No
         )
 
 
-def _asks(claim: Claim) -> bool:
-    return claim.facts.get("event") == SubscriberEvent.CONFIRM
-
-
 def end(session: AnySession, ids: Collection[int]) -> None:
     """Delete subscribers with all that was or is to be sent to them."""
-    for row in (delete(DeliveryRow).where(DeliveryRow.subscriber_id.in_(ids)),
-                delete(SubscriberRow).where(SubscriberRow.id.in_(ids))):  # fmt: skip
-        session.execute(row.execution_options(synchronize_session=False))
+    for statement in (
+        delete(DeliveryRow).where(DeliveryRow.subscriber_id.in_(ids)),
+        delete(SubscriberRow).where(SubscriberRow.id.in_(ids)),
+    ):
+        session.execute(statement.execution_options(synchronize_session=False))
 
 
 def orphans(session: AnySession) -> list[int]:
@@ -127,3 +150,113 @@ def forget_unconfirmed(now: datetime) -> int:
         if ids:
             end(session, ids)
     return len(ids)
+
+
+# --- Messages about a post ------------------------------------------------------------------------
+
+
+def announce(session: AnySession, update_row: PostUpdateRow, now: datetime) -> None:
+    """Let the subscribers be told of an update, in the transaction that writes it. Where nobody is
+    subscribed, it counts as told at once.
+    """
+    session.flush()
+    somebody = (
+        exists()
+        .where(PostRow.id == update_row.post_id)
+        .where(SubscriberRow.status_page_id == PostRow.status_page_id)
+        .where(SubscriberRow.confirmed_at.is_not(None))
+    )
+    update_row.announced_at = None if session.scalar(select(somebody)) else now
+
+
+def waiting(session: AnySession, now: datetime) -> list[int]:
+    """The updates that subscribers are to be told of now, the oldest first; none while enough
+    messages wait to be sent.
+    """
+    updates = list(session.scalars(_UNANNOUNCED))
+    waits = updates and (
+        _are_due(session, now, ~_BY_WEBHOOK, MOST_DUE)
+        or _are_due(session, now, _BY_WEBHOOK, MOST_WEBHOOKS_DUE)
+    )
+    return [] if waits else updates
+
+
+def _are_due(session: AnySession, now: datetime, which: ColumnElement[bool], most: int) -> bool:
+    """Whether so many messages wait to be sent."""
+    query = select(DeliveryRow.id).where(*_WAITS, DeliveryRow.next_attempt_at <= now, which)
+    counted = select(func.count()).select_from(query.limit(most).subquery())
+    return session.execute(counted).scalar_one() >= most
+
+
+def write(session: AnySession, update_id: int, now: datetime) -> int:
+    """Write the next messages about an update; how many. Two processes that do it at once write
+    each message once: the second finds the update locked.
+    """
+    row = session.scalar(
+        select(PostUpdateRow)
+        .where(PostUpdateRow.id == update_id, PostUpdateRow.announced_at.is_(None))
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+    if row is None:
+        return 0
+    post = session.get_one(PostRow, row.post_id)
+    page = session.get_one(StatusPageRow, post.status_page_id)
+    # What strangers cannot read is not sent to them either.
+    closed = page.visibility == Visibility.CLOSED
+    batch = [] if closed else _next(session, row, page.id, now)
+    rows = []
+    if batch:
+        facts = _facts(session, row, post, page)
+        is_later = exists().where(PostUpdateRow.post_id == post.id, PostUpdateRow.id < row.id)
+        later = session.scalar(select(is_later))
+        event = SubscriberEvent.POST_UPDATED if later else SubscriberEvent.POST_PUBLISHED
+        for subscriber in batch:
+            if isinstance(subscriber.value, Unreadable):
+                why = subscriber.value.why
+                log.error("Subscriber %d is not told of a post, because %s.", subscriber.id, why)
+            else:
+                rows.append(message(event, subscriber, page.id, facts, now))
+        row.announced_to = batch[-1].id
+    if rows:
+        session.execute(insert(DeliveryRow), rows)
+    if len(batch) < BATCH:
+        row.announced_at = now
+    session.flush()
+    return len(rows)
+
+
+def _next(
+    session: AnySession, update_row: PostUpdateRow, page_id: int, now: datetime
+) -> Sequence[Any]:
+    """Who had confirmed when the update was written, and has no message about it yet."""
+    row = SubscriberRow
+    # After now: before the clock was set back.
+    confirmed = or_(row.confirmed_at <= update_row.created_at, row.confirmed_at > now)
+    query = (
+        select(row.id, row.channel, row.value, row.digest)
+        .where(row.status_page_id == page_id, confirmed, row.id > update_row.announced_to)
+        .order_by(row.id)
+        .limit(BATCH)
+    )
+    return session.execute(query).all()
+
+
+def _facts(
+    session: AnySession, update_row: PostUpdateRow, post: PostRow, page: StatusPageRow
+) -> dict[str, Any]:
+    members = select(PostMonitorRow.monitor_id).where(PostMonitorRow.post_id == post.id)
+    return {
+        "page": page_facts(page),
+        "post": {
+            "id": post.id,
+            "update_id": update_row.id,
+            "title": post.title,
+            "state": update_row.state,
+            "body": update_row.body,
+            "monitors": names_on_page(session, page.id, session.scalars(members).all()),
+            "starts_at": post.starts_at and iso(post.starts_at),
+            "ends_at": post.ends_at and iso(post.ends_at),
+            "created_at": iso(update_row.created_at),
+        },
+    }

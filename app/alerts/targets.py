@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from cachetools import TTLCache
+from flask import current_app
 from sqlalchemy import BindParameter, bindparam, select
 
 from app.db import AnySession
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable
-from app.records import CONTACT, Event, MinSeverity
+from app.records import CONTACT, Event, MinSeverity, MonitorRef
 from app.rules import quiet_hours
 from app.rules.quiet_hours import QuietHours
 from app.rules.unreadable import alerts_unreadable, channels_unreadable
@@ -27,7 +29,7 @@ log = logging.getLogger(__name__)
 
 Target = tuple[str, str]  # channel and value
 Hours = Mapping[int, QuietHours | None]  # of contacts, by id
-Contacts = Sequence[tuple[int, ContactRow]]  # of a monitor, with their places among its alerts
+Contacts = Sequence[tuple[int, ContactRow]]  # of a monitor, with their positions among its alerts
 
 OWN = 0  # in place of a contact's id: the monitor's own alerts
 # Built once: asked for each incident. Few contacts belong to many monitors, so they are read apart.
@@ -42,6 +44,9 @@ _MEMBERS = (
 _CONTACTS = (
     select(ContactRow).where(ContactRow.id.in_(_IDS)).execution_options(populate_existing=True)
 )
+LOOKED_EVERY = 60.0  # seconds
+_AT_ONCE = 500  # rows in memory at a time
+_CACHE = "wakeful.unreadable_alerts"
 _EXPIRIES = frozenset({Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING})
 
 
@@ -72,82 +77,51 @@ def targets_of(session: AnySession, monitor: MonitorRow) -> Targets:
 
 def targets_among(monitor: Any, contacts: Contacts) -> Targets:
     """As ``targets_of``, of a monitor whose contacts are known; it has ``alerts``."""
-    found: dict[Target, list[Source]] = defaultdict(list)
+    targets: dict[Target, list[Source]] = defaultdict(list)
     own = () if isinstance(monitor.alerts, Unreadable) else monitor.alerts or ()
     for entry in in_order([tuple(pair) for pair in own], contacts):
         if isinstance(entry, ContactRow):
             source = _source(entry)
             for target in channels_of(entry):
-                found[target].append(source)
+                targets[target].append(source)
         else:
-            found[entry].append(Source())
-    return found
+            targets[entry].append(Source())
+    return targets
 
 
 def targets_of_defaults(session: AnySession) -> Targets:
     """The channel values of the default contacts."""
-    found: dict[Target, list[Source]] = defaultdict(list)
+    targets: dict[Target, list[Source]] = defaultdict(list)
     chosen = select(ContactRow).where(ContactRow.default).order_by(ContactRow.id)
     for contact in session.scalars(chosen):
         for target in channels_of(contact):
-            found[target].append(_source(contact))
-    return found
-
-
-def unreadable_sources(session: AnySession, monitor: MonitorRow) -> list[str]:
-    """What of a monitor's alerts cannot be read, as sentences."""
-    return _unreadable_among(monitor, contacts_of(session, [monitor.id]).get(monitor.id, ()))
-
-
-def _unreadable_among(monitor: Any, contacts: Contacts) -> list[str]:
-    found = []
-    if isinstance(monitor.alerts, Unreadable):
-        found.append(alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why))
-    for _, contact in contacts:
-        if isinstance(contact.channels, Unreadable):
-            why = contact.channels.why
-            found.append(channels_unreadable(f'contact "{contact.name}"', why))
-    return found
-
-
-def alerting_nobody(session: AnySession, monitors: Sequence[Any]) -> set[int]:
-    """The ids of those of these monitors of which nobody is alerted because what is stored cannot
-    be read.
-    """
-    contacts = contacts_of(session, [monitor.id for monitor in monitors]) if monitors else {}
-    return {
-        monitor.id
-        for monitor in monitors
-        if _unreadable_among(monitor, contacts.get(monitor.id, ()))
-        and not targets_among(monitor, contacts.get(monitor.id, ()))
-    }
+            targets[target].append(_source(contact))
+    return targets
 
 
 def contacts_of(session: AnySession, monitor_ids: Collection[int]) -> Mapping[int, Contacts]:
-    """The contacts of each of these monitors, each with its place among the monitor's alerts."""
+    """The contacts of each of these monitors, each with its position among the monitor's alerts."""
     members = session.execute(_MEMBERS, {"ids": list(monitor_ids)}).all()
-    rows = {
-        contact.id: contact
-        for contact in session.scalars(_CONTACTS, {"ids": list({one[2] for one in members})})
-    }
-    found: dict[int, list[tuple[int, ContactRow]]] = defaultdict(list)
+    ids = {member.contact_id for member in members}
+    rows = {row.id: row for row in session.scalars(_CONTACTS, {"ids": list(ids)})}
+    contacts: dict[int, list[tuple[int, ContactRow]]] = defaultdict(list)
     for monitor_id, position, contact_id in members:
         if contact_id in rows:  # PostgreSQL: not deleted between the two statements
-            found[monitor_id].append((position, rows[contact_id]))
-    return found
+            contacts[monitor_id].append((position, rows[contact_id]))
+    return contacts
 
 
 def in_order(own: Sequence[Any], contacts: Sequence[tuple[int, Any]]) -> list[Any]:
-    """A monitor's own alerts with its contacts at their places among them."""
+    """A monitor's own alerts with its contacts at their positions among them."""
     merged = list(own)
-    for position, contact in contacts:  # ascending, so each finds its place filled up to it
+    for position, contact in contacts:  # ascending, so the list is filled up to each
         merged.insert(min(position, len(merged)), contact)
     return merged
 
 
-def places_in(alerts: Sequence[Any]) -> list[int]:
-    """The places of the contacts in a monitor's alerts, which are pairs of key and value."""
-    return [place for place, pair in enumerate(alerts) if pair.key == CONTACT]
+def contact_positions(alerts: Sequence[Any]) -> list[int]:
+    """Where the contacts are in a monitor's alerts, which are pairs of key and value."""
+    return [position for position, pair in enumerate(alerts) if pair.key == CONTACT]
 
 
 def channels_of(contact: ContactRow) -> list[Target]:
@@ -164,6 +138,68 @@ def _source(row: ContactRow) -> Source:
 def hours_of(row: Any) -> QuietHours | None:
     """The quiet hours of a monitor or of a contact."""
     return quiet_hours.of(row.quiet_start, row.quiet_end, row.quiet_zone)
+
+
+# --- What cannot be read --------------------------------------------------------------------------
+
+
+def unreadable_sources(session: AnySession, monitor: MonitorRow) -> list[str]:
+    """What of a monitor's alerts cannot be read, as sentences."""
+    return _unreadable_among(monitor, contacts_of(session, [monitor.id]).get(monitor.id, ()))
+
+
+def _unreadable_among(monitor: Any, contacts: Contacts) -> list[str]:
+    faults = []
+    if isinstance(monitor.alerts, Unreadable):
+        faults.append(alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why))
+    for _, contact in contacts:
+        if isinstance(contact.channels, Unreadable):
+            why = contact.channels.why
+            faults.append(channels_unreadable(f'contact "{contact.name}"', why))
+    return faults
+
+
+def alerting_nobody(session: AnySession, monitors: Sequence[Any]) -> set[int]:
+    """The ids of those of these monitors of which nobody is alerted because what is stored cannot
+    be read.
+    """
+    contacts = contacts_of(session, [monitor.id for monitor in monitors]) if monitors else {}
+    return {
+        monitor.id
+        for monitor in monitors
+        if _unreadable_among(monitor, contacts.get(monitor.id, ()))
+        and not targets_among(monitor, contacts.get(monitor.id, ()))
+    }
+
+
+def unreadable_alerts(session: AnySession) -> Sequence[MonitorRef]:
+    """The monitors that would alert nobody, by name. Paused ones are left out, because they send no
+    alerts. This reads the alerts of all monitors, and the home page asks for it each time, so they
+    are looked for once a minute; one that is corrected meanwhile is left out at once.
+    """
+    cache: TTLCache[str, list[int]] = current_app.extensions.setdefault(
+        _CACHE, TTLCache(1, LOOKED_EVERY)
+    )
+    if (ids := cache.get(_CACHE)) is None:
+        ids = cache[_CACHE] = _with_unreadable(session)
+    if not ids:
+        return ()
+    query = select(MonitorRow).where(MonitorRow.id.in_(ids), ~MonitorRow.paused)
+    rows = session.scalars(query.order_by(MonitorRow.name_folded, MonitorRow.id)).all()
+    lost = alerting_nobody(session, rows)
+    return [MonitorRef(row.id, row.name, row.url) for row in rows if row.id in lost]
+
+
+def _with_unreadable(session: AnySession) -> list[int]:
+    """The monitors of which some alerts cannot be read."""
+    query = select(MonitorRow.id, MonitorRow.alerts).where(MonitorRow.alerts.is_not(None))
+    rows = session.execute(query.execution_options(yield_per=_AT_ONCE))
+    own = [id for id, alerts in rows if isinstance(alerts, Unreadable)]
+    contacts = session.execute(select(ContactRow.id, ContactRow.channels)).all()
+    lost = [id for id, channels in contacts if isinstance(channels, Unreadable)]
+    member = MonitorContactRow
+    users = select(member.monitor_id).where(member.contact_id.in_(lost))
+    return [*own, *(session.scalars(users) if lost else ())]
 
 
 # --- The sources of a delivery, as its column has them --------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
 
 from app.i18n import _
 from app.rules.figures import INSTANT, UNITS
@@ -10,11 +12,7 @@ from app.rules.figures import INSTANT, UNITS
 MAX_NAME_SHOWN = 80
 MAX_URL_SHOWN = 200
 CLOCK_FORMAT = "%Y-%m-%d %H:%M UTC"
-
-
-def read_moment(text: str) -> datetime:
-    """Read a time that ``iso`` wrote into a row's facts."""
-    return datetime.fromisoformat(text)
+_WRITTEN = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d UTC)\b", re.ASCII)
 
 
 def clock_time(at: datetime) -> str:
@@ -44,3 +42,23 @@ def shorten(text: str, limit: int) -> str:
     """At most ``limit`` characters on one line, cut with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def localized(text: str, escape: Callable[[str], str], write: Callable[[int, str], str]) -> str:
+    """``text``, escaped, with every time in it as ``write`` makes it: of the seconds since 1970 and
+    the time as it was written. Times are found as ``clock_time`` writes them, because causes
+    and the names of others contain some too.
+    """
+    return "".join(
+        escape(part) if (seconds := _seconds(part)) is None else write(seconds, part)
+        for part in _WRITTEN.split(text)
+    )
+
+
+def _seconds(written: str) -> int | None:
+    """None for other text, and for a time that does not exist, as a person may have written it."""
+    try:
+        at = datetime.strptime(written, CLOCK_FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return int(at.timestamp())

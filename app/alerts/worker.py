@@ -1,4 +1,4 @@
-"""The outbox worker: claims rows, sends them outside of transactions, and stores the outcome.
+"""The worker: claims deliveries, sends them outside of transactions, and stores the outcome.
 
 One thread, the dispatcher, uses the database. Each lane with a message to send gets a thread of its
 own that uses only the network, so a service that hangs blocks only its own lane. A crash at any
@@ -12,31 +12,36 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from flask import Flask
 
-from app.alerts import announcing, attempts, claims, digests, due_now, giving_up, moved, subscribers
-from app.alerts.channels import SENDERS
-from app.alerts.channels.answer import Answer
+from app.alerts import claims, digests, moved, subscribers
+from app.alerts.answers import Answer, bug, permanent
+from app.alerts.channels import SENDERS, webhook
 from app.alerts.channels.base import Sender
-from app.alerts.claims import Claim
+from app.alerts.chores import CHORES
 from app.alerts.jobs import Job, Jobs
-from app.alerts.lanes import MAX_SUBSCRIBERS, MAX_WEBHOOKS, Lanes
-from app.alerts.sending import send
-from app.alerts.steps import Steps
+from app.alerts.lanes import Claim, Lanes, outcome_of
 from app.config import Settings
 from app.db import AnySession, best_effort, db, faults, heartbeats, writing
-from app.db.faults import unavailable
+from app.db.faults import passes, unavailable
 from app.i18n import _
+from app.lasting import Lasting
+from app.rules.masking import frames_of, place_of
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25
+MAX_LANES = 64  # threads at a time
 MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
+MAX_SUBSCRIBERS = 16  # threads beside them, for mails to the subscribers of status pages
+# Threads for their webhooks. Strangers choose these, and many that hang must delay no mail.
+MAX_WEBHOOKS = 8
 # Of subscribers fewer, and after each such turn a pause at least as long as it took: SQLite has one
 # writer, and an outage is recorded before a post goes to thousands.
 MAX_SUBSCRIBERS_CLAIMED, MAX_WEBHOOKS_CLAIMED = 4, 2
@@ -54,9 +59,14 @@ _due_by_webhook = partial(claims.due_subscribers, webhooks=True)
 
 
 @dataclass
-class _Done:
+class _Sent:
     claim: Claim
     answer: Answer
+
+
+@dataclass
+class _Step:
+    failed: bool = False
 
 
 def _utc_now() -> datetime:
@@ -81,14 +91,14 @@ class Worker:
         self.senders = senders
         self.rng = rng or random.Random()  # noqa: S311  # jitter needs no secrecy
         self.name = heartbeats.process_name(heartbeats.WORKER)
-        self.lanes = Lanes()
+        self.lanes = Lanes(MAX_LANES)
         # Apart from those of alerts, and after them: a post that goes to thousands delays none.
         self.subscribers, self.webhooks = Lanes(MAX_SUBSCRIBERS), Lanes(MAX_WEBHOOKS)
         self._jobs = Jobs(settings)
-        self._steps = Steps()
+        self._failing = Lasting(log)  # the steps that fail
         self._stuck = False  # the last lane failed, and not because of one of its rows
-        self._done: queue.SimpleQueue[_Done | None] = queue.SimpleQueue()
-        self._unstored: list[_Done] = []
+        self._sent: queue.SimpleQueue[_Sent | None] = queue.SimpleQueue()
+        self._unstored: list[_Sent] = []
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
         self._more = False  # some lanes were left for the next turn
         self._heartbeat_at = float("-inf")
@@ -99,22 +109,23 @@ class Worker:
         """Send until ``stop`` is set; then wait up to STOP_SECONDS for messages being sent."""
         while not stop.is_set():
             try:
-                with self._steps.required("work on the outbox"):
-                    self.step(POLL_SECONDS)
-                    self.on_turn()
+                self.step(POLL_SECONDS)
+                self.on_turn()
+                self._failing.over("turn")
             except Exception as fault:
                 # If the database is unavailable, the worker waits: a restart would not help. After
                 # other faults it does not call ``on_turn``: the watchdog restarts a stuck worker.
                 if unavailable(fault):
                     self.on_turn()
                     faults.tell(log, "The outbox cannot be read or written. Trying again.", fault)
+                else:
+                    self._failed("turn", "work on the outbox", fault)
                 stop.wait(TROUBLE_SECONDS)
         self._finish()
-        self._note_end()
 
     def wake(self) -> None:
         """Look at the outbox now. Safe from any thread."""
-        self._done.put(None)
+        self._sent.put(None)
 
     def step(self, wait_seconds: float) -> int:
         """Store the outcomes that came back, claim due rows and start sending; returns how many.
@@ -133,11 +144,11 @@ class Worker:
     @property
     def idle(self) -> bool:
         """No message is being sent, and no outcome waits to be stored."""
-        busy = self.lanes.busy or self._tells_subscribers or self._unstored
-        return not busy and self._rest_left == 0
+        busy = any(lanes.busy for lanes, *_rest in self._kinds)
+        return not busy and not self._unstored and self._rest_left == 0
 
     @property
-    def _tells_subscribers(self) -> bool:
+    def _sends_to_subscribers(self) -> bool:
         return bool(self.subscribers.busy or self.webhooks.busy)
 
     @property
@@ -148,67 +159,69 @@ class Worker:
         if rest := self._rest_left:
             wait_seconds = min(wait_seconds, rest)
         try:
-            first = self._done.get(block=wait_seconds > 0, timeout=wait_seconds)
-            self._unstored += [first] if first is not None else []
+            sent = self._sent.get(block=wait_seconds > 0, timeout=wait_seconds)
             while True:
-                more = self._done.get_nowait()
-                self._unstored += [more] if more is not None else []
+                self._unstored += [sent] if sent is not None else []
+                sent = self._sent.get_nowait()
         except queue.Empty:
             return
+
+    # --- A turn
 
     def _turn(self) -> list[Job]:
         """A turn of alerts, and of subscribers too unless these rest."""
         if self._rest_left:
             return self._turn_of(self._kinds[:1])
         began = time.monotonic()
-        busy = self._tells_subscribers
+        busy = self._sends_to_subscribers
         jobs = self._turn_of(self._kinds)
-        if self._announce() or busy or self._tells_subscribers:
+        if self._announce() or busy or self._sends_to_subscribers:
             now = time.monotonic()
             self._rested_at = now + max(SHORTEST_REST, now - began)
         return jobs
 
     def _turn_of(self, kinds: Sequence[Kind]) -> list[Job]:
         now = self.clock()
-        done = [
-            one
-            for one in self._unstored
-            if any(self._lanes_of(one.claim) is lanes for lanes, *_other in kinds)
-        ]
-        returning = {one.claim.lane for one in done}
+        of_kinds = [lanes for lanes, *_rest in kinds]
+        sent = [one for one in self._unstored if self._lanes_of(one.claim) in of_kinds]
+        returning = {one.claim.lane for one in sent}
         self._do_chores(now)
         due = [
-            (lanes, most, find(db.session, now, {*(lanes.busy - returning), *lanes.asleep(now)}))
+            (lanes, most, find(db.session, now, {*(lanes.busy - returning), *lanes.skipped(now)}))
             for lanes, find, most in kinds
         ]
         db.session.rollback()  # ends the read transaction, which would keep an old snapshot
-        if not done and not any(names for *_other, names in due):
+        if not sent and not any(names for *_rest, names in due):
             self._more = False
-            self._stuck = self._stuck and any(lanes.asleep(now) for lanes, *_other in due)
+            self._stuck = self._stuck and any(lanes.skipped(now) for lanes in of_kinds)
             return []
         tools = self._jobs.tools(now)
-        for one in done:
+        for one in sent:
             self._store_move(one, now)
         with writing() as session:
             claims.lock(session)
-            for one in done:
+            for one in sent:
                 self._store_outcome(one, now)
-            with self._steps.isolated("hold for quiet hours", session):
+            with self._isolated("hold for quiet hours", session):
                 digests.hold(session, now)
             self._more, claimed = False, []
             for lanes, most, names in due:
-                free = lanes.choose(_in_turn(names, returning & lanes.busy), returning)
+                free = lanes.choose(names, returning)
                 claimed += self._claim(lanes, free[:most], now)
                 self._more = self._more or len(free) > most
             jobs = self._jobs.make(claimed, tools, now)
         # Only after the commit: a turn that fails is repeated with the same outcomes.
-        stored = set(map(id, done))
-        self._unstored = [one for one in self._unstored if id(one) not in stored]
-        for lanes, *_other in kinds:
-            lanes.busy -= returning
+        self._forget(sent)
         for job in jobs:
             self._lanes_of(job.claim).busy.add(job.claim.lane)
         return jobs
+
+    def _forget(self, sent: Sequence[_Sent]) -> None:
+        """Their outcomes are stored."""
+        stored = set(map(id, sent))
+        self._unstored = [one for one in self._unstored if id(one) not in stored]
+        for one in sent:
+            self._lanes_of(one.claim).busy.discard(one.claim.lane)
 
     @property
     def _kinds(self) -> tuple[Kind, ...]:
@@ -228,135 +241,132 @@ class Worker:
         claimed: list[Claim] = []
         for lane in names:
             turn = claims.Turn(waits=True)  # a lane that fails is skipped for a second
-            with self._steps.isolated(f"send in lane {lane}", db.session) as step:
+            with self._isolated(f"send in lane {lane}", db.session) as step:
                 turn = claims.take_turn(db.session, lane, lanes.state(lane), now)
-            self._stuck = step.failed and not giving_up.give_up_failing(
-                db.session, lane, partial(claims.judge_alone, db.session, lane, now=now)
-            )
+            self._stuck = step.failed and not claims.give_up_failing(db.session, lane, now)
             claimed += [turn.claim] if turn.claim is not None else []
-            lanes.sleep(lane, now, waits=turn.waits)
+            if turn.waits:
+                lanes.skip(lane, now)
         return claimed
 
     def _do_chores(self, now: datetime) -> None:
-        """Every few seconds, before anything is sent: give up rows that are too old, write the
-        digests of quiet hours that have ended, and make rows due that a clock set back delays.
-        """
         if self._chores_at is not None and abs(now - self._chores_at) < CHORES_EVERY:
             return
-        for what, chore in (
-            ("give up messages that are too old", self._give_up_outlived),
-            ("make messages due that the clock delays", self._free_delayed),
-            ("write the digests of quiet hours", self._release),
-            ("drop the messages of subscribers who are gone", self._drop_orphans),
-        ):
-            with self._steps.isolated(what, None):
-                chore(now)
+        for what, find, do in CHORES:
+            with self._isolated(what, None):
+                if work := find(db.session, now):
+                    with writing() as session:
+                        claims.lock(session)
+                        do(session, work, now)
         self._chores_at = now
-
-    def _give_up_outlived(self, now: datetime) -> None:
-        if giving_up.outlived(db.session, now):
-            with writing() as session:
-                claims.lock(session)
-                giving_up.give_up_outlived(session, now)
-
-    def _free_delayed(self, now: datetime) -> None:
-        if stuck := due_now.delayed_by_clock(db.session, now):
-            log.warning("The clock was set back. %d delayed messages are sent now.", len(stuck))
-            with writing() as session:
-                claims.lock(session)
-                due_now.make_due(session, stuck, now)
-
-    def _release(self, now: datetime) -> None:
-        if digests.waiting(db.session, now):
-            with writing() as session:
-                claims.lock(session)
-                digests.release(session, now)
-
-    def _drop_orphans(self, now: datetime) -> None:
-        if gone := subscribers.orphans(db.session):
-            with writing() as session:
-                subscribers.drop(session, gone)
 
     def _announce(self) -> bool:
         """Write the next messages to the subscribers of status pages, each post apart; whether
         there were any.
         """
         now, written = self.clock(), 0
-        waiting = announcing.waiting(db.session, now)
+        waiting = subscribers.waiting(db.session, now)
         db.session.rollback()
         for id in waiting:
-            step = self._steps.isolated(f"tell the subscribers of update {id}", None)
+            step = self._isolated(f"tell the subscribers of update {id}", None)
             with step, writing() as session:
-                written += announcing.write(session, id, now)
+                written += subscribers.write(session, id, now)
         return written > 0
 
-    def _send(self, job: Job) -> None:
-        self._done.put(_Done(job.claim, send(job, self.senders)))
+    # --- Sending, and what comes of it
 
-    def _store_outcome(self, done: _Done, now: datetime) -> None:
-        claim, answer = done.claim, done.answer
+    def _send(self, job: Job) -> None:
+        """On a thread that uses neither the database nor the application. Never raises."""
+        claim = job.claim
+        # A stranger's webhook gets no signature of ours.
+        name = webhook.SUBSCRIBER if claim.strangers_webhook else claim.channel
+        try:
+            if (sender := self.senders.get(name)) is None:
+                answer = permanent(_("No channel is called %(channel)s.", channel=claim.channel))
+            else:
+                answer = sender(job.outgoing, job.tools)
+        except Exception as fault:
+            # The error's text and the values in its traceback may contain the channel's secrets.
+            log.error("Sending delivery %d failed: %s", claim.id, frames_of(fault))
+            answer = bug(place_of(fault))
+        self._sent.put(_Sent(claim, answer))
+
+    def _store_outcome(self, sent: _Sent, now: datetime) -> None:
+        claim, answer = sent.claim, sent.answer
         lanes = self._lanes_of(claim)
         failed_before = not lanes.state(claim.lane).last_ok or claim.tries > 0
         lanes.note(claim.lane, answer, now)
-        with self._steps.isolated("store the outcome of a message", db.session) as step:
-            attempts.store(db.session, attempts.outcome_of(claim, answer, now, self.rng))
+        with self._isolated("store the outcome of a message", db.session) as step:
+            claims.store(db.session, claim, outcome_of(claim, answer, now, self.rng), now)
             if answer.ok and failed_before:
-                due_now.retry_soon(db.session, claim.lane, now)
+                claims.retry_soon(db.session, claim.lane, now)
             subscribers.note(db.session, claim, answer, now)
         if step.failed:  # otherwise it would be sent again and again
             reason = _("Its outcome could not be stored. The answer: %(text)s", text=answer.text)
-            giving_up.give_up(db.session, claim.id, reason)
+            claims.give_up(db.session, claim.id, reason)
 
-    def _store_move(self, done: _Done, now: datetime) -> None:
-        if (to := done.answer.moved_to) is not None:
-            with self._steps.isolated("store the new address of a channel", None):
-                moved.store(done.claim.channel, done.claim.value, to, now)
+    def _store_move(self, sent: _Sent, now: datetime) -> None:
+        if (to := sent.answer.moved_to) is not None:
+            with self._isolated("store the new address of a channel", None):
+                moved.store(sent.claim.channel, sent.claim.value, to, now)
+
+    @contextmanager
+    def _isolated(self, what: str, session: AnySession | None) -> Iterator[_Step]:
+        """A step whose exception is logged and ends here: it stops no other. What it wrote in the
+        transaction of ``session`` is rolled back; without a session, it has transactions of its
+        own. A database that cannot be used is not the step's fault, so that exception is raised.
+        """
+        step = _Step()
+        try:
+            with nullcontext() if session is None else session.begin_nested():
+                yield step
+            self._failing.over(what)
+        except Exception as fault:
+            if session is None:
+                db.session.rollback()
+            if passes(fault):
+                raise
+            step.failed = True
+            self._failed(what, what, fault)
+
+    def _failed(self, topic: str, what: str, fault: Exception) -> None:
+        self._failing.error(
+            "The worker could not %s.",
+            what,
+            topic=topic,
+            cause=f"{type(fault).__name__}: {fault}",
+            exc_info=fault,
+        )
+
+    # --- Its life
 
     def _write_heartbeat(self) -> None:
         """Store that this process is alive; seldom, because SQLite has only one writer."""
-        if time.monotonic() - self._heartbeat_at < HEARTBEAT_SECONDS:
-            return
-        heartbeats.write(self.name, self.clock())
-        self._heartbeat_at = time.monotonic()
+        if time.monotonic() - self._heartbeat_at >= HEARTBEAT_SECONDS:
+            heartbeats.write(self.name, self.clock())
+            self._heartbeat_at = time.monotonic()
 
     def _finish(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS
-        while not self.idle and time.monotonic() < deadline:
-            self._collect(0.1)
-            try:
-                with self.app.app_context():
-                    self._store_all()
-            except Exception as fault:
-                faults.tell(
-                    log,
-                    "The outcome of sent messages could not be stored. They may be sent again.",
-                    fault,
-                )
-                return
-
-    def _note_end(self) -> None:
-        """Store that this process has ended. Otherwise a restore and a change of the secret key are
-        refused until its heartbeat is old.
-        """
-
-        def note() -> None:
-            heartbeats.note_end(self.name, self.clock())
-
+        try:
+            while not self.idle and time.monotonic() < deadline:
+                self._collect(0.1)
+                if self._unstored:
+                    with self.app.app_context():
+                        self._store_all()
+        except Exception as fault:
+            what = "The outcome of sent messages could not be stored. They may be sent again."
+            faults.tell(log, what, fault)
+        # Otherwise a restore and a change of the secret key are refused until its heartbeat is old.
         with self.app.app_context():
-            best_effort("The end of the alert worker", note)
+            best_effort(
+                "The end of the alert worker",
+                lambda: heartbeats.note_end(self.name, self.clock()),
+            )
 
     def _store_all(self) -> None:
-        done = list(self._unstored)
-        if not done:
-            return
+        sent = list(self._unstored)
         with writing():
-            for one in done:
+            for one in sent:
                 self._store_outcome(one, self.clock())
-        del self._unstored[: len(done)]
-        for one in done:
-            self._lanes_of(one.claim).busy.discard(one.claim.lane)
-
-
-def _in_turn(due: list[str], returning: set[str]) -> list[str]:
-    """Lanes that have waited come before those that have just sent something."""
-    return [*(lane for lane in due if lane not in returning), *returning]
+        self._forget(sent)

@@ -246,7 +246,7 @@ def _tell(place: _Place, event: Event, unheard: Collection[int], now: datetime) 
             "unknown": session.scalar(alone) or 0,
             "since": since and iso(since),
         }
-        told = outbox.tell_of_place(session, event, facts, now)
+        told = outbox.notify_of_place(session, event, facts, now)
     what = "is silent" if silent else "is back"
     log.warning("The place %s %s: %s.", place.name, what, count_of(told, "message"))
 

@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 from app import create_core
-from app.alerts import announcing, claims
+from app.alerts import claims, subscribers
 from app.alerts.worker import Worker
 from app.commands.processes import until_stopped
 from app.config import Settings
@@ -53,14 +53,14 @@ class Crashing(Worker):
         self._die("send")
 
     def _announce(self) -> bool:
-        write = announcing.write
+        write = subscribers.write
 
         def dies(*arguments: Any) -> int:
             written = write(*arguments)
             self._die("write")
             return written
 
-        with mock.patch.object(announcing, "write", dies):
+        with mock.patch.object(subscribers, "write", dies):
             return super()._announce()
 
     def _store_outcome(self, done: Any, now: Any) -> None:

@@ -18,7 +18,7 @@ import trustme
 
 from app.access import Access, webhook_secret
 from app.alerts.channels.apprise_child import refused_for_good
-from app.alerts.channels.base import Outgoing, Tools, post_json
+from app.alerts.channels.base import Outgoing, Tools, post
 from app.alerts.messages import Message, Tone
 from app.db import db
 from app.errors import Conflict
@@ -524,6 +524,6 @@ def test_a_service_that_answers_a_byte_at_a_time_is_cut_off(box: Outbox, sink: H
     message = Message("test", Tone.PLAIN, "t", "s", box.clock.now)
     outgoing = Outgoing("msg_1", f"{sink.url}/hook", message, box.clock.now)
     began = time.monotonic()
-    answer = post_json(outgoing, Tools(box.settings, network), {"text": "x"})
+    answer = post(outgoing, Tools(box.settings, network), {"text": "x"})
     assert time.monotonic() - began < 30
     assert answer.text == "HTTP 200", "the status had come; to send again would repeat the alert"

@@ -8,8 +8,8 @@ import pytest
 
 from app.access.networks import Policies
 from app.alerts import outbox
+from app.alerts.answers import Answer
 from app.alerts.channels import SENDERS, slack
-from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.log import failed_channels, forget_deliveries
 from app.db import db, writing
@@ -120,7 +120,7 @@ def test_a_contact_of_no_monitor_whose_channel_does_not_work_is_shown(
         session.add(contact)
         session.flush()
         id = contact.id
-        outbox.tell_of_place(session, Event.LOCATION_SILENT, facts, box.clock.now)
+        outbox.notify_of_place(session, Event.LOCATION_SILENT, facts, box.clock.now)
     box.turn()
     assert [channel for channel, _reason in broken(box)] == ["webhook"]
     with box.app.app_context(), writing() as session:

@@ -13,12 +13,12 @@ from flask import Flask
 from app.access import acknowledgements
 from app.alerts import words
 from app.alerts.channels import discord, flock, slack, sms, teams, telegram
-from app.alerts.messages import Context, Item, base_url, compose
-from app.alerts.messages.message import Message
+from app.alerts.messages import Context, Item, Message, base_url, compose
 from app.errors import Denied
 from app.records import Event
 from app.rules.channel_values import TelegramTarget
 from app.rules.time import iso
+from app.web.shown import looks
 
 MONITOR = {"id": 3, "name": "Shop", "url": "https://shop.example/"}
 INCIDENT = {
@@ -203,6 +203,7 @@ def test_every_event_has_a_label() -> None:
         message = compose(facts(event, **changes), CONTEXT)
         assert message.title
         assert message.summary
+        assert looks.EVENTS[event]
 
 
 def test_a_long_name_and_a_long_list_are_shortened() -> None:

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from app.alerts import outbox
-from app.alerts.channels.answer import Answer, retry
+from app.alerts import by_hand
+from app.alerts.answers import Answer, retry
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.log import covered_ids, to_record
 from app.alerts.worker import Worker
@@ -314,7 +314,7 @@ def test_retry_now_sends_a_refused_message_again_with_the_same_id(
     assert box.row(id).status == FAILED
     box.clock.advance(seconds=2 * 86_400)  # its 24 hours begin again
     with box.app.app_context():
-        outbox.retry(id, box.clock.now)
+        by_hand.retry(id, box.clock.now)
     box.turn()
     row = box.row(id)
     assert row.status == PENDING
@@ -324,9 +324,9 @@ def test_retry_now_sends_a_refused_message_again_with_the_same_id(
     assert len({request.headers["webhook-id"] for request in sink.requests}) == 1
     with box.app.app_context():
         with pytest.raises(Conflict):
-            outbox.retry(id, box.clock.now)
+            by_hand.retry(id, box.clock.now)
         with pytest.raises(NotFound):
-            outbox.retry(99, box.clock.now)
+            by_hand.retry(99, box.clock.now)
 
 
 def test_a_test_is_tried_once(box: Outbox, sink: HttpSink) -> None:
@@ -346,11 +346,11 @@ def test_a_waiting_message_that_is_given_up_is_never_sent(box: Outbox, sink: Htt
     box.turn(1)
     [row] = box.rows()
     with box.app.app_context():
-        outbox.give_up(row.id, box.clock.now)
+        by_hand.give_up(row.id, box.clock.now)
         with pytest.raises(Conflict):
-            outbox.give_up(row.id, box.clock.now)
+            by_hand.give_up(row.id, box.clock.now)
         with pytest.raises(NotFound):
-            outbox.give_up(99, box.clock.now)
+            by_hand.give_up(99, box.clock.now)
     box.close(monitor, incident)
     box.turn(3600)
     assert len(sink.requests) == 1

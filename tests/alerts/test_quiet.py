@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.alerts import outbox
+from app.alerts import by_hand
 from app.db import writing
 from app.db.tables import IncidentRow, MonitorRow
 from app.engine import recorder
@@ -159,7 +159,7 @@ def test_quiet_hours_hold_neither_tests_nor_retries_by_hand(box: Outbox, sink: H
     box.turn(3)
     assert types(sink) == ["test"]
     with box.app.app_context():
-        outbox.retry(2, box.clock.now)
+        by_hand.retry(2, box.clock.now)
     box.turn(1)
     assert types(sink) == ["test", "incident.opened"]
     box.clock.now = NIGHT_ENDS

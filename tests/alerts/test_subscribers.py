@@ -10,13 +10,13 @@ from flask import Flask
 from sqlalchemy import insert
 
 from app.access.subscriptions import Purpose, digest, make_token
-from app.alerts import announcing, subscribers
+from app.alerts import subscribers
 from app.alerts.channels import mail as mails
 from app.alerts.channels.base import Outgoing
 from app.alerts.channels.email import _is_gone
-from app.alerts.lanes import MAX_WEBHOOKS
 from app.alerts.log import failed_channels, forget_deliveries, lost_messages
 from app.alerts.messages import Context, compose
+from app.alerts.worker import MAX_WEBHOOKS
 from app.db import db, writing
 from app.db.tables import PostRow, StatusPageRow, SubscriberRow
 from app.records import DeliveryStatus, SubscriberEvent
@@ -339,7 +339,7 @@ def test_nothing_goes_out_of_what_is_gone_or_closed(
     mailing.turn(1)
     assert mail.mails == []
     with mailing.app.app_context():
-        assert announcing.waiting(db.session, now) == []
+        assert subscribers.waiting(db.session, now) == []
 
 
 def test_messages_of_a_page_that_is_deleted_meanwhile_are_dropped(
@@ -350,8 +350,8 @@ def test_messages_of_a_page_that_is_deleted_meanwhile_are_dropped(
     pages.subscriber(page, "email", WHO, now=now)
     pages.post(page, now=now)
     with mailing.app.app_context(), writing() as session:
-        [update] = announcing.waiting(session, now)
-        assert announcing.write(session, update, now) == 1
+        [update] = subscribers.waiting(session, now)
+        assert subscribers.write(session, update, now) == 1
         session.delete(session.get_one(StatusPageRow, page))
     mailing.turn(10)
     assert (mail.mails, pages.messages()) == ([], [])
@@ -420,11 +420,11 @@ def test_mails_wait_for_no_webhook(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Strangers choose the webhooks: many that hang would hold the mails of all other readers."""
-    monkeypatch.setattr(announcing, "BATCH", MAX_WEBHOOKS + 1)
-    monkeypatch.setattr(announcing, "MOST_DUE", MAX_WEBHOOKS + 1)
+    monkeypatch.setattr(subscribers, "BATCH", MAX_WEBHOOKS + 1)
+    monkeypatch.setattr(subscribers, "MOST_DUE", MAX_WEBHOOKS + 1)
     now = mailing.clock.now
     page = pages.page(now=now)
-    hanging = [f"/hang?{n}" for n in range(2 * announcing.MOST_DUE)]
+    hanging = [f"/hang?{n}" for n in range(2 * subscribers.MOST_DUE)]
     sink.replies |= {path: [Reply(act=act)] for path in hanging}
     many(pages, page, [f"{sink.url}{path}" for path in hanging], now)
     pages.subscriber(page, "email", WHO, now=now)
@@ -440,8 +440,8 @@ def test_mails_wait_for_no_webhook(
 def test_thousands_are_written_in_batches_and_each_is_told_once(
     box: Outbox, sink: HttpSink, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(announcing, "BATCH", 20)
-    monkeypatch.setattr(announcing, "MOST_DUE", 20)
+    monkeypatch.setattr(subscribers, "BATCH", 20)
+    monkeypatch.setattr(subscribers, "MOST_DUE", 20)
     now = box.clock.now
     page = pages.page(now=now)
     many(pages, page, [f"{sink.url}/{n}" for n in range(90)], now)
@@ -451,23 +451,23 @@ def test_thousands_are_written_in_batches_and_each_is_told_once(
     box.settle()
     assert Counter(request.path for request in sink.requests) == {f"/{n}": 1 for n in range(90)}
     with box.app.app_context():
-        assert announcing.waiting(db.session, now) == []
+        assert subscribers.waiting(db.session, now) == []
 
 
 def test_two_workers_write_each_message_once(
     box: Outbox, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(announcing, "BATCH", 100)
+    monkeypatch.setattr(subscribers, "BATCH", 100)
     now = box.clock.now
     page = pages.page(now=now)
     many(pages, page, [f"https://example.com/{n}" for n in range(150)], now)
     pages.post(page, now=now)
     with box.app.app_context():
-        [update] = announcing.waiting(db.session, now)
+        [update] = subscribers.waiting(db.session, now)
         counts = []
         for _ in range(3):
             with writing() as session:
-                counts.append(announcing.write(session, update, now))
+                counts.append(subscribers.write(session, update, now))
     assert counts == [100, 50, 0]
     assert len({row.subscriber_id for row in pages.messages()}) == 150
 

@@ -123,7 +123,7 @@ def http_check(at: str, network: Network, _folder: Path) -> None:
 def webhook_of_an_alert(at: str, network: Network, folder: Path) -> None:
     """As it is sent, with the redirects that are followed."""
     tools = Tools(_settings(at, network, folder), network)
-    base.post_json(_outgoing(f"{scheme(network)}://{at}/hook"), tools, {})
+    base.post(_outgoing(f"{scheme(network)}://{at}/hook"), tools, {})
 
 
 def tcp_check(at: str, network: Network, _folder: Path) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from app.access.webhook_secret import PREFIX
+from app.alerts.answers import Answer, Verdict
 from app.alerts.channels import SENDERS
-from app.alerts.channels.answer import Answer, Verdict
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Message, Tone
 from app.config import Settings

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 
 from app.access import Access
 from app.access.networks import Policies
-from app.alerts import outbox
-from app.alerts.channels.answer import Answer, Verdict
+from app.alerts import by_hand, lanes
+from app.alerts.answers import Answer, Verdict
 from app.alerts.worker import Worker
 from app.commands.doctor import examine
 from app.db import db, rollups, shards, writing
@@ -170,7 +170,7 @@ def step_until(made, look):
 def deliver(core, **columns):
     """A waiting message, with these columns changed."""
     with core.app_context(), writing() as session:
-        [id] = outbox.send_test_to([("webhook", "http://127.0.0.1:9/")], now())
+        [id] = by_hand.send_test_to([("webhook", "http://127.0.0.1:9/")], now())
         for name, value in columns.items():
             setattr(session.get(DeliveryRow, id), name, value)
         return id
@@ -203,7 +203,7 @@ def status(core, id):
             "next_attempt_at": now() + HOURS,
             "attempts": [{"at": iso(now() + HOURS), "ok": False, "answer": "500"}],
         },
-        {"next_attempt_at": now() + HOURS, "reason": outbox.Reason.BY_HAND},
+        {"next_attempt_at": now() + HOURS, "reason": lanes.Reason.BY_HAND},
         {"next_attempt_at": now() + 5 * HOURS},
     ],
     ids=["new", "leased", "to be retried", "retried by hand", "further than any pause"],

@@ -26,8 +26,9 @@ from gunicorn.config import Config
 import app
 from app import config, proxies
 from app.access import audit
-from app.alerts.channels import apprise_child, discord, moments, slack, teams, telegram
-from app.alerts.channels.answer import retry_after
+from app.alerts import words as alert_words
+from app.alerts.answers import retry_after
+from app.alerts.channels import apprise_child, discord, slack, teams, telegram
 from app.api.body import FORM, JSON, Body
 from app.checks.expiry import rdap, whois
 from app.checks.expiry.registry import NoAnswer
@@ -327,7 +328,7 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ),
     ("apprise: log", lambda s: apprise_child.refused_for_good([s]), times("error=1"), 30_000),
     ("slack: calls", slack.escape, times("@channe"), 30_000),
-    ("messages: times", lambda s: moments.localized(s, str, lambda at, _text: str(at)),
+    ("messages: times", lambda s: alert_words.localized(s, str, lambda at, _text: str(at)),
      times("2026-11-21 08:00 UT"), 60_000),
     ("teams: status of another", teams._INNER.search, times("endpoint returned HTTP error "),
      30_000),
@@ -522,7 +523,7 @@ access/audit.py _SECRET
 alerts/channels/apprise_child.py _STATUS
 alerts/channels/discord.py _MARKDOWN
 alerts/channels/email.py _DOTS
-alerts/channels/moments.py _WRITTEN
+alerts/words.py _WRITTEN
 alerts/channels/slack.py _CALLS_PEOPLE
 alerts/channels/teams.py _INNER
 alerts/channels/teams.py _MARKDOWN

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import event
 
-from app.alerts import claims, giving_up, log, messages, outbox, retries
+from app.alerts import by_hand, chores, claims, lanes, log, messages, outbox
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.engine import recorder
@@ -22,7 +22,7 @@ from tests.web.visitor import Visitor
 PENDING, FAILED = DeliveryStatus.PENDING, DeliveryStatus.FAILED
 HELD, DELIVERED = DeliveryStatus.HELD, DeliveryStatus.DELIVERED
 DAY = 86_400.0
-UNSENT = retries.given_up(None)
+UNSENT = lanes.given_up(None)
 NIGHT = {"quiet_start": "07:00", "quiet_end": "09:00", "quiet_zone": "UTC"}  # it is 08:00
 
 
@@ -43,7 +43,7 @@ def test_what_waited_for_more_than_a_day_is_given_up_unsent_and_can_be_sent_by_h
     assert [(row.status, row.reason) for row in box.rows()] == [(FAILED, UNSENT)] * 3
 
     with box.app.app_context():
-        outbox.retry(certificate, box.clock.now)
+        by_hand.retry(certificate, box.clock.now)
     box.turn()
     assert box.row(certificate).status == DELIVERED
     assert len(sink.requests) == 1
@@ -64,7 +64,7 @@ def test_messages_that_are_too_old_are_read_by_one_query(box, sink, messages):
         def note(_connection, _cursor, statement, *_others):
             asked.append(statement)
 
-        giving_up.give_up_outlived(session, box.clock.now)
+        chores.give_up_outlived(session, box.clock.now)
         event.remove(engine, "before_cursor_execute", note)
     assert len([one for one in asked if one.startswith("SELECT")]) == 1
     assert {row.status for row in box.rows()} == {FAILED}
@@ -87,10 +87,10 @@ def test_a_retry_by_hand_begins_new_24_hours(box, sink):
     (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
     box.turn(2 * DAY)
     with box.app.app_context():
-        outbox.retry(id, box.clock.now)
+        by_hand.retry(id, box.clock.now)
     box.clock.advance(seconds=DAY - 1)
     with box.app.app_context(), writing() as session:
-        giving_up.give_up_outlived(session, box.clock.now)
+        chores.give_up_outlived(session, box.clock.now)
     assert box.row(id).status == PENDING
     box.turn(2)
     assert (box.row(id).status, box.row(id).reason) == (FAILED, UNSENT)
@@ -161,7 +161,7 @@ def test_what_a_restore_holds_waits_for_a_person_who_releases_outage_and_recover
     incident = box.open(monitor)
     box.clock.advance(seconds=3700)
     with box.app.app_context(), writing() as session:
-        assert giving_up.hold_after_restore(session, box.clock.now) == 1
+        assert chores.hold_after_restore(session, box.clock.now) == 1
     box.close(monitor, incident)
     box.turn(1)
     box.turn(2 * DAY)
@@ -172,7 +172,7 @@ def test_what_a_restore_holds_waits_for_a_person_who_releases_outage_and_recover
 
     for row in box.rows():
         with box.app.app_context():
-            outbox.retry(row.id, box.clock.now)
+            by_hand.retry(row.id, box.clock.now)
     box.turn()
     assert [request.json["type"] for request in sink.requests] == [
         "incident.opened",
@@ -446,7 +446,7 @@ def test_a_burst_that_was_given_up_as_one_message_is_alerted_again_as_one(box, s
 
 
 @pytest.mark.one_on_postgres
-@pytest.mark.parametrize("reason", ["410 Gone", retries.given_up("503 Busy")])
+@pytest.mark.parametrize("reason", ["410 Gone", lanes.given_up("503 Busy")])
 def test_an_opening_that_the_service_refused_is_not_alerted_again(box, sink, reason):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from app.alerts import unreadable
+from app.alerts import targets
 from app.db import db, writing
 from app.db.tables import (
     DeliveryRow,
@@ -354,7 +354,7 @@ def test_a_recovery_goes_to_those_who_were_alerted_to_the_outage(app, api):
 
 @pytest.mark.sqlite
 def test_home_names_the_monitors_that_would_alert_nobody(app, api, visitor, monkeypatch):
-    monkeypatch.setattr(unreadable, "LOOKED_EVERY", 0.0)
+    monkeypatch.setattr(targets, "LOOKED_EVERY", 0.0)
     shop, paused = (make_monitor(app, name=name, alerts=ALERTS) for name in ("Shop", "Paused"))
     assert "Nobody would be alerted" not in visitor.open("/").text
     for monitor in (shop, paused):

@@ -11,7 +11,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select, text
 
-from app.alerts import claims, digests, giving_up, lane_rules
+from app.alerts import claims, digests, lanes
+from app.alerts.chores import CHORES
 from app.commands.doctor import examine
 from app.db import db, unreadable, writing
 from app.db.tables import IncidentRow, MaintenanceWindowRow
@@ -343,7 +344,7 @@ class Stubborn:
 
     def __init__(self, monkeypatch, event, whole_lane=False):
         self.times = 0
-        real = lane_rules.decide
+        real = lanes.decide
 
         def decide(rows, *arguments):
             if any(row.event == event for row in rows):
@@ -352,7 +353,7 @@ class Stubborn:
                     raise LookupError("nobody has foreseen this")
             return real(rows, *arguments)
 
-        monkeypatch.setattr(lane_rules, "decide", decide)
+        monkeypatch.setattr(lanes, "decide", decide)
 
 
 @pytest.mark.sqlite
@@ -396,7 +397,7 @@ def test_the_chores_of_the_outbox_do_not_stop_what_is_due(box, sink, monkeypatch
     def broken(*_arguments):
         raise LookupError("nobody has foreseen this")
 
-    monkeypatch.setattr(giving_up, "outlived", broken)
+    monkeypatch.setattr("app.alerts.worker.CHORES", [(what, broken, do) for what, _, do in CHORES])
     monkeypatch.setattr(digests, "hold", broken)
     box.open(box.monitor(("webhook", f"{sink.url}/hook")))
     box.turn(5)

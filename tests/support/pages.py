@@ -10,7 +10,7 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.access.subscriptions import digest
-from app.alerts.announcing import announce
+from app.alerts.subscribers import announce
 from app.db import db, writing
 from app.db.tables import (
     DeliveryRow,

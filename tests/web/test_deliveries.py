@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.alerts.outbox import Reason
+from app.alerts.lanes import Reason
 from app.db import db, writing
 from app.db.tables import DeliveryRow
 from app.records import Pair

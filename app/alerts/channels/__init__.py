@@ -1,7 +1,12 @@
-"""The table of senders: one for each channel, and one for the webhooks of subscribers."""
+"""The table of senders: one for each channel, and one for the webhooks of subscribers. And which
+channels cannot work, because this installation lacks what they send with.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from app.access import mail_server
 from app.alerts.channels import (
     apprise,
     discord,
@@ -9,16 +14,17 @@ from app.alerts.channels import (
     flock,
     slack,
     sms,
-    subscriber_webhook,
     teams,
     telegram,
     webhook,
 )
 from app.alerts.channels.base import Sender
+from app.config import Settings
+from app.i18n import N_, _
 from app.records import Channel
 
 SENDERS: dict[str, Sender] = {
-    subscriber_webhook.NAME: subscriber_webhook.send,
+    webhook.SUBSCRIBER: webhook.send_to_subscriber,
     Channel.EMAIL: email.send,
     Channel.WEBHOOK: webhook.send,
     Channel.SLACK: slack.send,
@@ -29,3 +35,15 @@ SENDERS: dict[str, Sender] = {
     Channel.SMS: sms.send,
     Channel.APPRISE: apprise.send,
 }
+NO_MAIL = N_("No mail server is set up. An admin can set one up under Settings, Email.")
+NO_SMS = N_("No SMS provider is set up. Set WAKEFUL_SMS_URL.")
+
+
+def not_set_up(settings: Settings) -> Mapping[str, str]:
+    """The channels that cannot work, each with a sentence. Needs an application context."""
+    lacking = {}
+    if not mail_server.can_mail(settings):
+        lacking[Channel.EMAIL.value] = _(NO_MAIL)
+    if settings.sms_url is None:
+        lacking[Channel.SMS.value] = _(NO_SMS)
+    return lacking

@@ -21,9 +21,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
-from app.alerts.channels import answer
-from app.alerts.channels.answer import Answer
-from app.alerts.channels.apprise_child import BUG
+from app.alerts.answers import Answer, bug, delivered, permanent, retry
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Tone
 from app.environment import for_program
@@ -52,28 +50,29 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     }
     child = _CHILDREN.take()
     try:
-        told = child.ask(task, SECONDS)
+        outcome = child.ask(task, SECONDS)
     except TimeoutError:
         child.end()
-        return answer.retry(_("The service did not answer in time."))
+        return retry(_("The service did not answer in time."))
     except (OSError, ValueError):
         child.end()
-        return answer.retry(_("Apprise stopped without an answer."))
+        return retry(_("Apprise stopped without an answer."))
     _CHILDREN.give_back(child)
-    return _read(told, masking.secrets_in_apprise(outgoing.value))
+    return _read(outcome, masking.secrets_in_apprise(outgoing.value))
 
 
-def _read(told: dict[str, str], secrets: list[str]) -> Answer:
+def _read(outcome: dict[str, str], secrets: list[str]) -> Answer:
     """Apprise returns only success or failure; the reason is in its log."""
-    said = masking.clean(told["log"], secrets)
-    if told["outcome"] == "delivered":
-        return answer.delivered(_("Apprise sent the message."))
-    if told["outcome"] == "permanent":
-        return answer.permanent(said)
-    if told["outcome"] == BUG:
-        log.error("Sending through Apprise failed: %s", told["log"])
-        return answer.bug(told["log"].rpartition(" > ")[2])
-    return answer.retry(said or _("Apprise could not send the message and gave no reason."))
+    words = masking.clean(outcome["log"], secrets)
+    match outcome["outcome"]:
+        case "delivered":
+            return delivered(_("Apprise sent the message."))
+        case "permanent":
+            return permanent(words)
+        case "bug":
+            log.error("Sending through Apprise failed: %s", outcome["log"])
+            return bug(outcome["log"].rpartition(" > ")[2])
+    return retry(words or _("Apprise could not send the message and gave no reason."))
 
 
 class _Child:
@@ -113,8 +112,8 @@ class _Child:
             if not piece:
                 raise OSError
             line += piece
-        told: dict[str, str] = json.loads(line)
-        return told
+        outcome: dict[str, str] = json.loads(line)
+        return outcome
 
     def end(self) -> None:
         self._process.kill()

@@ -19,7 +19,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from app.alerts.channels.answer import Verdict, judge_status
+from app.alerts.answers import Verdict, judge_status
 from app.i18n import N_, _
 from app.net.policy import Policy
 from app.rules.masking import frames_of
@@ -54,7 +54,6 @@ FILES = dict.fromkeys(READS, 1) | {
     "os.chmod": 1, "os.chown": 1, "os.link": 2, "os.mkdir": 1, "os.remove": 1, "os.rename": 2,
     "os.rmdir": 1, "os.symlink": 2, "os.truncate": 1, "os.utime": 1,
 }  # fmt: skip
-BUG = "bug"  # an outcome: sending raised
 
 
 def _writes(mode: object, flags: object) -> bool:
@@ -164,8 +163,8 @@ def _served(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
         return serve(task, guard, log)
     except Exception as fault:
         if guard.refused is not None:
-            return _told("permanent", guard.refused)
-        return _told(BUG, frames_of(fault))
+            return _outcome("permanent", guard.refused)
+        return _outcome("bug", frames_of(fault))
 
 
 def serve(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
@@ -178,12 +177,12 @@ def serve(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
     for service in client:
         if type(service).__module__.rpartition(".")[2] in LOCAL_SERVICES:
             name = str(service.service_name)
-            return _told(
+            return _outcome(
                 "permanent",
                 _("%(name)s reaches this machine only. Use another service.", name=name),
             )
     if not known:
-        return _told(
+        return _outcome(
             "permanent",
             guard.refused
             or _(
@@ -192,12 +191,14 @@ def serve(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
         )
     done = client.notify(body=task["body"], title=task["title"], notify_type=task["kind"])
     if done:
-        return _told("delivered", "")
+        return _outcome("delivered", "")
     if guard.refused is not None:
-        return _told("permanent", guard.refused)
+        return _outcome("permanent", guard.refused)
     if log.bug is not None:
-        return _told(BUG, log.bug)
-    return _told("permanent" if refused_for_good(log.lines) else "retry", " ".join(log.lines[-3:]))
+        return _outcome("bug", log.bug)
+    return _outcome(
+        "permanent" if refused_for_good(log.lines) else "retry", " ".join(log.lines[-3:])
+    )
 
 
 # How Apprise's services write the status that they were answered, at the end of a line.
@@ -214,7 +215,7 @@ def refused_for_good(lines: list[str]) -> bool:
     )
 
 
-def _told(outcome: str, log: str) -> dict[str, str]:
+def _outcome(outcome: str, log: str) -> dict[str, str]:
     return {"outcome": outcome, "log": log}
 
 

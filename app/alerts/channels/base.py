@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
+from operator import attrgetter
 from time import monotonic
 from typing import Any
 
-from app.alerts.channels import answer
-from app.alerts.channels.answer import Answer, Verdict
+from app.alerts.answers import Answer, Verdict, judge_status, permanent, retry, retry_after
 from app.alerts.messages import Message
 from app.config import Settings
 from app.i18n import _
@@ -49,7 +49,8 @@ class Outgoing:
 
 Sender = Callable[[Outgoing, Tools], Answer]
 Read = Callable[[Response], str]
-Judge = Callable[[Response], Verdict]
+# What an answer means; None: what its status says.
+Judge = Callable[[Response], Verdict | None]
 # What to send in place of what was refused, because the answer says how; None if it does not.
 Correct = Callable[[Response], Any]
 JSON_TYPE = {"Content-Type": "application/json; charset=utf-8"}
@@ -57,75 +58,55 @@ MOST_POSTS = 4  # of one attempt: the first, and those that answers ask for
 SHORTEST_SECONDS = 1.0  # for the last of them
 
 
-def post_json(
-    outgoing: Outgoing,
-    tools: Tools,
-    payload: Any,
-    *,
-    url: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    secrets: Sequence[str] = (),
-    own_setting: bool = False,
-    read: Read | None = None,
-    judge: Judge | None = None,
-    correct: Correct | None = None,
-) -> Answer:
-    """POST ``payload`` to ``url`` (default: the value itself) and read the answer as HTTP means it,
-    or as ``judge`` does for a service that puts refusals into an answer with a good status.
-
-    ``read`` picks the telling part out of the answer's body.
-    """
-    target = url or outgoing.value
-    return post(
-        outgoing,
-        tools,
-        target,
-        _encoded(payload),
-        headers={**JSON_TYPE, **(headers or {})},
-        secrets=[*secrets, *masking.secrets_in_url(target)],
-        own_setting=own_setting,
-        read=read,
-        judge=judge,
-        correct=correct,
-    )
+def by_status(_response: Response) -> None:
+    return None
 
 
 def post(
     outgoing: Outgoing,
     tools: Tools,
-    url: str,
-    body: bytes | Mapping[str, str],
+    payload: Any,
     *,
+    url: str | None = None,
+    form: bool = False,
     headers: Mapping[str, str] | None = None,
     auth: tuple[str, str] | None = None,
     secrets: Sequence[str] = (),
     own_setting: bool = False,
-    read: Read | None = None,
-    judge: Judge | None = None,
-    correct: Correct | None = None,
+    read: Read = attrgetter("words"),
+    judge: Judge = by_status,
+    correct: Correct = by_status,
 ) -> Answer:
+    """POST ``payload`` as JSON, or as a form, to ``url`` (default: the value itself) and read the
+    answer as HTTP means it, or as ``judge`` does for a service that puts refusals into an answer
+    with a good status. ``read`` picks the telling part out of the answer's body.
+    """
+    target = url or outgoing.value
+    if not form:
+        headers = {**JSON_TYPE, **(headers or {})}
+        secrets = [*secrets, *masking.secrets_in_url(target)]
+    body = payload if form else _encoded(payload)
     end = monotonic() + tools.network.total_seconds
     for left in reversed(range(MOST_POSTS)):
         seconds = max(SHORTEST_SECONDS, end - monotonic())
         network = replace(tools.network, total_seconds=min(seconds, tools.network.total_seconds))
         try:
             response = network.post(
-                url, body=body, headers=headers, auth=auth, own_setting=own_setting
+                target, body=body, headers=headers, auth=auth, own_setting=own_setting
             )
         except Blocked as blocked:
-            return answer.permanent(str(blocked))
+            return permanent(str(blocked))
         except Unreachable as fault:
-            return answer.retry(masking.clean(str(fault), secrets))
+            return retry(masking.clean(str(fault), secrets))
         except ValueError as fault:  # not a plain URL: stored without validation
-            return answer.permanent(masking.clean(str(fault), secrets))
-        if left and (to := _redirected(url, response)) is not None:
-            url, secrets = to, [*secrets, *masking.secrets_in_url(to)]
-        elif left and (other := _corrected(response, correct)) is not None:
+            return permanent(masking.clean(str(fault), secrets))
+        if left and (to := _redirected(target, response)) is not None:
+            target, secrets = to, [*secrets, *masking.secrets_in_url(to)]
+        elif left and (other := correct(response)) is not None:
             body = _encoded(other)
         else:
             break
-    said = _words(response, read or _said, secrets)
-    return read_response(response, said, outgoing.now, judge)
+    return _answer(response, _words(response, read, secrets), outgoing.now, judge)
 
 
 def _encoded(payload: Any) -> bytes:
@@ -157,18 +138,13 @@ _SAME_METHOD = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_RE
 _REDIRECTS = _SAME_METHOD | {HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND}
 
 
-def _corrected(response: Response, correct: Correct | None) -> Any:
-    return None if correct is None else correct(response)
-
-
 def is_refused(response: Response, judge: Judge) -> bool:
     """Whether the service refuses the message itself: by a 400 that says why in JSON, or in the
     body of a good status. Any other 400 is permanent at once.
     """
     if response.status == HTTPStatus.BAD_REQUEST:
         return bool(dict_of(response))
-    is_good = response.status < HTTPStatus.MULTIPLE_CHOICES
-    return is_good and judge(response) is Verdict.PERMANENT
+    return is_good(response) and judge(response) is Verdict.PERMANENT
 
 
 def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:
@@ -181,24 +157,19 @@ def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:
         return _("The answer could not be read.")
 
 
-def read_response(
-    response: Response, said: str, now: datetime, judge: Judge | None = None
-) -> Answer:
-    """The answer that a response stands for: by its status, if not by ``judge``. ``said`` is what
-    the service said, cleaned.
-    """
-    verdict = judge(response) if judge else answer.judge_status(response.status)
-    text = f"HTTP {response.status}" + (f": {said}" if said else "")
+def _answer(response: Response, words: str, now: datetime, judge: Judge) -> Answer:
+    verdict = judge(response) or judge_status(response.status)
+    text = f"HTTP {response.status}" + (f": {words}" if words else "")
     if 300 <= response.status < 400:
         text += " " + _("(a redirect, which is not followed: enter the URL that it leads to)")
     pause = None
     if verdict is Verdict.RETRY:
-        pause = answer.retry_after(response.headers, response.body, now)
+        pause = retry_after(response.headers, response.body, now)
     return Answer(verdict, text, pause, gone=response.status == HTTPStatus.GONE)
 
 
-def _said(response: Response) -> str:
-    return response.words
+def is_good(response: Response) -> bool:
+    return judge_status(response.status) is Verdict.DELIVERED
 
 
 def dict_of(response: Response) -> Mapping[str, Any]:
@@ -210,9 +181,9 @@ def field_of(*path: str) -> Read:
     """Read one field of a JSON answer; the whole body if it is missing."""
 
     def read(response: Response) -> str:
-        found: Any = response.body
+        value: Any = response.body
         for name in path:
-            found = found.get(name) if isinstance(found, dict) else None
-        return found if isinstance(found, str) else response.words
+            value = value.get(name) if isinstance(value, dict) else None
+        return value if isinstance(value, str) else response.words
 
     return read

@@ -9,11 +9,10 @@ import re
 from http import HTTPStatus
 from typing import Any
 
-from app.alerts.channels.answer import Answer
-from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, post_json
-from app.alerts.channels.moments import localized
+from app.alerts.answers import Answer
+from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, post
 from app.alerts.messages import COLOURS, SIGNS, Link, Message
-from app.alerts.words import shorten
+from app.alerts.words import localized, shorten
 from app.net.client import Response
 from app.rules.time import iso
 
@@ -45,7 +44,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             return None
         return body
 
-    return post_json(outgoing, tools, body, read=field_of("message"), correct=correct)
+    return post(outgoing, tools, body, read=field_of("message"), correct=correct)
 
 
 def payload(message: Message) -> dict[str, Any]:

@@ -14,16 +14,18 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from typing import Any
 
-from app.alerts.channels import answer, mail
-from app.alerts.channels.answer import Answer
+from app.alerts.answers import Answer, delivered, permanent, retry
+from app.alerts.channels import mail
 from app.alerts.channels.base import Outgoing, Tools
-from app.alerts.channels.setup import NO_MAIL_SERVER
-from app.i18n import _
+from app.i18n import N_, _
 from app.net.client import TOTAL_SECONDS, Unreachable, connect
 from app.rules import addresses, masking
 from app.rules.smtp import Server, check_sender, parse
 from app.rules.url import ascii_host, parse_url
 
+NO_SERVER = N_(
+    "No mail server is set up. An admin can set one up under Settings, Email; then retry."
+)
 STEP_SECONDS = 10.0  # for each command and its answer
 LOGINS = frozenset({"CRAM-MD5", "PLAIN", "LOGIN"})  # that smtplib has
 CHALLENGE, LOGGED_IN, MAX_CHALLENGES = 334, (235, 503), 5
@@ -91,17 +93,17 @@ def _base64(text: str) -> str:
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if tools.settings.smtp_url is None:
-        return answer.permanent(_(NO_MAIL_SERVER))
+        return permanent(_(NO_SERVER))
     try:
         server = parse(tools.settings.smtp_url)
         host = ascii_host(server.host)
         addresses.check(outgoing.value)
     except ValueError as fault:
-        return answer.permanent(str(fault))
+        return permanent(str(fault))
     try:
         check_sender(server.sender or "wakeful@localhost")
     except ValueError as fault:
-        return answer.permanent(_("The sender of emails is wrong. %(why)s", why=str(fault)))
+        return permanent(_("The sender of emails is wrong. %(why)s", why=str(fault)))
     secrets = [server.password or "", server.user or ""]
     try:
         with session(server, host, tools) as smtp:
@@ -110,17 +112,17 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             smtp.ehlo_or_helo_if_needed()
             built = mail.build(outgoing, server.sender or f"wakeful@{smtp.local_hostname}")
             if built.needs_smtputf8 and not smtp.has_extn("smtputf8"):
-                return answer.permanent(
+                return permanent(
                     _("The mail server does not accept addresses with these characters.")
                 )
             said = _transmit(smtp, built)
-            return answer.delivered(masking.clean(said, secrets))
+            return delivered(masking.clean(said, secrets))
     except NoTls:
-        return answer.permanent(
+        return permanent(
             _("The mail server does not offer STARTTLS, but the email settings require TLS.")
         )
     except smtplib.SMTPNotSupportedError:
-        return answer.permanent(
+        return permanent(
             _(
                 "The mail server offers none of the logins PLAIN, LOGIN and CRAM-MD5, but a user "
                 "name is set."
@@ -131,16 +133,16 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         gone = isinstance(fault, _Recipient) and _is_gone(fault.smtp_code, _text(fault.smtp_error))
         return replace(refused, gone=gone)
     except Unreachable as fault:
-        return answer.retry(str(fault))
+        return retry(str(fault))
     except ssl.SSLCertVerificationError as fault:
-        return answer.retry(
+        return retry(
             _(
                 "The mail server's certificate is not trusted: %(why)s.",
                 why=fault.verify_message.rstrip("."),
             )
         )
     except (OSError, smtplib.SMTPException) as fault:
-        return answer.retry(_say(server.host, fault))
+        return retry(_say(server.host, fault))
 
 
 def log_in(smtp: smtplib.SMTP, user: str, password: str) -> None:
@@ -296,7 +298,7 @@ def _cut(smtp: smtplib.SMTP, expired: threading.Event) -> None:
 def _refused(code: int, said: bytes | str, secrets: list[str]) -> Answer:
     label = f"SMTP {code}" if code > 0 else _("This is no answer of SMTP")
     text = masking.clean(f"{label}: {_text(said)}", secrets)
-    return answer.permanent(text) if code >= 500 else answer.retry(text)
+    return permanent(text) if code >= 500 else retry(text)
 
 
 # The answers to RCPT that say something of the address: RFC 5321, and RFC 7504 for 556.

@@ -8,8 +8,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from app.alerts.channels.answer import Answer, Verdict, judge_status
-from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_refused, post_json
+from app.alerts.answers import Answer, Verdict
+from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
 from app.alerts.messages import SIGNS, Link, Message
 from app.net.client import Response
 
@@ -23,15 +23,11 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             return None
         return body
 
-    return post_json(
-        outgoing, tools, body, read=field_of("description"), judge=judge, correct=correct
-    )
+    return post(outgoing, tools, body, read=field_of("description"), judge=judge, correct=correct)
 
 
-def judge(response: Response) -> Verdict:
-    verdict = judge_status(response.status)
-    failed = verdict is Verdict.DELIVERED and dict_of(response).get("error")
-    return Verdict.PERMANENT if failed else verdict
+def judge(response: Response) -> Verdict | None:
+    return Verdict.PERMANENT if is_good(response) and dict_of(response).get("error") else None
 
 
 def payload(message: Message) -> dict[str, Any]:

@@ -11,11 +11,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from app.alerts.channels.answer import Answer, Verdict, judge_status
-from app.alerts.channels.base import Outgoing, Tools, dict_of, is_refused, post_json
-from app.alerts.channels.moments import localized
+from app.alerts.answers import Answer, Verdict
+from app.alerts.channels.base import Outgoing, Tools, dict_of, is_good, is_refused, post
 from app.alerts.messages import SIGNS, Item, Link, Message
-from app.alerts.words import shorten
+from app.alerts.words import localized, shorten
 from app.net.client import Response
 
 MAX_HEADER = 150
@@ -45,17 +44,16 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         is_layout = response.text.strip() in _LAYOUT or is_refused(response, judge)
         return body if is_layout and body.pop("blocks", None) is not None else None
 
-    return post_json(outgoing, tools, body, judge=judge, correct=correct)
+    return post(outgoing, tools, body, judge=judge, correct=correct)
 
 
-def judge(response: Response) -> Verdict:
-    verdict, said = judge_status(response.status), dict_of(response)
-    refused = said.get("ok") is False or said.get("success") is False
-    word = said.get("error") if refused else response.text.strip()
+def judge(response: Response) -> Verdict | None:
+    body = dict_of(response)
+    refused = body.get("ok") is False or body.get("success") is False
+    word = body.get("error") if refused else response.text.strip()
     if word in _PASSING:
         return Verdict.RETRY
-    failed = verdict is Verdict.DELIVERED and (refused or word in _REFUSED)
-    return Verdict.PERMANENT if failed else verdict
+    return Verdict.PERMANENT if is_good(response) and (refused or word in _REFUSED) else None
 
 
 def payload(message: Message) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from app.alerts.channels.answer import Answer, Verdict, judge_status
-from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_refused, post_json
+from app.alerts.answers import Answer, Verdict, judge_status
+from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
 from app.alerts.messages import Item, Message, Tone
 from app.net.client import Response
 
@@ -41,7 +41,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         is_large = response.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return next(plain, None) if is_large or is_refused(response, judge) else None
 
-    return post_json(
+    return post(
         outgoing,
         tools,
         payload(message),
@@ -51,15 +51,13 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     )
 
 
-def judge(response: Response) -> Verdict:
-    verdict = judge_status(response.status)
-    if verdict is not Verdict.DELIVERED:
-        return verdict
+def judge(response: Response) -> Verdict | None:
+    if not is_good(response):
+        return None
     if inner := _INNER.search(response.text):
         return judge_status(int(inner[1]))
-    error = dict_of(response).get("error")
-    if not error and _FAILED not in response.text:
-        return verdict
+    if not dict_of(response).get("error") and _FAILED not in response.text:
+        return None
     return Verdict.RETRY if _PASSING.search(response.text) else Verdict.PERMANENT
 
 

@@ -11,8 +11,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from app.alerts.channels.answer import Answer, Verdict, judge_status, permanent
-from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_refused, post_json
+from app.alerts.answers import Answer, Verdict, judge_status, permanent
+from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
 from app.alerts.messages import SIGNS, Message
 from app.i18n import _
 from app.net.client import Response
@@ -42,7 +42,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         notes.extend([] if note is None else [note])
         return None if note is None else body
 
-    said = post_json(
+    answer = post(
         outgoing,
         tools,
         body,
@@ -53,19 +53,19 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         judge=judge,
         correct=correct,
     )
-    said = replace(said, text=" ".join([said.text, *filter(None, notes)]))
-    if said.ok and body["chat_id"] != target.chat:
-        return replace(said, moved_to=replace(target, chat=body["chat_id"]).value)
-    return said
+    answer = replace(answer, text=" ".join([answer.text, *filter(None, notes)]))
+    if answer.ok and body["chat_id"] != target.chat:
+        return replace(answer, moved_to=replace(target, chat=body["chat_id"]).value)
+    return answer
 
 
-def judge(response: Response) -> Verdict:
+def judge(response: Response) -> Verdict | None:
     """By the status, which a server of one's own (TELEGRAM_API) may put into the body alone."""
-    verdict, said = judge_status(response.status), dict_of(response)
-    if verdict is Verdict.DELIVERED and said.get("ok") is False:
-        code = said.get("error_code")
-        return judge_status(code) if isinstance(code, int) and code >= 300 else Verdict.PERMANENT
-    return verdict
+    body = dict_of(response)
+    if not is_good(response) or body.get("ok") is not False:
+        return None
+    code = body.get("error_code")
+    return judge_status(code) if isinstance(code, int) and code >= 300 else Verdict.PERMANENT
 
 
 def _follow(response: Response, body: dict[str, Any]) -> str | None:
@@ -93,17 +93,15 @@ def _follow(response: Response, body: dict[str, Any]) -> str | None:
 
 def payload(message: Message, target: TelegramTarget) -> dict[str, Any]:
     title = f"{SIGNS[message.tone]} {message.title}"
-    found: dict[str, Any] = {
+    thread = {} if target.thread is None else {"message_thread_id": target.thread}
+    return {
         "chat_id": target.chat,
         "text": _fit(title, message),
         "entities": [{"type": "bold", "offset": 0, "length": units(title)}],
-        "link_preview_options": {
-            "is_disabled": True
-        },  # a preview would request the acknowledge link
+        # A preview would request the acknowledge link.
+        "link_preview_options": {"is_disabled": True},
+        **thread,
     }
-    if target.thread is not None:
-        found["message_thread_id"] = target.thread
-    return found
 
 
 def units(text: str) -> int:

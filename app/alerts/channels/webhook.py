@@ -1,4 +1,6 @@
-"""Webhooks: JSON, signed as Standard Webhooks says.
+"""Webhooks: JSON, signed as Standard Webhooks says; without a signature to the subscriber of a
+status page. Whoever subscribes chooses the URL, and that may be a receiver of our own alerts: with
+a signature of this instance, a stranger could send it messages that it believes.
 
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 """
@@ -11,12 +13,14 @@ import hmac
 import json
 
 from app.access.webhook_secret import PREFIX
-from app.alerts.channels.answer import Answer, retry
-from app.alerts.channels.base import Outgoing, Tools, post_json
+from app.alerts.answers import Answer, Verdict, retry
+from app.alerts.channels.base import Outgoing, Tools, is_good, post
 from app.i18n import N_, _
+from app.net.client import Response
 from app.records import NOT_SENT
 from app.rules.time import iso
 
+SUBSCRIBER = "subscriber webhook"  # in the table of senders
 UNSIGNED = N_(
     "the stored webhook secret cannot be read, so this message cannot be signed. Change the secret"
     " on the Settings page."
@@ -26,7 +30,7 @@ UNSIGNED = N_(
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if not tools.webhook_secrets:
         return retry(NOT_SENT + _(UNSIGNED))
-    body = json.dumps(payload(outgoing), ensure_ascii=False, separators=(",", ":")).encode()
+    body = _encoded(payload(outgoing))
     stamp = str(int(outgoing.now.timestamp()))
     headers = {
         "webhook-id": outgoing.id,
@@ -35,13 +39,45 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             sign(secret, outgoing.id, stamp, body) for secret in tools.webhook_secrets
         ),
     }
-    return post_json(outgoing, tools, body, headers=headers)
+    return post(outgoing, tools, body, headers=headers)
+
+
+def send_to_subscriber(outgoing: Outgoing, tools: Tools) -> Answer:
+    """The question whether they want to be subscribed has a token, which the answer sends back."""
+    token = outgoing.message.data.get("token")
+
+    def echoes(response: Response) -> bool:
+        return token is None or str(token) in response.text
+
+    def judge(response: Response) -> Verdict | None:
+        return Verdict.PERMANENT if is_good(response) and not echoes(response) else None
+
+    def read(response: Response) -> str:
+        if echoes(response) or response.status >= 300:
+            return response.words
+        return response.words + " " + _("(the answer does not contain the token)")
+
+    message = outgoing.message
+    asked = {"type": message.event, **message.data}
+    return post(
+        outgoing,
+        tools,
+        _encoded(payload(outgoing) if token is None else asked),
+        headers={"webhook-id": outgoing.id},
+        secrets=[str(token)] if token else [],
+        read=read,
+        judge=judge,
+    )
 
 
 def payload(outgoing: Outgoing) -> dict[str, object]:
     """The body: the time is that of the event, not of the attempt."""
     message = outgoing.message
     return {"type": message.event, "timestamp": iso(message.at), "data": dict(message.data)}
+
+
+def _encoded(body: dict[str, object]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def sign(secret: str, id: str, stamp: str, body: bytes) -> str:

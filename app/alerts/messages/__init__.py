@@ -7,10 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.alerts.messages import burst, digest, expiry, incident, place, post, report, trial
-from app.alerts.messages.context import Context, base_url
+from app.alerts.messages import grouped, incident, notices, post, report
 from app.alerts.messages.facts import ADDRESS, Facts
-from app.alerts.messages.message import COLOURS, SIGNS, Item, Link, Message, Tone
+from app.alerts.messages.message import (
+    COLOURS,
+    SIGNS,
+    Context,
+    Item,
+    Link,
+    Message,
+    Tone,
+    base_url,
+)
 from app.records import Event, SubscriberEvent
 
 __all__ = [
@@ -42,14 +50,14 @@ _COMPOSERS: dict[str, Callable[[Facts, Context], Message]] = {
     Event.INCIDENT_RESOLVED: incident.resolved,
     Event.INCIDENT_REMINDER: incident.reminder,
     Event.INCIDENT_ACKNOWLEDGED: incident.acknowledged,
-    Event.INCIDENTS_OPENED: burst.burst,
-    Event.INCIDENTS_RESOLVED: burst.burst,
-    Event.INCIDENTS_DIGEST: digest.digest,
-    **expiry.NOTICES,
-    Event.LOCATION_SILENT: place.silent,
-    Event.LOCATION_ONLINE: place.online,
+    Event.INCIDENTS_OPENED: grouped.burst,
+    Event.INCIDENTS_RESOLVED: grouped.burst,
+    Event.INCIDENTS_DIGEST: grouped.digest,
+    **notices.EXPIRIES,
+    Event.LOCATION_SILENT: notices.silent,
+    Event.LOCATION_ONLINE: notices.online,
     Event.REPORT_MONTHLY: report.report,
-    Event.TEST: trial.trial,
+    Event.TEST: notices.trial,
     SubscriberEvent.POST_PUBLISHED: post.post,
     SubscriberEvent.POST_UPDATED: post.post,
     SubscriberEvent.CONFIRM: post.confirm,

@@ -1,4 +1,6 @@
-"""Read the facts that are stored in the outbox: names, times and durations, as text."""
+"""Read the facts that are stored in the outbox: names, times and durations as text, and what every
+message about an incident has, its links and its data in a webhook.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from app.alerts import words
+from app.alerts.messages.message import Context, Link
 from app.i18n import N_, _
 from app.records import Ending
 from app.rules.who_saw import how_it_ended
@@ -25,8 +28,8 @@ def cause_of(incident: Facts) -> str:
     return words.shorten(incident.get("cause") or _(UNKNOWN_CAUSE), 300)
 
 
-def told_at(facts: Facts) -> datetime:
-    return words.read_moment(facts["at"])
+def notified_at(facts: Facts) -> datetime:
+    return datetime.fromisoformat(facts["at"])
 
 
 def address_of(facts: Facts) -> tuple[str, str]:
@@ -34,12 +37,12 @@ def address_of(facts: Facts) -> tuple[str, str]:
 
 
 def started_at(incident: Facts) -> datetime:
-    return words.read_moment(incident["started_at"])
+    return datetime.fromisoformat(incident["started_at"])
 
 
 def ended_at(facts: Facts) -> datetime:
     """When the incident ended; for an open one, when the message was written."""
-    return words.read_moment(facts["incident"]["ended_at"] or facts["at"])
+    return datetime.fromisoformat(facts["incident"]["ended_at"] or facts["at"])
 
 
 def lasted(facts: Facts, until: datetime) -> str:
@@ -85,17 +88,50 @@ def ending_of(facts: Facts) -> str:
 
 def unwatched(facts: Facts) -> str:
     """A sentence about the times in which nothing was checked, with a leading space; or empty."""
-    found = facts["incident"].get("unwatched") or []
-    told = _(", and ").join(
+    times = _(", and ").join(
         _(
             "from %(begin)s to %(end)s",
-            begin=words.clock_time(words.read_moment(gap["from"])),
-            end=words.clock_time(words.read_moment(gap["to"])),
+            begin=words.clock_time(datetime.fromisoformat(gap["from"])),
+            end=words.clock_time(datetime.fromisoformat(gap["to"])),
         )
-        for gap in found[-GAPS_NAMED:]
+        for gap in (facts["incident"].get("unwatched") or [])[-GAPS_NAMED:]
     )
-    if not told:
+    if not times:
         return ""
     if ended_by_silence(facts) and (names := ", ".join(silent_places(facts))):
-        return " " + _("Nothing was heard from %(places)s %(times)s.", places=names, times=told)
-    return " " + _("No checks ran %(times)s.", times=told)
+        return " " + _("Nothing was heard from %(places)s %(times)s.", places=names, times=times)
+    return " " + _("No checks ran %(times)s.", times=times)
+
+
+def incident_links(facts: Facts, context: Context) -> tuple[Link, ...]:
+    """The incident's page and, while nobody has acknowledged it, the acknowledge page."""
+    incident = facts["incident"]
+    links = [Link(_("Incident"), context.incident_url(incident["id"]))]
+    if _is_unresolved(incident):
+        links.append(Link(_("Acknowledge"), context.acknowledge_url(incident["id"])))
+    return tuple(links)
+
+
+def incident_data(facts: Facts, context: Context) -> dict[str, Any]:
+    incident = dict(facts["incident"])
+    incident["status"] = (
+        "resolved"
+        if incident["ended_at"]
+        else "acknowledged"
+        if incident["acknowledged_at"]
+        else "unresolved"
+    )
+    # Of a message that was written before they were kept:
+    incident |= {"ending": what_ended(facts)}
+    for name in ("unwatched", "seen_by"):
+        incident.setdefault(name, [])
+    incident["monitor_id"] = facts["monitor"]["id"]
+    incident["duration"] = max(0, int((ended_at(facts) - started_at(incident)).total_seconds()))
+    incident["link"] = context.incident_url(incident["id"])
+    link = context.acknowledge_url(incident["id"]) if _is_unresolved(incident) else None
+    incident["acknowledge_link"] = link
+    return incident
+
+
+def _is_unresolved(incident: Facts) -> bool:
+    return not (incident["ended_at"] or incident["acknowledged_at"])

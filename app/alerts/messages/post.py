@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
+
 from app.alerts import words
-from app.alerts.messages.context import Context
-from app.alerts.messages.facts import Facts, told_at
-from app.alerts.messages.message import Link, Message, Tone
+from app.alerts.messages.facts import Facts, notified_at
+from app.alerts.messages.message import Context, Link, Message, Tone
 from app.i18n import _
 from app.records import PostState
 from app.rules.page_state import confirm_link, page_link, post_word, unsubscribe_link
@@ -20,30 +22,55 @@ _TONES = {
 
 def post(facts: Facts, context: Context) -> Message:
     """Of a post, or of an update of one."""
-    told, page = facts["post"], _page(facts, context)
-    end = unsubscribe_link(page, facts["unsubscribe"])
-    state = post_word(told["state"])
+    post = facts["post"]
+    state = post_word(post["state"])
     details = [(_("State"), state)]
-    details += [(_("Affected"), ", ".join(told["monitors"]))] if told["monitors"] else []
+    details += [(_("Affected"), ", ".join(post["monitors"]))] if post["monitors"] else []
     details += [
-        (label, words.clock_time(words.read_moment(told[name])))
+        (label, words.clock_time(datetime.fromisoformat(post[name])))
         for label, name in ((_("Begins"), "starts_at"), (_("Ends"), "ends_at"))
-        if told[name]
+        if post[name]
     ]
+    message = _to_subscriber(
+        facts,
+        context,
+        f"{state}: {words.shorten(post['title'], words.MAX_NAME_SHOWN)} ({_name(facts)})",
+        post["body"],
+    )
+    return replace(
+        message,
+        tone=_TONES.get(post["state"], Tone.PLAIN),
+        at=datetime.fromisoformat(post["created_at"]),
+        details=tuple(details),
+        thread=f"post-{post['id']}",
+        data={**message.data, "post": dict(post)},
+    )
+
+
+def known(facts: Facts, context: Context) -> Message:
+    """The answer to somebody who subscribes again."""
+    return _to_subscriber(
+        facts,
+        context,
+        _("You are subscribed to %(name)s", name=_name(facts)),
+        _(
+            "Somebody, probably you, subscribed to this status page with this address. You get"
+            " its messages already, so there is nothing to do."
+        ),
+    )
+
+
+def _to_subscriber(facts: Facts, context: Context, title: str, summary: str) -> Message:
+    page = _page(facts, context)
+    end = unsubscribe_link(page, facts["unsubscribe"])
     return Message(
         event=facts["event"],
-        tone=_TONES.get(told["state"], Tone.PLAIN),
-        title=f"{state}: {words.shorten(told['title'], words.MAX_NAME_SHOWN)} ({_name(facts)})",
-        summary=told["body"],
-        at=words.read_moment(told["created_at"]),
-        details=tuple(details),
+        tone=Tone.PLAIN,
+        title=title,
+        summary=summary,
+        at=notified_at(facts),
         links=(Link(_("Status page"), page), Link(_("Unsubscribe"), end)),
-        thread=f"post-{told['id']}",
-        data={
-            "page": {"name": facts["page"]["name"], "link": page},
-            "post": dict(told),
-            "unsubscribe": end,
-        },
+        data={"page": {"name": facts["page"]["name"], "link": page}, "unsubscribe": end},
         unsubscribe=end,
         footer=_footer(facts),
     )
@@ -61,32 +88,12 @@ def confirm(facts: Facts, context: Context) -> Message:
             "Open the link within 48 hours and confirm the subscription. "
             "If it was not you, do nothing: you get no more messages."
         ),
-        at=told_at(facts),
+        at=notified_at(facts),
         links=(
             Link(_("Confirm"), confirm_link(page, facts["token"])),
             Link(_("Status page"), page),
         ),
         data={"page": {"name": facts["page"]["name"], "link": page}, "token": facts["token"]},
-        footer=_footer(facts),
-    )
-
-
-def known(facts: Facts, context: Context) -> Message:
-    """The answer to somebody who subscribes again."""
-    page = _page(facts, context)
-    end = unsubscribe_link(page, facts["unsubscribe"])
-    return Message(
-        event=facts["event"],
-        tone=Tone.PLAIN,
-        title=_("You are subscribed to %(name)s", name=_name(facts)),
-        summary=_(
-            "Somebody, probably you, subscribed to this status page with this address. You get"
-            " its messages already, so there is nothing to do."
-        ),
-        at=told_at(facts),
-        links=(Link(_("Status page"), page), Link(_("Unsubscribe"), end)),
-        data={"page": {"name": facts["page"]["name"], "link": page}, "unsubscribe": end},
-        unsubscribe=end,
         footer=_footer(facts),
     )
 

@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from app.alerts import words
-from app.alerts.messages.context import Context
-from app.alerts.messages.facts import UNKNOWN_CAUSE, Facts, told_at
-from app.alerts.messages.message import Item, Link, Message, Tone
+from app.alerts.messages.facts import UNKNOWN_CAUSE, Facts, notified_at
+from app.alerts.messages.message import Context, Item, Link, Message, Tone
 from app.i18n import _, _n
 from app.rules.figures import percent, span
 
 
 def report(facts: Facts, context: Context) -> Message:
     """``facts["extra"]`` has the figures of the month; its monitors are the worst, in order."""
-    told = facts["extra"]
-    total, monitors = told["all"], told["monitors"]
-    query = {"month": told["month"]} | ({"tag": told["tag"]} if told["tag"] else {})
+    report = facts["extra"]
+    total, monitors = report["all"], report["monitors"]
+    query = {"month": report["month"]} | ({"tag": report["tag"]} if report["tag"] else {})
     uptime = percent(total["uptime"], total["watched"])
-    items = [Item(f"{words.shorten(one['name'], 100)}: {_figures(one)}") for one in monitors]
-    more = told["count"] - len(monitors)
+    items = [
+        Item(f"{words.shorten(monitor['name'], 100)}: {_figures(monitor)}") for monitor in monitors
+    ]
+    more = report["count"] - len(monitors)
     if more > 0:
         items.append(Item(_n("and %(num)s more", "and %(num)s more", more)))
     return Message(
         event=facts["event"],
         tone=Tone.PLAIN,
-        title=told["title"],
+        title=report["title"],
         summary=_(
             "Uptime %(uptime)s. The report has every monitor, its days and its incidents.",
             uptime=uptime,
         ),
-        at=told_at(facts),
-        details=(*_details(total), *map(_incident, told["incidents"]), *_untold(told)),
+        at=notified_at(facts),
+        details=(*_details(total), *map(_incident, report["incidents"]), *_unnamed(report)),
         items=tuple(items),
         links=(Link(_("Open the report"), f"{context.base_url}/reports?{urlencode(query)}"),),
-        data={"report": dict(told)},
+        data={"report": dict(report)},
         footer=_("An editor set up this report for your contact on the Reports page."),
     )
 
@@ -53,29 +55,29 @@ def _details(total: Facts) -> list[tuple[str, str]]:
     return found
 
 
-def _incident(one: Facts) -> tuple[str, str]:
-    started = words.read_moment(one["started_at"])
+def _incident(incident: Facts) -> tuple[str, str]:
+    started = datetime.fromisoformat(incident["started_at"])
     lasted = _("open")
-    if one["ended_at"]:
-        lasted = span((words.read_moment(one["ended_at"]) - started).total_seconds())
-    cause = words.shorten(one["cause"] or _(UNKNOWN_CAUSE), 120)
-    name = words.shorten(one["name"], words.MAX_NAME_SHOWN)
+    if incident["ended_at"]:
+        lasted = span((datetime.fromisoformat(incident["ended_at"]) - started).total_seconds())
+    cause = words.shorten(incident["cause"] or _(UNKNOWN_CAUSE), 120)
+    name = words.shorten(incident["name"], words.MAX_NAME_SHOWN)
     return words.clock_time(started), f"{name}: {cause} ({lasted})"
 
 
-def _untold(told: Facts) -> list[tuple[str, str]]:
-    more = told["all"]["incidents"] - len(told["incidents"])
+def _unnamed(report: Facts) -> list[tuple[str, str]]:
+    more = report["all"]["incidents"] - len(report["incidents"])
     return [(_("More"), _n("%(num)s incident", "%(num)s incidents", more))] if more > 0 else []
 
 
-def _figures(one: Facts) -> str:
-    up = percent(one["uptime"], one["watched"])
-    if not one["downtime"] and not one["incidents"]:
+def _figures(monitor: Facts) -> str:
+    up = percent(monitor["uptime"], monitor["watched"])
+    if not monitor["downtime"] and not monitor["incidents"]:
         return _("%(up)s up", up=up)
     return _n(
         "%(up)s up, down %(down)s, %(num)s incident",
         "%(up)s up, down %(down)s, %(num)s incidents",
-        one["incidents"],
+        monitor["incidents"],
         up=up,
-        down=span(one["downtime"]),
+        down=span(monitor["downtime"]),
     )

@@ -21,7 +21,7 @@ from sqlalchemy import MetaData, delete, make_url
 
 from app import create_core
 from app.access import actors, audit
-from app.alerts.giving_up import hold_after_restore
+from app.alerts.chores import hold_after_restore
 from app.commands.keeping import archive, backup, postgres
 from app.config import PREFIX, SettingError, Settings, split_keys
 from app.db import db, heartbeats, schema, writing

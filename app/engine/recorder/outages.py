@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
-from app.alerts.outbox import TOLD_OF, Alert
+from app.alerts.outbox import MONITOR_COLUMNS, Alert
 from app.db import AnySession, rollups
 from app.db.by_place import Seen
 from app.db.tables import IncidentRow, LocationRow, MonitorRow
@@ -26,9 +26,9 @@ from app.rules.who_saw import CHANGED, fell_silent, seen_by
 
 # Built once: the ids are those of a batch.
 _IDS: Any = bindparam("ids", expanding=True)
-_MONITORS = select(*TOLD_OF, MonitorRow.interval, MonitorRow.timeout, MonitorRow.updated_at).where(
-    MonitorRow.id.in_(_IDS)
-)
+_MONITORS = select(
+    *MONITOR_COLUMNS, MonitorRow.interval, MonitorRow.timeout, MonitorRow.updated_at
+).where(MonitorRow.id.in_(_IDS))
 _OPEN = select(IncidentRow).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.ended_at.is_(None))
 
 

@@ -11,7 +11,7 @@ from flask import current_app
 from sqlalchemy import BindParameter, bindparam, select, update
 
 from app.access.actors import acting_as
-from app.alerts import recipients
+from app.alerts.recipients import unsent_openings
 from app.config import Settings
 from app.db import AnySession, changes, journal, latest, shards, writing
 from app.db.by_place import Seen
@@ -229,7 +229,7 @@ def _load(session: AnySession, ids: set[int], place: int, now: datetime) -> dict
     assigned = places.load(session, [row.monitor_id for row in rows], place)
     for row in rows:
         assigned[row.monitor_id].caught_up(row.newest)
-    unsent = recipients.unsent_openings(session, [incident.id for incident in open_now.values()])
+    unsent = unsent_openings(session, [incident.id for incident in open_now.values()])
     known = {
         row.monitor_id: _known(row, open_now.get(row.monitor_id), assigned[row.monitor_id])
         for row in rows

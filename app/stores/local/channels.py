@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from flask import current_app
 
-from app.alerts import outbox
-from app.alerts.channels.setup import not_set_up
+from app.alerts import by_hand
+from app.alerts.channels import not_set_up
 from app.alerts.log import failed_channels, lost_messages
-from app.alerts.unreadable import unreadable_alerts
+from app.alerts.targets import unreadable_alerts
 from app.db import db
 from app.records import Delivery, MonitorRef, Pair
 from app.stores import base
@@ -21,11 +21,11 @@ class Channels(Part, base.Channels):
     def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
         targets = [(str(pair.key), pair.value) for pair in alerts]
         known = monitor_id if monitor_id is None or fits(monitor_id) else -1
-        return outbox.send_test_to(targets, self.now(), monitor_id=known)
+        return by_hand.send_test_to(targets, self.now(), monitor_id=known)
 
     def test_all(self, monitor_id: int) -> tuple[int, ...]:
         require_monitor(monitor_id)
-        return outbox.send_test(monitor_id, self.now())
+        return by_hand.send_test(monitor_id, self.now())
 
     def not_set_up(self) -> Mapping[str, str]:
         return not_set_up(current_app.extensions["wakeful.settings"])

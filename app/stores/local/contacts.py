@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import bindparam, delete, func, select
 
 from app.access import audit
-from app.alerts import outbox
-from app.alerts.targets import in_order, places_in
+from app.alerts import by_hand
+from app.alerts.targets import contact_positions, in_order
 from app.db import DbSession, db, turns, writing
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailRow
 from app.db.types import readable, unreadable_in
@@ -78,7 +78,7 @@ class Contacts(Part, base.Contacts):
     def test(self, id: int) -> tuple[int, ...]:
         if not fits(id):
             raise NotFound("contact", id)
-        return outbox.send_test_to_contact(id, self.now())
+        return by_hand.send_test_to_contact(id, self.now())
 
     def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
         return shared_channels.shared(monitor_id) if fits(monitor_id) else ()
@@ -156,10 +156,10 @@ def alerts_with_contacts(
 
 def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
     """Set the contacts of a monitor to those that its alerts name. Raises Invalid."""
-    if places_in(alerts) or _has_any(session, monitor_id):
+    if contact_positions(alerts) or _has_any(session, monitor_id):
         _take_turns(session)
     places: dict[int, int] = {}
-    for place in places_in(alerts):
+    for place in contact_positions(alerts):
         found = _find(session, alerts[place].value, lock=True)
         if found is None:
             raise Invalid({"alerts": [no_contact(alerts[place].value)]})

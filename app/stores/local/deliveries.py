@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 
 from app.access import audit
-from app.alerts import outbox
+from app.alerts import by_hand
 from app.alerts.log import IS_ALERT, covered_ids, to_record
 from app.alerts.targets import contact_names
 from app.db import db, writing
@@ -62,7 +62,7 @@ class Deliveries(Part, base.Deliveries):
         if not fits(id):
             raise NotFound("delivery", id)
         with writing() as session:
-            outbox.retry(id, self.now())
+            by_hand.retry(id, self.now())
             audit.note(session, Action.RETRIED, Thing(ObjectKind.DELIVERY, id))
         return self.get(id)
 
@@ -70,7 +70,7 @@ class Deliveries(Part, base.Deliveries):
         if not fits(id):
             raise NotFound("delivery", id)
         with writing() as session:
-            outbox.give_up(id, self.now())
+            by_hand.give_up(id, self.now())
             audit.note(session, Action.GIVEN_UP, Thing(ObjectKind.DELIVERY, id))
         return self.get(id)
 

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import delete, select
 
 from app.access import audit
-from app.alerts.announcing import announce
+from app.alerts.subscribers import announce
 from app.db import DbSession, db, writing
 from app.db.tables import (
     IncidentRow,

@@ -31,7 +31,7 @@ from app.web.shown import times
 
 blueprint = guarded(Blueprint("deliveries", __name__, url_prefix="/deliveries"))
 
-# What the outbox says in a word (``app.alerts.outbox.Reason``), for people. Other reasons are
+# What the outbox says in a word (``app.alerts.lanes.Reason``), for people. Other reasons are
 # sentences already: the last answer of the service.
 REASONS = {
     "burst": N_("Many monitors changed at once, so one message covered all of them."),

@@ -1,0 +1,122 @@
+"""What people do with deliveries: test channels, retry a message, give it up. Each in a transaction
+of its own, or in the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import select
+
+from app.alerts.lanes import Reason
+from app.alerts.outbox import AT_REST, Alert, enqueue_for
+from app.alerts.targets import Source, Target, channels_of, targets_of, unreadable_sources
+from app.db import AnySession, writing
+from app.db.tables import ContactRow, DeliveryRow, MonitorRow
+from app.db.types import Unreadable
+from app.errors import Conflict, Invalid, NotFound
+from app.i18n import _
+from app.records import DeliveryStatus, Event
+from app.rules.time import iso
+from app.rules.unreadable import channels_unreadable
+
+
+def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
+    """Put ``test`` into the outbox for all channels of a monitor. Returns the delivery ids; none
+    for a monitor without channels. Raises NotFound, and Conflict if some of its alerts cannot be
+    read.
+    """
+    with writing() as session:
+        monitor = session.get(MonitorRow, monitor_id)
+        if monitor is None:
+            raise NotFound("monitor", monitor_id)
+        if faults := unreadable_sources(session, monitor):
+            raise Conflict(faults[0])
+        targets = targets_of(session, monitor)
+        rows = enqueue_for(session, Alert(Event.TEST, monitor), targets, now)
+        return tuple(row.id for row in rows)
+
+
+def send_test_to(
+    targets: Sequence[Target], now: datetime, *, monitor_id: int | None = None
+) -> tuple[int, ...]:
+    """Put ``test`` into the outbox for these channel values, which need not be stored anywhere.
+    Returns the delivery ids, in their order. ``monitor_id``: the monitor they belong to, if any.
+
+    Raises Invalid if there is no such monitor.
+    """
+    with writing() as session:
+        monitor = None if monitor_id is None else session.get(MonitorRow, monitor_id)
+        if monitor_id is not None and monitor is None:
+            raise Invalid({"monitor_id": [_("There is no monitor with this id.")]})
+        own = dict.fromkeys(targets, (Source(),))
+        rows = enqueue_for(session, Alert(Event.TEST, monitor), own, now)
+        return tuple(row.id for row in rows)
+
+
+def send_test_to_contact(contact_id: int, now: datetime) -> tuple[int, ...]:
+    """Put ``test`` into the outbox for all channels of a contact. Returns the delivery ids. Raises
+    NotFound, and Conflict if its channels cannot be read.
+    """
+    with writing() as session:
+        contact = session.get(ContactRow, contact_id)
+        if contact is None:
+            raise NotFound("contact", contact_id)
+        if isinstance(contact.channels, Unreadable):
+            why = contact.channels.why
+            raise Conflict(channels_unreadable(f'contact "{contact.name}"', why))
+        targets = dict.fromkeys(channels_of(contact), (Source(contact.id),))
+        rows = enqueue_for(session, Alert(Event.TEST, None), targets, now)
+        return tuple(row.id for row in rows)
+
+
+def give_up(delivery_id: int, now: datetime) -> None:
+    """Never send a delivery that waits or is held. Raises NotFound and Conflict."""
+    with writing() as session:
+        row = _alert(session, delivery_id)
+        if row.status not in (DeliveryStatus.PENDING, DeliveryStatus.HELD):
+            raise Conflict(_("This message is no longer pending, so it cannot be given up."))
+        if row.lease_until is not None and row.lease_until > now:
+            raise Conflict(_("This message is being sent at this moment. Try again in a minute."))
+        row.status, row.reason = DeliveryStatus.FAILED, Reason.GIVEN_UP
+        for name, value in AT_REST.items():
+            setattr(row, name, value)
+
+
+def retry(delivery_id: int, now: datetime) -> None:
+    """Send a failed, held or waiting delivery now; its 24 hours begin again. Raises NotFound and
+    Conflict.
+    """
+    with writing() as session:
+        row = _alert(session, delivery_id)
+        if row.status == DeliveryStatus.DELIVERED:
+            raise Conflict(_("This message was delivered already, so it cannot be sent again."))
+        if row.lease_until is not None and row.lease_until > now:
+            return  # it is being sent at this moment
+        if isinstance(row.value, Unreadable):
+            raise Conflict(_("This message's target cannot be read, so it cannot be sent again."))
+        if isinstance(row.facts, Unreadable):
+            raise Conflict(_("This message's text cannot be read, so it cannot be sent again."))
+        row.status, row.reason = DeliveryStatus.PENDING, Reason.BY_HAND
+        row.covered_by, row.next_attempt_at = None, now
+        # A retry by hand is sent now: neither a burst nor flapping holds it, and earlier attempts
+        # do not lengthen its pauses.
+        row.facts = {
+            **row.facts,
+            "by_hand": iso(now),
+            "earlier_attempts": len(row.attempts or ()),
+        }
+
+
+def _alert(session: AnySession, delivery_id: int) -> DeliveryRow:
+    """A delivery that is an alert. Raises NotFound."""
+    row = session.scalar(
+        select(DeliveryRow)
+        .where(DeliveryRow.id == delivery_id, DeliveryRow.subscriber_id.is_(None))
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+    if row is None:
+        raise NotFound("delivery", delivery_id)
+    return row

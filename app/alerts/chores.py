@@ -1,0 +1,157 @@
+"""What the worker puts in order every few seconds, and a restore once: messages that are too old,
+those that a clock set back delays, the digests of quiet hours, the messages of subscribers who are
+gone. Every function runs inside a transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import bindparam, or_, select
+
+from app.alerts import digests, subscribers
+from app.alerts.claims import LEASE, MAX_PENDING, give_up
+from app.alerts.lanes import GIVE_UP_AFTER, Reason, began, given_up
+from app.alerts.outbox import AT_REST, unleased, update_deliveries
+from app.alerts.words import count_of
+from app.db import AnySession
+from app.db.tables import DeliveryRow
+from app.db.types import Unreadable, readable
+from app.records import DeliveryStatus
+from app.rules.time import SKEW
+
+log = logging.getLogger(__name__)
+
+RESTORED_OLD = timedelta(hours=1)  # decisions.md 16
+# Pending, or on hold until quiet hours end.
+_WAITS = or_(
+    DeliveryRow.status == DeliveryStatus.PENDING,
+    (DeliveryRow.status == DeliveryStatus.HELD) & DeliveryRow.next_attempt_at.is_not(None),
+)
+# Built once: asked in almost every turn of the worker.
+_OUTLIVED = select(DeliveryRow.id).where(
+    _WAITS,
+    DeliveryRow.created_at < bindparam("outlived"),
+    unleased(bindparam("now", type_=DeliveryRow.lease_until.type)),
+)
+_FAR_OFF = (
+    select(
+        DeliveryRow.id, DeliveryRow.created_at, DeliveryRow.next_attempt_at,
+        DeliveryRow.lease_until, DeliveryRow.reason, DeliveryRow.attempts,
+    )
+    .where(
+        DeliveryRow.status == DeliveryStatus.PENDING,
+        or_(
+            DeliveryRow.next_attempt_at > bindparam("attempt"),
+            DeliveryRow.lease_until > bindparam("lease"),
+        ),
+    )
+    .limit(MAX_PENDING)
+)  # fmt: skip
+
+
+def outlived(session: AnySession, now: datetime) -> list[int]:
+    """The ids of rows, pending or on hold, that may have waited for more than 24 hours."""
+    return list(session.scalars(_OUTLIVED, _ages(now)))
+
+
+def _ages(now: datetime) -> dict[str, datetime]:
+    return {"now": now, "outlived": now - GIVE_UP_AFTER}
+
+
+def give_up_outlived(session: AnySession, now: datetime) -> None:
+    """Give up rows whose 24 hours passed while no worker ran, as after the restore of an old
+    backup: an alert that is two days late would look new. If the outage still lasts, the next
+    check that finds it sends a new alert.
+    """
+    row = DeliveryRow
+    query = _OUTLIVED.with_only_columns(row.id, row.facts, row.created_at, row.attempts)
+    unsent = 0
+    for id, facts, created_at, attempts in session.execute(query, _ages(now)).all():
+        if readable(created_at) is None:
+            continue  # its age is unknown, so it is sent
+        since = created_at if isinstance(facts, Unreadable) else began(facts, created_at)
+        if now - since > GIVE_UP_AFTER:
+            give_up(session, id, given_up(attempts[-1].get("answer") if attempts else None))
+            unsent += not attempts
+    if unsent:
+        log.error(
+            "%s %s given up: it was not sent within 24 hours. See the delivery log.",
+            count_of(unsent, "message"),
+            "was" if unsent == 1 else "were",
+        )
+
+
+def hold_after_restore(session: AnySession, now: datetime) -> int:
+    """Hold the messages of a restored backup that are older than RESTORED_OLD, until a person
+    retries them or gives them up: the outages that they are about are over, or people know of them.
+    Returns how many.
+    """
+    done = session.execute(
+        update_deliveries()
+        .where(_WAITS, DeliveryRow.created_at < now - RESTORED_OLD)
+        .values(status=DeliveryStatus.HELD, reason=Reason.RESTORED, **AT_REST)
+    )
+    return int(done.rowcount)  # type: ignore[attr-defined]
+
+
+def delayed_by_clock(session: AnySession, now: datetime) -> list[int]:
+    """The ids of the pending rows that would wait too long because the clock was set back: leased
+    for longer than a lease lasts, or in a pause that began in what is now the future. Pauses that
+    began in the past are kept, among them those that a service asked for (Retry-After).
+    """
+    latest = {"attempt": now + SKEW, "lease": now + LEASE + SKEW}
+    return [row.id for row in session.execute(_FAR_OFF, latest) if _is_delayed(row, now)]
+
+
+def _is_delayed(row: Any, now: datetime) -> bool:
+    if row.lease_until is not None and row.lease_until > now + LEASE + SKEW:
+        return True
+    if row.next_attempt_at is None or row.next_attempt_at <= now + SKEW:
+        return False
+    attempts = row.attempts or ()
+    since = datetime.fromisoformat(attempts[-1]["at"]) if attempts else row.created_at
+    return (
+        since > now + SKEW
+        or row.reason == Reason.BY_HAND  # a retry by hand has no pause
+        or row.next_attempt_at > now + GIVE_UP_AFTER + SKEW
+    )
+
+
+def make_due(session: AnySession, ids: Collection[int], now: datetime) -> None:
+    """Make these rows due now, and end their leases."""
+    log.warning("The clock was set back. %d delayed messages are sent now.", len(ids))
+    rows = (DeliveryRow.id.in_(list(ids)), DeliveryRow.status == DeliveryStatus.PENDING)
+    for moment in (DeliveryRow.next_attempt_at, DeliveryRow.lease_until):
+        session.execute(update_deliveries().where(*rows, moment > now).values({moment: now}))
+
+
+# What it is, whether there is something to do, and doing it in a write transaction.
+CHORES: tuple[
+    tuple[
+        str,
+        Callable[[AnySession, datetime], Collection[Any]],
+        Callable[[AnySession, Any, datetime], object],
+    ],
+    ...,
+] = (
+    (
+        "give up messages that are too old",
+        outlived,
+        lambda session, _ids, now: give_up_outlived(session, now),
+    ),
+    ("make messages due that the clock delays", delayed_by_clock, make_due),
+    (
+        "write the digests of quiet hours",
+        digests.waiting,
+        lambda session, _due, now: digests.release(session, now),
+    ),
+    (
+        "drop the messages of subscribers who are gone",
+        lambda session, _now: subscribers.orphans(session),
+        lambda session, ids, _now: subscribers.drop(session, ids),
+    ),
+)

@@ -1,0 +1,142 @@
+"""Messages about several incidents: those of a burst, and those that quiet hours held back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from app.alerts import words
+from app.alerts.messages.facts import (
+    Facts,
+    cause_of,
+    ended_at,
+    ending_of,
+    incident_data,
+    incident_links,
+    lasted,
+    name_of,
+    notified_at,
+    recovered,
+    started_at,
+)
+from app.alerts.messages.message import Context, Item, Link, Message, Tone
+from app.alerts.messages.notices import EXPIRIES
+from app.i18n import _, _n
+from app.records import Event
+
+
+def burst(facts: Facts, context: Context) -> Message:
+    """Many incidents that changed within a minute: ``facts["incidents"]`` are the own facts of the
+    first ten.
+    """
+    good = facts["event"] == Event.INCIDENTS_RESOLVED
+    count, members = facts["count"], facts["incidents"]
+    items = [
+        Item(
+            f"{name_of(member)}: {_over(member) if good else _cause(member)}",
+            incident_links(member, context),
+        )
+        for member in members
+    ]
+    title = _n("%(num)s monitor is down", "%(num)s monitors are down", count)
+    if good and all(recovered(member) for member in members):
+        title = _n("%(num)s monitor is up again", "%(num)s monitors are up again", count)
+    elif good:  # the others may still fail
+        title = _n("%(num)s incident is over", "%(num)s incidents are over", count)
+    return Message(
+        event=facts["event"],
+        tone=Tone.GOOD if good else Tone.BAD,
+        title=title,
+        summary=_("They changed within a minute, so this is one message for all of them."),
+        at=notified_at(facts),
+        items=(*items, *_more(count - len(members))),
+        links=(_all_incidents(context),),
+        data={
+            "count": count,
+            "incidents": _data(members, context),
+            "deliveries": list(facts["deliveries"]),
+        },
+    )
+
+
+def digest(facts: Facts, context: Context) -> Message:
+    """Quiet hours are over. ``facts["incidents"]`` are the first ten, as they are now;
+    ``facts["notices"]`` the own facts of the first ten certificate and domain alerts.
+    """
+    open_, over, noticed = facts["open"], facts["resolved"], facts["notice_count"]
+    members, notices = facts["incidents"], facts["notices"]
+    parts = [_n("%(num)s still down", "%(num)s still down", open_)] if open_ else []
+    parts += [_n("%(num)s outage over", "%(num)s outages over", over)] if over else []
+    parts += [_n("%(num)s notice", "%(num)s notices", noticed)] if noticed else []
+    alone = len(members) == 1 == open_ + over  # then its links are the message's
+    items = [
+        Item(
+            f"{name_of(member)}: {_so_far(member)}",
+            () if alone else incident_links(member, context),
+        )
+        for member in members
+    ]
+    # With the present time: the number of days left has changed while the notices waited.
+    expiries = [EXPIRIES[one["event"]]({**one, "at": facts["at"]}, context) for one in notices]
+    items += [Item(expiry.title, expiry.links) for expiry in expiries]
+    since = words.clock_time(datetime.fromisoformat(facts["since"]))
+    return Message(
+        event=facts["event"],
+        tone=Tone.BAD if open_ else Tone.GOOD if over else Tone.WARNING,
+        title=_("Quiet hours are over: %(what)s", what=", ".join(parts) or _("nothing happened")),
+        summary=_("Held back since %(time)s.", time=since),
+        at=notified_at(facts),
+        items=(*items, *_more(open_ + over + noticed - len(items))),
+        links=incident_links(members[0], context) if alone else (_all_incidents(context),),
+        data={
+            "count": open_ + over,
+            "open": open_,
+            "resolved": over,
+            "incidents": _data(members, context),
+            "notices": [{"type": expiry.event, **expiry.data} for expiry in expiries],
+            "deliveries": list(facts["deliveries"]),
+        },
+    )
+
+
+def _more(count: int) -> tuple[Item, ...]:
+    return (Item(_n("and %(num)s more", "and %(num)s more", count)),) if count > 0 else ()
+
+
+def _all_incidents(context: Context) -> Link:
+    return Link(_("All incidents"), f"{context.base_url}/incidents")
+
+
+def _data(members: Sequence[Facts], context: Context) -> list[dict[str, Any]]:
+    return [
+        {**incident_data(member, context), "monitor": dict(member["monitor"])} for member in members
+    ]
+
+
+def _cause(facts: Facts) -> str:
+    return words.shorten(cause_of(facts["incident"]), 120)
+
+
+def _over(facts: Facts) -> str:
+    if not recovered(facts):
+        return ending_of(facts)
+    length = lasted(facts, ended_at(facts))
+    return _("was down for %(length)s. %(cause)s", length=length, cause=_cause(facts))
+
+
+def _so_far(facts: Facts) -> str:
+    incident = facts["incident"]
+    start, cause = words.clock_time(started_at(incident)), _cause(facts)
+    if incident["ended_at"] and not recovered(facts):
+        return ending_of(facts)
+    if incident["ended_at"]:
+        return _(
+            "was down for %(length)s from %(start)s. %(cause)s",
+            length=lasted(facts, ended_at(facts)),
+            start=start,
+            cause=cause,
+        )
+    if incident["acknowledged_at"]:
+        return _("still down since %(start)s, acknowledged. %(cause)s", start=start, cause=cause)
+    return _("still down since %(start)s. %(cause)s", start=start, cause=cause)

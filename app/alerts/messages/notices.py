@@ -1,0 +1,141 @@
+"""Messages about what is no incident: a test, a certificate or a domain that expires, a place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from app.alerts import words
+from app.alerts.messages.facts import Facts, address_of, name_of, notified_at
+from app.alerts.messages.message import Context, Link, Message, Tone
+from app.i18n import N_, _, _n
+from app.records import Event
+from app.rules.time import days_left, expiry
+
+NO_RESULTS = N_("No results come from it, so it has no vote.")
+ADVICE = N_("Check that its checker, prober or agent is running and reaches this server.")
+FOOTER = N_("You get this message because your contact is a default contact.")
+
+
+def trial(facts: Facts, context: Context) -> Message:
+    """The message that tests a channel."""
+    monitor = facts["monitor"]
+    if monitor is None:  # of a channel value that no monitor has yet
+        title, link = _("Test of an alert channel"), Link(_("Dashboard"), f"{context.base_url}/")
+        summary = _("This is a test. Alerts arrive here.")
+    else:
+        title, link = _("Test: %(name)s", name=name_of(facts)), _monitor_link(facts, context)
+        summary = _("This is a test. Alerts of this monitor arrive here.")
+    return Message(
+        event=facts["event"],
+        tone=Tone.PLAIN,
+        title=title,
+        summary=summary,
+        at=notified_at(facts),
+        details=(address_of(facts),) if monitor else (),
+        links=(link,),
+        data={"monitor": monitor and dict(monitor)},
+    )
+
+
+def _monitor_link(facts: Facts, context: Context) -> Link:
+    return Link(_("Monitor"), f"{context.base_url}/monitors/{facts['monitor']['id']}")
+
+
+def _expiring(facts: Facts, context: Context, what: str) -> Message:
+    extra = facts.get("extra") or {}
+    at = notified_at(facts)
+    title = _("%(what)s expires soon", what=what)
+    details = [(_("Monitor"), name_of(facts)), address_of(facts)]
+    advice = _("Renew it in time.")
+    if extra.get("expires_at"):
+        expires = datetime.fromisoformat(extra["expires_at"])
+        title = f"{what} {expiry(expires, at)}"
+        extra = {**extra, "days_left": days_left(expires, at)}
+        advice = _("Renew it now.") if expires <= at else advice
+        details.insert(0, (_("Expires"), words.clock_time(expires)))
+    if host := extra.get("host"):  # differs from the URL's if that redirects
+        details.insert(0, (_("Host"), words.shorten(str(host), 100)))
+    return Message(
+        event=facts["event"],
+        tone=Tone.WARNING,
+        title=title,
+        summary=advice + " " + _("This alert is not repeated for this date."),
+        at=at,
+        details=tuple(details),
+        links=(_monitor_link(facts, context),),
+        data={"monitor": dict(facts["monitor"]), **extra},
+    )
+
+
+def certificate(facts: Facts, context: Context) -> Message:
+    return _expiring(facts, context, _("Certificate of %(name)s", name=name_of(facts)))
+
+
+def domain(facts: Facts, context: Context) -> Message:
+    domain = (facts.get("extra") or {}).get("domain") or name_of(facts)
+    what = _("Domain %(domain)s", domain=words.shorten(str(domain), 80))
+    return _expiring(facts, context, what)
+
+
+EXPIRIES: dict[str, Callable[[Facts, Context], Message]] = {
+    Event.CERTIFICATE_EXPIRING: certificate,
+    Event.DOMAIN_EXPIRING: domain,
+}
+
+
+def silent(facts: Facts, context: Context) -> Message:
+    """A place that checks run from brings no results."""
+    extra = facts["extra"]
+    since = extra["since"]
+    last = words.clock_time(datetime.fromisoformat(since)) if since else _("Never")
+    title = _("The place %(name)s is silent", name=_place_of(extra))
+    summary = f"{_(NO_RESULTS)} {_affected(extra)} {_(ADVICE)}"
+    return _about_place(facts, context, Tone.WARNING, title, summary, [(_("Last result"), last)])
+
+
+def online(facts: Facts, context: Context) -> Message:
+    extra, details = facts["extra"], []
+    if extra["since"]:
+        lasted = notified_at(facts) - datetime.fromisoformat(extra["since"])
+        details = [(_("Silent for"), words.duration(lasted.total_seconds()))]
+    title = _("The place %(name)s is back", name=_place_of(extra))
+    summary = _("Results come from it again.")
+    return _about_place(facts, context, Tone.GOOD, title, summary, details)
+
+
+def _about_place(
+    facts: Facts,
+    context: Context,
+    tone: Tone,
+    title: str,
+    summary: str,
+    details: Sequence[tuple[str, str]],
+) -> Message:
+    return Message(
+        event=facts["event"],
+        tone=tone,
+        title=title,
+        summary=summary,
+        at=notified_at(facts),
+        details=((_("Monitors"), str(facts["extra"]["monitors"])), *details),
+        links=(Link(_("Places"), f"{context.base_url}/settings/locations"),),
+        footer=_(FOOTER),
+        data=dict(facts["extra"]),
+    )
+
+
+def _place_of(extra: Facts) -> str:
+    place = extra["location"]
+    return words.shorten(place["label"] or place["name"], words.MAX_NAME_SHOWN)
+
+
+def _affected(extra: Facts) -> str:
+    unknown = extra["unknown"]
+    if not unknown:
+        return _("All its monitors are checked from other places too.")
+    return _n(
+        "%(num)s monitor is checked from nowhere else and is now unknown.",
+        "%(num)s monitors are checked from nowhere else and are now unknown.",
+        unknown,
+    )

@@ -1,0 +1,37 @@
+"""Log what lasts once: a server that is away for hours must not fill the disk with its line."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Hashable, MutableMapping
+from typing import Any
+
+from cachetools import TTLCache
+
+MOST_TOPICS = 1_000
+
+
+class Lasting(logging.LoggerAdapter[logging.Logger]):
+    """A logger that leaves out a line about a ``topic`` while its ``cause`` (default: the line) is
+    the one that was logged last, for ``seconds`` or until the topic is ``over``.
+    """
+
+    def __init__(self, logger: logging.Logger, seconds: float = float("inf")) -> None:
+        super().__init__(logger)
+        self._logged: MutableMapping[Hashable, Hashable] = TTLCache(MOST_TOPICS, seconds)
+        self._lock = threading.Lock()
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        topic = kwargs.pop("topic", None)
+        cause = kwargs.pop("cause", None) or (str(msg) % args if args else str(msg))
+        with self._lock:
+            if self._logged.get(topic) == cause:
+                return
+            self._logged[topic] = cause
+        super().log(level, msg, *args, **kwargs)
+
+    def over(self, topic: Hashable = None) -> bool:
+        """End a topic; whether something was logged of it."""
+        with self._lock:
+            return self._logged.pop(topic, None) is not None
