@@ -95,7 +95,7 @@ class Worker:
         # Apart from those of alerts, and after them: a post that goes to thousands delays none.
         self.subscribers, self.webhooks = Lanes(MAX_SUBSCRIBERS), Lanes(MAX_WEBHOOKS)
         self._jobs = Jobs(settings)
-        self._failing = Lasting(log)  # the steps that fail
+        self._log = Lasting(log)  # of steps
         self._stuck = False  # the last lane failed, and not because of one of its rows
         self._sent: queue.SimpleQueue[_Sent | None] = queue.SimpleQueue()
         self._unstored: list[_Sent] = []
@@ -111,7 +111,7 @@ class Worker:
             try:
                 self.step(POLL_SECONDS)
                 self.on_turn()
-                self._failing.over("turn")
+                self._log.over("turn")
             except Exception as fault:
                 # If the database is unavailable, the worker waits: a restart would not help. After
                 # other faults it does not call ``on_turn``: the watchdog restarts a stuck worker.
@@ -320,7 +320,7 @@ class Worker:
         try:
             with nullcontext() if session is None else session.begin_nested():
                 yield step
-            self._failing.over(what)
+            self._log.over(what)
         except Exception as fault:
             if session is None:
                 db.session.rollback()
@@ -330,7 +330,7 @@ class Worker:
             self._failed(what, what, fault)
 
     def _failed(self, topic: str, what: str, fault: Exception) -> None:
-        self._failing.error(
+        self._log.error(
             "The worker could not %s.",
             what,
             topic=topic,
@@ -355,8 +355,11 @@ class Worker:
                     with self.app.app_context():
                         self._store_all()
         except Exception as fault:
-            what = "The outcome of sent messages could not be stored. They may be sent again."
-            faults.tell(log, what, fault)
+            faults.tell(
+                log,
+                "The outcome of sent messages could not be stored. They may be sent again.",
+                fault,
+            )
         # Otherwise a restore and a change of the secret key are refused until its heartbeat is old.
         with self.app.app_context():
             best_effort(

@@ -63,7 +63,9 @@ def _is_skipped(node: ast.AST) -> bool:
             return True
         case ast.Call(func=ast.Name(id=name)):
             return name in {"_", "_n", "N_"} | FOR_PROGRAMMERS | LOGGING | DOCUMENTED
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=attr)) if owner in LOGGERS:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id=owner) | ast.Attribute(attr=owner), attr=attr)
+        ) if owner in LOGGERS:
             return attr in LEVELS
         case ast.Call(func=ast.Attribute(attr=attr)):
             return attr in LOOKING | FOR_PROGRAMMERS

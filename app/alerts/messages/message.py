@@ -112,7 +112,7 @@ def base_url(public_url: str | None, bind: str) -> str:
     """Where links lead: PUBLIC_URL, else the address that the server listens on."""
     if public_url:
         return public_url.rstrip("/")
-    host, _, port = bind.rpartition(":")
+    host, _colon, port = bind.rpartition(":")
     # 0.0.0.0 is where a server listens, not where a browser goes.
     host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "": "127.0.0.1"}.get(host, host)  # noqa: S104
     return f"http://{host}" if port == "80" else f"http://{host}:{port}"
