@@ -17,30 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from app.i18n import N_, _
 
-_MISSING = {
-    "contact": N_("There is no contact with the id %(id)s."),
-    "day": N_("There is no day with the id %(id)s."),
-    "delivery": N_("There is no delivery with the id %(id)s."),
-    "incident": N_("There is no incident with the id %(id)s."),
-    "invitation": N_("There is no invitation with the id %(id)s."),
-    "key": N_("There is no key with the id %(id)s."),
-    "link": N_("There is no link with the id %(id)s."),
-    "location": N_("There is no place with the id %(id)s."),
-    "maintenance window": N_("There is no maintenance window with the id %(id)s."),
-    "marker": N_("There is no marker with the id %(id)s."),
-    "monitor": N_("There is no monitor with the id %(id)s."),
-    "month": N_("There is no month with the id %(id)s."),
-    "monthly report": N_("There is no monthly report with the id %(id)s."),
-    "passkey": N_("There is no passkey with the id %(id)s."),
-    "person": N_("There is no person with the id %(id)s."),
-    "post": N_("There is no post with the id %(id)s."),
-    "post template": N_("There is no post template with the id %(id)s."),
-    "second factor": N_("This was removed already."),
-    "session": N_("There is no session with the id %(id)s."),
-    "status page": N_("There is no status page with the id %(id)s."),
-    "subscription": N_("There is no subscription with the id %(id)s."),
-    "update": N_("There is no update with the id %(id)s."),
-}
+NO_RECORD = N_("There is no %(kind)s with the id %(id)s.")
 
 
 class WakefulError(Exception):
@@ -65,9 +42,13 @@ class Invalid(WakefulError):
 class NotFound(WakefulError):
     """The record with this id does not exist."""
 
-    def __init__(self, kind: str, id: int | str) -> None:
-        sentence = _MISSING.get(kind, N_("There is no %(kind)s with the id %(id)s."))
-        super().__init__(_(sentence, kind=kind, id=id))
+    def __init__(
+        self,
+        kind: str,
+        id: int | str,
+        sentence: str = N_("There is no %(kind)s with the id %(id)s."),
+    ) -> None:
+        super().__init__(_(sentence, kind=_(kind), id=id))
         self.kind = kind
         self.id = id
 

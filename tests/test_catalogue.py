@@ -25,18 +25,9 @@ CATALOGUE = TRANSLATIONS / "messages.pot"
 # log or a database, with the reason. A folder ends with a slash.
 NOT_FOR_PEOPLE = {
     "app/api/health.py": "help texts of metrics",
-    "app/api/contacts.py": "the API's document, in English",
-    "app/api/incidents.py": "the API's document, in English",
-    "app/api/locations.py": "the API's document, in English",
-    "app/api/markers.py": "the API's document, in English",
-    "app/api/monitors.py": "the API's document, in English",
     "app/api/openapi.py": "the API's document, in English",
-    "app/api/post_templates.py": "the API's document, in English",
-    "app/api/report_mails.py": "the API's document, in English",
     "app/api/resource.py": "the API's document, in English",
     "app/api/schemas.py": "the API's document, in English",
-    "app/api/status_pages.py": "the API's document, in English",
-    "app/api/windows.py": "the API's document, in English",
     "app/commands/web/refusals.py": "gunicorn's log",
     "app/db/statements.py": "SQL",
     "app/db/migrations/": "SQL",
@@ -44,6 +35,7 @@ NOT_FOR_PEOPLE = {
     "app/engine/agent/buffer.py": "SQL",
     "app/engine/agent/trouble.py": "an agent's log",
     "app/engine/carriers/queue/": "logs of probers and checkers",
+    "app/records/resources.py": "the API's document, in English",
     "app/forms/queries.py": "parameters of lists, in the API's document",
     "app/net/networks.py": "titles of standards and manuals",
 }

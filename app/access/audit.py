@@ -1,7 +1,7 @@
 """Write the audit log: one line for each change, in the transaction of the change.
 
-Changes of rows write their lines themselves. ``app/access/audited.py`` says which tables are
-recorded, and which of their columns are shown; whatever the session stores, changes or deletes of
+Changes of rows write their lines themselves. Tables and columns say what is recorded of them
+(``app/access/audited.py``); whatever the session stores, changes or deletes of
 them becomes a line when the transaction commits, if somebody acts (``app/access/actors.py``). So a
 view or a store that changes a row of these tables needs no call.
 
@@ -32,7 +32,7 @@ from typing import Any
 from sqlalchemy import event, insert, inspect
 
 from app.access import actors
-from app.access.audited import CALLED, CHANGED, TABLES, Table, value_of
+from app.access.audited import CHANGED, TABLES, Table, value_of
 from app.codec.writing import plain
 from app.db import AnySession, db
 from app.db.tables import AuditRow
@@ -159,28 +159,24 @@ def _gone(table: Table, row: Any) -> dict[str, Any]:
 
 def _values(table: Table, row: Any, pair: Callable[[Any], Any]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    for column in (*table.shown, *table.secret):
+    for column, name in table.columns.items():
         value = value_of(row, column, getattr(row, column))
         if value not in (None, "", [], ()):
-            changes[_called(column)] = CHANGED if column in table.secret else pair(value)
+            changes[name] = CHANGED if column in table.secret else pair(value)
     return changes
 
 
 def _differing(table: Table, row: Any) -> dict[str, Any]:
     state = inspect(row)
     changes: dict[str, Any] = {}
-    for column in (*table.shown, *table.secret):
+    for column, name in table.columns.items():
         history = state.attrs[column].history
         if not history.added or history.added == history.deleted:
             continue
         old = history.deleted[0] if history.deleted else None
         pair = (value_of(row, column, old), value_of(row, column, history.added[0]))
-        changes[_called(column)] = CHANGED if column in table.secret else pair
+        changes[name] = CHANGED if column in table.secret else pair
     return changes
-
-
-def _called(column: str) -> str:
-    return CALLED.get(column, column)
 
 
 # --- Lines ----------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Which tables the audit log records, and which of their columns it shows.
+"""What the audit log records of a row, as its table and its columns say.
 
-Every table is either here or in ``NOT_RECORDED`` with the reason, and every column of a recorded
-one is shown, a secret or bookkeeping: tests/stores/test_audit.py names what is undecided. A secret
-is recorded as ``CHANGED``, never with its values.
+A table that ``app/records/resources.py`` describes has lines by its rows. A column says on itself
+(``mapped_column(info=...)``) that it is not seen, or a secret, which is recorded as ``CHANGED`` and
+never with its values; encrypted ones are secrets. All others are shown.
 """
 
 from __future__ import annotations
@@ -11,185 +11,60 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import Column
 from sqlalchemy.orm import object_session
 
-from app.db import Model, tables
+from app.db import Model
+from app.db.tables import PersonRow, PostUpdateRow
 from app.db.tags import tags_of
+from app.db.types import Encrypted
 from app.records import ObjectKind, Thing
+from app.records.resources import BY_TABLE, POSTS
 from app.rules import smtp
 
 CHANGED = "changed"
+# They say nothing in any table, nor do the folded forms of others.
+ALWAYS_UNSEEN = ("id", "created_at", "updated_at")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``name``: how a row is called in the log. ``unseen``: columns that follow from others, or
-    that Wakeful keeps for itself. ``part``: a row is a part of the object with this ``id``, so a
-    new one is a change of that.
+    """``columns``: what each is called in the log, but for those that are not seen; ``secret``:
+    those whose values are not recorded. ``part``: a row is a part of the object with the id in the
+    column ``id``, so a new one is a change of that.
     """
 
     kind: ObjectKind
-    shown: tuple[str, ...]
-    secret: tuple[str, ...] = ()
-    unseen: tuple[str, ...] = ()
-    name: Callable[[Any], str | None] = lambda row: row.name
-    id: Callable[[Any], int | None] = lambda row: row.id
+    columns: Mapping[str, str]
+    secret: frozenset[str]
+    named_by: str | None
+    id: str = "id"
     part: bool = False
 
     def thing(self, row: Any) -> Thing:
-        return Thing(self.kind, self.id(row), self.name(row))
+        name = None if self.named_by is None else getattr(row, self.named_by)
+        return Thing(self.kind, getattr(row, self.id), name)
 
 
-# Columns that say nothing in any table.
-ALWAYS_UNSEEN = ("id", "created_at", "updated_at")
-# How people call columns, where it is not their name.
-CALLED = {"password_hash": "password", "token_digest": "token", "owner_id": "owner"}
+def _columns(columns: Any) -> tuple[Mapping[str, str], frozenset[str]]:
+    names, secret = {}, set()
+    for key, column in columns.items():
+        says = column.info.get("audit") if isinstance(column, Column) else "unseen"
+        if says != "unseen" and key not in ALWAYS_UNSEEN and not key.endswith("_folded"):
+            names[key] = column.info.get("audit_name", key)
+            if says == "secret" or isinstance(column.type, Encrypted):
+                secret.add(key)
+    return names, frozenset(secret)
 
 
-def _title_of_post(update: Any) -> str | None:
-    session = object_session(update)
-    post = session and session.get(tables.PostRow, update.post_id)
-    return post.title if post else None
-
-
-TABLES: Mapping[type[Model], Table] = {
-    tables.MonitorRow: Table(
-        ObjectKind.MONITOR,
-        shown=(
-            "name",
-            "url",
-            "interval",
-            "alert_condition",
-            "alert_text_lookup",
-            "request_method",
-            "request_auth_username",
-            "cache_buster",
-            "ssl_alert_days",
-            "domain_alert_days",
-            "maintenance_start_at",
-            "maintenance_end_at",
-            "timeout",
-            "accepted_statuses",
-            "follow_redirects",
-            "verify_tls",
-            "slow_after",
-            "confirmations",
-            "tags",
-            "remind_after",
-            "quiet_start",
-            "quiet_end",
-            "quiet_zone",
-            "location_rule",
-            "paused",
-        ),
-        secret=("request_headers", "request_auth_password", "request_body", "alerts"),
-        unseen=("name_folded", "url_folded", "alert_lanes"),
-    ),
-    tables.IncidentRow: Table(
-        ObjectKind.INCIDENT,
-        shown=(
-            "monitor_id",
-            "started_at",
-            "acknowledged_at",
-            "acknowledged_by",
-            "ended_at",
-            "cause",
-            "comment",
-            "classification",
-        ),
-        unseen=(
-            "cause_folded",
-            "cause_code",
-            "evidence",
-            "by_hand",
-            "found_late",
-            "ending",
-            "seen_by",
-            "reminded_at",
-            "unwatched",
-        ),
-        name=lambda row: row.cause,
-    ),
-    tables.ContactRow: Table(
-        ObjectKind.CONTACT,
-        shown=(
-            "name",
-            "quiet_start",
-            "quiet_end",
-            "quiet_zone",
-            "default",
-            "min_severity",
-            "acknowledgements",
-        ),
-        secret=("channels",),
-        unseen=("name_folded",),
-    ),
-    tables.StatusPageRow: Table(
-        ObjectKind.STATUS_PAGE,
-        shown=(
-            "name",
-            "slug",
-            "description",
-            "visibility",
-            "domain",
-            "show_urls",
-            "show_response_times",
-            "auto_post_after",
-            "zone",
-            "theme",
-        ),
-        secret=("password_hash",),
-        unseen=("password_turn", "sequence_ahead"),
-    ),
-    tables.PostRow: Table(
-        ObjectKind.POST,
-        shown=("status_page_id", "title", "state", "incident_id", "starts_at", "ends_at"),
-        unseen=("automatic", "corrected_at"),
-        name=lambda row: row.title,
-    ),
-    tables.PostUpdateRow: Table(
-        ObjectKind.POST,
-        shown=("state", "body"),
-        unseen=("post_id", "corrected_at", "announced_at", "announced_to"),
-        name=_title_of_post,
-        id=lambda row: row.post_id,
-        part=True,
-    ),
-    tables.PostTemplateRow: Table(
-        ObjectKind.POST_TEMPLATE, shown=("name", "title", "state", "body")
-    ),
-    tables.MaintenanceWindowRow: Table(
-        ObjectKind.WINDOW,
-        shown=("name", "start_at", "end_at", "repeat", "repeat_until", "zone", "tags"),
-    ),
-    tables.MarkerRow: Table(ObjectKind.MARKER, shown=("name", "link", "tags", "time")),
-    tables.ReportMailRow: Table(
-        ObjectKind.REPORT_MAIL, shown=("contact_id", "tag"), name=lambda row: row.tag
-    ),
-    tables.LocationRow: Table(
-        ObjectKind.LOCATION,
-        shown=("name", "label", "carrier", "public_key"),
-        secret=("token_digest",),
-        unseen=("seen_at", "result_at", "silent_at", "silent_since"),
-    ),
-    tables.PersonRow: Table(
-        ObjectKind.PERSON,
-        shown=("email", "name", "role", "disabled", "time_zone", "theme"),
-        secret=("password_hash",),
-        unseen=("email_folded", "last_login_at", "second_factor"),
-        name=lambda row: row.email,
-    ),
-    tables.ApiKeyRow: Table(
-        ObjectKind.KEY,
-        shown=("name", "scope", "expires_at", "revoked_at", "owner_id", "networks", "tag"),
-        unseen=("prefix", "digest", "last_used_at"),
-        name=lambda row: f"{row.name} ({row.prefix})",
-    ),
-    tables.WallLinkRow: Table(
-        ObjectKind.WALL_LINK,
-        shown=("name", "tag", "zone", "server"),
-        unseen=("digest", "created_by", "last_used_at"),
-    ),
+TABLES: Mapping[type, Table] = {
+    mapper.class_: Table(resource.kind, *_columns(mapper.columns), resource.named_by)
+    for mapper in Model.registry.mappers
+    if (resource := BY_TABLE.get(mapper.class_.__tablename__)) and resource.by_row
+} | {
+    PostUpdateRow: Table(
+        POSTS.kind, *_columns(PostUpdateRow.__mapper__.columns), "title", "post_id", part=True
+    )
 }
 
 
@@ -199,7 +74,7 @@ def value_of(row: Any, column: str, value: Any) -> Any:
     """
     if column == "owner_id" and value is not None:
         session = object_session(row)
-        owner = session and session.get(tables.PersonRow, value)
+        owner = session and session.get(PersonRow, value)
         return owner.email if owner else value
     return tags_of(value or "") if column == "tags" else value
 
@@ -237,48 +112,4 @@ SETTINGS: Mapping[str, Callable[[str | None, str | None], dict[str, Any]]] = {
     "smtp_url": _mail_server,
     "webhook_secret": _secret_setting,
     "webhook_secret_shown": _secret_setting,
-}
-
-_PARTS = "part of another object, whose line has it"
-_ENGINE = "what checks and the engine record"
-_OTHERS = "noted where it is written"
-
-# Why nothing is recorded of the rows of a table.
-NOT_RECORDED: Mapping[str, str] = {
-    "audit": "the log itself",
-    "monitor_contacts": _PARTS,
-    "status_page_groups": _PARTS,
-    "status_page_monitors": _PARTS,
-    "post_monitors": _PARTS,
-    "maintenance_window_monitors": _PARTS,
-    "assignments": _PARTS,
-    "monitor_states": _ENGINE,
-    "monitor_evidence": _ENGINE,
-    "results": _ENGINE,
-    "result_contexts": _ENGINE,
-    "rollups": _ENGINE,
-    "cause_codes": _ENGINE,
-    "changes": _ENGINE,
-    "shards": _ENGINE,
-    "heartbeats": _ENGINE,
-    "domains": _ENGINE,
-    "report_mails_sent": _ENGINE,
-    "cancelled_events": "what calendars of status pages are told, after a change that has a line",
-    "counters": "counts of requests",
-    "sent_forms": "bookkeeping of requests",
-    "left_out_failures": "they become lines",
-    "used_hosts": "where people log in",
-    "ended_agent_tokens": "the change of the place has a line",
-    "deliveries": _OTHERS,
-    "invitations": _OTHERS,
-    "settings": _OTHERS,
-    "recoveries": _OTHERS,
-    "sessions": _OTHERS,
-    "authenticator_apps": _OTHERS,
-    "passkeys": _OTHERS,
-    "recovery_codes": _OTHERS,
-    "half_logins": "log-ins that wait for the second factor; the login is noted",
-    "passkey_challenges": "what a passkey is to sign",
-    "devices": "browsers that people have logged in with before",
-    "subscribers": "they confirm and end their subscriptions; who clears a page's is noted",
 }

@@ -97,7 +97,7 @@ class SecondFactors:
         with self.changing(id, current) as (session, row):
             app = session.get(AuthenticatorAppRow, id)
             if app is None:
-                raise NotFound("second factor", id)
+                raise NotFound("second factor", id, N_("This was removed already."))
             note(session, row, Action.DELETED, "app")
             return self._remove(session, row, app)
 
@@ -106,7 +106,7 @@ class SecondFactors:
         with self.changing(id, current) as (session, row):
             passkey = session.get(PasskeyRow, passkey_id)
             if passkey is None or passkey.person_id != id:
-                raise NotFound("passkey", passkey_id)
+                raise NotFound(N_("passkey"), passkey_id)
             note(session, row, Action.DELETED, "passkey", passkey.name)
             return self._remove(session, row, passkey)
 

@@ -19,18 +19,13 @@ from app.api import (  # noqa: F401
     health,
     incidents,
     locations,
-    markers,
     me,
     monitors,
     openapi,
-    post_templates,
     posts,
-    report_mails,
     reports,
     shared_channels,
-    status_pages,
     subscribers,
-    windows,
 )
 from app.api.dispatch import dispatch, refusal
 from app.middleware import Environ, Layer, WsgiApp

@@ -7,32 +7,18 @@ from flask import Response
 from app.api.call import Call
 from app.api.envelope import deleted, one
 from app.api.operations import operation
-from app.api.resource import Resource, register
+from app.api.resource import register
 from app.forms import binding
-from app.forms.contact import ContactDeletionForm, ContactForm
+from app.forms.contact import ContactDeletionForm
+from app.records.resources import CONTACTS
 
-CONTACT = "/contacts/{id}"
-CONTACTS = Resource(
-    name="contacts",
-    path="/contacts",
-    one="a contact",
-    many="contacts",
-    answer="Contact",
-    form=ContactForm,
-    records=lambda store: store.contacts,
-    about={
-        "list": "Channel values are masked for a key that may only read.",
-        "store": "A contact is a name for channels that several monitors use.",
-        "show": "Channel values are masked for a key that may only read.",
-        "update": "Changes what is sent, for every monitor that uses the contact. A masked channel"
-        " value keeps the stored one.",
-    },
-)
-register(CONTACTS, but=["delete"])
+PATH = "/contacts/{id}"
+
+register(CONTACTS)
 
 
 @operation(
-    "DELETE", CONTACT, "Delete a contact", "Deleted", query=ContactDeletionForm, refusals=(409,)
+    "DELETE", PATH, "Delete a contact", "Deleted", query=ContactDeletionForm, refusals=(409,)
 )
 def delete(call: Call) -> Response:
     """If monitors use it, the answer is 409, with their ids in `monitors`, unless `replace_with`
@@ -46,9 +32,7 @@ def delete(call: Call) -> Response:
     return deleted("contact", call.id)
 
 
-@operation(
-    "POST", CONTACT + "/test", "Send a test alert to a contact", "DeliveryIds", refusals=(409,)
-)
+@operation("POST", PATH + "/test", "Send a test alert to a contact", "DeliveryIds", refusals=(409,))
 def test(call: Call) -> Response:
     """To each channel of the contact, once, as a delivery of its own."""
     call.store.contacts.get(call.id)

@@ -7,34 +7,20 @@ from flask import Response
 from app.api.call import Call
 from app.api.envelope import one
 from app.api.operations import operation
-from app.api.resource import Resource, register
+from app.api.resource import register
 from app.codec import json_of
 from app.forms import binding
-from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
+from app.forms.incident import IncidentUpdateForm
 from app.forms.queries import IncidentQueryForm
 from app.i18n import _
+from app.records.resources import INCIDENTS
 
-INCIDENTS = Resource(
-    name="incidents",
-    path="/incidents",
-    one="an incident",
-    many="incidents",
-    answer="Incident",
-    form=IncidentStoreForm,
-    records=lambda store: store.incidents,
-    about={
-        "list": "By the end, descending, open incidents come first.",
-        "store": "Reports an incident by hand. Stored open, it alerts like an automatic one. It"
-        " ends by hand, by a pause or with its monitor. If the monitor has an open incident, the"
-        " answer is 409, with its id in `open_incident_id`.",
-        "show": "With what the failing check saw, in `evidence`.",
-        "delete": "The time that it covered counts as up again.",
-    },
+register(
+    INCIDENTS,
     query=IncidentQueryForm,
     read_query=binding.incident_query,
     refusals={"store": (409,)},
 )
-register(INCIDENTS, but=["update"])
 
 
 @operation(

@@ -7,10 +7,10 @@ from flask import Response
 from app.api.call import Call
 from app.api.envelope import one
 from app.api.operations import operation
-from app.api.resource import Resource, register
+from app.api.resource import register
 from app.codec import json_of
-from app.forms.location import LocationForm
 from app.records import Carrier, Place, Scope, needs_admin
+from app.records.resources import LOCATIONS
 
 
 def _check_scope(call: Call, place: Place | None) -> None:
@@ -21,30 +21,7 @@ def _check_scope(call: Call, place: Place | None) -> None:
         call.require(Scope.ADMIN)
 
 
-PLACES = Resource(
-    name="locations",
-    path="/locations",
-    one="a place",
-    many="places",
-    answer="Location",
-    form=LocationForm,
-    records=lambda store: store.locations,
-    about={
-        "list": "`default`, the place of the server itself, is always there, and first.",
-        "store": "With the carrier `agent`, which needs a key of scope `admin`, the answer has the"
-        " agent's `token`, this once. A checker that starts under a new name adds its place.",
-        "show": "Its `state`, and what the checkers, the probers or the agent there said of"
-        " themselves last.",
-        "update": "The name cannot be changed. Another carrier needs a key of scope `admin`. It"
-        " ends the token of an agent, and a place that becomes an agent's gets one by"
-        " `POST /locations/{id}/token`. `default` cannot be an agent's.",
-        "delete": "If monitors are checked from it, the answer is 409, with their ids in"
-        " `monitors`; also if a checker runs there. `default` is never deleted.",
-    },
-    check=_check_scope,
-    refusals={"delete": (409,)},
-)
-register(PLACES)
+register(LOCATIONS, check=_check_scope, refusals={"delete": (409,)})
 
 
 @operation(

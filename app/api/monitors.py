@@ -9,11 +9,11 @@ from flask import Response
 from app.api.call import Call
 from app.api.envelope import one, paged
 from app.api.operations import operation
-from app.api.resource import Resource, register, shape
+from app.api.resource import register, shape
 from app.checks.kinds import kind_of
 from app.codec import json_of
 from app.forms import binding
-from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
+from app.forms.monitor import CheckForm, MonitorUpdateForm
 from app.forms.queries import (
     MonitorFilterForm,
     MonitorQueryForm,
@@ -21,8 +21,9 @@ from app.forms.queries import (
     StatisticsQueryForm,
 )
 from app.records import Monitor, MonitorStatus
+from app.records.resources import MONITORS
 
-MONITOR = "/monitors/{id}"
+PATH = "/monitors/{id}"
 
 
 def _shape(call: Call, record: Monitor) -> dict[str, Any]:
@@ -30,32 +31,13 @@ def _shape(call: Call, record: Monitor) -> dict[str, Any]:
     return {**shape(call, record), "kind": kind.name if kind else None}
 
 
-MONITORS = Resource(
-    name="monitors",
-    path="/monitors",
-    one="a monitor",
-    many="monitors",
-    answer="Monitor",
-    form=MonitorForm,
+register(
+    MONITORS,
     update_form=MonitorUpdateForm,
-    records=lambda store: store.monitors,
-    about={
-        "list": "Secrets are masked for a key that may only read; the password is never returned.",
-        "store": "The scheme of `url` decides the kind: `http`, `https` or `tcp`. The first check"
-        " is made at once.",
-        "show": "With its present status, and its uptime over four ranges.",
-        "update": "Changes what is sent. `request_headers` and `alerts` replace the whole list. A"
-        " masked value keeps the stored one. With another origin in `url`, or with `verify_tls`"
-        " turned off, stored secrets that are not sent again are dropped. `pause` ends an open"
-        " incident; without it checks go on at once.",
-        "delete": "Its incidents, results and pending deliveries go with it, and it leaves every"
-        " status page. Nothing is sent.",
-    },
     query=MonitorQueryForm,
     read_query=binding.monitor_query,
     shape=_shape,
 )
-register(MONITORS)
 
 
 @operation(
@@ -67,7 +49,7 @@ def overview(call: Call) -> Response:
     return one({status.value: counts.get(status, 0) for status in MonitorStatus})
 
 
-@operation("POST", MONITOR + "/check", "Check a monitor now", "CheckedNow", refusals=(409,))
+@operation("POST", PATH + "/check", "Check a monitor now", "CheckedNow", refusals=(409,))
 def check(call: Call) -> Response:
     """The check is made in all places of the monitor, and counts like those of the schedule: by the
     server for its own place, and by each other place that was heard of in the last 30 s. The answer
@@ -93,7 +75,7 @@ def check_unsaved(call: Call) -> Response:
     return one(json_of(call.store.checks.run_unsaved(call.new(CheckForm)).result))
 
 
-@operation("GET", MONITOR + "/results", "List results", "Result", paged=True, query=ResultQueryForm)
+@operation("GET", PATH + "/results", "List results", "Result", paged=True, query=ResultQueryForm)
 def results(call: Call) -> Response:
     """Single checks, the newest first. They are kept for 90 days by default; statistics stay."""
     call.store.monitors.require(call.id)
@@ -101,7 +83,7 @@ def results(call: Call) -> Response:
     return paged(page, json_of, call.query)
 
 
-@operation("GET", MONITOR + "/certificates", "Show the certificate chain", "CertificateChain")
+@operation("GET", PATH + "/certificates", "Show the certificate chain", "CertificateChain")
 def certificates(call: Call) -> Response:
     """As the last check over TLS saw them, the server's own certificate first."""
     call.store.monitors.require(call.id)
@@ -109,9 +91,7 @@ def certificates(call: Call) -> Response:
     return one(json_of(call.store.results.certificates(call.id)))
 
 
-@operation(
-    "GET", MONITOR + "/statistics", "Show statistics", "Statistics", query=StatisticsQueryForm
-)
+@operation("GET", PATH + "/statistics", "Show statistics", "Statistics", query=StatisticsQueryForm)
 def statistics(call: Call) -> Response:
     """Of the range up to now, or of the time between `from` and `to`: uptime in percent, response
     times in ms, and buckets for a chart.
@@ -125,7 +105,7 @@ def statistics(call: Call) -> Response:
     return one(found)
 
 
-@operation("POST", MONITOR + "/test-alert", "Send a test alert", "DeliveryIds", refusals=(409,))
+@operation("POST", PATH + "/test-alert", "Send a test alert", "DeliveryIds", refusals=(409,))
 def test_alert(call: Call) -> Response:
     """To each channel of the monitor and of its contacts, once, as a delivery of its own."""
     call.store.monitors.require(call.id)

@@ -15,6 +15,7 @@ from app.api.call import Call
 from app.api.envelope import answer
 from app.api.operations import PATHS, PREFIX, Operation, Path, operation
 from app.codec.schema import INTEGER, NAME, STRING, Schema, array, nullable, record, thing
+from app.records.resources import RESOURCES
 from app.version import __version__
 
 INTRODUCTION = """\
@@ -33,22 +34,14 @@ is bound to a tag sees the monitors with the tag and what belongs to them; all e
 is a key outside its networks.
 """
 TAGS = {
+    **{one.path.removeprefix("/"): one.tag for one in RESOURCES if one.path},
     "alerts": "Channels, and messages to try them.",
     "checks": "Checks of what is not stored.",
-    "contacts": "Names for channels that several monitors use.",
     "deliveries": "Messages to people, sent or failed.",
-    "incidents": "Periods of trouble of a monitor.",
-    "locations": "Places that checks run from.",
-    "maintenance-windows": "Times in which no incident opens and nobody is alerted.",
-    "markers": "Deploys and other moments that charts show.",
     "me": "The key that asks.",
-    "monitors": "URLs that are watched, their results and figures.",
     "openapi.json": "This document.",
     "overview": "Monitors, counted.",
-    "post-templates": "Posts to start from.",
     "report": "Figures of many monitors between two times.",
-    "report-mails": "Monthly reports by email.",
-    "status-pages": "Pages for the public, their posts and subscribers.",
 }
 DELETIONS = ("Deleted", "Cleared")
 STATUS_TEXTS = {
@@ -85,7 +78,7 @@ def document() -> dict[str, Any]:
         openapi_version="3.1.0",
         info={"description": INTRODUCTION},
         security=[{"key": []}],
-        tags=[{"name": name, "description": text} for name, text in TAGS.items()],
+        tags=[{"name": name, "description": text} for name, text in sorted(TAGS.items())],
     )
     spec.components.security_scheme("key", {"type": "http", "scheme": "bearer"})
     named = _Named({**schemas.RECORDS, **_envelopes()})

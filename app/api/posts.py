@@ -12,6 +12,7 @@ from app.errors import NotFound
 from app.forms import binding
 from app.forms.post import PostForm, PostUpdateForm
 from app.forms.queries import DraftQueryForm, PostQueryForm
+from app.i18n import N_
 from app.records import Post, PostUpdate
 
 POSTS = "/status-pages/{id}/posts"
@@ -29,7 +30,7 @@ def _update(call: Call) -> PostUpdate:
     for update in _post(call).updates:
         if update.id == id:
             return update
-    raise NotFound("update", id)
+    raise NotFound(N_("update"), id)
 
 
 @operation("GET", POSTS, "List a page's posts", "Post", paged=True, query=PostQueryForm)

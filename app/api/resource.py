@@ -1,8 +1,10 @@
-"""The five operations that most resources have: list, create, show, update, delete."""
+"""The five operations that most resources have, out of the description of the resource: list,
+create, show, update, delete.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +15,11 @@ from app.api.envelope import created, deleted, one, paged
 from app.api.operations import operation
 from app.codec import json_of
 from app.forms import binding
-from app.forms.queries import PageForm
+from app.forms.queries import MarkerQueryForm, PageForm
+from app.forms.resources import FORMS
 from app.forms.schema import SchemaForm
+from app.records import ObjectKind, Resource
+from app.records.resources import RESOURCES
 from app.rules.brackets import Pairs
 from app.stores import Store, base
 
@@ -27,31 +32,23 @@ def shape(call: Call, record: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
-    """``one`` and ``many`` name its records in sentences. ``object`` is what the answer to a
-    deletion calls it, ``answer`` the schema of a record. ``about`` has a description for each
-    operation, ``refusals`` the statuses that only some of them answer. ``check`` raises Denied
-    where the key may not store or change what it sends; it gets the present record or None.
+class Handlers:
+    """``refusals``: the statuses that only some operations answer. ``check`` raises Denied where
+    the key may not store or change what it sends; it gets the present record or None.
     """
 
-    name: str
-    path: str
-    one: str
-    many: str
-    answer: str
+    of: Resource
     form: type[SchemaForm]
-    records: Callable[[Store], Records]
-    about: Mapping[str, str]
-    update_form: type[SchemaForm] | None = None
+    update_form: type[SchemaForm]
     query: type[SchemaForm] = PageForm
     read_query: Callable[[Pairs], Any] = binding.page_query
     shape: Callable[[Call, Any], Mapping[str, Any]] = shape
     check: Callable[[Call, Any], None] | None = None
     refusals: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
-    @property
-    def object(self) -> str:
-        return self.path.removeprefix("/").removesuffix("s")
+    def records(self, store: Store) -> Records:
+        collection: Records = getattr(store, self.of.name)
+        return collection
 
     def list(self, call: Call) -> Response:
         page = self.records(call.store).list(self.read_query(call.query))
@@ -71,37 +68,55 @@ class Resource:
         record = self.records(call.store).get(call.id)
         if self.check:
             self.check(call, record)
-        fields = call.changes(self.update_form or self.form, record)
+        fields = call.changes(self.update_form, record)
         return one(self.shape(call, self.records(call.store).update(call.id, fields)))
 
     def delete(self, call: Call) -> Response:
         self.records(call.store).get(call.id)
         call.without_input()
         self.records(call.store).delete(call.id)
-        return deleted(self.object, call.id)
+        return deleted(self.of.path.removeprefix("/").removesuffix("s"), call.id)
 
 
-def register(resource: Resource, *, but: Collection[str] = ()) -> None:
-    """Add the operations of a resource to the table, but for those that it does in its own way."""
-    path, record = resource.path, resource.path + "/{id}"
-    change = {"form": resource.update_form or resource.form, "update": True}
+def register(
+    resource: Resource, *, update_form: type[SchemaForm] | None = None, **options: Any
+) -> None:
+    """Add the operations that the description of a resource has to the table."""
+    path, record, form = resource.path, resource.path + "/{id}", FORMS[resource.kind]
+    update_form = update_form or form
+    handlers = Handlers(resource, form, update_form, **options)
+    a = "an" if resource.one[0] in "aeiou" else "a"
     operations: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
-        "list": ("GET", path, f"List {resource.many}", {"paged": True, "query": resource.query}),
-        "store": ("POST", path, f"Create {resource.one}", {"status": 201, "form": resource.form}),
-        "show": ("GET", record, f"Show {resource.one}", {}),
-        "update": ("PUT PATCH", record, f"Update {resource.one}", change),
-        "delete": ("DELETE", record, f"Delete {resource.one}", {}),
-    }
-    for verb, (methods, at, summary, more) in operations.items():
-        if verb in but:
-            continue
+        "list": ("GET", path, f"List {resource.many}", {"paged": True, "query": handlers.query}),
+        "store": ("POST", path, f"Create {a} {resource.one}", {"status": 201, "form": form}),
+        "show": ("GET", record, f"Show {a} {resource.one}", {}),
+        "update": (
+            "PUT PATCH", record, f"Update {a} {resource.one}",
+            {"form": update_form, "update": True},
+        ),
+        "delete": ("DELETE", record, f"Delete {a} {resource.one}", {}),
+    }  # fmt: skip
+    for verb, description in resource.about.items():
+        methods, at, summary, more = operations[verb]
         operation(
             methods,
             at,
             summary,
-            "Deleted" if verb == "delete" else resource.answer,
+            "Deleted" if verb == "delete" else resource.schema,
             name=f"{resource.name}_{'list_' if verb == 'list' else verb}",
-            description=resource.about[verb],
-            refusals=resource.refusals.get(verb, ()),
+            description=description,
+            refusals=handlers.refusals.get(verb, ()),
             **more,
-        )(getattr(resource, verb))
+        )(getattr(handlers, verb))
+
+
+_OPTIONS: Mapping[ObjectKind, Mapping[str, Any]] = {
+    ObjectKind.MARKER: {"query": MarkerQueryForm, "read_query": binding.marker_query},
+    ObjectKind.STATUS_PAGE: {"refusals": {"store": (409,), "update": (409,)}},
+}
+# Those with a module here, which registers them and has operations besides.
+_OWN = {ObjectKind.MONITOR, ObjectKind.INCIDENT, ObjectKind.CONTACT, ObjectKind.LOCATION}
+
+for _resource in RESOURCES:
+    if _resource.path and _resource.kind not in _OWN:
+        register(_resource, **_OPTIONS.get(_resource.kind, {}))

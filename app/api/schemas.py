@@ -43,7 +43,6 @@ from app.records import (
     Group,
     Incident,
     MaintenanceWindow,
-    Marker,
     Monitor,
     MonitorRef,
     MonitorStatus,
@@ -52,16 +51,14 @@ from app.records import (
     PlaceState,
     Post,
     PostState,
-    PostTemplate,
     PostUpdate,
-    ReportMail,
     Result,
     SharedChannel,
     StatisticsRange,
-    StatusPage,
     Subscriber,
     Verdict,
 )
+from app.records.resources import RESOURCES
 from app.stats import report
 
 SENT_MOMENT = (
@@ -297,6 +294,7 @@ KIND = nullable({"type": "string", "enum": [kind.name for kind in KINDS]})
 MONITOR = schema_of(Monitor, alert_condition=STRING, hours=array(HOUR), unreadable=UNREADABLE)
 
 RECORDS: dict[str, Schema] = {
+    **{one.schema: schema_of(one.record) for one in RESOURCES if one.record},
     "Monitor": record({**MONITOR["properties"], "kind": KIND}, where_asked_for=["hours"]),
     "Incident": schema_of(Incident, unreadable=UNREADABLE, evidence=EVIDENCE, changes=CHANGES),
     "Result": schema_of(Result),
@@ -322,7 +320,6 @@ RECORDS: dict[str, Schema] = {
     "ChannelSetup": record({"not_set_up": array(PAIR)}),
     "DeliveryIds": record({"deliveries": array(INTEGER)}),
     "MaintenanceWindow": schema_of(MaintenanceWindow, unreadable=UNREADABLE_WINDOW),
-    "Marker": schema_of(Marker),
     "Key": record({**KEY["properties"], "api_level": INTEGER, "features": array(STRING)}),
     "Contact": schema_of(Contact, unreadable=UNREADABLE_CONTACT),
     "SharedChannels": record({"channels": array(schema_of(SharedChannel))}),
@@ -352,11 +349,8 @@ RECORDS: dict[str, Schema] = {
             ),
         }
     ),
-    "ReportMail": schema_of(ReportMail),
-    "StatusPage": schema_of(StatusPage),
     "Post": schema_of(Post),
     "PostUpdate": schema_of(PostUpdate),
-    "PostTemplate": schema_of(PostTemplate),
     "PostDraft": record(
         {"title": STRING, "state": words(PostState), "body": STRING, "monitors": array(INTEGER)}
     ),

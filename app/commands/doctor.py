@@ -41,6 +41,7 @@ from app.net.canary import (
 )
 from app.net.client import Unreachable
 from app.records import Channel
+from app.records.resources import BY_TABLE
 from app.rules.smtp import parse
 from app.rules.url import ascii_host, parse_url
 from app.stores import health
@@ -50,39 +51,16 @@ CLOCK_OFF = timedelta(seconds=5)
 
 # What ends it, by the table that a value cannot be read of.
 MENDED_BY = {
-    "monitors": N_("Edit the monitor and enter it again, or remove it."),
+    **{table: resource.mend for table, resource in BY_TABLE.items() if resource.mend},
     "monitor_evidence": N_("It is dropped when the next incident of that monitor opens."),
-    "incidents": N_(
-        "The incident is kept without its evidence. To remove this warning, delete the incident."
-    ),
-    "deliveries": N_("Nothing to do: it is deleted when it is old enough."),
-    "settings": N_("Set it again on the Settings page."),
-    "maintenance_windows": N_(
-        "The window does not apply. Edit it and save it again, or delete it."
-    ),
-    "markers": N_("Edit the marker through the API, or delete it."),
     "monitor_states": N_("The next check of that monitor replaces it."),
-    "contacts": N_("Nobody is alerted through it. Edit the contact and enter its channels again."),
-    "subscribers": N_("Nothing is sent to this subscriber. Subscribing again fixes it."),
+    "settings": N_("Set it again on the Settings page."),
     "authenticator_apps": N_(
         "They log in with a passkey or a recovery code. If they have none, an admin resets their "
         "second factor on the People page, or run: wakeful user reset EMAIL"
     ),
-    "people": N_(
-        "An admin can set it on the People page. If no admin is left, create one:"
-        " wakeful user create EMAIL --role admin"
-    ),
-    "invitations": N_("It invites a viewer. Revoke it on the People page, and invite again."),
-    "status_pages": N_(
-        "Edit the page and choose its visibility again. "
-        "Until then, only people with an account see it."
-    ),
-    "posts": N_("Correct the post, or delete it."),
     "post_updates": N_("Correct the update, or delete its post."),
-    "report_mails": N_("Delete the monthly report and set it up again."),
     "report_mails_sent": N_("Delete the monthly report and set it up again."),
-    "locations": N_("Edit the place and save it again."),
-    "post_templates": N_("Edit the template and save it again, or delete it."),
 }
 ROTATE = N_("Run: wakeful secrets rotate")
 NO_OLD = N_(

@@ -23,27 +23,19 @@ from sqlalchemy import (
     select,
     type_coerce,
 )
-from sqlalchemy.orm import InstrumentedAttribute
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from app.db import db
 from app.db.tables import (
-    ContactRow,
-    InvitationRow,
-    MaintenanceWindowRow,
-    MarkerRow,
     MonitorRow,
-    PersonRow,
-    PostRow,
-    PostTemplateRow,
     ResultRow,
     RollupRow,
     SettingRow,
-    StatusPageRow,
 )
 from app.db.types import Checked, Encrypted, Unreadable, Why
 from app.i18n import N_, _
 from app.records import CHECK_FIELDS, SECRET_FIELDS
+from app.records.resources import BY_TABLE, MONITORS, REPORT_MAILS
 
 AT_ONCE = 500  # rows in memory at a time
 UNSEEN = {ResultRow.__tablename__, RollupRow.__tablename__}
@@ -53,26 +45,13 @@ SAMPLED = 20  # rows of a table that are enough to recognise a wrong key
 # How pages call the rows of a table and, where it is not its name, what a column holds. Those of
 # monitors: ``SECRET_FIELDS`` and ``CHECK_FIELDS``.
 _NOUNS = {
-    "monitors": N_("monitor"),
-    "monitor_states": N_("monitor"),
-    "monitor_evidence": N_("monitor"),
-    "maintenance_windows": N_("maintenance window"),
-    "markers": N_("marker"),
-    "people": N_("person"),
+    **{table: resource.one for table, resource in BY_TABLE.items()},
+    "monitor_states": MONITORS.one,
+    "monitor_evidence": MONITORS.one,
     "authenticator_apps": N_("authenticator app of person"),
-    "invitations": N_("invitation"),
-    "incidents": N_("incident"),
-    "deliveries": N_("delivery"),
-    "contacts": N_("contact"),
-    "status_pages": N_("status page"),
     "status_page_groups": N_("group of status pages"),
-    "posts": N_("post"),
     "post_updates": N_("update of a post"),
-    "locations": N_("place"),
-    "post_templates": N_("post template"),
-    "subscribers": N_("subscriber"),
-    "report_mails": N_("monthly report"),
-    "report_mails_sent": N_("monthly report"),
+    "report_mails_sent": REPORT_MAILS.one,
 }
 _FIELDS: Mapping[str, Mapping[str, str]] = {
     "monitors": SECRET_FIELDS | CHECK_FIELDS,
@@ -83,20 +62,6 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "deliveries": {"value": N_("target"), "facts": N_("message")},
     "subscribers": {"value": N_("target")},
     "authenticator_apps": {"secret": N_("secret")},
-}
-# The column by which people know a row.
-_KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
-    "monitors": MonitorRow.name,
-    "monitor_states": MonitorRow.name,
-    "monitor_evidence": MonitorRow.name,
-    "maintenance_windows": MaintenanceWindowRow.name,
-    "markers": MarkerRow.name,
-    "people": PersonRow.email,
-    "invitations": InvitationRow.email,
-    "contacts": ContactRow.name,
-    "status_pages": StatusPageRow.name,
-    "posts": PostRow.title,
-    "post_templates": PostTemplateRow.name,
 }
 
 
@@ -208,10 +173,12 @@ def _broken(table: Table) -> Iterator[Broken]:
 
 def _named(table: Table, query: Select[Any]) -> Select[Any]:
     """The query with one more column: by which people know the row."""
-    known_by = _KNOWN_BY.get(table.name)
-    if known_by is MonitorRow.name and table is not MonitorRow.__table__:
+    if table.name in ("monitor_states", "monitor_evidence"):
         query = query.outerjoin(MonitorRow, MonitorRow.id == table.c.monitor_id)
-    return query.add_columns(null() if known_by is None else known_by)
+        return query.add_columns(MonitorRow.name)
+    resource = BY_TABLE.get(table.name)
+    name = None if resource is None else resource.named_by
+    return query.add_columns(table.c[name] if name in ("name", "title", "email") else null())
 
 
 def _sample(table: Table, columns: list[Column[Any]]) -> Iterator[Any]:

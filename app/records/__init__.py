@@ -19,6 +19,8 @@ from app.records.marks import *
 from app.records.monitors import *
 from app.records.paging import *
 from app.records.public_pages import *
+from app.records.resources import ObjectKind as ObjectKind
+from app.records.resources import Resource as Resource
 from app.records.results import *
 from app.records.secrets import *
 from app.records.status_pages import *

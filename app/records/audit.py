@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from app.records.resources import ObjectKind
+
 AUDIT_DAYS = 400  # a line is kept
 AUDIT_PER_PAGE = 50
 
@@ -50,33 +52,6 @@ class Action(StrEnum):
     LOGGED_OUT = "logged_out"
     LOGIN_FAILED = "login_failed"
     SESSION_ENDED = "session_ended"
-
-
-class ObjectKind(StrEnum):
-    """What it was done to."""
-
-    MONITOR = "monitor"
-    INCIDENT = "incident"
-    CONTACT = "contact"
-    STATUS_PAGE = "status_page"
-    POST = "post"
-    POST_TEMPLATE = "post_template"
-    SUBSCRIBERS = "subscribers"
-    WINDOW = "window"
-    MARKER = "marker"
-    REPORT_MAIL = "report_mail"
-    DELIVERY = "delivery"
-    LOCATION = "location"
-    PERSON = "person"
-    SESSION = "session"
-    SECOND_FACTOR = "second_factor"
-    INVITATION = "invitation"
-    RECOVERY_LINK = "recovery_link"
-    KEY = "key"
-    WALL_LINK = "wall_link"
-    SETTING = "setting"
-    INSTALLATION = "installation"
-    AUDIT_LOG = "audit_log"
 
 
 @dataclass(frozen=True, slots=True)

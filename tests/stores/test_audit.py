@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from app.access import actors, audit
-from app.access.audited import ALWAYS_UNSEEN, NOT_RECORDED, TABLES
+from app.access.audited import TABLES
 from app.db import db, writing
 from app.db.tables import AuditRow, MonitorRow
 from app.db.types import Encrypted
@@ -14,6 +14,51 @@ from app.records import Action, Actor, ActorKind, ObjectKind, Outcome, Pair, Res
 
 ADA = Actor(ActorKind.PERSON, "ada@example.com", 7, "192.0.2.9")
 CANARY = "canary-d41d8cd98f"
+
+
+_PARTS = "part of another object, whose line has it"
+_ENGINE = "what checks and the engine record"
+_OTHERS = "noted where it is written"
+
+# Why nothing is recorded of the rows of a table.
+NOT_RECORDED = {
+    "audit": "the log itself",
+    "monitor_contacts": _PARTS,
+    "status_page_groups": _PARTS,
+    "status_page_monitors": _PARTS,
+    "post_monitors": _PARTS,
+    "maintenance_window_monitors": _PARTS,
+    "assignments": _PARTS,
+    "monitor_states": _ENGINE,
+    "monitor_evidence": _ENGINE,
+    "results": _ENGINE,
+    "result_contexts": _ENGINE,
+    "rollups": _ENGINE,
+    "cause_codes": _ENGINE,
+    "changes": _ENGINE,
+    "shards": _ENGINE,
+    "heartbeats": _ENGINE,
+    "domains": _ENGINE,
+    "report_mails_sent": _ENGINE,
+    "cancelled_events": "what calendars of status pages are told, after a change that has a line",
+    "counters": "counts of requests",
+    "sent_forms": "bookkeeping of requests",
+    "left_out_failures": "they become lines",
+    "used_hosts": "where people log in",
+    "ended_agent_tokens": "the change of the place has a line",
+    "deliveries": _OTHERS,
+    "invitations": _OTHERS,
+    "settings": _OTHERS,
+    "recoveries": _OTHERS,
+    "sessions": _OTHERS,
+    "authenticator_apps": _OTHERS,
+    "passkeys": _OTHERS,
+    "recovery_codes": _OTHERS,
+    "half_logins": "log-ins that wait for the second factor; the login is noted",
+    "passkey_challenges": "what a passkey is to sign",
+    "devices": "browsers that people have logged in with before",
+    "subscribers": "they confirm and end their subscriptions; who clears a page's is noted",
+}
 
 
 @pytest.fixture
@@ -147,14 +192,13 @@ def test_a_field_that_is_called_a_secret_is_not_shown_whatever_is_given(store):
     assert line.actor_kind == "wakeful"
 
 
-def test_every_table_is_recorded_or_has_a_reason_and_every_column_is_decided():
-    known = {row.__tablename__ for row in TABLES}
-    assert not known & NOT_RECORDED.keys()
-    assert known | NOT_RECORDED.keys() == {table.name for table in db.metadata.sorted_tables}
+def test_every_table_is_recorded_or_has_a_reason_and_no_secret_is_shown():
+    recorded = {row.__tablename__ for row in TABLES}
+    assert not recorded & NOT_RECORDED.keys()
+    assert recorded | NOT_RECORDED.keys() == {table.name for table in db.metadata.sorted_tables}
     for row, table in TABLES.items():
-        decided = [*table.shown, *table.secret, *table.unseen]
-        columns = {column.key for column in row.__mapper__.column_attrs}
-        assert len(decided) == len(set(decided)), row
-        assert set(decided) == columns - set(ALWAYS_UNSEEN), row
-        shown = {name: row.__mapper__.columns[name].type for name in table.shown}
-        assert not [name for name, kind in shown.items() if isinstance(kind, Encrypted)]
+        shown = {
+            name: row.__mapper__.columns[name].type for name in table.columns.keys() - table.secret
+        }
+        assert not [name for name, type_ in shown.items() if isinstance(type_, Encrypted)]
+        assert not [name for name in shown if "digest" in name or "hash" in name]

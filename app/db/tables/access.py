@@ -9,7 +9,7 @@ from sqlalchemy import ForeignKey, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.tables.columns import NEVER_REUSED, Folded, Id
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, secret
 from app.db.types import Moment, NamedMoment, Word
 from app.records import Role, Scope
 from app.rules.time import is_zone
@@ -25,7 +25,7 @@ class PersonRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     email: Mapped[str] = mapped_column(Text)
     email_folded: Mapped[str] = mapped_column(Folded, unique=True)
-    password_hash: Mapped[str] = mapped_column(Text)
+    password_hash: Mapped[str] = mapped_column(Text, info=secret("password"))
     name: Mapped[str | None] = mapped_column(Text)
     # The least role, where it cannot be read
     role: Mapped[str] = mapped_column(Word(16, Role, Role.VIEWER))
@@ -33,7 +33,7 @@ class PersonRow(Model):
     theme: Mapped[str] = mapped_column(String(8), default="auto")
     disabled: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
-    last_login_at: Mapped[datetime | None] = mapped_column(Moment)
+    last_login_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     if TYPE_CHECKING:  # whether there is one; app/db/tables/second_factor.py says how to tell
         second_factor: MappedSQLExpression[bool]
 
@@ -43,22 +43,26 @@ class ApiKeyRow(Model):
     __table_args__ = (NEVER_REUSED,)
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    prefix: Mapped[str] = mapped_column(String(16), unique=True)
+    prefix: Mapped[str] = mapped_column(String(16), unique=True, info=UNSEEN)
     # SHA-256 of the whole key: it has 128 random bits or more
-    digest: Mapped[str] = mapped_column(String(64))
+    digest: Mapped[str] = mapped_column(String(64), info=UNSEEN)
     name: Mapped[str] = mapped_column(Text)
     scope: Mapped[str] = mapped_column(Word(8, Scope, Scope.READ))
     created_at: Mapped[datetime] = mapped_column(Moment)
     expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
-    last_used_at: Mapped[datetime | None] = mapped_column(Moment)
+    last_used_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
     # Null: without an owner, as keys from before there were owners; nothing limits what such a key
     # may do. So a key that was not handed over is deleted with its owner, not left without one.
     owner_id: Mapped[int | None] = mapped_column(
-        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
+        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True, info={"audit_name": "owner"}
     )
     networks: Mapped[str] = mapped_column(Text, default="", server_default="")  # CIDRs, by comma
     tag: Mapped[str | None] = mapped_column(Text)  # only monitors with it
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} ({self.prefix})"
 
 
 class WallLinkRow(Model):
@@ -70,13 +74,13 @@ class WallLinkRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
     # SHA-256 of the token in the link: it has 192 random bits
-    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    digest: Mapped[str] = mapped_column(String(64), unique=True, info=UNSEEN)
     tag: Mapped[str | None] = mapped_column(Text)  # only its monitors
     zone: Mapped[str] = mapped_column(Word(64, is_zone, "UTC"))  # of the clock on the wall
     server: Mapped[str | None] = mapped_column(Text)  # which of several remote servers, by name
-    created_by: Mapped[str | None] = mapped_column(Text)
+    created_by: Mapped[str | None] = mapped_column(Text, info=UNSEEN)
     created_at: Mapped[datetime] = mapped_column(Moment)
-    last_used_at: Mapped[datetime | None] = mapped_column(Moment)
+    last_used_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
 
 
 class SessionRow(Model):

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.contents import is_evidence, is_gaps, is_texts
-from app.db.tables.columns import NEVER_REUSED, Folded, Id
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id
 from app.db.types import CheckedJson, EncryptedJson, Moment
 
 
@@ -46,21 +46,27 @@ class IncidentRow(Model):
     ended_at: Mapped[datetime | None] = mapped_column(Moment, index=True)
     cause: Mapped[str | None] = mapped_column(Text)
     cause_folded: Mapped[str | None] = mapped_column(Folded)
-    cause_code: Mapped[str | None] = mapped_column(String(32))
+    cause_code: Mapped[str | None] = mapped_column(String(32), info=UNSEEN)
     comment: Mapped[str | None] = mapped_column(Text)
-    evidence: Mapped[Any | None] = mapped_column(EncryptedJson(is_evidence), deferred=True)
-    by_hand: Mapped[bool] = mapped_column(default=False)
+    evidence: Mapped[Any | None] = mapped_column(
+        EncryptedJson(is_evidence), deferred=True, info=UNSEEN
+    )
+    by_hand: Mapped[bool] = mapped_column(default=False, info=UNSEEN)
     # only results that came late show it: it opened as one that has ended
-    found_late: Mapped[bool] = mapped_column(default=False, server_default=false())
+    found_late: Mapped[bool] = mapped_column(default=False, server_default=false(), info=UNSEEN)
     # null, "maintenance", "false_alarm"
     classification: Mapped[str | None] = mapped_column(String(16))
     # "recovered", "silence", "person", "pause"; null while open, of one that ended before 0030, and
     # of one found late whose end nobody has set
-    ending: Mapped[str | None] = mapped_column(String(16))
+    ending: Mapped[str | None] = mapped_column(String(16), info=UNSEEN)
     # [title, ...] of the places in ``evidence`` that saw it, for lists, which do not read evidence
-    seen_by: Mapped[Any | None] = mapped_column(CheckedJson(is_texts, list, none_as_null=True))
-    reminded_at: Mapped[datetime | None] = mapped_column(Moment)
+    seen_by: Mapped[Any | None] = mapped_column(
+        CheckedJson(is_texts, list, none_as_null=True), info=UNSEEN
+    )
+    reminded_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     # [{"from": time, "to": time}, ...]: meanwhile nothing was watched
-    unwatched: Mapped[Any | None] = mapped_column(CheckedJson(is_gaps, list, none_as_null=True))
+    unwatched: Mapped[Any | None] = mapped_column(
+        CheckedJson(is_gaps, list, none_as_null=True), info=UNSEEN
+    )
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)

@@ -15,7 +15,7 @@ from app.db.contents import (
     is_pairs,
     is_statuses,
 )
-from app.db.tables.columns import NEVER_REUSED, Clock, Folded, Id
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Clock, Folded, Id, secret
 from app.db.types import (
     AlertDays,
     Bounded,
@@ -94,7 +94,7 @@ class MonitorRow(Model):
     # [[channel, value], ...]
     alerts: Mapped[list[list[str]] | Unreadable | None] = mapped_column(EncryptedJson(is_pairs))
     # Keyed hashes of these, each between line breaks: equal values are found without decrypting
-    alert_lanes: Mapped[str | None] = mapped_column(Text)
+    alert_lanes: Mapped[str | None] = mapped_column(Text, info=UNSEEN)
     # Seconds
     timeout: Mapped[int] = mapped_column(Bounded(1, AN_HOUR, DEFAULT_TIMEOUT, small=True))
     accepted_statuses: Mapped[str] = mapped_column(
@@ -213,14 +213,16 @@ class LocationRow(Model):
     )
     created_at: Mapped[datetime] = mapped_column(Moment)
     # When a process of it was last known to be alive, and when a check from it was last recorded
-    seen_at: Mapped[datetime | None] = mapped_column(Moment)
-    result_at: Mapped[datetime | None] = mapped_column(Moment)
+    seen_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
+    result_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     # When people were told that it is silent; null: they were not, or its return was told too
-    silent_at: Mapped[datetime | None] = mapped_column(Moment)
+    silent_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     # The last result before that silence
-    silent_since: Mapped[datetime | None] = mapped_column(Moment)
+    silent_since: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     # SHA-256 of an agent's token: it has 192 random bits
-    token_digest: Mapped[str | None] = mapped_column(String(64), index=True, unique=True)
+    token_digest: Mapped[str | None] = mapped_column(
+        String(64), index=True, unique=True, info=secret("token")
+    )
     # The agent's own X25519 key, to which the secrets of its monitors are sealed; base64
     public_key: Mapped[str | None] = mapped_column(String(64))
 

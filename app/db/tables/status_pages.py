@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from sqlalchemy import ForeignKey, Index, String, Text, text
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column, object_session
 
 from app.db import Model
-from app.db.tables.columns import NEVER_REUSED, Id
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Id, secret
 from app.db.types import Bounded, Encrypted, Moment, NamedMoment, Unreadable, Word
 from app.records import (
     AUTO_POST_MINUTES,
@@ -42,10 +42,10 @@ class StatusPageRow(Model):
     visibility: Mapped[str] = mapped_column(
         Word(16, Visibility, Visibility.CLOSED), default=Visibility.PUBLIC.value
     )
-    password_hash: Mapped[str | None] = mapped_column(Text)
+    password_hash: Mapped[str | None] = mapped_column(Text, info=secret("password"))
     # Another number with each new password: what an earlier one opened is closed then
     password_turn: Mapped[int] = mapped_column(
-        Bounded(0, 2**31 - 1, 0), default=0, server_default="0"
+        Bounded(0, 2**31 - 1, 0), default=0, server_default="0", info=UNSEEN
     )
     domain: Mapped[str | None] = mapped_column(String(253))
     show_urls: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
@@ -66,7 +66,7 @@ class StatusPageRow(Model):
     )
     # What its calendar entries' SEQUENCE is ahead of the seconds: an entry may change twice in one
     sequence_ahead: Mapped[int] = mapped_column(
-        Bounded(0, 2**31 - 1, 0), default=0, server_default="0"
+        Bounded(0, 2**31 - 1, 0), default=0, server_default="0", info=UNSEEN
     )
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
@@ -117,10 +117,10 @@ class PostRow(Model):
     )
     starts_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     ends_at: Mapped[datetime | None] = mapped_column(NamedMoment)
-    automatic: Mapped[bool] = mapped_column(default=False)
+    automatic: Mapped[bool] = mapped_column(default=False, info=UNSEEN)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
-    corrected_at: Mapped[datetime | None] = mapped_column(Moment)
+    corrected_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
 
 
 class PostMonitorRow(Model):
@@ -143,15 +143,24 @@ class PostUpdateRow(Model):
     )  # fmt: skip
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    post_id: Mapped[int] = mapped_column(Id, ForeignKey("posts.id", ondelete="CASCADE"), index=True)
+    post_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("posts.id", ondelete="CASCADE"), index=True, info=UNSEEN
+    )
     state: Mapped[str] = mapped_column(State)
     body: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(Moment)
-    corrected_at: Mapped[datetime | None] = mapped_column(Moment)
+    corrected_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     # Subscribers are told of it by what is in the outbox since then; null: not yet
-    announced_at: Mapped[datetime | None] = mapped_column(Moment)
+    announced_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     # The last subscriber whose message is in the outbox: thousands are written in batches
-    announced_to: Mapped[int] = mapped_column(Id, default=0, server_default="0")
+    announced_to: Mapped[int] = mapped_column(Id, default=0, server_default="0", info=UNSEEN)
+
+    @property
+    def title(self) -> str | None:
+        """That of its post."""
+        session = object_session(self)
+        post = session and session.get(PostRow, self.post_id)
+        return post.title if post else None
 
 
 class PostTemplateRow(Model):

@@ -38,7 +38,7 @@ class Locations(Part, base.Locations):
     def get(self, id: int) -> Place:
         found = self._records([id]) if fits(id) else []
         if not found:
-            raise NotFound("location", id)
+            raise NotFound("place", id)
         return found[0]
 
     def create(self, fields: Fields) -> Place:
@@ -46,7 +46,7 @@ class Locations(Part, base.Locations):
 
     def update(self, id: int, fields: Fields) -> Place:
         with writing() as session:
-            row = locked_row(session, LocationRow, "location", id)
+            row = locked_row(session, LocationRow, "place", id)
             if fields.get("name", row.name) != row.name:
                 raise Invalid({"name": [_(NAME_STAYS)]})
             carrier = fields.get("carrier", row.carrier)
@@ -61,7 +61,7 @@ class Locations(Part, base.Locations):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            row = locked_row(session, LocationRow, "location", id)
+            row = locked_row(session, LocationRow, "place", id)
             if row.id == Location.DEFAULT:
                 raise Conflict(_(base.DEFAULT_STAYS), monitors=_users(session, id))
             if users := _users(session, id):
@@ -84,7 +84,7 @@ class Locations(Part, base.Locations):
 
     def new_token(self, id: int) -> Place:
         with writing() as session:
-            row = locked_row(session, LocationRow, "location", id)
+            row = locked_row(session, LocationRow, "place", id)
             if row.carrier != Carrier.AGENT:
                 raise Conflict(_(NOT_AN_AGENT))
             self._end_agent(session, row)

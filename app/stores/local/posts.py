@@ -117,7 +117,7 @@ class Posts(Part, base.Posts):
             updates = _updates(session, [id])
             found = next((one for one in updates if one.id == update_id), None)
             if found is None:
-                raise NotFound("update", update_id)
+                raise NotFound(N_("update"), update_id)
             if "state" in fields:
                 _check_state(row, fields["state"], last=found is updates[-1])
             with renumbering(session, [page_id], now):

@@ -195,7 +195,7 @@ class LocalPublicPages(PublicPages):
             start, end = _midnight(first, zone), _midnight(following, zone)
             begin = min([row.created_at, *(one.created_at for one in shown)])
             if end <= begin or start > now:
-                raise NotFound("month", f"{year:04}-{month:02}")
+                raise NotFound(N_("month"), f"{year:04}-{month:02}")
             days = [first + timedelta(days=n) for n in range((following - first).days)]
             past = [day for day in days if _midnight(day, zone) <= now]
             ids = [one.id for one in shown]

@@ -62,7 +62,7 @@ class Subscribing:
             row = session.scalar(_locked(SubscriberRow.id == found.subscriber_id))
             page = session.get(StatusPageRow, found.page_id)
             if row is None or page is None or page.visibility == Visibility.CLOSED:
-                raise NotFound("subscription", found.subscriber_id)
+                raise NotFound(N_("subscription"), found.subscriber_id)
             row.confirmed_at = row.confirmed_at or self.clock()
             return _page(page)
 
@@ -79,7 +79,7 @@ class Subscribing:
     def _read(self, purpose: Purpose, token: str) -> Subscription:
         found = read_token(purpose, token, self.clock())
         if found is None:
-            raise NotFound("subscription", 0)
+            raise NotFound(N_("subscription"), 0)
         return found
 
     def _check(self, channel: str, target: str) -> None:
@@ -131,7 +131,7 @@ def _insert(
     session.execute(inserting(SubscriberRow).values(values).on_conflict_do_nothing())
     found = session.scalar(_locked(*_of(page_id, mark)))
     if found is None:
-        raise NotFound("subscription", 0)
+        raise NotFound(N_("subscription"), 0)
     return found
 
 

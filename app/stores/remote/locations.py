@@ -19,7 +19,7 @@ MOST_PAGES, PAGE = 10, 100
 
 class Locations(Collection[Place, PageQuery], base.Locations):
     path = "/locations"
-    kind = "location"
+    kind = "place"
 
     def read(self, data: Any) -> Place:
         place = _place(data)
@@ -46,7 +46,7 @@ class Locations(Collection[Place, PageQuery], base.Locations):
         return self._content(answer, _all_seen)
 
 
-_seen = reader(PlaceSeen, "location")
+_seen = reader(PlaceSeen, "place")
 
 
 def _all_seen(data: Any) -> Sequence[PlaceSeen]:
@@ -54,4 +54,4 @@ def _all_seen(data: Any) -> Sequence[PlaceSeen]:
     return [_seen(one) for one in listed] if isinstance(listed, list) else []
 
 
-_place = reader(Place, "location")
+_place = reader(Place, "place")

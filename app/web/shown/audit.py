@@ -11,6 +11,7 @@ from flask import current_app, url_for
 from app.codec.writing import plain
 from app.i18n import N_, _
 from app.records import Action, Actor, ActorKind, AuditLine, ObjectKind, Thing
+from app.records.resources import RESOURCES
 from app.rules.time import iso
 from app.web.shown.audit_names import setting_name
 
@@ -48,30 +49,7 @@ ACTIONS: Mapping[Action, str] = {
     Action.LOGIN_FAILED: N_("Failed to log in"),
     Action.SESSION_ENDED: N_("Session ended"),
 }
-OBJECTS: Mapping[ObjectKind, str] = {
-    ObjectKind.MONITOR: N_("Monitor"),
-    ObjectKind.INCIDENT: N_("Incident"),
-    ObjectKind.CONTACT: N_("Contact"),
-    ObjectKind.STATUS_PAGE: N_("Status page"),
-    ObjectKind.POST: N_("Post"),
-    ObjectKind.POST_TEMPLATE: N_("Post template"),
-    ObjectKind.SUBSCRIBERS: N_("Subscribers"),
-    ObjectKind.WINDOW: N_("Maintenance"),
-    ObjectKind.MARKER: N_("Marker"),
-    ObjectKind.REPORT_MAIL: N_("Monthly report"),
-    ObjectKind.DELIVERY: N_("Message"),
-    ObjectKind.LOCATION: N_("Place"),
-    ObjectKind.PERSON: N_("Person"),
-    ObjectKind.SESSION: N_("Session"),
-    ObjectKind.SECOND_FACTOR: N_("Second factor"),
-    ObjectKind.INVITATION: N_("Invitation"),
-    ObjectKind.RECOVERY_LINK: N_("Link for a new password"),
-    ObjectKind.KEY: N_("API key"),
-    ObjectKind.WALL_LINK: N_("Link to the wall"),
-    ObjectKind.SETTING: N_("Setting"),
-    ObjectKind.INSTALLATION: N_("Installation"),
-    ObjectKind.AUDIT_LOG: N_("Audit log"),
-}
+OBJECTS: Mapping[ObjectKind, str] = {one.kind: one.title for one in RESOURCES}
 # Where the page of an object is, by its id. What was deleted is not there any more.
 PAGES: Mapping[ObjectKind, str] = {
     ObjectKind.MONITOR: "monitors.show",

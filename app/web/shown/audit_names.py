@@ -8,17 +8,8 @@ from functools import cache
 from wtforms import Form
 
 from app.access.second_factor import REQUIRED_ROLES
-from app.forms.contact import ContactForm
-from app.forms.incident import IncidentStoreForm
-from app.forms.location import LocationForm
-from app.forms.marker import MarkerForm
-from app.forms.monitor import MonitorForm
-from app.forms.post import PostForm
-from app.forms.post_template import PostTemplateForm
-from app.forms.report_mail import ReportMailForm
+from app.forms.resources import FORMS
 from app.forms.schema import labels_of
-from app.forms.status_page import StatusPageForm
-from app.forms.window import WindowForm
 from app.i18n import N_, _
 from app.records import ObjectKind as Kind
 from app.records import Thing
@@ -34,16 +25,7 @@ from app.web.mail_forms import MailServerForm
 
 # By kind of object; of two forms with one field, the first counts.
 _FORMS: Mapping[Kind, tuple[type[Form], ...]] = {
-    Kind.MONITOR: (MonitorForm,),
-    Kind.INCIDENT: (IncidentStoreForm,),
-    Kind.CONTACT: (ContactForm,),
-    Kind.STATUS_PAGE: (StatusPageForm,),
-    Kind.POST: (PostForm,),
-    Kind.POST_TEMPLATE: (PostTemplateForm,),
-    Kind.WINDOW: (WindowForm,),
-    Kind.MARKER: (MarkerForm,),
-    Kind.REPORT_MAIL: (ReportMailForm,),
-    Kind.LOCATION: (LocationForm,),
+    **{kind: (form,) for kind, form in FORMS.items()},
     Kind.PERSON: (PersonForm, ProfileForm, NewPasswordForm),
     Kind.INVITATION: (PersonForm,),
     Kind.KEY: (KeyForm,),

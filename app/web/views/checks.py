@@ -113,7 +113,7 @@ def day(id: int, day: str) -> str:
         start = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
         before, after = start - DAY, start + DAY
     except (ValueError, OverflowError):
-        raise NotFound("day", day) from None
+        raise NotFound(N_("day"), day) from None
     query = ResultQuery(id, from_=start, to=after, per_page=PER_PAGE, page=_whole("page", 1))
     results = changes = drawn = None
     incidents = overlapping.incidents(start, after, id)

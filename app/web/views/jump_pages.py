@@ -10,6 +10,7 @@ from flask_login import current_user
 
 from app.i18n import N_, _
 from app.records import Role
+from app.records.resources import RESOURCES
 from app.stores import Extent
 from app.web.frame import servers
 
@@ -59,7 +60,6 @@ PAGES = (
           WHOLE),
     Entry(N_("New status page"), "page_editor.new", EDITOR, N_("add create public"),
           WHOLE),
-    Entry(N_("Post templates"), "post_templates.index", VIEWER, "", WHOLE),
     Entry(N_("Contacts"), "contacts.index", VIEWER,
           N_("alerts channels notifications teams webhook slack discord telegram flock sms email"
              " pager on-call"), WHOLE),
@@ -98,6 +98,13 @@ PAGES = (
 )  # fmt: skip
 
 
+def _all() -> Iterator[Entry]:
+    yield from PAGES
+    for one in RESOURCES:
+        if one.page:
+            yield Entry(one.page, f"{one.name}.index", VIEWER, one.also, WHOLE)
+
+
 def named(query: str) -> list[Place]:
     """The pages with ``query`` at the start of a word of their names; all, for an empty one."""
     return [_place(one) for one in _open() if _is_named(query.casefold(), one)]
@@ -129,12 +136,12 @@ def _fits(words: list[str], one: Entry) -> bool:
 
 
 def _known(one: Entry) -> set[str]:
-    return set(f"{_(one.name)} {_(one.also)}".casefold().split())
+    return set(f"{_(one.name)} {_(one.also) if one.also else ''}".casefold().split())
 
 
 def _open() -> Iterator[Entry]:
     """Those that this person may open, here and now."""
-    for one in PAGES:
+    for one in _all():
         there = one.endpoint in current_app.view_functions
         if there and current_user.can(one.role) and servers.extent() >= one.needs:
             yield one

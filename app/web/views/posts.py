@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound, WakefulError
 from app.forms.browser import BrowserPostForm, BrowserPostUpdateForm
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import (
     MAINTENANCE_STATES,
     PageQuery,
@@ -315,7 +315,7 @@ def correct_update(page_id: int, id: int, update_id: int) -> Answer:
 def _update(post: Post, id: int) -> PostUpdate:
     found = next((one for one in post.updates if one.id == id), None)
     if found is None:
-        raise NotFound("update", id)
+        raise NotFound(N_("update"), id)
     return found
 
 

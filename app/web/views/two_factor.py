@@ -159,7 +159,7 @@ def remove_passkey(id: int) -> Answer:
     known = current_access().factors.of(_id()).passkeys
     passkey = next((one for one in known if one.id == id), None)
     if passkey is None:
-        raise NotFound("passkey", id)
+        raise NotFound(N_("passkey"), id)
     return _confirmed(
         "two_factor/remove_passkey.html",
         lambda password: current_access().factors.remove_passkey(_id(), id, current=password),
