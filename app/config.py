@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from app.codec.sealing import key_of
 from app.i18n import N_, _
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from app.net import client
 
 PREFIX = "WAKEFUL_"
-DEFAULT_BIND = "127.0.0.1:8000"
 ANY_HOST = "*"
 NO_TEXT = N_("it is no text in UTF-8.")
 NO_DATABASE = N_("it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db.")
@@ -52,6 +51,7 @@ _TLS_WORDS = {
 _TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 PUBLIC_TELEGRAM_API = "https://api.telegram.org"
 _DECIMAL = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 T = TypeVar("T")
 
 
@@ -72,7 +72,7 @@ class Settings:
     instance: Path
     database_url: str = field(repr=False)
     secret_key: str = field(repr=False)  # encrypts and signs
-    bind: str = DEFAULT_BIND
+    bind: str = "127.0.0.1:8000"
     store: Literal["local", "remote"] = "local"
     remotes: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # (url, key)
     location: str = "default"
@@ -81,9 +81,8 @@ class Settings:
     telegram_api: str = PUBLIC_TELEGRAM_API
     sms_url: str | None = field(default=None, repr=False)
     webhook_secret: str | None = field(default=None, repr=False)
-    allow_networks: str | None = (
-        None  # None: not set, the Settings page decides; "" means public only
-    )
+    # None: not set, the Settings page decides; "" means public only.
+    allow_networks: str | None = None
     subscriber_networks: str = ""  # as allow_networks, for webhooks of status pages' subscribers
     public_url: str | None = None
     allowed_hosts: tuple[str, ...] = ()  # empty: not set; "*" stands for any
@@ -145,18 +144,6 @@ class Settings:
         return ANY_HOST in self.allowed_hosts or not named
 
 
-KNOWN = frozenset(
-    {
-        "INSTANCE", "DATABASE_URL", "SECRET_KEY", "BIND", "STORE", "REMOTE_URL", "REMOTE_KEY",
-        "BROKER_URL", "LOCATION", "SMTP_URL", "TELEGRAM_TOKEN", "TELEGRAM_API", "SMS_URL",
-        "WEBHOOK_SECRET", "ALLOW_NETWORKS", "PUBLIC_URL", "METRICS_TOKEN", "RATE_LIMIT",
-        "CONFIRM_SECONDS", "DNS_SERVERS", "CA_BUNDLE", "RDAP_BOOTSTRAP", "CANARIES",
-        "RETENTION_DAYS", "TRUSTED_PROXIES", "SUBSCRIBER_NETWORKS", "BATCH_KEY", "SERVER",
-        "AGENT_TOKEN", "HEARTBEAT_URL", "ALLOWED_HOSTS",
-    }
-)  # fmt: skip
-
-
 def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Settings:
     """Settings from ``environ``. Makes the instance folder and the secret key where they are
     missing; without ``make`` it writes nothing, and a missing key is "".
@@ -180,84 +167,43 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
             )
         )
     for name, value in environ.items():
-        if name.removeprefix(PREFIX) in KNOWN and not _is_text(value):
+        # Python puts bytes that are not UTF-8 into a variable as lone surrogates, which nothing can
+        # store, send or print.
+        if name.removeprefix(PREFIX) in KNOWN and _SURROGATE.search(value):
             raise SettingError(_wrong(name.removeprefix(PREFIX), _(NO_TEXT)))
-    get = _Reader(environ)
-    instance = Path(get.text("INSTANCE") or "instance").resolve()
-    keys = get.parsed("SECRET_KEY", _secret_keys) or _kept_keys(instance, make)
+    instance = Path(_text(environ, "INSTANCE") or "instance").resolve()
+    keys = _parsed(environ, "SECRET_KEY", _secret_keys) or _kept_keys(instance, make)
+    values = {name.lower(): _parsed(environ, name, parse) for name, parse in _READERS.items()}
     return Settings(
         instance=instance,
-        database_url=get.parsed("DATABASE_URL", _in(instance))
+        database_url=_parsed(environ, "DATABASE_URL", _in(instance))
         or f"sqlite:///{instance / 'wakeful.db'}",
         secret_key=keys[0] if keys else "",
         old_keys=keys[1:],
-        bind=get.parsed("BIND", _bind) or DEFAULT_BIND,
-        store=get.parsed("STORE", _store) or "local",
-        remotes=_remotes(get),
-        location=get.parsed("LOCATION", _location) or "default",
-        smtp_url=get.parsed("SMTP_URL", _readable_by(smtp.parse)),
-        telegram_token=get.parsed("TELEGRAM_TOKEN", _bot_token),
-        telegram_api=get.parsed("TELEGRAM_API", base_url) or PUBLIC_TELEGRAM_API,
-        sms_url=get.parsed("SMS_URL", _readable_by(sms.parse)),
-        webhook_secret=get.parsed("WEBHOOK_SECRET", _webhook_secret),
-        allow_networks=get.parsed("ALLOW_NETWORKS", _readable_by(Policy.parse), empty=""),
-        subscriber_networks=get.parsed("SUBSCRIBER_NETWORKS", _readable_by(Policy.parse)) or "",
-        public_url=get.parsed("PUBLIC_URL", _public_url),
-        allowed_hosts=get.parsed("ALLOWED_HOSTS", _hosts) or (),
-        trusted_proxies=get.parsed("TRUSTED_PROXIES", networks) or (),
-        metrics_token=get.parsed("METRICS_TOKEN", _bearer),
-        rate_limit=_or(get.parsed("RATE_LIMIT", _whole(0, 1_000_000)), 600),
-        confirm_seconds=_or(get.parsed("CONFIRM_SECONDS", _seconds), 10.0),
-        dns_servers=get.parsed("DNS_SERVERS", _names(parse_servers)),
-        ca_bundle=get.parsed("CA_BUNDLE", _authorities),
-        rdap_bootstrap=get.parsed("RDAP_BOOTSTRAP", _url_or_file),
-        canaries=get.parsed("CANARIES", _names(parse_canaries), empty=""),
-        retention_days=_or(get.parsed("RETENTION_DAYS", _whole(1, 100_000)), 400),
-        broker_url=get.parsed("BROKER_URL", _broker),
-        batch_key=get.parsed("BATCH_KEY", _batch_key),
-        server=get.parsed("SERVER", _server),
-        agent_token=get.parsed("AGENT_TOKEN", _bearer),
-        heartbeat_url=get.parsed("HEARTBEAT_URL", plain_url),
+        remotes=_remotes(environ),
+        **{name: value for name, value in values.items() if value is not None},
     )
 
 
-class _Reader:
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self.environ = environ
+def _text(environ: Mapping[str, str], name: str) -> str | None:
+    return environ.get(PREFIX + name, "").strip() or None
 
-    def text(self, name: str) -> str | None:
-        return self.environ.get(PREFIX + name, "").strip() or None
 
-    def parsed(self, name: str, parse: Callable[[str], T], *, empty: T | None = None) -> T | None:
-        """The parsed value; None when unset; ``empty`` when set to nothing."""
-        raw = self.environ.get(PREFIX + name)
-        if raw is None:
-            return None
-        if not raw.strip():
-            return empty
-        try:
-            return parse(raw.strip())
-        except ValueError as fault:
-            raise SettingError(_wrong(name, fault)) from None
+def _parsed(environ: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | Any:
+    """The parsed value; None when unset, and in most settings when set to nothing."""
+    raw = environ.get(PREFIX + name)
+    if raw is None:
+        return None
+    if not raw.strip():
+        return "" if name in _NONE_IF_EMPTY else None
+    try:
+        return parse(raw.strip())
+    except ValueError as fault:
+        raise SettingError(_wrong(name, fault)) from None
 
 
 def _wrong(name: str, fault: object) -> str:
     return _("%(name)s is wrong: %(fault)s", name=PREFIX + name, fault=fault)
-
-
-def _or(value: T | None, default: T) -> T:
-    return default if value is None else value
-
-
-def _is_text(value: str) -> bool:
-    """Whether a variable's bytes were UTF-8. Python puts others into it as lone surrogates, which
-    nothing can store, send or print.
-    """
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _kept_keys(instance: Path, make: bool) -> tuple[str, ...]:
@@ -399,12 +345,10 @@ def _bind(raw: str) -> str:
     return raw
 
 
-def _store(raw: str) -> Literal["local", "remote"]:
-    if raw == "local":
-        return "local"
-    if raw == "remote":
-        return "remote"
-    raise ValueError(_("it must be local or remote."))
+def _store(raw: str) -> str:
+    if raw not in ("local", "remote"):
+        raise ValueError(_("it must be local or remote."))
+    return raw
 
 
 def _location(raw: str) -> str:
@@ -416,15 +360,11 @@ def _location(raw: str) -> str:
     return raw
 
 
-def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
-    """Remote servers:
-
-    REMOTE_URL and REMOTE_KEY, each one value or several separated by commas, in step. A URL may
-    be written with the /api/v1 of its API, as people paste it.
-    """
-    urls = [url.strip() for url in (get.text("REMOTE_URL") or "").split(",") if url.strip()]
-    keys = [key.strip() for key in (get.text("REMOTE_KEY") or "").split(",") if key.strip()]
-    if get.text("STORE") == "remote" and not urls:
+def _remotes(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Remote servers: REMOTE_URL and REMOTE_KEY, each one value or several, in step."""
+    urls = _parsed(environ, "REMOTE_URL", _listed(_api_of)) or []
+    keys = _parsed(environ, "REMOTE_KEY", _listed(_bearer)) or []
+    if _text(environ, "STORE") == "remote" and not urls:
         raise SettingError(
             _("%(prefix)sREMOTE_URL is missing: %(prefix)sSTORE is remote.", prefix=PREFIX)
         )
@@ -436,18 +376,20 @@ def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
                 prefix=PREFIX,
             )
         )
-    try:
-        urls = [base_url(url).removesuffix("/api/v1").rstrip("/") for url in urls]
-    except ValueError as fault:
-        raise SettingError(_wrong("REMOTE_URL", fault)) from None
-    try:
-        keys = [_bearer(key) for key in keys]
-    except ValueError as fault:
-        raise SettingError(_wrong("REMOTE_KEY", fault)) from None
     # People and addresses tell servers apart by host, port and path.
     if len({url.partition("://")[2] for url in urls}) < len(urls):
         raise SettingError(_("%(prefix)sREMOTE_URL names one server twice.", prefix=PREFIX))
     return tuple(zip(urls, keys, strict=True))
+
+
+def _listed(parse: Callable[[str], T]) -> Callable[[str], list[T]]:
+    """Values separated by commas."""
+    return lambda raw: [parse(part.strip()) for part in raw.split(",") if part.strip()]
+
+
+def _api_of(raw: str) -> str:
+    """A server's URL. It may be written with the /api/v1 of its API, as people paste it."""
+    return base_url(raw).removesuffix("/api/v1").rstrip("/")
 
 
 def _public_url(raw: str) -> str:
@@ -472,7 +414,7 @@ def _folder_of(url: str) -> str:
 
 
 def _hosts(raw: str) -> tuple[str, ...]:
-    return _some(tuple(_host(part.strip()) for part in raw.split(",") if part.strip()))
+    return _some(tuple(_listed(_host)(raw)))
 
 
 def _some(values: tuple[T, ...]) -> tuple[T, ...]:
@@ -500,14 +442,9 @@ def _host(part: str) -> str:
     )
 
 
-def _batch_key(raw: str) -> str:
-    key_of(raw)
-    return raw
-
-
 def _server(raw: str) -> str:
     """The server of an agent. Over plain http, whoever carries it could read the token."""
-    url = base_url(raw).removesuffix("/api/v1").rstrip("/")
+    url = _api_of(raw)
     target = parse_url(url)
     if target.scheme == "http" and not _is_loopback(target.ascii_host):
         raise ValueError(
@@ -645,3 +582,36 @@ def _seconds(raw: str) -> float:
     if not 0 <= value <= 3600:
         raise ValueError(_("it must be a number of seconds from 0 to 3600."))
     return value
+
+
+# How each setting is read. The field of ``Settings`` with its name, in lower case, has its default.
+_READERS: dict[str, Callable[[str], Any]] = {
+    "BIND": _bind,
+    "STORE": _store,
+    "LOCATION": _location,
+    "SMTP_URL": _readable_by(smtp.parse),
+    "TELEGRAM_TOKEN": _bot_token,
+    "TELEGRAM_API": base_url,
+    "SMS_URL": _readable_by(sms.parse),
+    "WEBHOOK_SECRET": _webhook_secret,
+    "ALLOW_NETWORKS": _readable_by(Policy.parse),
+    "SUBSCRIBER_NETWORKS": _readable_by(Policy.parse),
+    "PUBLIC_URL": _public_url,
+    "ALLOWED_HOSTS": _hosts,
+    "TRUSTED_PROXIES": networks,
+    "METRICS_TOKEN": _bearer,
+    "RATE_LIMIT": _whole(0, 1_000_000),
+    "CONFIRM_SECONDS": _seconds,
+    "DNS_SERVERS": _names(parse_servers),
+    "CA_BUNDLE": _authorities,
+    "RDAP_BOOTSTRAP": _url_or_file,
+    "CANARIES": _names(parse_canaries),
+    "RETENTION_DAYS": _whole(1, 100_000),
+    "BROKER_URL": _broker,
+    "BATCH_KEY": _readable_by(key_of),
+    "SERVER": _server,
+    "AGENT_TOKEN": _bearer,
+    "HEARTBEAT_URL": plain_url,
+}
+_NONE_IF_EMPTY = {"ALLOW_NETWORKS", "CANARIES"}  # set to nothing, which is not their default
+KNOWN = frozenset({*_READERS, "INSTANCE", "DATABASE_URL", "SECRET_KEY", "REMOTE_URL", "REMOTE_KEY"})
