@@ -112,8 +112,6 @@ def _add_blueprints(app: Flask, settings: config.Settings) -> None:
 
 def _add_layers(app: Flask, settings: config.Settings) -> None:
     """The outermost first: each sees a request before those that follow it."""
-    from functools import partial
-
     from app import api, pages
     from app.headers import Completed
     from app.hosts import Hosts
@@ -134,12 +132,12 @@ def _add_layers(app: Flask, settings: config.Settings) -> None:
         WholeBodies(),
         # The public gets its pages from memory, without Flask and while the database is away.
         *([status_pages] if status_pages else []),
-        # A session cookie gives no access to the API.
-        api.WithoutCookies(),
+        # A session cookie gives no access to the API, which alone refuses without the body.
+        api.OfTheApi(),
         # Flask routes the path without the server that it names.
         *([ServerPaths(remotes)] if remotes else []),
     ]
-    surround(app, layers, partial(api.before_body, app))
+    surround(app, layers)
 
 
 def _add_actors(app: Flask) -> None:

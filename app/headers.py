@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from werkzeug.datastructures import Headers
-
-from app.middleware import Early, Environ, Layer, WsgiApp
+from app.middleware import Environ, Layer
 
 YEAR_SECONDS = 365 * 24 * 3600
 OWN_HOST = "wakeful.own_host"  # in the environment of a request for a page's own host name
@@ -32,26 +30,11 @@ class Completed(Layer):
     def __init__(self, *, https: bool) -> None:
         self._https = https
 
-    def before(self, answer: WsgiApp) -> WsgiApp:
-        def answer_whole(environ: Environ, start_response: Any) -> Iterable[bytes]:
-            def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
-                return start_response(status, self._whole(environ, headers), *rest)
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+            present = {name.lower() for name, _value in headers}
+            hsts = (HSTS,) if self._https and OWN_HOST not in environ else ()
+            added = [header for header in (*ALWAYS, *hsts) if header[0].lower() not in present]
+            return start_response(status, [*headers, *added], *rest)
 
-            answered: Iterable[bytes] = answer(environ, start)
-            return answered
-
-        return answer_whole
-
-    def before_body(self, answer: Early) -> Early:
-        def answer_whole(environ: Environ) -> Any:
-            response = answer(environ)
-            if response is not None:
-                response.headers = Headers(self._whole(environ, list(response.headers)))
-            return response
-
-        return answer_whole
-
-    def _whole(self, environ: Environ, headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        present = {name.lower() for name, _value in headers}
-        hsts = (HSTS,) if self._https and OWN_HOST not in environ else ()
-        return [*headers, *(one for one in (*ALWAYS, *hsts) if one[0].lower() not in present)]
+        return self.inner(environ, start)

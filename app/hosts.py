@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from werkzeug.wrappers import Response
@@ -17,7 +17,7 @@ from werkzeug.wrappers import Response
 from app.config import Settings
 from app.errors import Unavailable
 from app.i18n import N_, _
-from app.middleware import Early, Environ, Layer, WsgiApp
+from app.middleware import Environ, Layer
 from app.rules.url import host_of
 
 # Load balancers and monitoring ask by address, or in HTTP/1.0 without a host. No answer there
@@ -40,21 +40,10 @@ class Hosts(Layer):
         self._any = settings.answers_any_host
         self._own = settings.own_hosts
 
-    def before(self, answer: WsgiApp) -> WsgiApp:
-        def answer_own(environ: Environ, start_response: Any) -> Any:
-            refusal = self.refusal(environ)
-            return (
-                answer(environ, start_response)
-                if refusal is None
-                else refusal(environ, start_response)
-            )
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        return (self._refusal(environ) or self.inner)(environ, start_response)
 
-        return answer_own
-
-    def before_body(self, answer: Early) -> Early:
-        return lambda environ: self.refusal(environ) or answer(environ)
-
-    def refusal(self, environ: Environ) -> Response | None:
+    def _refusal(self, environ: Environ) -> Response | None:
         path = environ.get("PATH_INFO") or "/"
         header = environ.get("HTTP_HOST")
         if path in PROBED:

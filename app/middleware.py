@@ -1,7 +1,8 @@
-"""What stands around the application: each layer sees a request before all that is inside it.
+"""What stands around the application: each layer gets a request before all that is inside it.
 
-``app/__init__.py`` has the list of layers, in their order. The web server may ask twice about one
-request: for an answer from the header alone (``before_body``), and for the whole.
+``app/__init__.py`` has the list of layers, in their order. The web server may ask about a request
+before its body has come (``EARLY``): whoever can refuse it by its header alone does so, and
+everybody else answers 100 ("Continue").
 """
 
 from __future__ import annotations
@@ -13,28 +14,30 @@ if TYPE_CHECKING:
     from flask import Flask
 
 Environ: TypeAlias = dict[str, Any]
-WsgiApp: TypeAlias = Callable[[Environ, Any], Any]
-Early: TypeAlias = Callable[[Environ], Any]  # a response, or None where the body is needed
+WsgiApp: TypeAlias = Callable[[Environ, Any], Iterable[bytes]]
+
+EARLY = "wakeful.early"  # in the environment of a request without its body, which comes again
+
+
+def continued(_environ: Environ, start_response: Any) -> Iterable[bytes]:
+    """The answer to a request whose body is needed."""
+    start_response("100 Continue", [])
+    return []
 
 
 class Layer:
-    """One layer; it leaves alone what it does not override."""
+    """One layer. ``inner`` is the WSGI application inside."""
 
-    def before(self, answer: WsgiApp) -> WsgiApp:
-        """``answer``, the WSGI application inside, with this layer before it."""
-        return answer
+    inner: WsgiApp
 
-    def before_body(self, answer: Early) -> Early:
-        """``answer``, which answers from the header alone, with this layer before it."""
-        return answer
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        raise NotImplementedError
 
 
-def surround(app: Flask, layers: Sequence[Layer], early: Early) -> None:
+def surround(app: Flask, layers: Sequence[Layer]) -> None:
     """Put ``layers`` around the application, the outermost first."""
     for layer in reversed(layers):
-        app.wsgi_app = layer.before(app.wsgi_app)  # type: ignore[method-assign,assignment]
-        early = layer.before_body(early)
-    app.extensions["wakeful.before_body"] = early
+        layer.inner, app.wsgi_app = app.wsgi_app, layer  # type: ignore[method-assign]
 
 
 class WholeBodies(Layer):
@@ -45,16 +48,12 @@ class WholeBodies(Layer):
     Content-Length and raises ``ClientDisconnected``.
     """
 
-    def before(self, answer: WsgiApp) -> WsgiApp:
-        def answer_whole(environ: Environ, start_response: Any) -> Iterable[bytes]:
-            if environ.get("CONTENT_LENGTH"):
-                environ.pop("wsgi.input_terminated", None)
-            else:
-                environ["wsgi.input"] = _Chunks(environ["wsgi.input"])
-            answered: Iterable[bytes] = answer(environ, start_response)
-            return answered
-
-        return answer_whole
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        if environ.get("CONTENT_LENGTH"):
+            environ.pop("wsgi.input_terminated", None)
+        else:
+            environ["wsgi.input"] = _Chunks(environ["wsgi.input"])
+        return self.inner(environ, start_response)
 
 
 class _Chunks:

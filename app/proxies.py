@@ -10,11 +10,11 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from app.i18n import _
-from app.middleware import Early, Environ, Layer, WsgiApp
+from app.middleware import Environ, Layer
 
 log = logging.getLogger(__name__)
 
@@ -43,19 +43,9 @@ class Proxies(Layer):
         self._folder, self._names = folder, names
         self._warned = False
 
-    def before(self, answer: WsgiApp) -> WsgiApp:
-        def answer_client(environ: Environ, start_response: Any) -> Any:
-            self.apply(environ)
-            return answer(environ, start_response)
-
-        return answer_client
-
-    def before_body(self, answer: Early) -> Early:
-        def answer_client(environ: Environ) -> Any:
-            self.apply(environ)
-            return answer(environ)
-
-        return answer_client
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        self.apply(environ)
+        return self.inner(environ, start_response)
 
     def apply(self, environ: Environ) -> None:
         """Put the client's address, scheme and host in place of the proxy's, and the folder into

@@ -266,11 +266,11 @@ class _SharedMap(Map):
 def _identity(rule: Rule) -> object:
     """What makes the addresses of two applications the same."""
     assert rule.map is None, "No address can be added after the first request."
-    assert rule.methods is not None
     assert not any((rule.defaults, rule.host, rule.alias, rule.redirect_to))
-    kind = (rule.subdomain, rule.build_only, rule.websocket, rule.provide_automatic_options)
+    options = getattr(rule, "provide_automatic_options", False)
+    kind = (rule.subdomain, rule.build_only, rule.websocket, options)
     slashes = (rule.strict_slashes, rule.merge_slashes)
-    return (rule.rule, rule.endpoint, frozenset(rule.methods), *kind, *slashes)
+    return (rule.rule, rule.endpoint, frozenset(rule.methods or ()), *kind, *slashes)
 
 
 @pytest.fixture(scope="session", autouse=True)

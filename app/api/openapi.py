@@ -10,8 +10,7 @@ from apispec import APISpec
 from flask import Response, request
 
 from app.api import schemas
-from app.api.body import JSON
-from app.api.call import Call
+from app.api.call import JSON, Call
 from app.api.envelope import answer
 from app.api.operations import PATHS, PREFIX, Operation, Path, operation
 from app.codec.schema import INTEGER, NAME, STRING, Schema, array, nullable, record, thing

@@ -26,7 +26,7 @@ from app.config import Settings
 from app.errors import NotFound, Throttled, Unavailable
 from app.headers import OWN_HOST
 from app.i18n import N_, _
-from app.middleware import Early, Environ, Layer, WsgiApp
+from app.middleware import EARLY, Environ, Layer, continued
 from app.pages import front, history, routes, subscribe
 from app.pages.addresses import (
     FOLDER,
@@ -88,7 +88,6 @@ class StatusPages(Layer):
         self.clock = clock
         settings: Settings = app.extensions["wakeful.settings"]
         self._app, self._public = app, public
-        self._next: WsgiApp = app.wsgi_app
         self._visitors = Visitors(app, public)
         self._assets = Assets(Path(str(app.static_folder)), routes.ASSETS)
         self._copies = Copies(settings.instance, keys_of(app), self._now)
@@ -108,27 +107,16 @@ class StatusPages(Layer):
         self._shown = {one.name: one for one in (FRONT_PAGE, HISTORY, *routes.SHOWN)}
         self._asked = {one.name: one for one in routes.ASKED}
 
-    def before(self, answer: WsgiApp) -> WsgiApp:
-        self._next = answer
-        return self._respond
-
-    def before_body(self, answer: Early) -> Early:
-        """The API refuses nothing on a page's own host name, where there is no API."""
-
-        def answer_elsewhere(environ: Environ) -> Any:
-            own = self._own_page(environ, environ.get("PATH_INFO") or "/")
-            return None if own is not None else answer(environ)
-
-        return answer_elsewhere
-
-    def _respond(self, environ: Environ, start_response: Start) -> Any:
+    def __call__(self, environ: Environ, start_response: Start) -> Any:
         path = environ.get("PATH_INFO") or "/"
         address = self._own_page(environ, path)
         if address is not None:
             environ[OWN_HOST] = True
             environ["SCRIPT_NAME"] = ""  # the folder of PUBLIC_URL is on its host alone
         if address is None and not is_ours(path) and self._link(path) is None:
-            return self._next(environ, start_response)
+            return self.inner(environ, start_response)
+        if EARLY in environ:
+            return continued(environ, start_response)
         try:
             answer = self._answer(environ, path, address)
         except NotFound:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Flask
+from flask import Flask, request
 from flask_bootstrap import Bootstrap5
 from flask_login import current_user
 
@@ -50,9 +50,10 @@ def init_app(app: Flask) -> None:
     compress.init_app(app)  # the first to be told of answers is the last to see them
     security.init_app(app, https=settings.is_https)
     session.init_app(app)
-    servers.init_app(app)
     errors.init_app(app)
-    repeated.init_app(app)
+    app.before_request(_before_page)
+    app.after_request(repeated.note)
+    app.teardown_request(language.forget)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.globals.update(
         asset=assets.asset,
@@ -95,6 +96,16 @@ def init_app(app: Flask) -> None:
         app.register_blueprint(module.blueprint)
     app.register_blueprint(wall_links.public)
     recent.init_app(app)
+
+
+def _before_page() -> Any:
+    """What comes before each page, in order. The API has an order of its own."""
+    if "api" in request.blueprints:
+        return None
+    language.choose()
+    security.bound_body()
+    security.check_csrf()
+    return servers.choose_server() or repeated.once()
 
 
 def _shared() -> dict[str, Any]:

@@ -103,6 +103,14 @@ def test_section_1_another_spelling_of_a_path_is_a_json_404_for_everybody(strang
     assert answer.json.keys() == {"message", "status"}
 
 
+@pytest.mark.parametrize(("path", "status"), [("/api/v1/me", 401), ("/api/v1/nothing", 404)])
+@pytest.mark.sqlite
+def test_section_1_a_request_for_a_web_socket_is_answered_in_json(stranger, path, status):
+    """The framework looks for routes of web sockets alone, and has a page for where none is."""
+    answer = stranger("GET", path, headers={"Connection": "Upgrade", "Upgrade": "websocket"})
+    assert answer.status_code == answer.json["status"] == status
+
+
 def big(request_type=FORM):
     return {"data": b"x=" + b"a" * MAX_BODY_BYTES, "content_type": request_type}
 

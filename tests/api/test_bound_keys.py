@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import pytest
 
 from app.access.keys import allowed_from
-from app.api.keys import OF_A_TAG
+from app.api.blueprint import OF_A_TAG
 from app.api.operations import PATHS
 from app.records import ApiKey, Role
 from app.stores import current_access

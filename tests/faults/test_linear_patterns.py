@@ -29,7 +29,7 @@ from app.access import audit
 from app.alerts import words as alert_words
 from app.alerts.answers import retry_after
 from app.alerts.channels import apprise_child, discord, slack, teams, telegram
-from app.api.body import FORM, JSON, Body
+from app.api.call import FORM, JSON, Body
 from app.checks.expiry import rdap, whois
 from app.checks.expiry.registry import NoAnswer
 from app.checks.http import compose, exchange, telling, wire

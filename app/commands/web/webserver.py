@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import resource
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
@@ -15,9 +15,6 @@ from app.commands.web.webworker import Limits, Worker
 from app.config import Settings
 from app.db import schema
 from app.slots import THREADS
-
-if TYPE_CHECKING:
-    from werkzeug.wrappers import Response
 
 # A check on request may take a minute, and its thread with it.
 TIMEOUT_SECONDS = 90
@@ -102,8 +99,3 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
             with self._app.app_context():
                 schema.refuse_until_current()
         return self._app
-
-    def before_body(self, environ: dict[str, Any]) -> Response | None:
-        """The answer where the header alone calls for one; None when the body is needed."""
-        answer: Response | None = self._app.extensions["wakeful.before_body"](environ)
-        return answer

@@ -31,6 +31,7 @@ from app.commands.web.connection import Connection
 from app.commands.web.refusals import Few
 from app.headers import ALWAYS
 from app.i18n import N_, _
+from app.middleware import EARLY
 from app.records import MAX_BODY_BYTES, MAX_FORM_BYTES
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ _EXPIRY_PAUSE = 0.2  # seconds between two checks for late connections
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _DRAINED_BYTES = 8 * MAX_BODY_BYTES
 _BODY_NEEDED = object()
+_CONTINUE = 100  # the status of the answer to a question before the body
 _LATE = N_("The request did not arrive in time.")
 # What gunicorn refuses before the application sees it, by status.
 REFUSED = {
@@ -68,9 +70,7 @@ class Limits:
 
 
 class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
-    """Its application (``WebServer``) has ``limits``, ``folder``, with which paths may begin, and
-    ``before_body``, which answers from the header alone or returns None.
-    """
+    """Its application (``WebServer``) has ``limits``, and a ``folder`` for all of its paths."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -252,13 +252,14 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def _early(self, conn: Connection) -> object:
         expects, conn.request._expected_100_continue = conn.expects_continue, False
         response, environ = wsgi.create(conn.request, conn.sock, conn.client, conn.server, self.cfg)
-        answer = self.app.before_body(environ)
-        if answer is None:
+        environ[EARLY] = True
+        answer = self.wsgi(environ, response.start_response)
+        if response.status_code == _CONTINUE:
             if expects:
                 conn.sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
             return _BODY_NEEDED
         response.force_close()
-        for part in answer(environ, response.start_response):
+        for part in answer:
             response.write(part)
         response.close()
         return False

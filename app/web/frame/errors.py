@@ -20,7 +20,7 @@ from app.i18n import N_, _
 from app.stores.away import DatabaseError, unavailable
 from app.web.frame import servers
 from app.web.frame.labels import label_of
-from app.web.frame.security import UPLOADS, is_api
+from app.web.frame.security import UPLOADS
 from app.web.frame.session import SAFE_METHODS, LoggedOut, database_away
 from app.web.frame.store_errors import outlook, status_of, wait
 
@@ -99,8 +99,6 @@ def _database(fault: Exception) -> Answer | Response:
 
 
 def _ours(fault: WakefulError) -> Answer | Response:
-    if is_api(request.path):
-        raise fault  # the API answers its own errors
     if isinstance(fault, Accepted):
         flash(str(fault), "warning")
         return redirect(url_for(LISTS.get(request.blueprint or "", "home.show")))
@@ -175,18 +173,14 @@ def _is_our_own_page() -> bool:
     return urlsplit(request.headers.get("Origin", "")).netloc == request.host
 
 
-def _http(fault: HTTPException) -> HTTPException | tuple[str, int]:
+def _http(fault: HTTPException) -> tuple[str, int]:
     status = fault.code or 500
-    if is_api(request.path):
-        return fault
     if status == 413 and request.endpoint in UPLOADS:
         return _page(status, LARGE_FILE), status
     return _page(status, SENTENCES.get(status, fault.description or "")), status
 
 
-def _crash(fault: HTTPException) -> HTTPException | tuple[str, int]:
-    if is_api(request.path):
-        return fault
+def _crash(_fault: HTTPException) -> tuple[str, int]:
     number = secrets.token_hex(4)
     log.error("request %s failed: %s %s", number, request.method, request.endpoint)
     sentence = _(

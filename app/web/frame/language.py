@@ -24,9 +24,6 @@ def init_app(app: Flask) -> None:
     with app.app_context():
         offered = {ENGLISH, *map(str, babel.list_translations())}
     app.extensions["wakeful.languages"] = sorted(offered)
-    if len(offered) > 1:
-        app.before_request(_choose)
-        app.teardown_request(_forget)
 
 
 def _wanted() -> str:
@@ -39,11 +36,11 @@ def tag() -> str:
     return _wanted().replace("_", "-")
 
 
-def _choose() -> None:
+def choose() -> None:
     """For each request: a thread serves many people, one after the other."""
     i18n.choose(None if _wanted() == ENGLISH else get_translations())
 
 
-def _forget(_fault: BaseException | None) -> None:
+def forget(_fault: BaseException | None) -> None:
     """The API and the public status pages answer on the same thread, in English."""
     i18n.choose(None)

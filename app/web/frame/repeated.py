@@ -17,7 +17,7 @@ import secrets
 import time
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, flash, g, redirect, render_template, request, url_for
+from flask import Response, flash, g, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response as Answer
 
@@ -57,11 +57,6 @@ DONE_ALREADY = {
 }
 
 
-def init_app(app: Flask) -> None:
-    app.before_request(_once)
-    app.after_request(_note)
-
-
 def token() -> str:
     """What a new form is known by, in its hidden field ``once``."""
     return secrets.token_urlsafe(TOKEN_BYTES)
@@ -75,7 +70,7 @@ def shown_once(template: str, back: str, **context: object) -> Response:
     return Response(render_template(template, **context), 201, headers, mimetype="text/html")
 
 
-def _once() -> Answer | None:
+def once() -> Answer | None:
     if request.method in SAFE_METHODS or "csrf_token" not in request.form:
         return None
     if fragments.HEADER in request.headers:
@@ -137,7 +132,7 @@ def _back() -> str:
     return page if urlsplit(page).netloc == request.host else url_for("home.show")
 
 
-def _note(response: Response) -> Response:
+def note(response: Response) -> Response:
     begun: BegunForm | None = g.pop(_BEGUN, None)
     if begun is None:
         return response

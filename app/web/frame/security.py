@@ -58,24 +58,16 @@ def init_app(app: Flask, *, https: bool) -> None:
     app.request_class = InMemory
     app.config["SESSION_COOKIE_SECURE"] = https
     app.config["WTF_CSRF_CHECK_DEFAULT"] = False
-    app.before_request(_bound_body)
     csrf.init_app(app)
     # It writes a line for each form without a valid token, which anybody may send without end.
     logging.getLogger("flask_wtf").setLevel(logging.WARNING)
-    app.before_request(_check_csrf)
     app.after_request(_add_headers)
 
 
-def is_api(path: str) -> bool:
-    return path == "/api" or path.startswith("/api/")
-
-
-def _bound_body() -> None:
+def bound_body() -> None:
     """Limit the body before anything else. The CSRF check reads the form, which takes memory for
     each field, and a file on disk for each part of a multipart body. Anybody may send both.
     """
-    if is_api(request.path):
-        return
     upload = request.mimetype.startswith("multipart/")
     if upload and (request.endpoint not in UPLOADS or request.mimetype != FILE_FORM):
         abort(415)
@@ -88,9 +80,8 @@ def _bound_body() -> None:
         abort(413)
 
 
-def _check_csrf() -> None:
-    # The API accepts keys and never a session cookie, so cross-site requests cannot use it.
-    if current_app.config["WTF_CSRF_ENABLED"] and not is_api(request.path):
+def check_csrf() -> None:
+    if current_app.config["WTF_CSRF_ENABLED"]:
         csrf.protect()
 
 

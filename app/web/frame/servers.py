@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flask import (
@@ -22,7 +22,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Unsupported, WakefulError
 from app.i18n import N_, _
-from app.middleware import Environ, Layer, WsgiApp
+from app.middleware import Environ, Layer
 from app.records import Role
 from app.stores import Extent, current_store
 from app.web.frame.session import SAFE_METHODS, guarded, needs
@@ -35,10 +35,6 @@ _AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
 GONE = N_("The server of this page is no longer in the settings. Choose another one in the menu.")
 # Blueprints of the dashboard itself, the same for every server.
 ANYWHERE = frozenset({"auth", "second", "account", "acknowledge", "remote", "bootstrap", "screen"})
-
-
-def init_app(app: Flask) -> None:
-    app.before_request(_choose)
 
 
 def servers(app: Flask | None = None) -> Any | None:
@@ -64,14 +60,7 @@ class ServerPaths(Layer):
     def __init__(self, remotes: Any) -> None:
         self.slugs = [slug(name) for name in remotes.names]
 
-    def before(self, answer: WsgiApp) -> WsgiApp:
-        def answer_chosen(environ: Environ, start_response: Any) -> Any:
-            self._choose(environ)
-            return answer(environ, start_response)
-
-        return answer_chosen
-
-    def _choose(self, environ: Environ) -> None:
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         root, path = environ.get("SCRIPT_NAME", ""), environ.get("PATH_INFO", "")
         environ["wakeful.root"] = root
         name, rest = path.removeprefix(PLACE).partition("/")[::2]
@@ -80,9 +69,10 @@ class ServerPaths(Layer):
             environ["wakeful.server"] = self.slugs.index(name)
             environ["SCRIPT_NAME"] = f"{root}{PLACE}{name}"
             environ["PATH_INFO"] = f"/{rest}"
+        return self.inner(environ, start_response)
 
 
-def _choose() -> Response | None:
+def choose_server() -> Response | None:
     remotes = servers()
     if remotes is None:
         return None

@@ -1,0 +1,228 @@
+"""How a request to the API comes in: a blueprint with all that is below /api, in any method.
+
+The routes are the table of operations. Errors come in the order of decisions.md 1: before the view
+404 of the path, 401 (429), 405, 403, 413 and 415; from it 404 of the record, 422 and 409. Whatever
+is raised becomes JSON here.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+
+from flask import Blueprint, Flask, Request, Response, current_app, g, request
+from werkzeug.exceptions import HTTPException, default_exceptions
+from werkzeug.routing import BaseConverter, Rule
+
+from app import errors
+from app.access import actors
+from app.access.keys import BOUND, allowed_from, require
+from app.api.call import Call, read_body
+from app.api.envelope import problem
+from app.api.operations import PATHS, PREFIX, Path
+from app.errors import Denied, Throttled
+from app.i18n import N_, _
+from app.middleware import EARLY
+from app.records import ApiKey, Scope
+from app.stores import current_access
+from app.stores.away import unavailable
+
+log = logging.getLogger("wakeful.api")
+
+API = Blueprint("api", __name__)
+V1 = Blueprint("v1", __name__)  # with a key; agents have a blueprint of their own
+API.register_blueprint(V1)
+
+READING = ("GET", "HEAD", "OPTIONS")
+NO_PATH = N_("Nothing exists at this path.")
+REMOTE = N_(
+    "This installation shows another server's monitors and has no API of its own. "
+    "Send requests to that server."
+)
+UNAUTHENTICATED = N_(
+    "A valid API key is required. Send it in the header Authorization: Bearer <API_KEY>."
+)
+ELSEWHERE = N_(
+    "This key may only be used from certain networks, and %(address)s is in none of them. Its owner"
+    " can change them on the page API keys."
+)
+# The beginnings of the paths that a key bound to a tag may use. Its store decides what it sees
+# there (app/stores/local/bound.py).
+OF_A_TAG = ("/me", "/overview", "/monitors", "/incidents", "/deliveries")
+WINDOW_SECONDS = 60
+# Requests are counted some at a time: a hundredth of the limit, so that what a process has counted
+# and not answered yet takes no more than that from the others.
+SHARES, MOST_AT_ONCE = 100, 20
+_LONGEST_SECRET = 256
+_ROUTES: dict[str, Path] = {}  # by the rule of Flask
+
+
+class _Id(BaseConverter):
+    """An id in its one valid spelling."""
+
+    regex = "0|[1-9][0-9]*"
+
+    def to_python(self, value: str) -> int:
+        # More digits match no record, and Python refuses to parse thousands.
+        return int(value[:30])
+
+
+class _Rest(BaseConverter):
+    """Anything, with slashes and line ends."""
+
+    regex, part_isolating, weight = "(?s:.*)", False, 1000
+
+
+def init_app(app: Flask) -> None:
+    app.url_map.converters |= {"id": _Id, "rest": _Rest}
+    _ROUTES.update(
+        (PREFIX + path.template.replace("{", "<id:").replace("}", ">"), path)
+        for path in PATHS.values()
+    )
+    # Rules without methods take all: the answer 405 comes after 401, and is the blueprint's.
+    for rule in _ROUTES:
+        app.url_map.add(Rule(rule, endpoint="api.v1.operate", merge_slashes=False))
+    app.url_map.add(Rule(f"{PREFIX}/agent/<name>", endpoint="api.agent.take", merge_slashes=False))
+    for rule in ("/api", "/api/<rest:path>"):
+        app.url_map.add(Rule(rule, endpoint="api.nothing", merge_slashes=False))
+    app.register_blueprint(API)
+
+
+@API.before_request
+def _refuse_path() -> Response | None:
+    if current_app.extensions["wakeful.settings"].store != "local":
+        return problem(404, _(REMOTE))
+    # Flask takes several slashes at the start for one.
+    return nothing() if request.environ["PATH_INFO"].startswith("//") else None
+
+
+@API.endpoint("api.nothing")
+def nothing(path: str = "") -> Response:
+    return problem(404, _(NO_PATH))
+
+
+@V1.before_request
+def _admit() -> Response | None:
+    """Refuse what the handler must not get; else read the body for it."""
+    path, key = _ROUTES[str(request.url_rule)], None
+    if not path.public:
+        key = current_access().keys.authenticate(bearer(request) or "")
+        if key is None:
+            return problem(401, _(UNAUTHENTICATED), WWW_Authenticate="Bearer")
+        actors.begin(actors.by_key(key, request.remote_addr))
+        if not allowed_from(key, request.remote_addr):
+            return problem(403, _(ELSEWHERE, address=request.remote_addr))
+    if EARLY in request.environ:
+        return Response(status=100)
+    if key is not None:
+        _count(key)
+    allow = ", ".join(path.allow)
+    if request.method == "OPTIONS":
+        return Response(status=204, headers={"Allow": allow})
+    operation = path.operations.get("GET" if request.method == "HEAD" else request.method)
+    if operation is None:
+        return problem(405, _("This path accepts only %(allow)s.", allow=allow), Allow=allow)
+    if key is not None:
+        if key.tag is not None and not path.template.startswith(OF_A_TAG):
+            raise Denied(_(BOUND, tag=key.tag))
+        reads = request.method in READING
+        require(key, operation.scope or (Scope.READ if reads else Scope.WRITE))
+    g.operation, g.call = operation, Call(key, request.view_args or {}, read_body(request))
+    return None
+
+
+@V1.endpoint("api.v1.operate")
+def _operate(**_ids: int) -> Response:
+    answer: Response = g.operation.handler(g.call)
+    return answer
+
+
+def bearer(request: Request) -> str | None:
+    """The key or token in the Authorization header. Cookies are ignored."""
+    scheme, _space, secret = request.headers.get("Authorization", "").partition(" ")
+    secret = secret.strip()
+    return secret if scheme.lower() == "bearer" and 0 < len(secret) <= _LONGEST_SECRET else None
+
+
+def _count(key: ApiKey) -> None:
+    """Count this request of a key. Raises Throttled."""
+    limit: int = current_app.extensions["wakeful.settings"].rate_limit
+    if not limit:
+        return
+    counters = current_access().counters
+    share = min(MOST_AT_ONCE, max(1, limit // SHARES))
+    used = counters.count(f"api:{key.prefix}", WINDOW_SECONDS, share=share)
+    reset = counters.seconds_left(WINDOW_SECONDS)
+    g.rate_limit = {
+        "X-RateLimit-Limit": str(limit),
+        "X-RateLimit-Remaining": str(max(0, limit - used)),
+        "X-RateLimit-Reset": str(reset),
+    }
+    if used > limit:
+        raise Throttled(
+            _(
+                "More than %(limit)s requests in a minute. Try again in %(reset)s s.",
+                limit=limit,
+                reset=reset,
+            ),
+            reset,
+        )
+
+
+@V1.after_request
+def _add_rate_limit(response: Response) -> Response:
+    response.headers.extend(g.get("rate_limit", {}))
+    return response
+
+
+@API.errorhandler(errors.WakefulError)
+def _translated(fault: errors.WakefulError) -> Response:
+    """The answer for one of our own errors."""
+    message = str(fault)
+    if isinstance(fault, errors.Invalid):
+        return problem(422, message, errors=fault.errors)
+    if isinstance(fault, errors.NotFound | errors.Unsupported):
+        return problem(404, message)
+    if isinstance(fault, errors.Conflict):
+        return problem(409, message, details=fault.details)
+    if isinstance(fault, Denied):
+        return problem(403, message)
+    if isinstance(fault, errors.Accepted):
+        return problem(202, message)
+    if isinstance(fault, Throttled):
+        return problem(429, message, Retry_After=str(fault.retry_after))
+    if isinstance(fault, errors.Unavailable) and not fault.passes:
+        return problem(503, message)
+    if isinstance(fault, errors.Unavailable):
+        after = math.ceil(fault.retry_after) if fault.retry_after else 5
+        return problem(503, message, Retry_After=str(after))
+    raise fault
+
+
+def _refused(fault: HTTPException) -> Response:
+    """The framework, or ``read_body``, refuses the request."""
+    return problem(fault.code or 400, fault.description or _("The request cannot be read."))
+
+
+for _code in default_exceptions:  # by its code, or the dashboard's pages for it come first
+    API.register_error_handler(_code, _refused)
+
+
+@API.errorhandler(Exception)
+def _crashed(fault: Exception) -> Response:
+    if away := unavailable(fault):
+        log.warning("%s %s: %s", request.method, request.path, away)
+        return _translated(away)
+    # The log has no input of the client, which may hold secrets; the trace has only our code.
+    request_id = secrets.token_hex(8)
+    log.exception("Request %s failed: %s %s", request_id, request.method, request.path)
+    return problem(
+        500,
+        _(
+            "Something went wrong in Wakeful, not in your request. The log has the details"
+            " under this request id."
+        ),
+        details={"request_id": request_id},
+        X_Request_Id=request_id,
+    )
