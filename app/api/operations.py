@@ -1,6 +1,6 @@
 """The table of operations: every path and method of /api/v1, with its input and its answer.
 
-The dispatcher finds handlers here, and the OpenAPI document is generated from it, so the two have
+The blueprint has its routes from here, and the OpenAPI document is generated from it, so both have
 the same operations.
 """
 
