@@ -8,14 +8,25 @@ What a server did not send is not its default, and what is not understood must n
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
 
-from app.codec.values import Json, Odd, alert_days, flag, moment, object_, own_id, text, word
+from app.codec.values import (
+    Json,
+    Odd,
+    alert_days,
+    flag,
+    moment,
+    must,
+    object_,
+    own_id,
+    parsed,
+    text,
+    word,
+)
 from app.records import (
     AUTO,
     CONTACT,
@@ -31,7 +42,7 @@ from app.records import (
 )
 from app.rules import brackets
 
-LONGEST_TEXT = 256 * 1024  # of JSON within a text
+MOST_IN_TEXT = 10_000  # values of JSON within a text
 Owner = Callable[[], bool]
 NO_TIME = ("0000-00-00", "0001-01-01")
 
@@ -182,10 +193,7 @@ def _days(value: Any) -> int | str | None:
 
 
 def _text(value: Any) -> str:
-    read = text(value)
-    if read is None:
-        raise Odd("text")
-    return read
+    return must(text(value), "text")
 
 
 def _name(value: Any) -> str:
@@ -215,20 +223,14 @@ def _condition(value: Any) -> str:
 
 
 def _switch(value: Any) -> bool:
-    on = flag(value)
-    if on is None:
-        raise Odd("flag")
-    return on
+    return must(flag(value), "flag")
 
 
 def _time(value: Any) -> Any:
     """None where it says that there is no such time; so does the year 1 of Go and .NET."""
     if value in (0, "0", False) or (isinstance(value, str) and value.startswith(NO_TIME)):
         return None
-    read = moment(value)
-    if read is None:
-        raise Odd("time")
-    return read.isoformat()
+    return must(moment(value), "time").isoformat()
 
 
 # --- Lists of key and value -----------------------------------------------------------------------
@@ -262,7 +264,10 @@ class _Rows:
             for entry in value:
                 self._entry(entry)
         elif isinstance(value, str) and parse and value.strip()[:1] in ("[", "{"):
-            self.read(_parsed(value), parse=False)
+            try:
+                self.read(parsed(value.encode("utf-8", "replace"), MOST_IN_TEXT), parse=False)
+            except Odd:
+                self.exact = False
         elif isinstance(value, str) and not self.alerts:
             for line in value.splitlines():
                 self._line(line)
@@ -358,13 +363,6 @@ class _Rows:
             self.pairs.append(Pair(channel or key, MASK if shown is None else shown))
 
 
-def _parsed(value: str) -> Any:
-    try:
-        return json.loads(value) if len(value) <= LONGEST_TEXT else None
-    except (ValueError, RecursionError):
-        return None
-
-
 # --- The records ----------------------------------------------------------------------------------
 
 _MONITOR: Mapping[str, Callable[[Any], Any]] = {
@@ -429,9 +427,7 @@ def monitor(data: Any, own: Owner) -> tuple[dict[str, Any], Gaps]:
         _field(fields, name, read, gaps)
     for name in ("request_headers", "alerts"):
         _list(fields, name, own, gaps)
-    id = own_id(fields.get("id"))
-    if id is None:
-        raise Odd("id")
+    must(own_id(fields.get("id")), "id")
     if not fields.get("name") and not fields.get("url"):
         raise Odd("name")
     _state(fields, gaps)

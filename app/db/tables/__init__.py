@@ -10,11 +10,8 @@ from app.db.tables.audit import *
 from app.db.tables.columns import *
 from app.db.tables.contacts import *
 from app.db.tables.deliveries import *
-from app.db.tables.domains import *
 from app.db.tables.incidents import *
-from app.db.tables.markers import *
 from app.db.tables.monitors import *
-from app.db.tables.report_mails import *
 from app.db.tables.results import *
 from app.db.tables.second_factor import *
 from app.db.tables.service import *

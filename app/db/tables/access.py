@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ForeignKey, String, Text, UniqueConstraint
+from sqlalchemy import String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, secret
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, belongs_to, secret
 from app.db.types import Moment, NamedMoment, Word
 from app.records import Role, Scope
 from app.rules.time import is_zone
@@ -54,9 +54,7 @@ class ApiKeyRow(Model):
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
     # Null: without an owner, as keys from before there were owners; nothing limits what such a key
     # may do. So a key that was not handed over is deleted with its owner, not left without one.
-    owner_id: Mapped[int | None] = mapped_column(
-        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True, info={"audit_name": "owner"}
-    )
+    owner_id: Mapped[int | None] = belongs_to("people", index=True, info={"audit_name": "owner"})
     networks: Mapped[str] = mapped_column(Text, default="", server_default="")  # CIDRs, by comma
     tag: Mapped[str | None] = mapped_column(Text)  # only monitors with it
 
@@ -92,9 +90,7 @@ class SessionRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     # SHA-256 of the token in the cookie: it has 192 random bits
     digest: Mapped[str] = mapped_column(String(64), unique=True)
-    person_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
-    )
+    person_id: Mapped[int] = belongs_to("people", index=True)
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_used_at: Mapped[datetime] = mapped_column(Moment)
     password_at: Mapped[datetime | None] = mapped_column(Moment)  # when it was last typed here
@@ -118,9 +114,7 @@ class DeviceRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     # SHA-256 of the token in the cookie: it has 192 random bits
     digest: Mapped[str] = mapped_column(String(64))
-    person_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
-    )
+    person_id: Mapped[int] = belongs_to("people", index=True)
     last_used_at: Mapped[datetime] = mapped_column(Moment)
 
 
@@ -149,9 +143,7 @@ class RecoveryRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     # SHA-256 of the token in the link: it has 192 random bits
     digest: Mapped[str] = mapped_column(String(64), unique=True)
-    person_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
-    )
+    person_id: Mapped[int] = belongs_to("people", index=True)
     created_at: Mapped[datetime] = mapped_column(Moment)
     expires_at: Mapped[datetime] = mapped_column(Moment)
 

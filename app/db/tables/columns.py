@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Text
+from sqlalchemy import BigInteger, ForeignKey, Text
+from sqlalchemy.orm import MappedColumn, mapped_column
 
 from app.db import db
 from app.db.contents import is_clock
@@ -25,3 +26,8 @@ Folded = Text().with_variant(Text(collation="C"), "postgresql")
 def secret(name: str) -> dict[str, Any]:
     """Of a column that the audit log never shows, and calls ``name`` where it has changed."""
     return {"audit": "secret", "audit_name": name}
+
+
+def belongs_to(table: str, **more: Any) -> MappedColumn[Any]:
+    """The id of a row of another table, with which this row is deleted."""
+    return mapped_column(Id, ForeignKey(f"{table}.id", ondelete="CASCADE"), **more)

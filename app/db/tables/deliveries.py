@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text, text
+from sqlalchemy import Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.contents import is_attempts, is_facts, is_ids
-from app.db.tables.columns import NEVER_REUSED, Id
+from app.db.tables.columns import NEVER_REUSED, Id, belongs_to
 from app.db.types import CheckedJson, Encrypted, EncryptedJson, Moment, Unreadable, Word
 
 
@@ -34,12 +34,8 @@ class DeliveryRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     message_id: Mapped[str] = mapped_column(String(40), unique=True)  # the same on every attempt
     event: Mapped[str] = mapped_column(String(32))
-    monitor_id: Mapped[int | None] = mapped_column(
-        Id, ForeignKey("monitors.id", ondelete="CASCADE"), index=True
-    )
-    incident_id: Mapped[int | None] = mapped_column(
-        Id, ForeignKey("incidents.id", ondelete="CASCADE"), index=True
-    )
+    monitor_id: Mapped[int | None] = belongs_to("monitors", index=True)
+    incident_id: Mapped[int | None] = belongs_to("incidents", index=True)
     # Whom a message of a status page's post goes to; null: it is an alert
     subscriber_id: Mapped[int | None] = mapped_column(Id, index=True)
     channel: Mapped[str] = mapped_column(String(16))

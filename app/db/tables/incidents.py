@@ -1,17 +1,17 @@
-"""Incidents."""
+"""Incidents, and the markers that may explain them."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text, false, text
+from sqlalchemy import Index, String, Text, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.contents import is_evidence, is_gaps, is_texts
-from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id
-from app.db.types import CheckedJson, EncryptedJson, Moment
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Folded, Id, belongs_to
+from app.db.types import CheckedJson, EncryptedJson, Moment, NamedMoment
 
 
 class IncidentRow(Model):
@@ -39,7 +39,7 @@ class IncidentRow(Model):
     )
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    monitor_id: Mapped[int] = mapped_column(Id, ForeignKey("monitors.id", ondelete="CASCADE"))
+    monitor_id: Mapped[int] = belongs_to("monitors")
     started_at: Mapped[datetime] = mapped_column(Moment, index=True)
     acknowledged_at: Mapped[datetime | None] = mapped_column(Moment)
     acknowledged_by: Mapped[str | None] = mapped_column(Text)
@@ -68,5 +68,25 @@ class IncidentRow(Model):
     unwatched: Mapped[Any | None] = mapped_column(
         CheckedJson(is_gaps, list, none_as_null=True), info=UNSEEN
     )
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+# --- markers
+#
+# Markers.
+
+
+class MarkerRow(Model):
+    """``tags`` are stored as a monitor's are: each between line breaks."""
+
+    __tablename__ = "markers"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    link: Mapped[str | None] = mapped_column(Text)
+    tags: Mapped[str] = mapped_column(Text, default="")
+    time: Mapped[datetime] = mapped_column(NamedMoment, index=True)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)

@@ -1,11 +1,11 @@
-"""Monitors, where they are checked from, and who checks them."""
+"""Monitors, where they are checked from, who checks them, and registrable domains."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, text
+from sqlalchemy import BigInteger, Index, SmallInteger, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
@@ -15,7 +15,7 @@ from app.db.contents import (
     is_pairs,
     is_statuses,
 )
-from app.db.tables.columns import NEVER_REUSED, UNSEEN, Clock, Folded, Id, secret
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Clock, Folded, Id, belongs_to, secret
 from app.db.types import (
     AlertDays,
     Bounded,
@@ -140,9 +140,7 @@ class MonitorStateRow(Model):
         ),
     )
 
-    monitor_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True
-    )
+    monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True)
     checked_at: Mapped[datetime | None] = mapped_column(Moment)
     verdict: Mapped[str | None] = mapped_column(String(16))
     cause_code: Mapped[str | None] = mapped_column(String(32))
@@ -186,9 +184,7 @@ class MonitorEvidenceRow(Model):
 
     __tablename__ = "monitor_evidence"
 
-    monitor_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True
-    )
+    monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True)
     last_good: Mapped[Any | None] = mapped_column(EncryptedJson(is_check))
     failing: Mapped[Any | None] = mapped_column(EncryptedJson(is_checks))
 
@@ -237,12 +233,8 @@ class AssignmentRow(Model):
 
     __tablename__ = "assignments"
 
-    monitor_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True
-    )
-    location_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("locations.id", ondelete="CASCADE"), primary_key=True, index=True
-    )
+    monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True)
+    location_id: Mapped[int] = belongs_to("locations", primary_key=True, index=True)
     turn: Mapped[int] = mapped_column(BigInteger)
     # The last moment of the monitor's grid that was done; null: a check is due at once
     slot: Mapped[datetime | None] = mapped_column(Moment)
@@ -268,9 +260,7 @@ class ShardRow(Model):
 
     __tablename__ = "shards"
 
-    location_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("locations.id", ondelete="CASCADE"), primary_key=True
-    )
+    location_id: Mapped[int] = belongs_to("locations", primary_key=True)
     number: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
     owner: Mapped[str | None] = mapped_column(String(96))
     until: Mapped[datetime | None] = mapped_column(Moment)
@@ -288,3 +278,20 @@ class ChangeRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     monitor_id: Mapped[int] = mapped_column(BigInteger)
     at: Mapped[datetime] = mapped_column(Moment, index=True)
+
+
+# --- domains
+#
+# Registrable domains.
+
+
+class DomainRow(Model):
+    """A registrable domain's expiry, asked at most once a day however many monitors share it."""
+
+    __tablename__ = "domains"
+
+    domain: Mapped[str] = mapped_column(Text, primary_key=True)
+    expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    asked_at: Mapped[datetime | None] = mapped_column(Moment)
+    source: Mapped[str | None] = mapped_column(String(8))
+    note: Mapped[str | None] = mapped_column(Text)

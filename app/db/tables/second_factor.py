@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, ForeignKey, String, Text, exists, or_
+from sqlalchemy import BigInteger, ColumnElement, String, Text, exists, or_
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from app.db import Model
 from app.db.tables.access import PersonRow
-from app.db.tables.columns import NEVER_REUSED, Id
+from app.db.tables.columns import NEVER_REUSED, Id, belongs_to
 from app.db.types import Encrypted, Moment
 
 
@@ -19,9 +19,7 @@ class AuthenticatorAppRow(Model):
 
     __tablename__ = "authenticator_apps"
 
-    person_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("people.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
-    )
+    person_id: Mapped[int] = belongs_to("people", primary_key=True, autoincrement=False)
     secret: Mapped[Any] = mapped_column(Encrypted)
     # The period whose code was used last: neither it nor an earlier one is accepted again
     used_step: Mapped[int] = mapped_column(BigInteger)
@@ -33,9 +31,7 @@ class PasskeyRow(Model):
     __table_args__ = (NEVER_REUSED,)
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    person_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
-    )
+    person_id: Mapped[int] = belongs_to("people", index=True)
     name: Mapped[str] = mapped_column(Text)
     host: Mapped[str] = mapped_column(Text)  # the browser offers it at this host alone
     credential: Mapped[str] = mapped_column(Text, unique=True)  # its id, in base64url
@@ -52,9 +48,7 @@ class RecoveryCodeRow(Model):
     __table_args__ = (NEVER_REUSED,)
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    person_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
-    )
+    person_id: Mapped[int] = belongs_to("people", index=True)
     # SHA-256 of the code: it has 140 random bits
     digest: Mapped[str] = mapped_column(String(64))
 
@@ -68,9 +62,7 @@ class HalfLoginRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     # SHA-256 of the token in the cookie: it has 192 random bits
     digest: Mapped[str] = mapped_column(String(64), unique=True)
-    person_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
-    )
+    person_id: Mapped[int] = belongs_to("people", index=True)
     created_at: Mapped[datetime] = mapped_column(Moment)
 
 
@@ -81,9 +73,7 @@ class PasskeyChallengeRow(Model):
 
     # SHA-256 of the token of the session or of the half login
     digest: Mapped[str] = mapped_column(String(64), primary_key=True)
-    person_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
-    )
+    person_id: Mapped[int] = belongs_to("people", index=True)
     challenge: Mapped[str] = mapped_column(Text)  # in base64url
     created_at: Mapped[datetime] = mapped_column(Moment)
 

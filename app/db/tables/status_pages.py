@@ -8,7 +8,7 @@ from sqlalchemy import ForeignKey, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column, object_session
 
 from app.db import Model
-from app.db.tables.columns import NEVER_REUSED, UNSEEN, Id, secret
+from app.db.tables.columns import NEVER_REUSED, UNSEEN, Id, belongs_to, secret
 from app.db.types import Bounded, Encrypted, Moment, NamedMoment, Unreadable, Word
 from app.records import (
     AUTO_POST_MINUTES,
@@ -22,7 +22,6 @@ from app.records import (
 from app.rules.time import is_zone
 
 # A page's rows go with it.
-OF_PAGE = "status_pages.id"
 # An open one, where it cannot be read: a page never says that all is well beside it.
 State = Word(16, PostState, PostState.MONITORING)
 
@@ -77,9 +76,7 @@ class StatusPageGroupRow(Model):
     __table_args__ = (NEVER_REUSED,)
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    status_page_id: Mapped[int] = mapped_column(
-        Id, ForeignKey(OF_PAGE, ondelete="CASCADE"), index=True
-    )
+    status_page_id: Mapped[int] = belongs_to("status_pages", index=True)
     position: Mapped[int]
     name: Mapped[str] = mapped_column(Text)
 
@@ -89,12 +86,8 @@ class StatusPageMonitorRow(Model):
 
     __tablename__ = "status_page_monitors"
 
-    status_page_id: Mapped[int] = mapped_column(
-        Id, ForeignKey(OF_PAGE, ondelete="CASCADE"), primary_key=True
-    )
-    monitor_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True, index=True
-    )
+    status_page_id: Mapped[int] = belongs_to("status_pages", primary_key=True)
+    monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True, index=True)
     position: Mapped[int]
     name: Mapped[str | None] = mapped_column(Text)  # null: the monitor's own
     group_id: Mapped[int | None] = mapped_column(Id)
@@ -109,7 +102,7 @@ class PostRow(Model):
     )
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    status_page_id: Mapped[int] = mapped_column(Id, ForeignKey(OF_PAGE, ondelete="CASCADE"))
+    status_page_id: Mapped[int] = belongs_to("status_pages")
     title: Mapped[str] = mapped_column(Text)
     state: Mapped[str] = mapped_column(State)  # that of its last update
     incident_id: Mapped[int | None] = mapped_column(
@@ -126,12 +119,8 @@ class PostRow(Model):
 class PostMonitorRow(Model):
     __tablename__ = "post_monitors"
 
-    post_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("posts.id", ondelete="CASCADE"), primary_key=True
-    )
-    monitor_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True, index=True
-    )
+    post_id: Mapped[int] = belongs_to("posts", primary_key=True)
+    monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True, index=True)
 
 
 class PostUpdateRow(Model):
@@ -143,9 +132,7 @@ class PostUpdateRow(Model):
     )  # fmt: skip
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    post_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("posts.id", ondelete="CASCADE"), index=True, info=UNSEEN
-    )
+    post_id: Mapped[int] = belongs_to("posts", index=True, info=UNSEEN)
     state: Mapped[str] = mapped_column(State)
     body: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(Moment)
@@ -190,7 +177,7 @@ class SubscriberRow(Model):
     )
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    status_page_id: Mapped[int] = mapped_column(Id, ForeignKey(OF_PAGE, ondelete="CASCADE"))
+    status_page_id: Mapped[int] = belongs_to("status_pages")
     channel: Mapped[str] = mapped_column(Word(16, SUBSCRIBER_CHANNELS, Channel.EMAIL))
     value: Mapped[str | Unreadable] = mapped_column(Encrypted)
     digest: Mapped[str] = mapped_column(String(64))  # keyed hash of channel and value
@@ -203,9 +190,7 @@ class CancelledEventRow(Model):
 
     __tablename__ = "cancelled_events"
 
-    status_page_id: Mapped[int] = mapped_column(
-        Id, ForeignKey(OF_PAGE, ondelete="CASCADE"), primary_key=True
-    )
+    status_page_id: Mapped[int] = belongs_to("status_pages", primary_key=True)
     uid: Mapped[str] = mapped_column(String(128), primary_key=True)
     sequence: Mapped[int] = mapped_column(Id)
     name: Mapped[str] = mapped_column(Text)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, Text
+from sqlalchemy import Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.tables.columns import NEVER_REUSED, Id
+from app.db.tables.columns import NEVER_REUSED, Id, belongs_to
 from app.db.types import Moment, NamedMoment, Word
 from app.records import DEFAULT_WINDOW_ZONE
 from app.rules.recurrence import ONCE, is_repeat
@@ -39,9 +39,5 @@ class MaintenanceWindowRow(Model):
 class MaintenanceWindowMonitorRow(Model):
     __tablename__ = "maintenance_window_monitors"
 
-    window_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("maintenance_windows.id", ondelete="CASCADE"), primary_key=True
-    )
-    monitor_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True, index=True
-    )
+    window_id: Mapped[int] = belongs_to("maintenance_windows", primary_key=True)
+    monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True, index=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.codec.evidence import MOST_ENTRIES, phases, seen
-from app.codec.values import Json, text, texts, time, whole, word
+from app.codec.evidence import phases, seen
+from app.codec.values import each, text, texts, time, whole, word
 from app.records import Verdict
 
 
@@ -20,18 +20,18 @@ def evidence(data: Any) -> Mapping[str, Any] | None:
         return None
     if not {"failing", "last_good", "confirming"} & data.keys():
         return _check(data)
-    again = data.get("confirming")
-    checks = again[:MOST_ENTRIES] if isinstance(again, list) else []
     return {
         "failing": _check(data.get("failing")),
         "last_good": _check(data.get("last_good")),
-        "confirming": [check for one in checks if (check := _check(one))],
+        "confirming": list(each(data.get("confirming"), _check)),
         "usual": _usual(data.get("usual")),
-        "places": [_place(one) for one in _objects(data.get("places"))],
+        "places": list(each(data.get("places"), _place)),
     }
 
 
-def _place(data: Json) -> dict[str, Any]:
+def _place(data: Any) -> dict[str, Any] | None:
+    if not isinstance(data, Mapping):
+        return None
     return {
         **{name: text(data.get(name)) for name in ("name", "label", "cause_code", "cause")},
         "verdict": str(word(Verdict, data.get("verdict")) or Verdict.UNKNOWN),
@@ -41,11 +41,6 @@ def _place(data: Json) -> dict[str, Any]:
         "earlier": data.get("earlier") is True,
         "check": _check(data.get("check")),
     }
-
-
-def _objects(value: Any) -> list[Json]:
-    found = value if isinstance(value, list) else []
-    return [one for one in found[:MOST_ENTRIES] if isinstance(one, Mapping)]
 
 
 def _usual(data: Any) -> dict[str, Any] | None:
