@@ -12,7 +12,8 @@ from app.forms.browser import BrowserForm
 from app.forms.fields import Switch, Text
 from app.i18n import N_
 from app.records import MAX_PASSKEY_NAME, Role
-from app.web.forms import password_field, show_errors
+from app.web.forms import password_field
+from app.web.frame.editing import show_errors
 
 MAX_CREDENTIAL_JSON = 100_000  # what a browser says of a passkey
 

@@ -4,16 +4,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from flask import flash
 from wtforms import widgets
 
-from app.errors import Invalid, Unavailable, WakefulError
 from app.forms.browser import BrowserForm
 from app.forms.fields import (
     Moment,
@@ -46,9 +42,6 @@ from app.records import (
     Scope,
 )
 from app.rules import addresses, text
-from app.stores import same_url
-from app.web.frame import servers
-from app.web.frame.store_errors import outlook, status_of
 from app.web.shown.looks import ROLES
 
 Rule = Callable[[str], object]  # raises ValueError with a sentence
@@ -72,10 +65,6 @@ KEYS_OF = {
     KeysOf.REVOKE: N_("Revoke them: programs that use them get an error"),
     KeysOf.MINE: N_("Hand them over to me: they go on working"),
 }
-OVERWRITTEN = N_(
-    "Somebody else changed this after you opened the page. Your values replaced theirs: %(fields)s."
-)
-NOT_KEPT = N_("The server answered that it saved this, and did not keep: %(fields)s.")
 PASSWORD_HINT = N_("%(least)s characters or more.", least=MIN_PASSWORD)
 NOT_THE_SAME = N_("The two passwords are not the same.")
 
@@ -103,77 +92,6 @@ def password_field(label: str, autocomplete: str, **more: Any) -> Any:
 
 def new_password_field(label: str, hint: str = PASSWORD_HINT) -> Any:
     return password_field(label, "new-password", description=hint, rule=text.new_password)
-
-
-def show_errors(form: BrowserForm, fault: Invalid) -> None:
-    """Put what a store found beside the fields, where only the stored data shows the fault; what
-    no field of the form can show, another server's bare "no" too, stands above them.
-    """
-    fields = {field.short_name: field for field in form.schema_fields()}
-    left = [] if fault.errors else [str(fault)]
-    for name, sentences in fault.errors.items():
-        field = fields.get(name.partition(".")[0])
-        for sentence in sentences:
-            if field is None:
-                left.append(f"{name}: {sentence}")
-            else:
-                field.fault(sentence)
-    form.trouble = " ".join(left)
-
-
-def saved(form: BrowserForm, sentence: str, record: object | None = None) -> None:
-    """Tell, on the next page, that ``form`` was saved, and what of somebody else's that undid.
-    ``record``: as the store has it now, of which another server may have left something out.
-    """
-    flash(sentence, "success")
-    lost = [
-        _(form[name].label.text)
-        for name, value in form.fields().items()
-        if record is not None and name in form and not is_kept(name, value, record)
-    ]
-    if lost:
-        flash(_(NOT_KEPT, fields=", ".join(lost)), "warning")
-    if labels := form.overwritten():
-        flash(_(OVERWRITTEN, fields=", ".join(labels)), "warning")
-
-
-def is_kept(name: str, value: Any, record: object) -> bool:
-    """Whether a server has what was sent to it. Of what it does not say, nobody knows."""
-    if not servers.is_bare():
-        return True
-    name = {"pause": "paused"}.get(name, name)
-    if not hasattr(record, name) or name in (*record.missing, *record.misread):  # type: ignore[attr-defined]
-        return True
-    stored = getattr(record, name)
-    if isinstance(value, datetime) and isinstance(stored, datetime):
-        return value.replace(microsecond=0) == stored.replace(microsecond=0)
-    if isinstance(value, tuple):
-        return Counter(value) == Counter(stored)
-    if isinstance(value, str) and isinstance(stored, str):
-        return same_url.is_same(value, stored) if name == "url" else _plain(value) == _plain(stored)
-    return value == stored or (value in (None, "") and stored in (None, ""))
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
-
-
-def not_saved(form: BrowserForm, fault: WakefulError) -> int:
-    """Say in ``form`` why the store did not take it (``store_errors.NOT_TAKEN``), with
-    everything typed in place; the status.
-    """
-    form.trouble = f"{fault} {outlook(fault)}"
-    form.unanswered = isinstance(fault, Unavailable)
-    return status_of(fault)
-
-
-def not_read(form: BrowserForm, fault: WakefulError) -> int:
-    """As ``not_saved``, where not even the record could be read that ``form`` is about. What was
-    typed is not judged: a mask has nothing behind it now, and that is no fault of whoever typed.
-    """
-    for rows in form.pair_lists():
-        rows.forget_errors()
-    return not_saved(form, fault)
 
 
 class LoginForm(BrowserForm):
@@ -345,10 +263,6 @@ class NetworksForm(BrowserForm):
         ),
         render_kw={"spellcheck": "false", "autocapitalize": "none"},
     )
-
-
-class DeleteForm(BrowserForm):
-    """Nothing to type: the button is the answer."""
 
 
 class AcknowledgeForm(BrowserForm):

@@ -16,9 +16,9 @@ from app.records import Actor
 from app.stores import current_access, current_mail
 from app.stores.mail import BUSY
 from app.web.account_forms import ForgottenForm, JoinForm, RecoveryForm
-from app.web.forms import show_errors
 from app.web.frame import session as sessions
 from app.web.frame import throttle
+from app.web.frame.editing import show_errors
 
 blueprint = Blueprint("account", __name__)
 

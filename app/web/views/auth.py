@@ -11,9 +11,10 @@ from app.i18n import N_, _
 from app.records import Person
 from app.rules import zones
 from app.stores import current_access
-from app.web.forms import LoginForm, SetupForm, show_errors
+from app.web.forms import LoginForm, SetupForm
 from app.web.frame import session as sessions
 from app.web.frame import throttle
+from app.web.frame.editing import show_errors
 
 blueprint = Blueprint("auth", __name__)
 

@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid, NotFound, WakefulError
+from app.errors import Conflict, Invalid, NotFound
 from app.forms import binding
 from app.forms.browser import BrowserContactDeletionForm, BrowserContactForm
 from app.i18n import _
@@ -18,10 +18,9 @@ from app.records import (
     MonitorQuery,
 )
 from app.stores import current_store
-from app.web.forms import not_read, not_saved, saved, show_errors
 from app.web.frame import choices, fragments, links, servers
-from app.web.frame.session import SAFE_METHODS, guarded
-from app.web.frame.store_errors import NOT_TAKEN
+from app.web.frame.editing import Editing, show_errors
+from app.web.frame.session import guarded
 from app.web.shown import channel_setup, times
 from app.web.views import channel_tests
 from app.web.views.deliveries import names_of
@@ -73,78 +72,43 @@ def named() -> Response:
     return redirect(url_for(".show", id=id))
 
 
+class ContactEditing(Editing[Contact, BrowserContactForm]):
+    collection, template, subject = "contacts", "contacts/form.html", "contact"
+
+    def stand_in(self, id: int) -> Contact:
+        return Contact(id, request.form.get("name") or _("Contact %(id)s", id=id))
+
+    def bind(self) -> BrowserContactForm:
+        settings = current_app.extensions["wakeful.settings"]
+        return BrowserContactForm(
+            record=self.record,
+            data=None if self.record else STARTS_WITH | {"quiet_zone": times.zone().key},
+            zone=times.zone(),
+            telegram_token_set=bool(settings.telegram_token),
+        )
+
+    def pressed(self) -> Response | None:
+        if self.form.change_rows():
+            return self.page(200)
+        if channel_tests.BUTTON in request.form:
+            return self.page(200, tried=channel_tests.rows(self.form.channels, None))
+        return None
+
+    def next(self, record: Contact) -> str:
+        return url_for(".show", id=record.id)
+
+    def context(self) -> dict[str, Any]:
+        return {"lacking": channel_setup.lacking(self.form)}
+
+
 @blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Answer:
-    if request.method in SAFE_METHODS:
-        servers.refuse_bare()
-    first = STARTS_WITH | {"quiet_zone": times.zone().key}
-    return _edited(_form(data=first), None)
+def new() -> Response:
+    return ContactEditing().answer()
 
 
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Answer:
-    try:
-        contact = current_store().contacts.get(id)
-    except NOT_TAKEN as fault:
-        return _unread(fault, id)
-    return _edited(_form(record=contact), contact)
-
-
-def _form(**kwargs: Any) -> BrowserContactForm:
-    settings = current_app.extensions["wakeful.settings"]
-    return BrowserContactForm(
-        zone=times.zone(), telegram_token_set=bool(settings.telegram_token), **kwargs
-    )
-
-
-def _unread(fault: WakefulError, id: int) -> Answer:
-    """What was typed into the form of a contact that cannot be read now."""
-    if request.method in SAFE_METHODS:
-        raise fault
-    contact = Contact(id, request.form.get("name") or _("Contact %(id)s", id=id))
-    form = _form(record=contact)
-    return _form_page(form, contact, not_read(form, fault))
-
-
-def _edited(form: BrowserContactForm, contact: Contact | None) -> Answer:
-    if form.change_rows():
-        return _form_page(form, contact, 200)
-    if form.is_submitted() and channel_tests.BUTTON in request.form:
-        tried = channel_tests.rows(form.channels, None)
-        return _form_page(form, contact, 200, tried=tried)
-    if form.validate_on_submit():
-        try:
-            record = _save(form, contact)
-        except Invalid as fault:
-            show_errors(form, fault)
-        except NOT_TAKEN as fault:
-            return _form_page(form, contact, not_saved(form, fault))
-        else:
-            saved(form, _("%(name)s saved.", name=record.name))
-            return redirect(url_for(".show", id=record.id))
-    return _form_page(form, contact, 422 if form.is_submitted() else 200)
-
-
-def _save(form: BrowserContactForm, contact: Contact | None) -> Contact:
-    store = current_store()
-    if contact is None:
-        return store.contacts.create(form.fields())
-    return store.contacts.update(contact.id, form.fields())
-
-
-def _form_page(
-    form: BrowserContactForm, contact: Contact | None, status: int, **more: Any
-) -> Answer:
-    page = render_template(
-        "contacts/form.html",
-        form=form,
-        contact=contact,
-        lacking=channel_setup.lacking(form),
-        **more,
-    )
-    # What was typed comes back, secrets of channels too: nothing may keep a copy.
-    headers = {"Cache-Control": "no-store"} if form.is_submitted() else {}
-    return Response(page, status, headers, mimetype="text/html")
+def edit(id: int) -> Response:
+    return ContactEditing(id).answer()
 
 
 @blueprint.post("/<int:id>/test")

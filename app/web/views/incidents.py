@@ -31,17 +31,10 @@ from app.rules import comments
 from app.rules.what_changed import compared_with
 from app.rules.who_saw import places_of, title_of, who_saw
 from app.stores import current_store
-from app.web.forms import (
-    CommentForm,
-    DeleteForm,
-    is_kept,
-    not_read,
-    not_saved,
-    saved,
-    show_errors,
-)
+from app.web.forms import CommentForm
 from app.web.frame import choices, fragments, links, servers
-from app.web.frame.session import SAFE_METHODS, guarded
+from app.web.frame.editing import Editing, confirmed, is_kept, not_saved
+from app.web.frame.session import guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import hour, markers, timeline, times
 
@@ -127,68 +120,79 @@ def _deliveries(id: int) -> Sequence[Delivery]:
     return list(store.deliveries.every(DeliveryQuery(incident_id=id, per_page=PAGE), PAGES))
 
 
+class IncidentReporting(Editing[Incident, BrowserIncidentStoreForm]):
+    """An incident that checks did not find."""
+
+    collection, template, subject = "incidents", "incidents/new.html", "incident"
+    on_bare_servers = True
+
+    def bind(self) -> BrowserIncidentStoreForm:
+        now, monitor_id = current_store().now(), request.args.get("monitor_id", "")
+        well_formed = monitor_id.isascii() and monitor_id.isdigit()
+        known = int(monitor_id[:19]) if well_formed else None  # int() refuses thousands of digits
+        first = {"monitor_id": known, "started_at": now}
+        return BrowserIncidentStoreForm(zone=times.zone(), now=now, data=first)
+
+    def save(self) -> Incident:
+        fields = comments.opening(self.form.fields(), _who(), times.now())
+        return current_store().incidents.create(fields)
+
+    def refuse(self, fault: WakefulError) -> Response:
+        if not isinstance(fault, Conflict):
+            return super().refuse(fault)
+        self.form.monitor_id.fault(str(fault))
+        return self.page(409, already=fault.details.get("open_incident_id"))
+
+    def done(self, record: Incident) -> Response:
+        flash(_("Incident reported."), "success")
+        return redirect(url_for(".show", id=record.id))
+
+    def context(self) -> dict[str, Any]:
+        chosen = self.form.monitor_id.data
+        return {
+            "monitors": choices.monitors(self.form, [chosen] if isinstance(chosen, int) else [])
+        }
+
+
+class IncidentEditing(Editing[Incident, BrowserIncidentForm]):
+    collection, template, subject = "incidents", "incidents/edit.html", "incident"
+    on_bare_servers, is_read = True, True
+
+    def stand_in(self, id: int) -> Incident:
+        self.is_read = False
+        return Incident(id, 0, current_store().now())
+
+    def bind(self) -> BrowserIncidentForm:
+        now = current_store().now()
+        return BrowserIncidentForm(record=self.record, zone=times.zone(), now=now)
+
+    def save(self) -> Incident:
+        return current_store().incidents.update(self.id or 0, self.form.fields(), by=_who())
+
+    def refuse(self, fault: WakefulError) -> Response:
+        if not isinstance(fault, Conflict):
+            return super().refuse(fault)
+        self.form.ended_at.fault(str(fault))
+        return self.page(422)
+
+    def notice(self, record: Incident) -> str:
+        return _("Incident saved.")
+
+    def next(self, record: Incident) -> str:
+        return url_for(".show", id=self.id)
+
+    def context(self) -> dict[str, Any]:
+        return {"unread": not self.is_read}
+
+
 @blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Answer:
-    form = BrowserIncidentStoreForm(
-        zone=times.zone(), now=current_store().now(), data=_first_values()
-    )
-    status = 422 if form.is_submitted() else 200
-    already = None
-    if form.validate_on_submit():
-        try:
-            fields = comments.opening(form.fields(), _who(), times.now())
-            incident = current_store().incidents.create(fields)
-        except Invalid as fault:
-            show_errors(form, fault)
-        except Conflict as fault:
-            form.monitor_id.fault(str(fault))
-            status, already = 409, fault.details.get("open_incident_id")
-        except NOT_TAKEN as fault:
-            status = not_saved(form, fault)
-        else:
-            flash(_("Incident reported."), "success")
-            return redirect(url_for(".show", id=incident.id))
-    chosen = form.monitor_id.data
-    monitors = choices.monitors(form, [chosen] if isinstance(chosen, int) else [])
-    page = render_template("incidents/new.html", form=form, monitors=monitors, already=already)
-    return page, status
-
-
-def _first_values() -> dict[str, Any]:
-    monitor_id = request.args.get("monitor_id", "")
-    well_formed = monitor_id.isascii() and monitor_id.isdigit()
-    known = int(monitor_id[:19]) if well_formed else None  # int() refuses thousands of digits
-    return {"monitor_id": known, "started_at": current_store().now()}
+def new() -> Response:
+    return IncidentReporting().answer()
 
 
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Answer:
-    store = current_store()
-    unread: WakefulError | None = None
-    try:
-        incident = store.incidents.get(id)
-    except NOT_TAKEN as fault:
-        if request.method in SAFE_METHODS:
-            raise
-        incident, unread = Incident(id, 0, store.now()), fault
-    form = BrowserIncidentForm(record=incident, zone=times.zone(), now=store.now())
-    status = 422 if form.is_submitted() else 200
-    if unread:
-        status = not_read(form, unread)
-    elif form.validate_on_submit():
-        try:
-            changed = store.incidents.update(id, form.fields(), by=_who())
-        except Invalid as fault:
-            show_errors(form, fault)
-        except Conflict as fault:
-            form.ended_at.fault(str(fault))
-        except NOT_TAKEN as fault:
-            status = not_saved(form, fault)
-        else:
-            saved(form, _("Incident saved."), changed)
-            return redirect(url_for(".show", id=id))
-    page = render_template("incidents/edit.html", form=form, incident=incident, unread=unread)
-    return page, status
+def edit(id: int) -> Response:
+    return IncidentEditing(id).answer()
 
 
 @blueprint.post("/<int:id>/acknowledge")
@@ -267,14 +271,15 @@ def _comment_alone(id: int, form: CommentForm, fault: WakefulError) -> Answer:
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(id: int) -> Answer:
+def delete(id: int) -> str | Response:
     incident = current_store().incidents.get(id)
-    form = DeleteForm()
-    if form.validate_on_submit():
-        current_store().incidents.delete(id)
-        flash(_("Incident deleted."), "success")
-        return redirect(url_for(".index"))
-    return render_template("incidents/delete.html", incident=incident)
+    return confirmed(
+        "incidents/delete.html",
+        lambda: current_store().incidents.delete(id),
+        _("Incident deleted."),
+        url_for(".index"),
+        incident=incident,
+    )
 
 
 def _comment(incident: Incident, text: str) -> None:

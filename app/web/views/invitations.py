@@ -13,8 +13,8 @@ from app.records import Invitation, Role
 from app.stores import current_access, current_mail
 from app.stores.mail import Sent
 from app.web.account_forms import InviteForm
-from app.web.forms import show_errors
 from app.web.frame import links
+from app.web.frame.editing import show_errors
 from app.web.frame.repeated import shown_once
 from app.web.frame.session import guarded, needs
 

@@ -13,7 +13,8 @@ from app.errors import Conflict, Denied, Invalid
 from app.i18n import N_, _
 from app.records import ApiKey, Role, Scope
 from app.stores import current_access
-from app.web.forms import DeleteForm, KeyEditForm, KeyForm, show_errors
+from app.web.forms import KeyEditForm, KeyForm
+from app.web.frame.editing import DeleteForm, show_errors
 from app.web.frame.repeated import shown_once
 from app.web.frame.session import guarded, needs
 from app.web.shown import times

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid, WakefulError
+from app.errors import Conflict
 from app.forms import binding
 from app.forms.browser import BrowserLocationForm
 from app.i18n import _
@@ -26,11 +27,10 @@ from app.records import (
     words_of,
 )
 from app.stores import base, current_store
-from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import links, servers
+from app.web.frame.editing import DeleteForm, Editing
 from app.web.frame.repeated import shown_once
-from app.web.frame.session import SAFE_METHODS, guarded, needs
-from app.web.frame.store_errors import NOT_TAKEN
+from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("locations", __name__, url_prefix="/settings/locations"))
 
@@ -60,61 +60,68 @@ def _told(places: int) -> Sequence[str] | None:
     return current_store().contacts.defaults()
 
 
+class LocationEditing(Editing[Place, BrowserLocationForm]):
+    collection, template, subject = "locations", "locations/form.html", "place"
+
+    def stand_in(self, id: int) -> Place:
+        return Place(id, _("Place %(id)s", id=id))
+
+    def bind(self) -> BrowserLocationForm:
+        place = self.record
+        if place is None:
+            first = Carrier.AGENT if current_user.is_admin else Carrier.LOCAL
+            form = BrowserLocationForm(data={"carrier": first})
+        else:
+            form = BrowserLocationForm(record=place, without=("name",))
+        before = place.carrier if place else None
+        if not current_user.is_admin:
+            form.carrier.leave_out(*(word for word in Carrier if needs_admin(word, before)))
+        elif place is not None and place.name == DEFAULT_LOCATION:
+            form.carrier.leave_out(Carrier.AGENT)
+        return form
+
+    def question(self) -> Response | None:
+        """Saving may end the token of an agent."""
+        before = self.record.carrier if self.record else None
+        ends_agent = Carrier.AGENT == before != self.form.carrier.data
+        if not ends_agent or "sure" in request.form:
+            return None
+        return self.page(422, ends_agent=True)
+
+    def save(self) -> Place:
+        place, before = super().save(), self.record
+        becomes_agent = before is not None and Carrier.AGENT == place.carrier != before.carrier
+        return self.records.new_token(place.id) if becomes_agent else place
+
+    def done(self, record: Place) -> Response:
+        return _started(record, url_for(".index")) if record.token else super().done(record)
+
+    def notice(self, record: Place) -> str:
+        return _("%(name)s saved.", name=record.title)
+
+    def next(self, record: Place) -> str:
+        """How to start the place, where that is new and takes several commands."""
+        is_new = self.record is None or self.record.carrier != record.carrier
+        if record.carrier == Carrier.QUEUE and is_new:
+            return url_for(".start", id=record.id)
+        return url_for(".index")
+
+    def context(self) -> dict[str, Any]:
+        return {
+            "queue": QUEUE_COMMANDS,
+            "agent": _agent_command("YOUR_TOKEN"),
+            "secrets": _secrets_of(self.record),
+        }
+
+
 @blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Answer:
-    if request.method in SAFE_METHODS:
-        servers.refuse_bare()
-    first = Carrier.AGENT if current_user.is_admin else Carrier.LOCAL
-    return _edited(BrowserLocationForm(data={"carrier": first}), None)
+def new() -> Response:
+    return LocationEditing().answer()
 
 
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Answer:
-    try:
-        place = current_store().locations.get(id)
-    except NOT_TAKEN as fault:
-        return _unread(fault, id)
-    return _edited(BrowserLocationForm(record=place, without=("name",)), place)
-
-
-def _unread(fault: WakefulError, id: int) -> Answer:
-    """What was typed into the form of a place that cannot be read now."""
-    if request.method in SAFE_METHODS:
-        raise fault
-    place = Place(id, _("Place %(id)s", id=id))
-    form = BrowserLocationForm(record=place, without=("name",))
-    return _form_page(form, place, not_read(form, fault))
-
-
-def _edited(form: BrowserLocationForm, place: Place | None) -> Answer:
-    before = place.carrier if place else None
-    if not current_user.is_admin:
-        form.carrier.leave_out(*(word for word in Carrier if needs_admin(word, before)))
-    elif place is not None and place.name == DEFAULT_LOCATION:
-        form.carrier.leave_out(Carrier.AGENT)
-    if form.validate_on_submit():
-        try:
-            if place is not None and _ends_agent(form, place):
-                return _form_page(form, place, 422, ends_agent=True)
-            record = _save(form, place)
-        except Invalid as fault:
-            show_errors(form, fault)
-        except NOT_TAKEN as fault:
-            return _form_page(form, place, not_saved(form, fault))
-        else:
-            if record.token:
-                return _started(record, url_for(".index"))
-            saved(form, _("%(name)s saved.", name=record.title))
-            return redirect(_next(record, place))
-    return _form_page(form, place, 422 if form.is_submitted() else 200)
-
-
-def _next(record: Place, before: Place | None) -> str:
-    """After a place was saved: how to start it, where that is new and takes several commands."""
-    is_new = before is None or before.carrier != record.carrier
-    if record.carrier == Carrier.QUEUE and is_new:
-        return url_for(".start", id=record.id)
-    return url_for(".index")
+def edit(id: int) -> Response:
+    return LocationEditing(id).answer()
 
 
 @blueprint.get("/<int:id>/start")
@@ -125,36 +132,6 @@ def start(id: int) -> str | Response:
     if place.carrier != Carrier.QUEUE:
         return redirect(url_for(".edit", id=id))
     return render_template("locations/queue.html", place=place, queue=QUEUE_COMMANDS)
-
-
-def _save(form: BrowserLocationForm, place: Place | None) -> Place:
-    locations = current_store().locations
-    if place is None:
-        return locations.create(form.fields())
-    record = locations.update(place.id, form.fields())
-    becomes_agent = Carrier.AGENT == record.carrier != place.carrier
-    return locations.new_token(place.id) if becomes_agent else record
-
-
-def _ends_agent(form: BrowserLocationForm, place: Place) -> bool:
-    """Whether saving ends the token of an agent, and the person was not asked yet."""
-    chosen = form.carrier.data
-    return Carrier.AGENT == place.carrier != chosen and "sure" not in request.form
-
-
-def _form_page(
-    form: BrowserLocationForm, place: Place | None, status: int, *, ends_agent: bool = False
-) -> Answer:
-    page = render_template(
-        "locations/form.html",
-        form=form,
-        place=place,
-        ends_agent=ends_agent,
-        queue=QUEUE_COMMANDS,
-        agent=_agent_command("YOUR_TOKEN"),
-        secrets=_secrets_of(place),
-    )
-    return page, status
 
 
 @blueprint.route("/<int:id>/token", methods=["GET", "POST"])
@@ -208,7 +185,7 @@ def delete(id: int) -> Answer:
         except Conflict as fault:
             refused, users = str(fault), store.locations.users(id, NAMED)
         else:
-            saved(form, _("%(name)s deleted.", name=place.title))
+            flash(_("%(name)s deleted.", name=place.title), "success")
             return redirect(url_for(".index"))
     page = render_template(
         "locations/delete.html", form=form, place=place, refused=refused, users=users

@@ -14,7 +14,7 @@ from app.i18n import N_, _
 from app.records import Role
 from app.rules.smtp import Server, compose, parse
 from app.stores import current_access, current_mail
-from app.web.forms import DeleteForm
+from app.web.frame.editing import DeleteForm
 from app.web.frame.session import guarded, needs
 from app.web.mail_forms import TLS_LABELS, MailServerForm, TestMailForm
 

@@ -10,8 +10,8 @@ from app.forms import binding
 from app.forms.browser import BrowserMarkerForm
 from app.i18n import _
 from app.stores import current_store
-from app.web.forms import DeleteForm, not_saved, show_errors
 from app.web.frame import links, servers
+from app.web.frame.editing import DeleteForm, not_saved, show_errors
 from app.web.frame.session import guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times

@@ -19,7 +19,7 @@ from flask import (
 from werkzeug.wrappers import Response
 
 from app.checks.kinds import kind_of
-from app.errors import Conflict, Invalid, Throttled, Unavailable, WakefulError
+from app.errors import Conflict, Throttled, Unavailable, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
@@ -36,20 +36,12 @@ from app.records import (
     MonitorRef,
     MonitorSortBy,
     Outcome,
-    Pair,
     Sort,
 )
 from app.stores import Extent, current_store, same_url
-from app.web.forms import (
-    BulkForm,
-    DeleteForm,
-    is_kept,
-    not_read,
-    not_saved,
-    saved,
-    show_errors,
-)
+from app.web.forms import BulkForm
 from app.web.frame import choices, fragments, links, servers
+from app.web.frame.editing import Editing, confirmed, is_kept
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import (
@@ -181,51 +173,139 @@ def _labels(names: Collection[str]) -> list[str]:
     return [_(label) for name, label in labels.items() if name in names]
 
 
+class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
+    """``clone``: a new monitor from the one of this id."""
+
+    collection, template, subject = "monitors", "monitors/form.html", "monitor"
+    on_bare_servers = True
+
+    def __init__(self, id: int | None = None, *, clone: bool = False) -> None:
+        super().__init__(id)
+        self.clone = clone
+
+    def stand_in(self, id: int) -> Monitor:
+        return Monitor(
+            id,
+            request.form.get("name") or _("Monitor %(id)s", id=id),
+            "",
+            DEFAULT_INTERVAL,
+            request_auth_password_set="remove_password" in request.form,
+        )
+
+    def bind(self) -> BrowserMonitorForm:
+        form, url = monitor_form(self.record, clone=self.clone), request.args.get("url")
+        if request.method == "GET" and self.record is None and url:
+            form.url.data, form.name.data = url, name_of(url)
+        if request.method == "GET" and self.record is not None and self.clone:
+            form.name.data = _("%(name)s (copy)", name=self.record.name)[: form.name.most]
+        return form
+
+    def unread(self, fault: WakefulError) -> Response:
+        if request.headers.get(fragments.HEADER) == "test":
+            return self.outcome(faults=[], failure=str(fault))
+        return super().unread(fault)
+
+    def pressed(self) -> Response | None:
+        """One row more or less, or a test."""
+        if self.form.change_rows():
+            return self.page(200)
+        if channel_tests.BUTTON in request.form:
+            return self._tried()
+        return self._tested() if "test" in request.form else None
+
+    def question(self) -> Response | None:
+        twins = self._twins()
+        return self.page(200, twins=twins) if twins else None
+
+    def _twins(self) -> Sequence[MonitorRef]:
+        """Other monitors that check the URL already, unless the person has seen that, or the
+        monitor that is edited or cloned has this URL too.
+        """
+        url = self.form.url.data or ""
+        approved = [request.form.get("anyway", ""), self.record.url if self.record else ""]
+        if any(same_url.is_same(url, other) for other in approved):
+            return ()
+        return current_store().monitors.watching(url)
+
+    def save(self) -> Monitor:
+        if self.record is not None and not self.clone:
+            return super().save()
+        return current_store().monitors.create(self.form.fields(), secrets_from=self.id)
+
+    def done(self, record: Monitor) -> Response:
+        response = super().done(record)
+        before = self.record.alerts if self.record is not None and not self.clone else ()
+        shared_channels.offer(record, before)
+        return response
+
+    def next(self, record: Monitor) -> str:
+        return url_for(".show", id=record.id)
+
+    def context(self) -> dict[str, Any]:
+        form = self.form
+        if CONTACTS in form:
+            names = choices.contacts(form, form.contacts.data)
+            form.contacts.choices = channel_setup.contact_choices(names, form)
+        return {"sums": form_sums, "lacking": channel_setup.lacking(form)}
+
+    def _tried(self) -> Response:
+        """Send a test alert to the channels as they are typed, saved or not."""
+        alerts = self.form.alerts
+        tried = channel_tests.rows(alerts, None if self.clone else self.id)
+        faulty = alerts.errors or any(row.key_errors or row.value_errors for row in alerts.rows)
+        return self.page(422 if faulty else 200, tried=tried)
+
+    def _tested(self) -> Response:
+        """Check what is typed without keeping anything; the page script asks for the outcome
+        alone.
+        """
+        form, check = self.form, BrowserCheckForm(record=self.record, **_surroundings())
+        outcome: Outcome | None = None
+        failure: str | None = None
+        twins: Sequence[MonitorRef] = ()
+        if check.validate():
+            try:
+                twins = self._twins()
+                outcome = current_store().checks.run_unsaved(check.fields(), secrets_from=self.id)
+            except WakefulError as fault:
+                failure = str(fault)
+        else:
+            _show_faults(form, check)
+        kind = kind_of(check.url.data or "")
+        shown = {"outcome": outcome, "failure": failure, "kind": kind, "twins": twins}
+        if outcome is not None and LOCATIONS in form:
+            shown["left_out"] = checked.left_out(outcome.result, form.locations.data or ())
+        if request.headers.get(fragments.HEADER) == "test":
+            return self.outcome(faults=check.error_summary(), **shown)
+        judged = outcome is not None or failure is not None
+        return self.page(200 if judged else 422, tested=True, **shown)
+
+    def outcome(self, **shown: Any) -> Response:
+        page = render_template("monitors/_test.html", form=self.form, tested=True, **shown)
+        return Response(page, mimetype="text/html")
+
+
+def _show_faults(form: BrowserMonitorForm, check: BrowserForm) -> None:
+    for field in check.schema_fields():
+        ours = form[field.short_name]
+        ours.errors = field.errors
+        if isinstance(field, PairList) and isinstance(ours, PairList):
+            ours.rows = field.rows
+
+
 @blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Answer:
-    form = monitor_form()
-    if request.method == "GET" and request.args.get("url"):
-        form.url.data = request.args["url"]
-        form.name.data = name_of(request.args["url"])
-    return _edited(form, None)
+def new() -> Response:
+    return MonitorEditing().answer()
 
 
 @blueprint.route("/<int:id>/clone", methods=["GET", "POST"])
-def clone(id: int) -> Answer:
-    try:
-        original = current_store().monitors.get(id)
-    except NOT_TAKEN as fault:
-        return _unread(fault, id, clone=True)
-    form = monitor_form(original, clone=True)
-    if request.method == "GET":
-        form.name.data = _("%(name)s (copy)", name=original.name)[: form.name.most]
-    return _edited(form, original)
+def clone(id: int) -> Response:
+    return MonitorEditing(id, clone=True).answer()
 
 
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Answer:
-    try:
-        monitor = current_store().monitors.get(id)
-    except NOT_TAKEN as fault:
-        return _unread(fault, id)
-    return _edited(monitor_form(monitor), monitor)
-
-
-def _unread(fault: WakefulError, id: int, *, clone: bool = False) -> Answer:
-    """What was typed into the form of a monitor that cannot be read now."""
-    if request.method in SAFE_METHODS:
-        raise fault
-    if request.headers.get("X-Fragment") == "test":
-        return render_template("monitors/_test.html", faults=[], failure=str(fault), tested=True)
-    monitor = Monitor(
-        id,
-        request.form.get("name") or _("Monitor %(id)s", id=id),
-        "",
-        DEFAULT_INTERVAL,
-        request_auth_password_set="remove_password" in request.form,
-    )
-    form = monitor_form(monitor, clone=clone)
-    return _form_page(form, monitor, status=not_read(form, fault))
+def edit(id: int) -> Response:
+    return MonitorEditing(id).answer()
 
 
 def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
@@ -305,120 +385,17 @@ def _shaped(form: BrowserMonitorForm) -> BrowserMonitorForm:
     return form
 
 
-def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
-    """One round of the form: a row more or less, a test, or the save."""
-    if form.change_rows():
-        return _form_page(form, monitor)
-    if form.is_submitted() and channel_tests.BUTTON in request.form:
-        return _tried(form, monitor)
-    if form.is_submitted() and "test" in request.form:
-        return _tested(form, monitor)
-    if form.validate_on_submit():
-        try:
-            if twins := _twins(form, monitor):
-                return _form_page(form, monitor, twins=twins)
-            record = _save(form, monitor)
-        except Invalid as fault:
-            show_errors(form, fault)
-        except NOT_TAKEN as fault:
-            return _form_page(form, monitor, status=not_saved(form, fault))
-        else:
-            saved(form, _("%(name)s saved.", name=record.name), record)
-            shared_channels.offer(record, () if monitor is None or form.clone else monitor.alerts)
-            return redirect(url_for(".show", id=record.id))
-    return _form_page(form, monitor, status=422 if form.is_submitted() else 200)
-
-
-def _twins(form: BrowserMonitorForm, monitor: Monitor | None) -> Sequence[MonitorRef]:
-    """Other monitors that check the URL already, unless the person has seen that, or the monitor
-    that is edited or cloned has this URL too.
-    """
-    url = form.url.data or ""
-    seen = [request.form.get("anyway", ""), monitor.url if monitor else ""]
-    if any(same_url.is_same(url, one) for one in seen):
-        return ()
-    return current_store().monitors.watching(url)
-
-
-def _save(form: BrowserMonitorForm, monitor: Monitor | None) -> Monitor:
-    store = current_store()
-    if monitor is not None and not form.clone:
-        return store.monitors.update(monitor.id, form.fields())
-    source = monitor.id if monitor else None
-    return store.monitors.create(form.fields(), secrets_from=source)
-
-
-def _form_page(
-    form: BrowserMonitorForm, monitor: Monitor | None, *, status: int = 200, **more: Any
-) -> Answer:
-    """``more``: what the page says besides the form, such as the outcome of a test."""
-    if CONTACTS in form:
-        names = choices.contacts(form, form.contacts.data)
-        form.contacts.choices = channel_setup.contact_choices(names, form)
-    lacking = channel_setup.lacking(form)
-    page = render_template(
-        "monitors/form.html", form=form, monitor=monitor, sums=form_sums, lacking=lacking, **more
-    )
-    # What was typed comes back, a password too: nothing may keep a copy of that.
-    headers = {"Cache-Control": "no-store"} if form.is_submitted() else {}
-    return Response(page, status, headers, mimetype="text/html")
-
-
-def _tried(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
-    """Send a test alert to the channels as they are typed, saved or not."""
-    editing = monitor is not None and not form.clone
-    tried = channel_tests.rows(form.alerts, monitor.id if monitor and editing else None)
-    faulty = bool(form.alerts.errors) or any(
-        row.key_errors or row.value_errors for row in form.alerts.rows
-    )
-    return _form_page(form, monitor, status=422 if faulty else 200, tried=tried)
-
-
-def _tested(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
-    """Check what is typed without keeping anything; the page script asks for the outcome alone."""
-    check = BrowserCheckForm(record=monitor, **_surroundings())
-    outcome: Outcome | None = None
-    failure: str | None = None
-    twins: Sequence[MonitorRef] = ()
-    if check.validate():
-        try:
-            twins = _twins(form, monitor)
-            outcome = current_store().checks.run_unsaved(
-                check.fields(), secrets_from=monitor.id if monitor else None
-            )
-        except WakefulError as fault:
-            failure = str(fault)
-    else:
-        _show_faults(form, check)
-    kind = kind_of(check.url.data or "")
-    shown = {"outcome": outcome, "failure": failure, "tested": True, "kind": kind, "twins": twins}
-    if outcome is not None and LOCATIONS in form:
-        shown["left_out"] = checked.left_out(outcome.result, form.locations.data or ())
-    if request.headers.get("X-Fragment") == "test":
-        faults = check.error_summary()
-        return render_template("monitors/_test.html", form=form, faults=faults, **shown)
-    judged = outcome is not None or failure is not None
-    return _form_page(form, monitor, status=200 if judged else 422, **shown)
-
-
-def _show_faults(form: BrowserMonitorForm, check: BrowserForm) -> None:
-    for field in check.schema_fields():
-        ours = form[field.short_name]
-        ours.errors = field.errors
-        if isinstance(field, PairList) and isinstance(ours, PairList):
-            ours.rows = field.rows
-
-
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(id: int) -> Answer:
-    monitor = current_store().monitors.get(id)
-    form = DeleteForm()
-    if form.validate_on_submit():
-        current_store().monitors.delete(id)
-        deleted = DELETED if servers.is_bare() else DELETED_WITH_ALL
-        flash(_(deleted, name=monitor.name), "success")
-        return redirect(url_for(".index"))
-    return render_template("monitors/delete.html", monitor=monitor, bare=servers.is_bare())
+def delete(id: int) -> str | Response:
+    monitor, bare = current_store().monitors.get(id), servers.is_bare()
+    return confirmed(
+        "monitors/delete.html",
+        lambda: current_store().monitors.delete(id),
+        _(DELETED if bare else DELETED_WITH_ALL, name=monitor.name),
+        url_for(".index"),
+        monitor=monitor,
+        bare=bare,
+    )
 
 
 @blueprint.post("/<int:id>/pause")
@@ -472,8 +449,3 @@ def test_alert(id: int) -> Response:
 
 def _back(id: int) -> str:
     return url_for(".show", id=id)
-
-
-def masked(pairs: tuple[Pair, ...]) -> list[Pair]:
-    """Secrets as pages may show them."""
-    return [pair.masked() for pair in pairs]

@@ -10,17 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import Blueprint, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, NotFound, WakefulError
+from app.errors import NotFound
 from app.forms.browser import BrowserStatusPageForm
 from app.i18n import N_, _, _n
 from app.records import MAX_PAGE_MONITORS, MAX_SEARCH, MonitorRef, StatusPage
 from app.rules.text import record_id
 from app.stores import current_store
-from app.web.forms import not_read, not_saved, saved, show_errors
-from app.web.frame import servers
+from app.web.frame.editing import Editing
 from app.web.frame.fragments import HEADER
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
@@ -28,8 +27,6 @@ from app.web.shown import page_lines, page_monitors, page_preview, times
 from app.web.shown.page_lines import Line
 
 blueprint = guarded(Blueprint("page_editor", __name__, url_prefix="/status-pages"))
-
-Answer = str | Response | tuple[str, int]
 
 FOUND = 30  # monitors that a search shows
 MORE_THAN_FOUND = FOUND + 1
@@ -89,12 +86,59 @@ class Done:
     focus: str = ""
 
 
+class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
+    collection, template, subject = "status_pages", "status_pages/form.html", "shown_page"
+    known: Mapping[int, MonitorRef] = {}
+
+    def load(self) -> StatusPage | None:
+        page = super().load()
+        if page is not None and request.method in SAFE_METHODS:
+            self.known = page_monitors.known(page)
+        return page
+
+    def stand_in(self, id: int) -> StatusPage:
+        return StatusPage(id, request.form.get("name") or _("Status page %(id)s", id=id), "")
+
+    def bind(self) -> StatusPageEditorForm:
+        if self.record is None:
+            return StatusPageEditorForm(data={"zone": times.zone().key}, lines=_asked_for())
+        lines = page_lines.of_page(self.record, self.known)
+        return StatusPageEditorForm(record=self.record, lines=lines)
+
+    def pressed(self) -> Response | None:
+        action, form = _pressed(), self.form
+        if not action:
+            return None
+        form.validate()  # the token too: what moves a line also asks the store
+        fault = "csrf_token" in form.errors
+        form.forget_errors()
+        if fault:
+            return self.page(400)
+        try:
+            done = _do(form, *action.partition(":")[::2])
+        except NOT_TAKEN as trouble:
+            return self.refuse(trouble)
+        return self.page(200, done=done)
+
+    def next(self, record: StatusPage) -> str:
+        return url_for("status_pages.show", id=record.id)
+
+    def page(self, status: int, *, done: Done | None = None, **more: Any) -> Response:
+        part = request.headers.get(HEADER) == "lines"
+        self.template = "status_pages/_lines.html" if part else self.template
+        form, done = self.form, done or Done()
+        return super().page(
+            status,
+            done=done,
+            asked=_what_was_asked(done),
+            on_page=page_lines.monitor_ids(form.lines),
+            preview="" if part else page_preview.html(form, form.lines),
+        )
+
+
 @blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Answer:
-    if request.method in SAFE_METHODS:
-        servers.refuse_bare()
-    form = StatusPageEditorForm(data={"zone": times.zone().key}, lines=_asked_for())
-    return _edited(form, None)
+def new() -> Response:
+    return StatusPageEditing().answer()
 
 
 def _asked_for() -> list[Line]:
@@ -108,47 +152,8 @@ def _asked_for() -> list[Line]:
 
 
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Answer:
-    try:
-        page = current_store().status_pages.get(id)
-        known = page_monitors.known(page) if request.method in SAFE_METHODS else {}
-    except NOT_TAKEN as fault:
-        return _unread(fault, id)
-    form = StatusPageEditorForm(record=page, lines=page_lines.of_page(page, known))
-    return _edited(form, page)
-
-
-def _unread(fault: WakefulError, id: int) -> Answer:
-    """What was typed into the form of a page that cannot be read now."""
-    if request.method in SAFE_METHODS:
-        raise fault
-    page = StatusPage(id, request.form.get("name") or _("Status page %(id)s", id=id), "")
-    form = StatusPageEditorForm(record=page)
-    return _form_page(form, page, not_read(form, fault), Done())
-
-
-def _edited(form: StatusPageEditorForm, page: StatusPage | None) -> Answer:
-    action = _pressed() if form.is_submitted() else ""
-    if action:
-        return _acted(form, page, action)
-    if form.validate_on_submit():
-        try:
-            record = _save(form, page)
-        except Invalid as fault:
-            show_errors(form, fault)
-        except NOT_TAKEN as fault:
-            return _form_page(form, page, not_saved(form, fault), Done())
-        else:
-            saved(form, _("%(name)s saved.", name=record.name))
-            return redirect(url_for("status_pages.show", id=record.id))
-    return _form_page(form, page, 422 if form.is_submitted() else 200, Done())
-
-
-def _save(form: StatusPageEditorForm, page: StatusPage | None) -> StatusPage:
-    store = current_store()
-    if page is None:
-        return store.status_pages.create(form.fields())
-    return store.status_pages.update(page.id, form.fields())
+def edit(id: int) -> Response:
+    return StatusPageEditing(id).answer()
 
 
 def _pressed() -> str:
@@ -162,19 +167,6 @@ def _pressed() -> str:
         if request.form.get(name, "").strip():
             return name
     return ""
-
-
-def _acted(form: StatusPageEditorForm, page: StatusPage | None, action: str) -> Answer:
-    form.validate()  # the token too: what moves a line also asks the store
-    fault = "csrf_token" in form.errors
-    form.forget_errors()
-    if fault:
-        return _form_page(form, page, 400, Done())
-    try:
-        done = _do(form, *action.partition(":")[::2])
-    except NOT_TAKEN as trouble:
-        return _form_page(form, page, not_saved(form, trouble), Done())
-    return _form_page(form, page, 200, done)
 
 
 def _do(form: StatusPageEditorForm, word: str, key: str) -> Done:
@@ -245,22 +237,6 @@ def _add_heading(form: StatusPageEditorForm) -> Done:
     form.lines = page_lines.add_group(form.lines, name)
     told = _("Heading %(name)s added at the end. Monitors below it form its group.", name=name)
     return Done(told=told, focus="told")
-
-
-def _form_page(
-    form: StatusPageEditorForm, page: StatusPage | None, status: int, done: Done
-) -> Answer:
-    part = request.headers.get(HEADER) == "lines"
-    answer = render_template(
-        "status_pages/_lines.html" if part else "status_pages/form.html",
-        form=form,
-        shown_page=page,
-        done=done,
-        asked=_what_was_asked(done),
-        on_page=page_lines.monitor_ids(form.lines),
-        preview="" if part else page_preview.html(form, form.lines),
-    )
-    return answer, status
 
 
 def _what_was_asked(done: Done) -> Mapping[str, str]:

@@ -12,16 +12,9 @@ from app.errors import Conflict, Invalid
 from app.i18n import N_, _
 from app.records import Person, Role
 from app.stores import current_access, current_mail
-from app.web.forms import (
-    DeleteForm,
-    KeysOf,
-    NewPasswordForm,
-    NewPersonForm,
-    PersonDeletionForm,
-    PersonForm,
-    show_errors,
-)
+from app.web.forms import KeysOf, NewPasswordForm, NewPersonForm, PersonDeletionForm, PersonForm
 from app.web.frame import session
+from app.web.frame.editing import DeleteForm, show_errors
 from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("people", __name__, url_prefix="/people"))

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, NotFound, WakefulError
+from app.errors import NotFound
 from app.forms.browser import BrowserPostForm, BrowserPostUpdateForm
 from app.i18n import N_, _
 from app.records import (
@@ -25,8 +25,8 @@ from app.rules import posts
 from app.rules.page_state import POST
 from app.rules.text import record_id
 from app.stores import current_store
-from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import servers
+from app.web.frame.editing import Editing, confirmed
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times
@@ -54,25 +54,15 @@ NEXT = {
 
 @blueprint.get("/<int:id>")
 def show(page_id: int, id: int) -> str:
-    page, post = _page(page_id), current_store().posts.get(page_id, id)
-    return _shown(page, post, _update_form(post))
-
-
-def _shown(page: StatusPage, post: Post, form: BrowserPostUpdateForm) -> str:
-    names = names_on(page)
-    return render_template("posts/show.html", shown=page, post=post, names=names, form=form)
+    editing = UpdateEditing(None, page_id, id)
+    editing.load()
+    editing.form = editing.bind()
+    return editing.with_post()
 
 
 def _page(id: int) -> StatusPage:
     servers.refuse_bare()
     return current_store().status_pages.get(id)
-
-
-def _update_form(post: Post, **kwargs: Any) -> BrowserPostUpdateForm:
-    state = NEXT.get(PostState(post.state), PostState(post.state)) if _known(post.state) else None
-    form = BrowserPostUpdateForm(data={"state": state}, **kwargs)
-    _offer(form, post.state in MAINTENANCE_STATES)
-    return form
 
 
 def _known(state: str) -> bool:
@@ -92,30 +82,68 @@ def _offer(form: BrowserPostForm | BrowserPostUpdateForm, maintenance: bool) -> 
 # --- Write and correct ----------------------------------------------------------------------------
 
 
-@blueprint.route("/new", methods=["GET", "POST"])
-def new(page_id: int) -> Answer:
-    """``kind``, ``template`` and ``incident_id`` in the address say what the post starts with."""
-    maintenance = request.args.get("kind") == MAINTENANCE or "starts_at" in request.form
-    try:
-        page = _page(page_id)
-        first = _first(page, maintenance, _template())
-    except NOT_TAKEN as fault:
-        return _unread_new(fault, page_id, maintenance)
-    maintenance = first["state"] in MAINTENANCE_STATES
-    form = BrowserPostForm(data=first, zone=times.zone())
-    _offer(form, maintenance)
-    if form.validate_on_submit():
-        try:
-            post = current_store().posts.create(page_id, form.fields())
-        except Invalid as fault:
-            show_errors(form, fault)
-        except NOT_TAKEN as fault:
-            return _form_page(form, page, None, maintenance, not_saved(form, fault))
+class PostEditing(Editing[Post, BrowserPostForm]):
+    collection, template, subject = "posts", "posts/form.html", "post"
+
+    def load(self) -> Post | None:
+        """Of a new one, also what it starts with."""
+        (page_id,) = self.parents
+        self.shown = _unknown_page(page_id)
+        self.first: Mapping[str, Any] | None = None
+        self.maintenance = request.args.get("kind") == MAINTENANCE or "starts_at" in request.form
+        self.shown = _page(page_id)
+        post = super().load()
+        if post is None:
+            self.first = _first(self.shown, self.maintenance, _template())
+            self.maintenance = self.first["state"] in MAINTENANCE_STATES
+        return post
+
+    def stand_in(self, id: int) -> Post:
+        return _unknown_post(self.shown.id, id)
+
+    def bind(self) -> BrowserPostForm:
+        form = BrowserPostForm(record=self.record, data=self.first, zone=times.zone())
+        if self.record is None:
+            _offer(form, self.maintenance)
         else:
-            flash(_("%(name)s published.", name=post.title), "success")
-            return redirect(url_for("status_pages.show", id=page_id))
-    status = 422 if form.is_submitted() else 200
-    return _form_page(form, page, None, maintenance, status)
+            self.maintenance = self.record.state in MAINTENANCE_STATES
+        return form
+
+    def notice(self, record: Post) -> str:
+        if self.record is None:
+            return _("%(name)s published.", name=record.title)
+        return _("Post edited. The page shows that it was edited.")
+
+    def next(self, record: Post) -> str:
+        if self.record is None:
+            return url_for("status_pages.show", id=self.shown.id)
+        return url_for(".show", page_id=self.shown.id, id=record.id)
+
+    def context(self) -> dict[str, Any]:
+        form = self.form
+        form.monitors.choices = [(str(id), name) for id, name in _choices(form, self.shown)]
+        # Nothing to start from where a link would lose what was sent.
+        templates = _templates() if self.record is None and not form.is_submitted() else ()
+        if "incident_id" in request.args:
+            templates = [one for one in templates if one.state not in MAINTENANCE_STATES]
+        return {
+            "shown": self.shown,
+            "maintenance": self.maintenance,
+            "templates": templates,
+            "maintenance_states": MAINTENANCE_STATES,
+        }
+
+
+@blueprint.route("/new", methods=["GET", "POST"])
+def new(page_id: int) -> Response:
+    """``kind``, ``template`` and ``incident_id`` in the address say what the post starts with."""
+    return PostEditing(None, page_id).answer()
+
+
+@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
+def edit(page_id: int, id: int) -> Response:
+    """Correct title, monitors and times; each text is corrected by itself."""
+    return PostEditing(id, page_id).answer()
 
 
 def _templates() -> Sequence[PostTemplate]:
@@ -162,16 +190,6 @@ def _text_of(template: PostTemplate | None) -> dict[str, Any]:
     return text | {"state": template.state} if _known(template.state) else text
 
 
-def _unread_new(fault: WakefulError, page_id: int, maintenance: bool) -> Answer:
-    """What was typed into a new post whose page cannot be read now."""
-    if request.method in SAFE_METHODS:
-        raise fault
-    form = BrowserPostForm(zone=times.zone())
-    _offer(form, maintenance)
-    status = not_read(form, fault)
-    return _form_page(form, _unknown_page(page_id), None, maintenance, status)
-
-
 def _unknown_page(id: int) -> StatusPage:
     return StatusPage(id, _("Status page %(id)s", id=id), "")
 
@@ -182,55 +200,6 @@ def _unknown_post(page_id: int, id: int) -> Post:
     announced = "starts_at" in request.form
     state = PostState.SCHEDULED if announced else PostState.INVESTIGATING
     return Post(id, page_id, title, state, "")
-
-
-@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(page_id: int, id: int) -> Answer:
-    """Correct title, monitors and times; each text is corrected by itself."""
-    unread: WakefulError | None = None
-    try:
-        page, post = _page(page_id), current_store().posts.get(page_id, id)
-    except NOT_TAKEN as fault:
-        if request.method in SAFE_METHODS:
-            raise
-        unread, page, post = fault, _unknown_page(page_id), _unknown_post(page_id, id)
-    form = BrowserPostForm(record=post, zone=times.zone())
-    maintenance = post.state in MAINTENANCE_STATES
-    status = 422 if form.is_submitted() else 200
-    if unread:
-        status = not_read(form, unread)
-    elif form.validate_on_submit():
-        try:
-            current_store().posts.update(page_id, id, form.fields())
-        except Invalid as fault:
-            show_errors(form, fault)
-        except NOT_TAKEN as fault:
-            status = not_saved(form, fault)
-        else:
-            saved(form, _("Post edited. The page shows that it was edited."))
-            return redirect(url_for(".show", page_id=page_id, id=id))
-    return _form_page(form, page, post, maintenance, status)
-
-
-def _form_page(
-    form: BrowserPostForm, page: StatusPage, post: Post | None, maintenance: bool, status: int
-) -> Answer:
-    form.monitors.choices = [(str(id), name) for id, name in _choices(form, page)]
-    # Nothing to start from where a link would lose what was sent.
-    fresh = post is None and not form.is_submitted()
-    templates = _templates() if fresh else ()
-    if "incident_id" in request.args:
-        templates = [one for one in templates if one.state not in MAINTENANCE_STATES]
-    rendered = render_template(
-        "posts/form.html",
-        form=form,
-        shown=page,
-        post=post,
-        maintenance=maintenance,
-        templates=templates,
-        maintenance_states=MAINTENANCE_STATES,
-    )
-    return rendered, status
 
 
 def _choices(form: BrowserPostForm, page: StatusPage) -> Iterable[tuple[int, str]]:
@@ -245,87 +214,90 @@ def _choices(form: BrowserPostForm, page: StatusPage) -> Iterable[tuple[int, str
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(page_id: int, id: int) -> Answer:
+def delete(page_id: int, id: int) -> str | Response:
     page, post = _page(page_id), current_store().posts.get(page_id, id)
-    form = DeleteForm()
-    if form.validate_on_submit():
-        current_store().posts.delete(page_id, id)
-        flash(_("%(name)s deleted.", name=post.title), "success")
-        return redirect(url_for("status_pages.show", id=page_id))
-    return render_template("posts/delete.html", shown=page, post=post)
+    return confirmed(
+        "posts/delete.html",
+        lambda: current_store().posts.delete(page_id, id),
+        _("%(name)s deleted.", name=post.title),
+        url_for("status_pages.show", id=page_id),
+        shown=page,
+        post=post,
+    )
 
 
 # --- Updates --------------------------------------------------------------------------------------
 
 
+class UpdateEditing(Editing[PostUpdate, BrowserPostUpdateForm]):
+    """A new update has its form on the page of its post. One that is corrected, or whose post
+    cannot be read, has a page with the form alone.
+    """
+
+    template, subject = "posts/update.html", "update"
+
+    def load(self) -> PostUpdate | None:
+        page_id, post_id = self.parents
+        self.status_page, self.post = _unknown_page(page_id), _unknown_post(page_id, post_id)
+        self.is_read = False
+        self.status_page = _page(page_id)
+        self.post = current_store().posts.get(page_id, post_id)
+        self.is_read = True
+        if self.id is None:
+            return None
+        update = next((update for update in self.post.updates if update.id == self.id), None)
+        if update is None:
+            raise NotFound(N_("update"), self.id)
+        return update
+
+    def stand_in(self, id: int) -> PostUpdate:
+        return PostUpdate(id, request.form.get("state", ""), "")
+
+    def bind(self) -> BrowserPostUpdateForm:
+        state = self.record.state if self.record else self.post.state if self.is_read else ""
+        known = PostState(state) if state in set(PostState) else None
+        next_state = NEXT.get(known, known) if known else None
+        form = BrowserPostUpdateForm(
+            record=self.record, data=None if self.record else {"state": next_state}
+        )
+        if known or (self.is_read and self.record is None):
+            _offer(form, state in MAINTENANCE_STATES)
+        return form
+
+    def save(self) -> Any:
+        (page_id, post_id), fields = self.parents, self.form.fields()
+        if self.id is None:
+            return current_store().posts.add_update(page_id, post_id, fields)
+        return current_store().posts.correct_update(page_id, post_id, self.id, fields)
+
+    def notice(self, record: PostUpdate) -> str:
+        if self.id is None:
+            return _("Update published.")
+        return _("Update edited. The page shows that it was edited.")
+
+    def next(self, record: PostUpdate) -> str:
+        return url_for(".show", page_id=self.status_page.id, id=self.post.id)
+
+    def context(self) -> dict[str, Any]:
+        return {"shown": self.status_page, "post": self.post}
+
+    def page(self, status: int, **more: Any) -> Response:
+        if self.id is None and self.is_read and status == 422:
+            return Response(self.with_post(), status, mimetype="text/html")
+        return super().page(status, **more)
+
+    def with_post(self) -> str:
+        names = names_on(self.status_page)
+        return render_template("posts/show.html", form=self.form, names=names, **self.context())
+
+
 @blueprint.route("/<int:id>/updates", methods=["GET", "POST"])
-def add_update(page_id: int, id: int) -> Answer:
+def add_update(page_id: int, id: int) -> Response:
     if request.method in SAFE_METHODS:  # reloaded, or opened after a login
         return redirect(url_for(".show", page_id=page_id, id=id))
-    try:
-        page, post = _page(page_id), current_store().posts.get(page_id, id)
-    except NOT_TAKEN as fault:
-        form = BrowserPostUpdateForm()
-        page, post = _unknown_page(page_id), _unknown_post(page_id, id)
-        return _update_page(form, page, post, None, not_read(form, fault))
-    form = _update_form(post)
-    if form.validate_on_submit():
-        try:
-            current_store().posts.add_update(page_id, id, form.fields())
-        except Invalid as fault:
-            show_errors(form, fault)
-        except NOT_TAKEN as fault:
-            return _update_page(form, page, post, None, not_saved(form, fault))
-        else:
-            flash(_("Update published."), "success")
-            return redirect(url_for(".show", page_id=page_id, id=id))
-    return _shown(page, post, form), 422
+    return UpdateEditing(None, page_id, id).answer()
 
 
 @blueprint.route("/<int:id>/updates/<int:update_id>", methods=["GET", "POST"])
-def correct_update(page_id: int, id: int, update_id: int) -> Answer:
-    unread: WakefulError | None = None
-    try:
-        page, post = _page(page_id), current_store().posts.get(page_id, id)
-        update = _update(post, update_id)
-    except NOT_TAKEN as fault:
-        if request.method in SAFE_METHODS:
-            raise
-        unread, page, post = fault, _unknown_page(page_id), _unknown_post(page_id, id)
-        update = PostUpdate(update_id, request.form.get("state", ""), "")
-    form = BrowserPostUpdateForm(record=update)
-    if _known(update.state):
-        _offer(form, update.state in MAINTENANCE_STATES)
-    status = 422 if form.is_submitted() else 200
-    if unread:
-        status = not_read(form, unread)
-    elif form.validate_on_submit():
-        try:
-            current_store().posts.correct_update(page_id, id, update_id, form.fields())
-        except Invalid as fault:
-            show_errors(form, fault)
-        except NOT_TAKEN as fault:
-            status = not_saved(form, fault)
-        else:
-            saved(form, _("Update edited. The page shows that it was edited."))
-            return redirect(url_for(".show", page_id=page_id, id=id))
-    return _update_page(form, page, post, update, status)
-
-
-def _update(post: Post, id: int) -> PostUpdate:
-    found = next((one for one in post.updates if one.id == id), None)
-    if found is None:
-        raise NotFound(N_("update"), id)
-    return found
-
-
-def _update_page(
-    form: BrowserPostUpdateForm,
-    page: StatusPage,
-    post: Post,
-    update: PostUpdate | None,
-    status: int,
-) -> Answer:
-    """The form alone: of an update that is corrected, or of a new one whose post cannot be read."""
-    rendered = render_template("posts/update.html", form=form, shown=page, post=post, update=update)
-    return rendered, status
+def correct_update(page_id: int, id: int, update_id: int) -> Response:
+    return UpdateEditing(update_id, page_id, id).answer()

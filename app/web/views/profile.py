@@ -10,8 +10,9 @@ from app.errors import Invalid
 from app.i18n import _
 from app.records import Role
 from app.stores import current_access
-from app.web.forms import PasswordForm, ProfileForm, show_errors
+from app.web.forms import PasswordForm, ProfileForm
 from app.web.frame import session
+from app.web.frame.editing import show_errors
 from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("profile", __name__, url_prefix="/profile"))

@@ -18,8 +18,9 @@ from app.net.policy import Policy
 from app.records import Role
 from app.stores import Extent, current_access
 from app.web.factor_forms import RequiredForm
-from app.web.forms import DeleteForm, NetworksForm
+from app.web.forms import NetworksForm
 from app.web.frame import servers
+from app.web.frame.editing import DeleteForm
 from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("settings", __name__, url_prefix="/settings"))

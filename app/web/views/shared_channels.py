@@ -14,7 +14,7 @@ from app.i18n import N_, _, _n
 from app.records import Channel, Monitor, Pair, SharedChannel, own_alerts
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
-from app.web.forms import not_saved, show_errors
+from app.web.frame.editing import not_saved, show_errors
 from app.web.frame.session import guarded
 from app.web.frame.store_errors import NOT_TAKEN
 

@@ -23,8 +23,8 @@ from app.records import (
 )
 from app.rules.time import iso
 from app.stores import current_store
-from app.web.forms import DeleteForm
 from app.web.frame import fragments, links, servers
+from app.web.frame.editing import DeleteForm
 from app.web.frame.session import guarded, needs
 from app.web.shown import public_links
 from app.web.shown.cells import plain

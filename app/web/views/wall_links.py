@@ -10,8 +10,9 @@ from app.errors import Invalid
 from app.i18n import _
 from app.records import Role, WallLink
 from app.stores import current_access
-from app.web.forms import DeleteForm, WallLinkForm, show_errors
+from app.web.forms import WallLinkForm
 from app.web.frame import fragments, links, servers
+from app.web.frame.editing import DeleteForm, show_errors
 from app.web.frame.repeated import shown_once
 from app.web.frame.session import guarded, needs
 from app.web.shown import times

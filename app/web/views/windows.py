@@ -7,25 +7,21 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import Blueprint, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, WakefulError
 from app.forms.browser import BrowserWindowForm
 from app.forms.fields import Options
 from app.i18n import N_, _
 from app.records import MAX_SEARCH, MaintenanceWindow, MonitorRef
 from app.rules import recurrence
 from app.stores import current_store
-from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import choices, fragments, links, servers
-from app.web.frame.session import SAFE_METHODS, guarded
-from app.web.frame.store_errors import NOT_TAKEN
+from app.web.frame.editing import Editing, confirmed
+from app.web.frame.session import guarded
 from app.web.shown import months, planned, times
 
 blueprint = guarded(Blueprint("windows", __name__, url_prefix="/maintenance"))
-
-Answer = str | Response | tuple[str, int]
 
 CRON = "cron"
 OFTEN = [
@@ -134,23 +130,68 @@ def show(id: int) -> Response:
     )
 
 
+class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
+    collection, template, subject = "windows", "maintenance/form.html", "window"
+
+    def stand_in(self, id: int) -> MaintenanceWindow:
+        name, now = request.form.get("name") or _("Window %(id)s", id=id), times.now()
+        return MaintenanceWindow(id, name, now, now)
+
+    def bind(self) -> WindowPageForm:
+        first = None
+        if self.record is None:
+            first, chosen = _first(), request.args.get("monitor_id", "")
+            if chosen.isascii() and chosen.isdigit():
+                first |= {"monitors": (int(chosen),)}
+        return WindowPageForm(record=self.record, data=first, zone=times.zone())
+
+    def pressed(self) -> Response | None:
+        return self.page(200) if "find" in request.form else None
+
+    def question(self) -> Response | None:
+        """The next occurrences of what is typed, if they were asked for."""
+        if "preview" not in request.form:
+            return None
+        form = self.form
+        empty = MaintenanceWindow(0, "", form.start_at.data, form.end_at.data)
+        typed = replace(
+            empty,
+            repeat=form.repeat.data,
+            repeat_until=form.repeat_until.data,
+            zone=form.zone.data,
+        )
+        occurrences = recurrence.next_occurrences(typed, PREVIEW, times.now())
+        return self.page(200, occurrences=occurrences)
+
+    def next(self, record: MaintenanceWindow) -> str:
+        return url_for(".show", id=record.id)
+
+    def context(self) -> dict[str, Any]:
+        chosen = self.form.monitors.data
+        search = request.form.get("search", "").strip()[:MAX_SEARCH]
+        offered = choices.monitors(self.form, chosen, search)
+        offered.sort(key=lambda monitor: monitor.id not in chosen)  # the chosen ones first
+        self.form.monitors.choices = [(str(monitor.id), monitor.name) for monitor in offered]
+        return {"search": search, "found": "find" in request.form}
+
+
 @blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Answer:
-    if request.method in SAFE_METHODS:
-        servers.refuse_bare()
-    first = _first()
-    chosen = request.args.get("monitor_id", "")
-    if chosen.isascii() and chosen.isdigit():
-        first |= {"monitors": (int(chosen),)}
-    return _edited(WindowPageForm(data=first, zone=times.zone()), None)
+def new() -> Response:
+    return WindowEditing().answer()
 
 
-def plan_for(ids: Sequence[int], tags: Sequence[str] = ()) -> Answer:
+@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
+def edit(id: int) -> Response:
+    return WindowEditing(id).answer()
+
+
+def plan_for(ids: Sequence[int], tags: Sequence[str] = ()) -> Response:
     """The form of a new window for these monitors, or for those with these tags."""
     servers.refuse_bare()
     data = _first() | {"monitors": tuple(ids), "tags": tuple(tags)}
-    form = WindowPageForm(None, data=data, zone=times.zone())
-    return _form_page(form, None, 200)
+    editing = WindowEditing()
+    editing.form = WindowPageForm(None, data=data, zone=times.zone())
+    return editing.page(200)
 
 
 def _first() -> dict[str, Any]:
@@ -164,94 +205,16 @@ def _first() -> dict[str, Any]:
     }
 
 
-@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Answer:
-    try:
-        window = current_store().windows.get(id)
-    except NOT_TAKEN as fault:
-        return _unread(fault, id)
-    return _edited(WindowPageForm(record=window, zone=times.zone()), window)
-
-
-def _unread(fault: WakefulError, id: int) -> Answer:
-    """What was typed into the form of a window that cannot be read now."""
-    if request.method in SAFE_METHODS:
-        raise fault
-    now = times.now()
-    window = MaintenanceWindow(id, request.form.get("name") or _("Window %(id)s", id=id), now, now)
-    form = WindowPageForm(record=window, zone=times.zone())
-    return _form_page(form, window, not_read(form, fault))
-
-
-def _edited(form: WindowPageForm, window: MaintenanceWindow | None) -> Answer:
-    occurrences = None
-    if form.is_submitted() and "find" in request.form:
-        return _form_page(form, window, 200)
-    if form.validate_on_submit():
-        if "preview" in request.form:
-            occurrences = _preview(form)
-            return _form_page(form, window, 200, occurrences)
-        try:
-            record = _save(form, window)
-        except Invalid as fault:
-            show_errors(form, fault)
-        except NOT_TAKEN as fault:
-            return _form_page(form, window, not_saved(form, fault))
-        else:
-            saved(form, _("%(name)s saved.", name=record.name))
-            return redirect(url_for(".show", id=record.id))
-    return _form_page(form, window, 422 if form.is_submitted() else 200)
-
-
-def _preview(form: WindowPageForm) -> list[recurrence.Span]:
-    """The next occurrences of what is typed."""
-    empty = MaintenanceWindow(0, "", form.start_at.data, form.end_at.data)
-    typed = replace(
-        empty,
-        repeat=form.repeat.data,
-        repeat_until=form.repeat_until.data,
-        zone=form.zone.data,
-    )
-    return recurrence.next_occurrences(typed, PREVIEW, times.now())
-
-
-def _save(form: WindowPageForm, window: MaintenanceWindow | None) -> MaintenanceWindow:
-    store = current_store()
-    if window is None:
-        return store.windows.create(form.fields())
-    return store.windows.update(window.id, form.fields())
-
-
-def _form_page(
-    form: WindowPageForm,
-    window: MaintenanceWindow | None,
-    status: int,
-    occurrences: Sequence[recurrence.Span] | None = None,
-) -> Answer:
-    search = request.form.get("search", "").strip()[:MAX_SEARCH]
-    offered = choices.monitors(form, form.monitors.data, search)
-    offered.sort(key=lambda one: one.id not in form.monitors.data)  # the chosen ones first
-    form.monitors.choices = [(str(one.id), one.name) for one in offered]
-    page = render_template(
-        "maintenance/form.html",
-        form=form,
-        window=window,
-        occurrences=occurrences,
-        search=search,
-        found="find" in request.form,
-    )
-    return page, status
-
-
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(id: int) -> Answer:
+def delete(id: int) -> str | Response:
     window = current_store().windows.get(id)
-    form = DeleteForm()
-    if form.validate_on_submit():
-        current_store().windows.delete(id)
-        flash(_("%(name)s deleted. It no longer silences alerts.", name=window.name), "success")
-        return redirect(url_for(".index"))
-    return render_template("maintenance/delete.html", window=window)
+    return confirmed(
+        "maintenance/delete.html",
+        lambda: current_store().windows.delete(id),
+        _("%(name)s deleted. It no longer silences alerts.", name=window.name),
+        url_for(".index"),
+        window=window,
+    )
 
 
 def _names(known: Iterable[MaintenanceWindow]) -> dict[int, MonitorRef]:

@@ -1,0 +1,224 @@
+"""One way to edit a record on a page. A view gives its ``Editing`` a small description, and calls
+``answer`` for each round of the form:
+
+- load: the record of the address, and what it belongs to.
+- unread: where it cannot be read now, because somebody deleted it or the server does not answer,
+  what was typed comes back in its form, around a stand-in.
+- bind: the form with the record in it. Only what a person changed is sent.
+- pressed: a button that stores nothing brings the form back.
+- refuse: what a store finds wrong stands beside the fields, or above them.
+- save. What somebody else changed meanwhile stays; where both changed it, the page says so.
+- twice: a form that makes something has a token, so it makes it once (``frame/repeated``).
+- done: a notice, and a redirect to where the record is shown.
+
+``confirmed`` is the page that asks before something is deleted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from flask import flash, redirect, render_template, request
+from werkzeug.wrappers import Response
+
+from app.errors import Invalid, Unavailable, WakefulError
+from app.forms.browser import BrowserForm
+from app.i18n import N_, _
+from app.stores import current_store, same_url
+from app.web.frame import servers
+from app.web.frame.session import SAFE_METHODS
+from app.web.frame.store_errors import NOT_TAKEN, outlook, status_of
+
+R = TypeVar("R")
+F = TypeVar("F", bound=BrowserForm)
+
+OVERWRITTEN = N_(
+    "Somebody else changed this after you opened the page. Your values replaced theirs: %(fields)s."
+)
+NOT_KEPT = N_("The server answered that it saved this, and did not keep: %(fields)s.")
+
+
+class Editing(Generic[R, F]):
+    """One round of the form of a record; of a new one, if ``id`` is None. ``parents``: the ids of
+    what it belongs to.
+    """
+
+    collection = ""  # its name in the store
+    template = ""
+    subject = ""  # what the template calls the record
+    on_bare_servers = False
+
+    form: F
+    record: R | None = None
+
+    def __init__(self, id: int | None = None, *parents: int) -> None:
+        self.id, self.parents = id, parents
+
+    def answer(self) -> Response:
+        reading = request.method in SAFE_METHODS
+        if reading and self.id is None and not self.on_bare_servers:
+            servers.refuse_bare()
+        try:
+            self.record = self.load()
+        except NOT_TAKEN as fault:
+            if reading:
+                raise
+            self.record = None if self.id is None else self.stand_in(self.id)
+            self.form = self.bind()
+            return self.unread(fault)
+        form = self.form = self.bind()
+        if form.is_submitted() and (response := self.pressed()):
+            return response
+        if form.validate_on_submit():
+            try:
+                return self.question() or self.done(self.save())
+            except (Invalid, *NOT_TAKEN) as fault:
+                return self.refuse(fault)
+        return self.page(422 if form.is_submitted() else 200)
+
+    @property
+    def records(self) -> Any:
+        return getattr(current_store(), self.collection)
+
+    def load(self) -> R | None:
+        record: R | None = None if self.id is None else self.records.get(*self.parents, self.id)
+        return record
+
+    def stand_in(self, id: int) -> R:
+        """The record as far as the form that was sent tells."""
+        raise NotImplementedError
+
+    def unread(self, fault: WakefulError) -> Response:
+        """What was typed is not judged: a mask has nothing behind it now, and that is no fault of
+        whoever typed.
+        """
+        for rows in self.form.pair_lists():
+            rows.forget_errors()
+        return self.page(not_saved(self.form, fault))
+
+    def bind(self) -> F:
+        raise NotImplementedError
+
+    def pressed(self) -> Response | None:
+        return None
+
+    def question(self) -> Response | None:
+        """What the person is asked before a valid form is saved."""
+        return None
+
+    def save(self) -> R:
+        fields = self.form.fields()
+        record: R = (
+            self.records.create(*self.parents, fields)
+            if self.id is None
+            else self.records.update(*self.parents, self.id, fields)
+        )
+        return record
+
+    def refuse(self, fault: WakefulError) -> Response:
+        if isinstance(fault, Invalid):
+            show_errors(self.form, fault)
+            return self.page(422)
+        return self.page(not_saved(self.form, fault))
+
+    def done(self, record: R) -> Response:
+        saved(self.form, self.notice(record), record)
+        return redirect(self.next(record))
+
+    def notice(self, record: R) -> str:
+        return _("%(name)s saved.", name=getattr(record, "name"))  # noqa: B009 - R is any record
+
+    def next(self, record: R) -> str:
+        raise NotImplementedError
+
+    def context(self) -> dict[str, Any]:
+        """What the template needs besides the form and the record."""
+        return {}
+
+    def page(self, status: int, **more: Any) -> Response:
+        context = {"form": self.form, self.subject: self.record, **self.context(), **more}
+        page = render_template(self.template, **context)
+        # What was typed comes back, secrets too: nothing may keep a copy.
+        headers = {"Cache-Control": "no-store"} if self.form.is_submitted() else {}
+        return Response(page, status, headers, mimetype="text/html")
+
+
+class DeleteForm(BrowserForm):
+    """Nothing to type: the button is the answer."""
+
+
+def confirmed(
+    template: str, act: Callable[[], object], notice: str, back: str, /, **context: Any
+) -> str | Response:
+    """The page that asks before ``act`` is done, which cannot be undone."""
+    form = DeleteForm()
+    if form.validate_on_submit():
+        act()
+        flash(notice, "success")
+        return redirect(back)
+    return render_template(template, form=form, **context)
+
+
+def show_errors(form: BrowserForm, fault: Invalid) -> None:
+    """Put what a store found beside the fields, where only the stored data shows the fault; what
+    no field of the form can show, another server's bare "no" too, stands above them.
+    """
+    fields = {field.short_name: field for field in form.schema_fields()}
+    left = [] if fault.errors else [str(fault)]
+    for name, sentences in fault.errors.items():
+        field = fields.get(name.partition(".")[0])
+        for sentence in sentences:
+            if field is None:
+                left.append(f"{name}: {sentence}")
+            else:
+                field.fault(sentence)
+    form.trouble = " ".join(left)
+
+
+def not_saved(form: BrowserForm, fault: WakefulError) -> int:
+    """Say in ``form`` why the store did not take it (``store_errors.NOT_TAKEN``), with
+    everything typed in place; the status.
+    """
+    form.trouble = f"{fault} {outlook(fault)}"
+    form.unanswered = isinstance(fault, Unavailable)
+    return status_of(fault)
+
+
+def saved(form: BrowserForm, notice: str, record: object | None = None) -> None:
+    """Tell, on the next page, that ``form`` was saved, and what of somebody else's that undid.
+    ``record``: as the store has it now, of which another server may have left something out.
+    """
+    flash(notice, "success")
+    lost = [
+        _(form[name].label.text)
+        for name, value in form.fields().items()
+        if record is not None and name in form and not is_kept(name, value, record)
+    ]
+    if lost:
+        flash(_(NOT_KEPT, fields=", ".join(lost)), "warning")
+    if labels := form.overwritten():
+        flash(_(OVERWRITTEN, fields=", ".join(labels)), "warning")
+
+
+def is_kept(name: str, value: Any, record: object) -> bool:
+    """Whether a server has what was sent to it. Of what it does not say, nobody knows."""
+    if not servers.is_bare():
+        return True
+    name = {"pause": "paused"}.get(name, name)
+    if not hasattr(record, name) or name in (*record.missing, *record.misread):  # type: ignore[attr-defined]
+        return True
+    stored = getattr(record, name)
+    if isinstance(value, datetime) and isinstance(stored, datetime):
+        return value.replace(microsecond=0) == stored.replace(microsecond=0)
+    if isinstance(value, tuple):
+        return Counter(value) == Counter(stored)
+    if isinstance(value, str) and isinstance(stored, str):
+        return same_url.is_same(value, stored) if name == "url" else _plain(value) == _plain(stored)
+    return value == stored or (value in (None, "") and stored in (None, ""))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
