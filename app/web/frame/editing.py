@@ -46,20 +46,20 @@ class Editing(Generic[R, F]):
     what it belongs to.
     """
 
-    collection = ""  # its name in the store
+    collection = ""  # its name in the store; empty for people, keys and others of this installation
     template = ""
-    subject = ""  # what the template calls the record
+    subject = "record"  # what the template calls the record
     on_bare_servers = False
 
     form: F
     record: R | None = None
 
-    def __init__(self, id: int | None = None, *parents: int) -> None:
+    def __init__(self, id: Any = None, *parents: int) -> None:
         self.id, self.parents = id, parents
 
     def answer(self) -> Response:
         reading = request.method in SAFE_METHODS
-        if reading and self.id is None and not self.on_bare_servers:
+        if reading and self.id is None and self.collection and not self.on_bare_servers:
             servers.refuse_bare()
         try:
             self.record = self.load()
@@ -87,7 +87,7 @@ class Editing(Generic[R, F]):
         record: R | None = None if self.id is None else self.records.get(*self.parents, self.id)
         return record
 
-    def stand_in(self, id: int) -> R:
+    def stand_in(self, id: Any) -> R:
         """The record as far as the form that was sent tells."""
         raise NotImplementedError
 
@@ -125,7 +125,7 @@ class Editing(Generic[R, F]):
         return self.page(not_saved(self.form, fault))
 
     def done(self, record: R) -> Response:
-        saved(self.form, self.notice(record), record)
+        saved(self.form, self.notice(record), record if self.collection else None)
         return redirect(self.next(record))
 
     def notice(self, record: R) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from typing import Any
+
+from flask import Blueprint, flash, redirect, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
@@ -14,7 +16,7 @@ from app.stores import current_access, current_mail
 from app.stores.mail import Sent
 from app.web.account_forms import InviteForm
 from app.web.frame import links
-from app.web.frame.editing import show_errors
+from app.web.frame.editing import Editing
 from app.web.frame.repeated import shown_once
 from app.web.frame.session import guarded, needs
 
@@ -23,17 +25,28 @@ blueprint = guarded(Blueprint("invitations", __name__, url_prefix="/people"))
 Answer = str | Response | tuple[str, int]
 
 
+class Inviting(Editing[tuple[Invitation, str], InviteForm]):
+    """``record``: the invitation and the token of its link."""
+
+    template = "people/invite.html"
+
+    def bind(self) -> InviteForm:
+        return InviteForm()
+
+    def save(self) -> tuple[Invitation, str]:
+        return current_access().invitations.invite(self.form.email.data, self.form.role.data)
+
+    def done(self, record: tuple[Invitation, str]) -> Response:
+        return _made(*record)
+
+    def context(self) -> dict[str, Any]:
+        return {"mails": current_mail().is_set()}
+
+
 @blueprint.route("/invite", methods=["GET", "POST"])
 @needs(Role.ADMIN)
-def new() -> Answer:
-    form = InviteForm()
-    if form.validate_on_submit():
-        try:
-            return _made(*current_access().invitations.invite(form.email.data, form.role.data))
-        except Invalid as fault:
-            show_errors(form, fault)
-    page = render_template("people/invite.html", form=form, mails=current_mail().is_set())
-    return page, 422 if form.is_submitted() else 200
+def new() -> Response:
+    return Inviting().answer()
 
 
 @blueprint.post("/invitations/<int:id>/renew")

@@ -14,7 +14,7 @@ from app.i18n import N_, _
 from app.records import Role
 from app.rules.smtp import Server, compose, parse
 from app.stores import current_access, current_mail
-from app.web.frame.editing import DeleteForm
+from app.web.frame.editing import confirmed
 from app.web.frame.session import guarded, needs
 from app.web.mail_forms import TLS_LABELS, MailServerForm, TestMailForm
 
@@ -61,13 +61,13 @@ def test() -> Answer:
 
 @blueprint.route("/remove", methods=["GET", "POST"])
 @needs(Role.ADMIN)
-def remove() -> Answer:
-    form = DeleteForm()
-    if form.validate_on_submit():
-        current_access().settings.set(mail_server.SMTP_URL, None)
-        flash(_(REMOVED), "success")
-        return redirect(url_for(".show"))
-    return render_template("settings/remove_email.html", form=form)
+def remove() -> str | Response:
+    return confirmed(
+        "settings/remove_email.html",
+        lambda: current_access().settings.set(mail_server.SMTP_URL, None),
+        _(REMOVED),
+        url_for(".show"),
+    )
 
 
 def _form(**more: Any) -> MailServerForm:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from typing import Any
+
+from flask import Blueprint, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid
 from app.forms import binding
 from app.forms.browser import BrowserMarkerForm
 from app.i18n import _
+from app.records import Marker
 from app.stores import current_store
-from app.web.frame import links, servers
-from app.web.frame.editing import DeleteForm, not_saved, show_errors
+from app.web.frame import links
+from app.web.frame.editing import Editing, confirmed
 from app.web.frame.session import guarded
-from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times
 
 blueprint = guarded(Blueprint("markers", __name__, url_prefix="/markers"))
@@ -21,42 +22,44 @@ blueprint = guarded(Blueprint("markers", __name__, url_prefix="/markers"))
 Answer = str | Response | tuple[str, int]
 
 
+class MarkerAdding(Editing[Marker, BrowserMarkerForm]):
+    """The form stands above the list."""
+
+    collection, template = "markers", "markers/index.html"
+
+    def bind(self) -> BrowserMarkerForm:
+        return BrowserMarkerForm(zone=times.zone())
+
+    def notice(self, record: Marker) -> str:
+        return _("%(name)s added.", name=record.name)
+
+    def next(self, record: Marker) -> str:
+        return url_for(".index")
+
+    def context(self) -> dict[str, Any]:
+        if self.form.unanswered:
+            return {"page": None}
+        query = binding.marker_query(links.pairs())
+        return {"page": current_store().markers.list(query), "link": links.page_link}
+
+
 @blueprint.get("")
-def index() -> Answer:
-    return _page(BrowserMarkerForm(formdata=None, zone=times.zone()), 200)
+def index() -> Response:
+    return MarkerAdding().answer()
 
 
 @blueprint.post("")
-def add() -> Answer:
-    form, status = BrowserMarkerForm(zone=times.zone()), 422
-    if form.validate_on_submit():
-        try:
-            marker = current_store().markers.create(form.fields())
-        except Invalid as fault:
-            show_errors(form, fault)
-        except NOT_TAKEN as fault:
-            status = not_saved(form, fault)
-        else:
-            flash(_("%(name)s added.", name=marker.name), "success")
-            return redirect(url_for(".index"))
-    return _page(form, status)
-
-
-def _page(form: BrowserMarkerForm, status: int) -> Answer:
-    if form.unanswered:
-        return render_template("markers/index.html", form=form, page=None), status
-    servers.refuse_bare()
-    found = current_store().markers.list(binding.marker_query(links.pairs()))
-    page = render_template("markers/index.html", form=form, page=found, link=links.page_link)
-    return page, status
+def add() -> Response:
+    return MarkerAdding().answer()
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(id: int) -> Answer:
+def delete(id: int) -> str | Response:
     marker = current_store().markers.get(id)
-    form = DeleteForm()
-    if form.validate_on_submit():
-        current_store().markers.delete(id)
-        flash(_("%(name)s deleted.", name=marker.name), "success")
-        return redirect(url_for(".index"))
-    return render_template("markers/delete.html", marker=marker)
+    return confirmed(
+        "markers/delete.html",
+        lambda: current_store().markers.delete(id),
+        _("%(name)s deleted.", name=marker.name),
+        url_for(".index"),
+        marker=marker,
+    )

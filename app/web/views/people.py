@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid
+from app.errors import Conflict, Invalid, WakefulError
 from app.i18n import N_, _
 from app.records import Person, Role
 from app.stores import current_access, current_mail
 from app.web.forms import KeysOf, NewPasswordForm, NewPersonForm, PersonDeletionForm, PersonForm
 from app.web.frame import session
-from app.web.frame.editing import DeleteForm, show_errors
+from app.web.frame.editing import DeleteForm, Editing, confirmed, show_errors
 from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("people", __name__, url_prefix="/people"))
@@ -41,68 +42,102 @@ def index() -> str:
     )
 
 
+class PersonAdding(Editing[Person, NewPersonForm]):
+    template = "people/new.html"
+
+    def bind(self) -> NewPersonForm:
+        return NewPersonForm()
+
+    def save(self) -> Person:
+        email, password, role = (self.form[name].data for name in ("email", "password", "role"))
+        return current_access().people.create(email, password, role)
+
+    def notice(self, record: Person) -> str:
+        return _("%(email)s can log in now.", email=record.email)
+
+    def next(self, record: Person) -> str:
+        return url_for(".index")
+
+
+class PersonEditing(Editing[Person, PersonForm]):
+    template, subject = "people/edit.html", "person"
+    settled: Mapping[str, Any] = {}  # what becomes of their keys
+
+    def load(self) -> Person:
+        return current_access().people.get(self.id)
+
+    def stand_in(self, id: int) -> Person:
+        return Person(id, request.form.get("email", ""), Role.VIEWER)
+
+    def bind(self, **options: Any) -> PersonForm:
+        """Whoever changes their own email address types their password: a browser that was left
+        open must not be enough to take an account over.
+        """
+        form = PersonForm(record=self.record, **options)
+        oneself = self.id == current_user.person.id
+        if not oneself:
+            del form[CURRENT]
+        if oneself or not current_access().keys.of(self.id):
+            del form.keys
+        return form
+
+    def question(self) -> Response | None:
+        """Whoever loses access has API keys, and somebody must say what becomes of them."""
+        form, before = self.form, self.record
+        loses = form.disabled.data and before is not None and not before.disabled
+        if not loses or "keys" not in form or form.keys.data is not None:
+            return None
+        form.keys.fault(_(UNDECIDED))
+        return self.page(422)
+
+    def save(self) -> Person:
+        form, people = self.form, current_access().people
+        if CURRENT in form and self.record and form.email.data != self.record.email:
+            people.confirm(self.id, form[CURRENT].data or "")
+        if "keys" in form and form.disabled.data:
+            self.settled = _settled(form.keys.data)
+        return people.update(self.id, form.fields(), anew=["role"], **self.settled)
+
+    def refuse(self, fault: WakefulError) -> Response:
+        if not isinstance(fault, Conflict):
+            return super().refuse(fault)
+        self.form.role.fault(str(fault))
+        return self.page(422)
+
+    def done(self, record: Person) -> Response:
+        if self.id == current_user.person.id:
+            # Their own change must not log them out, nor count as typing the password.
+            session.begin(record, password_at=current_user.session.password_at)
+        response = super().done(record)
+        if self.settled:
+            flash(_(HANDED_OVER if self.settled["heir_id"] else ALL_REVOKED), "info")
+        return response
+
+    def notice(self, record: Person) -> str:
+        return _("%(name)s saved.", name=record.email)
+
+    def next(self, record: Person) -> str:
+        return url_for(".index")
+
+    def context(self) -> dict[str, Any]:
+        return {
+            "password": NewPasswordForm(formdata=None),
+            "oneself": self.id == current_user.person.id,
+            "mails": current_mail().is_set(),
+            "required": current_access().factors.required_roles(),
+        }
+
+
 @blueprint.route("/new", methods=["GET", "POST"])
 @needs(Role.ADMIN)
-def new() -> Answer:
-    form = NewPersonForm()
-    if form.validate_on_submit():
-        try:
-            person = current_access().people.create(
-                form.email.data, form.password.data, form.role.data
-            )
-        except Invalid as fault:
-            show_errors(form, fault)
-        else:
-            flash(_("%(email)s can log in now.", email=person.email), "success")
-            return redirect(url_for(".index"))
-    return render_template("people/new.html", form=form), 422 if form.is_submitted() else 200
+def new() -> Response:
+    return PersonAdding().answer()
 
 
 @blueprint.route("/<int:id>", methods=["GET", "POST"])
 @needs(Role.ADMIN)
-def edit(id: int) -> Answer:
-    person = current_access().people.get(id)
-    form = _person_form(person)
-    if form.validate_on_submit() and _has_decided(person, form):
-        try:
-            if CURRENT in form and form.email.data != person.email:
-                current_access().people.confirm(id, form[CURRENT].data or "")
-            settled = _settled(form.keys.data) if "keys" in form and form.disabled.data else {}
-            changed = current_access().people.update(id, form.fields(), anew=["role"], **settled)
-        except Invalid as fault:
-            show_errors(form, fault)
-        except Conflict as fault:
-            form.role.fault(str(fault))
-        else:
-            if id == current_user.person.id:
-                # Their own change must not log them out, nor count as typing the password.
-                session.begin(changed, password_at=current_user.session.password_at)
-            flash(_("%(name)s saved.", name=changed.email), "success")
-            if settled:
-                flash(_(HANDED_OVER if settled["heir_id"] else ALL_REVOKED), "info")
-            return redirect(url_for(".index"))
-    return _person_page(person, form, NewPasswordForm(formdata=None), form.is_submitted())
-
-
-def _person_form(person: Person, **options: Any) -> PersonForm:
-    """Whoever changes their own email address types their password: a browser that was left open
-    must not be enough to take an account over.
-    """
-    form = PersonForm(record=person, **options)
-    if person.id != current_user.person.id:
-        del form[CURRENT]
-    if person.id == current_user.person.id or not current_access().keys.of(person.id):
-        del form.keys
-    return form
-
-
-def _has_decided(person: Person, form: PersonForm) -> bool:
-    """Whether it is said what becomes of the API keys of somebody who loses access."""
-    loses = form.disabled.data and not person.disabled
-    if loses and "keys" in form and form.keys.data is None:
-        form.keys.fault(_(UNDECIDED))
-        return False
-    return True
+def edit(id: int) -> Response:
+    return PersonEditing(id).answer()
 
 
 def _settled(chosen: str | None) -> dict[str, Any]:
@@ -131,22 +166,9 @@ def password(id: int) -> Answer:
                 "success",
             )
             return redirect(url_for(".index"))
-    return _person_page(person, _person_form(person, formdata=None), form, True)
-
-
-def _person_page(
-    person: Person, form: PersonForm, password: NewPasswordForm, failed: bool
-) -> tuple[str, int]:
-    page = render_template(
-        "people/edit.html",
-        person=person,
-        form=form,
-        password=password,
-        oneself=person.id == current_user.person.id,
-        mails=current_mail().is_set(),
-        required=current_access().factors.required_roles(),
-    )
-    return page, 422 if failed else 200
+    editing = PersonEditing(id)
+    editing.record, editing.form = person, editing.bind(formdata=None)
+    return editing.page(422, password=form)
 
 
 @blueprint.route("/<int:id>/second-factor/reset", methods=["GET", "POST"])
@@ -156,13 +178,14 @@ def reset_second_factor(id: int) -> Answer:
     if id == current_user.person.id:
         flash(_("Change your own second factor here: it asks for the current password."), "info")
         return redirect(url_for("two_factor.show"))
-    form = DeleteForm()
-    if form.validate_on_submit():
+
+    def reset() -> None:
         current_access().factors.reset(id)
         current_mail().tell_of_second_factor(person.email, FACTOR_RESET)
-        flash(_("Second factor of %(email)s reset.", email=person.email), "success")
-        return redirect(url_for(".edit", id=id))
-    return render_template("people/reset_second_factor.html", person=person, form=form)
+
+    notice = _("Second factor of %(email)s reset.", email=person.email)
+    back = url_for(".edit", id=id)
+    return confirmed("people/reset_second_factor.html", reset, notice, back, person=person)
 
 
 @blueprint.post("/<int:id>/sessions/end")

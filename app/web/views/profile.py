@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from typing import Any
+
+from flask import Blueprint, flash, redirect, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid
 from app.i18n import _
-from app.records import Role
+from app.records import Person, Role
 from app.stores import current_access
 from app.web.forms import PasswordForm, ProfileForm
 from app.web.frame import session
-from app.web.frame.editing import show_errors
+from app.web.frame.editing import Editing, show_errors
 from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("profile", __name__, url_prefix="/profile"))
@@ -20,15 +22,34 @@ blueprint = guarded(Blueprint("profile", __name__, url_prefix="/profile"))
 Answer = str | Response | tuple[str, int]
 
 
+class ProfileEditing(Editing[Person, ProfileForm]):
+    template = "profile/show.html"
+
+    def load(self) -> Person:
+        person: Person = current_user.person
+        return person
+
+    def bind(self) -> ProfileForm:
+        return ProfileForm(record=self.record)
+
+    def save(self) -> Person:
+        fields = self.form.fields()
+        return current_access().people.update(self.id, fields, anew=["time_zone"])
+
+    def notice(self, record: Person) -> str:
+        return _("Profile saved.")
+
+    def next(self, record: Person) -> str:
+        return url_for(".show")
+
+    def context(self) -> dict[str, Any]:
+        return {"password": PasswordForm(formdata=None)}
+
+
 @blueprint.route("", methods=["GET", "POST"])
 @needs(Role.VIEWER)
-def show() -> Answer:
-    form = ProfileForm(record=current_user.person)
-    if form.validate_on_submit():
-        current_access().people.update(current_user.person.id, form.fields(), anew=["time_zone"])
-        flash(_("Profile saved."), "success")
-        return redirect(url_for(".show"))
-    return _page(form, PasswordForm(formdata=None), form.is_submitted())
+def show() -> Response:
+    return ProfileEditing(current_user.person.id).answer()
 
 
 @blueprint.post("/password")
@@ -47,9 +68,6 @@ def password() -> Answer:
             session.begin(person, password_at=current_access().clock())
             flash(_("Password changed. You are logged out everywhere else."), "success")
             return redirect(url_for(".show"))
-    return _page(ProfileForm(formdata=None, record=current_user.person), form, True)
-
-
-def _page(form: ProfileForm, password: PasswordForm, failed: bool) -> tuple[str, int]:
-    page = render_template("profile/show.html", form=form, password=password)
-    return page, 422 if failed else 200
+    editing = ProfileEditing(current_user.person.id)
+    editing.form = ProfileForm(formdata=None, record=current_user.person)
+    return editing.page(422, password=form)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import Blueprint, flash, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid
+from app.errors import Invalid, WakefulError
 from app.forms.browser import BrowserSharedChannelForm
 from app.i18n import N_, _, _n
-from app.records import Channel, Monitor, Pair, SharedChannel, own_alerts
+from app.records import Channel, Contact, Monitor, Pair, SharedChannel, own_alerts
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
-from app.web.frame.editing import not_saved, show_errors
+from app.web.frame.editing import Editing, show_errors
 from app.web.frame.session import guarded
 from app.web.frame.store_errors import NOT_TAKEN
 
@@ -69,40 +70,52 @@ def what(key: str) -> str:
     return _("%(service)s webhook", service=_(CHANNELS[Channel(key)].label))
 
 
+class ContactFromChannel(Editing[Contact, BrowserSharedChannelForm]):
+    collection, template = "contacts", "contacts/from_channel.html"
+    on_bare_servers = True
+
+    def bind(self) -> BrowserSharedChannelForm:
+        args = request.args
+        first = {"monitor_id": args.get("monitor", type=int), "mark": args.get("mark")}
+        return BrowserSharedChannelForm(data=first)
+
+    def save(self) -> Contact:
+        form = self.form
+        return current_store().contacts.from_channel(
+            form.name.data, form.monitor_id.data, form.mark.data
+        )
+
+    def refuse(self, fault: WakefulError) -> Response:
+        if not isinstance(fault, Invalid):
+            return super().refuse(fault)
+        gone = fault.errors.pop("mark", ())  # no field of the page: it names the channel
+        show_errors(self.form, fault)
+        self.form.trouble = " ".join(gone) or self.form.trouble
+        return self.page(422)
+
+    def notice(self, record: Contact) -> str:
+        created = _("%(name)s created.", name=record.name)
+        uses = _n(
+            "%(num)s monitor uses it in place of the channel.",
+            "%(num)s monitors use it in place of the channel.",
+            record.monitors,
+            num=f"{record.monitors:,}",
+        )
+        return f"{created} {uses}"
+
+    def next(self, record: Contact) -> str:
+        return url_for("contacts.show", id=record.id)
+
+    def page(self, status: int, **more: Any) -> Response:
+        channel = self._channel() if status in (200, 422) else None
+        return super().page(status, channel=channel, what=what)
+
+    def _channel(self) -> SharedChannel | None:
+        id, mark = self.form.monitor_id.data, self.form.mark.data
+        shared = current_store().contacts.shared(id) if id else ()
+        return next((channel for channel in shared if channel.mark == mark), None)
+
+
 @blueprint.route("/from-channel", methods=["GET", "POST"])
-def make() -> Answer:
-    first = {"monitor_id": request.args.get("monitor", type=int), "mark": request.args.get("mark")}
-    form = BrowserSharedChannelForm(data=first)
-    if form.validate_on_submit():
-        try:
-            contact = current_store().contacts.from_channel(
-                form.name.data, form.monitor_id.data, form.mark.data
-            )
-        except Invalid as fault:
-            gone = fault.errors.pop("mark", ())  # no field of the page: it names the channel
-            show_errors(form, fault)
-            form.trouble = " ".join(gone) or form.trouble
-        except NOT_TAKEN as fault:
-            return _page(form, None, not_saved(form, fault))
-        else:
-            created = _("%(name)s created.", name=contact.name)
-            uses = _n(
-                "%(num)s monitor uses it in place of the channel.",
-                "%(num)s monitors use it in place of the channel.",
-                contact.monitors,
-                num=f"{contact.monitors:,}",
-            )
-            flash(f"{created} {uses}", "success")
-            return redirect(url_for("contacts.show", id=contact.id))
-    return _page(form, _found(form), 422 if form.is_submitted() else 200)
-
-
-def _found(form: BrowserSharedChannelForm) -> SharedChannel | None:
-    id = form.monitor_id.data
-    found = current_store().contacts.shared(id) if id else ()
-    return next((one for one in found if one.mark == form.mark.data), None)
-
-
-def _page(form: BrowserSharedChannelForm, channel: SharedChannel | None, status: int) -> Answer:
-    page = render_template("contacts/from_channel.html", form=form, channel=channel, what=what)
-    return page, status
+def make() -> Response:
+    return ContactFromChannel().answer()

@@ -24,7 +24,7 @@ from app.records import (
 from app.rules.time import iso
 from app.stores import current_store
 from app.web.frame import fragments, links, servers
-from app.web.frame.editing import DeleteForm
+from app.web.frame.editing import DeleteForm, confirmed
 from app.web.frame.session import guarded, needs
 from app.web.shown import public_links
 from app.web.shown.cells import plain
@@ -83,14 +83,15 @@ def show(id: int) -> Response:
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(id: int) -> Answer:
+def delete(id: int) -> str | Response:
     page = current_store().status_pages.get(id)
-    form = DeleteForm()
-    if form.validate_on_submit():
-        current_store().status_pages.delete(id)
-        flash(_("%(name)s deleted. Its address no longer works.", name=page.name), "success")
-        return redirect(url_for(".index"))
-    return render_template("status_pages/delete.html", shown=page)
+    return confirmed(
+        "status_pages/delete.html",
+        lambda: current_store().status_pages.delete(id),
+        _("%(name)s deleted. Its address no longer works.", name=page.name),
+        url_for(".index"),
+        shown=page,
+    )
 
 
 # --- Who is told of posts -------------------------------------------------------------------------

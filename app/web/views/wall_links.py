@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, Response, flash, g, redirect, render_template, request, url_for
+from typing import Any
+
+from flask import Blueprint, Response, g, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response as Answered
 
-from app.errors import Invalid
 from app.i18n import _
 from app.records import Role, WallLink
 from app.stores import current_access
 from app.web.forms import WallLinkForm
 from app.web.frame import fragments, links, servers
-from app.web.frame.editing import DeleteForm, show_errors
+from app.web.frame.editing import Editing, confirmed
 from app.web.frame.repeated import shown_once
 from app.web.frame.session import guarded, needs
 from app.web.shown import times
@@ -30,46 +31,50 @@ HEADERS = {
 }
 
 
+class WallLinkMaking(Editing[tuple[WallLink, str], WallLinkForm]):
+    """``record``: the link and its token."""
+
+    template = "wall_links/index.html"
+
+    def bind(self) -> WallLinkForm:
+        return WallLinkForm(data={"zone": times.zone().key, "tag": request.args.get("tag", "")})
+
+    def save(self) -> tuple[WallLink, str]:
+        form = self.form
+        return current_access().wall_links.create(
+            form.name.data.strip(),
+            form.zone.data,
+            tag=(form.tag.data or "").strip(),
+            server=servers.chosen_name(),
+            by=current_user.person.email,
+        )
+
+    def done(self, record: tuple[WallLink, str]) -> Answered:
+        link, token = record
+        address, back = links.own(f"/screen/{token}"), url_for(".index")
+        return shown_once("wall_links/made.html", back, link=link, address=address)
+
+    def context(self) -> dict[str, Any]:
+        return {"links": current_access().wall_links.all()}
+
+
 @blueprint.route("", methods=["GET", "POST"])
 @needs(Role.ADMIN)
-def index() -> Answer:
-    form = WallLinkForm(data={"zone": times.zone().key, "tag": request.args.get("tag", "")})
-    if form.validate_on_submit():
-        try:
-            link, token = _made(form)
-        except Invalid as fault:
-            show_errors(form, fault)
-        else:
-            address = links.own(f"/screen/{token}")
-            return shown_once("wall_links/made.html", url_for(".index"), link=link, address=address)
-    page = render_template(
-        "wall_links/index.html",
-        form=form,
-        links=current_access().wall_links.all(),
-    )
-    return page, 422 if form.is_submitted() else 200
-
-
-def _made(form: WallLinkForm) -> tuple[WallLink, str]:
-    return current_access().wall_links.create(
-        form.name.data.strip(),
-        form.zone.data,
-        tag=(form.tag.data or "").strip(),
-        server=servers.chosen_name(),
-        by=current_user.person.email,
-    )
+def index() -> Answered:
+    return WallLinkMaking().answer()
 
 
 @blueprint.route("/<int:id>/revoke", methods=["GET", "POST"])
 @needs(Role.ADMIN)
-def revoke(id: int) -> Answer:
-    link = next((one for one in current_access().wall_links.all() if one.id == id), None)
-    form = DeleteForm()
-    if form.validate_on_submit():
-        current_access().wall_links.revoke(id)
-        flash(_("Link revoked. Screens that use it stop showing the wall."), "success")
-        return redirect(url_for(".index"))
-    return render_template("wall_links/revoke.html", link=link, form=form)
+def revoke(id: int) -> str | Answered:
+    link = next((link for link in current_access().wall_links.all() if link.id == id), None)
+    return confirmed(
+        "wall_links/revoke.html",
+        lambda: current_access().wall_links.revoke(id),
+        _("Link revoked. Screens that use it stop showing the wall."),
+        url_for(".index"),
+        link=link,
+    )
 
 
 @public.get("/screen/<token>")
