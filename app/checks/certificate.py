@@ -22,7 +22,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import NameOID
 
-from app.i18n import _, _n
+from app.checks.outcome import Failure
+from app.i18n import N_, _, _n
 from app.records import Cause
 from app.rules.time import days_left
 
@@ -148,17 +149,9 @@ def _pem_blocks(data: bytes) -> list[bytes]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What is wrong with a chain: the cause and a sentence."""
-
-    cause: Cause
-    sentence: str
-
-
 def judge_chain(
     chain: Sequence[Certificate], host: str, trust: TrustStore, now: datetime
-) -> Judgement | None:
+) -> Failure | None:
     """The first fault of the chain in the order of decisions.md 10; None if there is none here.
 
     ``chain`` is as sent, the leaf first. Certificates outside the leaf's path are not judged:
@@ -174,35 +167,24 @@ def judge_chain(
     return None if fits_host(leaf, host) else wrong_host(leaf, host)
 
 
-def wrong_host(leaf: Certificate, host: str) -> Judgement:
+def wrong_host(leaf: Certificate, host: str) -> Failure:
     names = [*leaf.names, *leaf.addresses]
+    shown, more = ", ".join(names[:3]), len(names) - 3
+    if more > 0:
+        shown = _n("%(names)s and %(num)s more", "%(names)s and %(num)s more", more, names=shown)
     if host in leaf.names:
-        return Judgement(
-            Cause.TLS_HOSTNAME,
-            _(
-                "The certificate names %(host)s as if it were a host name, not as an address.",
-                host=host,
-            ),
+        sentence = N_(
+            "The certificate names %(host)s as if it were a host name, not as an address."
         )
-    if names:
-        shown, more = ", ".join(names[:3]), len(names) - 3
-        if more > 0:
-            shown = _n(
-                "%(names)s and %(num)s more", "%(names)s and %(num)s more", more, names=shown
-            )
-        return Judgement(
-            Cause.TLS_HOSTNAME,
-            _("The certificate is for %(shown)s, not for %(host)s.", shown=shown, host=host),
-        )
-    return Judgement(
-        Cause.TLS_HOSTNAME,
-        _(
+    elif names:
+        sentence = N_("The certificate is for %(shown)s, not for %(host)s.")
+    else:
+        sentence = N_(
             "The certificate for %(subject)s names no host in its alternative names, so it is "
-            "not valid for %(host)s.",
-            subject=leaf.subject,
-            host=host,
-        ),
-    )
+            "not valid for %(host)s."
+        )
+    values = {"host": host, "shown": shown, "subject": leaf.subject}
+    return Failure(Cause.TLS_HOSTNAME, _(sentence, **values))
 
 
 def _path(chain: Sequence[Certificate], trust: TrustStore) -> list[Certificate]:
@@ -221,10 +203,10 @@ def _path(chain: Sequence[Certificate], trust: TrustStore) -> list[Certificate]:
     return path
 
 
-def _dates(path: Sequence[Certificate], now: datetime) -> Judgement | None:
+def _dates(path: Sequence[Certificate], now: datetime) -> Failure | None:
     for place, one in enumerate(path):
         if one.not_after < now:
-            return Judgement(
+            return Failure(
                 Cause.TLS_EXPIRED,
                 _(
                     "%(which)s expired %(ago)s (%(date)s).",
@@ -235,7 +217,7 @@ def _dates(path: Sequence[Certificate], now: datetime) -> Judgement | None:
             )
     for place, one in enumerate(path):
         if one.not_before > now:
-            return Judgement(
+            return Failure(
                 Cause.TLS_NOT_YET_VALID,
                 _(
                     "%(which)s is not valid before %(time)s UTC.",
@@ -246,37 +228,28 @@ def _dates(path: Sequence[Certificate], now: datetime) -> Judgement | None:
     return None
 
 
-def _authority(path: Sequence[Certificate], trust: TrustStore) -> Judgement | None:
+def _authority(path: Sequence[Certificate], trust: TrustStore) -> Failure | None:
     leaf, last = path[0], path[-1]
     if trust.holds(last.parsed) or _trusted_issuer(last, trust):
         return None
-    if last is leaf:
-        if leaf.self_issued and _signed(leaf.parsed, leaf.parsed):
-            return Judgement(
-                Cause.TLS_SELF_SIGNED,
-                _(
-                    "The certificate for %(subject)s is self-signed: no authority vouches for it.",
-                    subject=leaf.subject,
-                ),
-            )
-        return Judgement(
-            Cause.TLS_INCOMPLETE_CHAIN,
-            _(
-                "The server sent the certificate for %(subject)s without that of its issuer, "
-                "%(issuer)s.",
-                subject=leaf.subject,
-                issuer=leaf.issuer,
-            ),
-        )
-    return Judgement(
-        Cause.TLS_UNTRUSTED,
-        _(
+    if last is not leaf:
+        cause = Cause.TLS_UNTRUSTED
+        sentence = N_(
             "The certificate for %(subject)s comes from an authority that is not trusted: "
-            "%(issuer)s.",
-            subject=leaf.subject,
-            issuer=last.issuer,
-        ),
-    )
+            "%(issuer)s."
+        )
+    elif leaf.self_issued and _signed(leaf.parsed, leaf.parsed):
+        cause = Cause.TLS_SELF_SIGNED
+        sentence = N_(
+            "The certificate for %(subject)s is self-signed: no authority vouches for it."
+        )
+    else:
+        cause = Cause.TLS_INCOMPLETE_CHAIN
+        sentence = N_(
+            "The server sent the certificate for %(subject)s without that of its issuer, "
+            "%(issuer)s."
+        )
+    return Failure(cause, _(sentence, subject=leaf.subject, issuer=last.issuer))
 
 
 def _trusted_issuer(certificate: Certificate, trust: TrustStore) -> bool:

@@ -1,16 +1,29 @@
-"""What outcomes of every kind share: failures, verdicts, and when good evidence is made."""
+"""What outcomes of every kind share: failures, verdicts, texts, and evidence."""
 
 from __future__ import annotations
 
 import errno
+import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from cachetools import TTLCache
 
+from app.checks.redact import Redactor
 from app.i18n import N_, _
-from app.records import Cause, CheckSpec, Outcome, Result, Verdict
+from app.net.policy import Refusal
+from app.records import (
+    TEXT_CONDITIONS,
+    AlertCondition,
+    Cause,
+    CheckSpec,
+    Outcome,
+    Result,
+    Verdict,
+)
 
 UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
 RESET = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})
@@ -20,6 +33,7 @@ _UNKNOWN_CAUSES = frozenset({Cause.BLOCKED_BY_POLICY, Cause.NETWORK_DOWN, Cause.
 # cost of a check, so it is stored when something about the answer changed, and at least this often.
 GOOD_EVIDENCE_SECONDS = 600.0
 _REMEMBERED = 50_000
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +62,27 @@ def verdict_of(
     )
 
 
-def connect_failure(number: int, place: str, seconds: float) -> Failure | None:
-    """Why no TCP connection to ``place`` was made, by the system's error number; None for a number
-    that says nothing. ``seconds``: how long it was tried.
+def connect_failure(number: int, place: str, seconds: float, words: str) -> Failure:
+    """Why no TCP connection to ``place`` was made, by the system's error number; its ``words`` for
+    a number that says nothing. ``seconds``: how long it was tried.
     """
+    cause = Cause.HOST_UNREACHABLE
     if number == errno.ECONNREFUSED:
-        return Failure(
-            Cause.CONNECTION_REFUSED,
-            _("The connection was refused by %(place)s: nothing listens there.", place=place),
-        )
-    if number == errno.ETIMEDOUT:
-        return Failure(
-            Cause.TIMEOUT_CONNECT,
-            _(
-                "No TCP connection to %(place)s: the network gave up after %(seconds)s ms.",
-                place=place,
-                seconds=f"{seconds * 1000:.0f}",
-            ),
-        )
-    if number in RESET:
-        return Failure(
-            Cause.CONNECTION_RESET,
-            _("The connection was reset by %(place)s as soon as it was made.", place=place),
-        )
-    if number in UNREACHABLE:
-        sentence = (
-            N_("The host cannot be reached at %(place)s: no route to the network.")
-            if number == errno.ENETUNREACH
-            else N_("The host cannot be reached at %(place)s: no route to the host.")
-        )
-        return Failure(Cause.HOST_UNREACHABLE, _(sentence, place=place))
-    return None
+        cause = Cause.CONNECTION_REFUSED
+        sentence = N_("The connection was refused by %(place)s: nothing listens there.")
+    elif number == errno.ETIMEDOUT:
+        cause = Cause.TIMEOUT_CONNECT
+        sentence = N_("No TCP connection to %(place)s: the network gave up after %(seconds)s ms.")
+    elif number in RESET:
+        cause = Cause.CONNECTION_RESET
+        sentence = N_("The connection was reset by %(place)s as soon as it was made.")
+    elif number == errno.ENETUNREACH:
+        sentence = N_("The host cannot be reached at %(place)s: no route to the network.")
+    elif number in UNREACHABLE:
+        sentence = N_("The host cannot be reached at %(place)s: no route to the host.")
+    else:
+        sentence = N_("The host cannot be reached at %(place)s: %(error)s.")
+    return Failure(cause, _(sentence, place=place, seconds=f"{seconds * 1000:.0f}", error=words))
 
 
 def check_error(spec: CheckSpec, location: str, sentence: str) -> Outcome:
@@ -92,6 +96,18 @@ def check_error(spec: CheckSpec, location: str, sentence: str) -> Outcome:
         location=location,
     )
     return Outcome(result)
+
+
+def clean(text: str) -> str:
+    """Text without control characters: a NUL breaks databases, an escape breaks terminals."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+def addresses(resolved: Sequence[str], refusals: Sequence[Refusal]) -> dict[str, Any]:
+    return {
+        "resolved": list(resolved),
+        "refused": [{"address": str(one.address), "network": str(one.network)} for one in refusals],
+    }
 
 
 class GoodEvidence:
@@ -110,3 +126,23 @@ class GoodEvidence:
             return False
         self._made[monitor_id] = face
         return True
+
+
+def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Cause | None:
+    """The cause by a text condition, or None. A missing text in a cut body is not a fault."""
+    if condition not in TEXT_CONDITIONS or not lookup:
+        return None
+    found = lookup in text
+    if condition == AlertCondition.URL_TEXT:
+        return Cause.TEXT_FOUND if found else None
+    return None if found or cut else Cause.TEXT_MISSING
+
+
+def excerpt(text: str, lookup: str, redactor: Redactor, around: int = 60) -> str | None:
+    """The found text with its surroundings, on one line; None if it is not there."""
+    place = text.find(lookup)
+    if place < 0:
+        return None
+    start, end = redactor.whole(text, max(0, place - around), place + len(lookup) + around)
+    piece = " ".join(redactor.text(text[start:end]).split())
+    return ("…" if start else "") + piece + ("…" if end < len(text) else "")

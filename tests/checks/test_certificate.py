@@ -134,7 +134,7 @@ def test_the_first_fault_in_order_is_named(
 ) -> None:
     chain = [one for made in sent if (one := read_certificate(made.pem)) is not None]
     found = judge_chain(chain, HOST, trust, NOW)
-    assert (found.cause if found else None) == cause
+    assert (found.code if found else None) == cause
     for words in says:
         assert found is not None
         assert words in found.sentence

@@ -9,8 +9,8 @@ import brotli
 import pytest
 import zstandard
 
+from app.checks.outcome import excerpt, judge_text
 from app.checks.redact import Redactor
-from app.checks.text import excerpt, judge_text
 from app.net.charset import charset, codec_name, decode
 from app.net.codings import Decoder, Undecodable, codings
 from app.records import BODY_CAP_BYTES, AlertCondition, Cause, CheckSpec, Pair

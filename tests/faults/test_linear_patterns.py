@@ -540,7 +540,7 @@ checks/expiry/whois.py _UNKNOWN_DOMAIN
 checks/expiry/whois.py _ZONE
 checks/expiry/whois.py parse_date
 checks/http/compose.py _BUSTED
-checks/evidence.py _CONTROL
+checks/outcome.py _CONTROL
 checks/http/telling.py _OPENSSL_ERROR
 checks/http/wire.py _STREAM
 checks/http/telling.py tidy
@@ -559,6 +559,7 @@ codec/foreign.py _whole_seconds
 codec/values.py _DATE
 codec/values.py _NUMBER
 config.py _DECIMAL
+config.py _SURROGATE
 commands/web/bodies.py _CHUNK_SIZE
 commands/web/bodies.py _TRAILER
 commands/web/connection.py _BARE_LF

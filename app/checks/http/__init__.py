@@ -6,9 +6,9 @@ curls         curl's multi interface on the loop
 wire          one request on a curl handle
 old_tls       what a handle needs for servers with old TLS
 cookies       the cookies of a chain of redirects
-exchange      a request, and what was seen of its answer
-trace         all hops of one check, before anything is judged
+exchange      a request, what was seen of its answer, and all hops of one check
 outcome       the result, figures and evidence of a trace
 verdict       what went wrong, in the order of decisions.md 10, in a sentence
-failures      what went wrong in one request; tls_failures has the part about TLS
+failures      what went wrong in one request; tls_failures has the part about TLS, telling
+              what their sentences name
 """

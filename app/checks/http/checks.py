@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from app.checks.certificate import TrustStore
 from app.checks.http.curls import Curls
+from app.checks.http.exchange import Trace
 from app.checks.http.outcome import Outcomes
 from app.checks.http.run import Run
-from app.checks.http.trace import Trace
 from app.checks.tools import Broken, Done, Tools
 from app.net.policy import Policy
 from app.records import CheckSpec

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 from app.checks.certificate import read_certificate
-from app.checks.evidence import addresses, clean, phases
-from app.checks.http.trace import Hop, Trace
+from app.checks.http.exchange import Hop, Trace
+from app.checks.outcome import addresses, clean
 from app.checks.redact import Redactor
 from app.codec.evidence import fitted
 from app.net.charset import charset
@@ -37,7 +37,7 @@ def make_evidence(trace: Trace, timings: Timings) -> dict[str, Any]:
     evidence: dict[str, Any] = {
         "url": redactor.text(trace.spec.url),
         "request": {"method": str(trace.spec.request_method), "hops": len(trace.hops)},
-        "timings": phases(timings),
+        "timings": timings.by_phase(),
         "redirects": [
             _redirect(before, hop, redactor)
             for before, hop in zip(trace.hops, trace.hops[1:], strict=False)

@@ -1,11 +1,14 @@
-"""One request and its result, as curl reports them."""
+"""One request and its result, as curl reports them; and all of them in one check."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
+from app.checks.outcome import Failure
 from app.net.policy import Refusal
+from app.records import Cause, CheckSpec
 from app.rules.url import Target
 
 Judge = Callable[[str], Refusal | None]
@@ -115,3 +118,45 @@ def read_headers(lines: Sequence[bytes]) -> list[tuple[str, str]]:
             name, _, value = text.partition(":")
             headers.append((name.strip(), [value.strip()]))
     return [(name, " ".join(values)) for name, values in headers]
+
+
+@dataclass(slots=True)
+class Hop:
+    """One request of a chain, sent or attempted. ``dns`` is in seconds; ``seen`` is None if nothing
+    was sent.
+    """
+
+    target: Target
+    resolved: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()  # those that policy leaves open
+    refusals: tuple[Refusal, ...] = ()
+    dns: float | None = None
+    seen: Seen | None = None
+
+
+@dataclass(slots=True)
+class Trace:
+    """A whole check. ``failure`` is set if the check ended before a verdict: DNS, policy, a
+    redirect, a fault of our own. ``withheld``: the first host that a redirect led to without
+    something that the monitor has, and what that is.
+    """
+
+    spec: CheckSpec
+    checked_at: datetime
+    location: str
+    hops: list[Hop] = field(default_factory=list)
+    failure: Failure | None = None
+    warnings: list[str] = field(default_factory=list)
+    withheld: tuple[str, str] | None = None
+
+    @property
+    def last(self) -> Hop | None:
+        return self.hops[-1] if self.hops else None
+
+    @property
+    def redirects(self) -> tuple[str, ...]:
+        """The URLs that were followed, in order."""
+        return tuple(hop.target.url for hop in self.hops[1:])
+
+    def fail(self, cause: Cause, sentence: str) -> None:
+        self.failure = Failure(str(cause), sentence)

@@ -8,7 +8,7 @@ import pycurl
 
 from app.checks.certificate import TrustStore
 from app.checks.http.exchange import Seen
-from app.checks.http.telling import ms, openssl_reason, server, tidy, to_place, with_place
+from app.checks.http.telling import failure, openssl_reason
 from app.checks.http.tls_failures import (
     CERTIFICATE_CODES,
     UNEXPECTED_EOF,
@@ -49,29 +49,18 @@ def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | N
     if early is not None:
         return early
     if seen.overflow or seen.code == _TOO_LARGE:
-        return Failure(
-            Cause.HEADERS_TOO_LARGE,
-            _(
-                "The response headers are larger than %(most)s KiB in all.",
-                most=HEADERS_CAP_BYTES // 1024,
-            ),
-        )
+        sentence = N_("The response headers are larger than %(most)s KiB in all.")
+        return failure(seen, Cause.HEADERS_TOO_LARGE, sentence, most=HEADERS_CAP_BYTES // 1024)
     if seen.undecodable is not None:
-        return Failure(
-            Cause.INVALID_HTTP,
-            _("The body cannot be decoded: %(why)s.", why=seen.undecodable),
-        )
+        sentence = N_("The body cannot be decoded: %(why)s.")
+        return failure(seen, Cause.INVALID_HTTP, sentence, why=seen.undecodable)
     named = wrong_common_name(seen)
     if named is not None:
         return named
     if seen.complete and not seen.status:
-        return Failure(
-            Cause.INVALID_HTTP,
-            _(
-                "The answer is not valid HTTP: it has no status (it begins with %(begin)s).",
-                begin=f"“{seen.status_line}”" if seen.status_line else _("an empty line"),
-            ),
-        )
+        sentence = N_("The answer is not valid HTTP: it has no status (it begins with %(begin)s).")
+        begin = f"“{seen.status_line}”" if seen.status_line else _("an empty line")
+        return failure(seen, Cause.INVALID_HTTP, sentence, begin=begin)
     if seen.stopped:
         return None
     if seen.code == 0:
@@ -88,19 +77,12 @@ def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | N
 
 
 def _our_own(seen: Seen) -> Failure | None:
-    if seen.fault is not None:
-        return Failure(
-            Cause.CHECK_ERROR,
-            _("The check itself failed: %(fault)s.", fault=type(seen.fault).__name__),
-        )
-    if seen.vetoed is not None and seen.connect == 0:
+    if seen.vetoed is not None and seen.connect == 0 and seen.fault is None:
         return Failure(Cause.BLOCKED_BY_POLICY, seen.vetoed.sentence)
-    if seen.code in _OUR_CODES:
-        return Failure(
-            Cause.CHECK_ERROR,
-            _("The check itself failed: %(fault)s.", fault=seen.words or f"curl error {seen.code}"),
-        )
-    return None
+    if seen.fault is None and seen.code not in _OUR_CODES:
+        return None
+    fault = type(seen.fault).__name__ if seen.fault else seen.words or f"curl error {seen.code}"
+    return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(fault)s.", fault=fault))
 
 
 def anything_arrived(seen: Seen) -> bool:
@@ -119,50 +101,28 @@ def is_untrusted(seen: Seen) -> bool:
 
 def _whole(seen: Seen) -> Failure | None:
     if not seen.complete:
-        return Failure(
-            Cause.EMPTY_RESPONSE,
-            _(
-                "%(server)s closed the connection before the headers were complete.",
-                server=server(seen),
-            ),
-        )
+        sentence = N_("%(server)s closed the connection before the headers were complete.")
+        return failure(seen, Cause.EMPTY_RESPONSE, sentence)
     if not seen.coding_whole:
-        return Failure(
-            Cause.BODY_TRUNCATED,
-            _(
-                "The compressed body ends before its end, after %(count)s decoded bytes.",
-                count=len(seen.body),
-            ),
-        )
+        sentence = N_("The compressed body ends before its end, after %(count)s decoded bytes.")
+        return failure(seen, Cause.BODY_TRUNCATED, sentence)
     return None
 
 
 def _timeout(seen: Seen) -> Failure:
-    limit = f"{seen.request.limit:g}"
     if seen.connect == 0:
-        tried = ", ".join(seen.request.addresses[:3])
-        return Failure(
-            Cause.TIMEOUT_CONNECT,
-            _(
-                "No TCP connection to %(tried)s port %(port)s within the limit of %(limit)s s.",
-                tried=tried,
-                port=seen.request.target.port,
-                limit=limit,
-            ),
+        cause = Cause.TIMEOUT_CONNECT
+        sentence = N_(
+            "No TCP connection to %(tried)s port %(port)s within the limit of %(limit)s s."
         )
-    connected = ms(seen.connect)
-    if seen.request.target.scheme == "https" and seen.tls == 0:
-        return Failure(
-            Cause.TIMEOUT_TLS,
-            _(
-                "The TLS handshake%(with_place)s was not complete within the limit of %(limit)s s"
-                " (connected after %(connected)s).",
-                with_place=with_place(seen),
-                limit=limit,
-                connected=connected,
-            ),
+    elif seen.request.target.scheme == "https" and seen.tls == 0:
+        cause = Cause.TIMEOUT_TLS
+        sentence = N_(
+            "The TLS handshake%(with_place)s was not complete within the limit of %(limit)s s"
+            " (connected after %(connected)s)."
         )
-    if not seen.complete:
+    elif not seen.complete:
+        cause = Cause.TIMEOUT_TTFB
         sentence = (
             N_(
                 "The request was sent%(to_place)s, but the headers did not end within the limit of"
@@ -174,37 +134,24 @@ def _timeout(seen: Seen) -> Failure:
                 " %(limit)s s (connected after %(connected)s)."
             )
         )
-        return Failure(
-            Cause.TIMEOUT_TTFB,
-            _(sentence, to_place=to_place(seen), limit=limit, connected=connected),
-        )
-    return Failure(
-        Cause.TIMEOUT_BODY,
-        _(
+    else:
+        cause = Cause.TIMEOUT_BODY
+        sentence = N_(
             "The body was not complete within the limit of %(limit)s s: %(count)s bytes had come"
-            " (headers after %(headers)s).",
-            count=len(seen.body),
-            limit=limit,
-            headers=ms(seen.first_byte),
-        ),
-    )
+            " (headers after %(headers)s)."
+        )
+    return failure(seen, cause, sentence)
 
 
 def _connect(seen: Seen) -> Failure:
+    target = seen.request.target
     place = _(
-        "%(host)s port %(port)s",
-        host=", ".join(seen.request.addresses[:3]),
-        port=seen.request.target.port,
+        "%(host)s port %(port)s", host=", ".join(seen.request.addresses[:3]), port=target.port
     )
-    if seen.os_errno in RESET and seen.request.target.scheme == "https":
-        return Failure(
-            Cause.TLS_HANDSHAKE,
-            _("The connection was reset by %(place)s before the TLS handshake.", place=place),
-        )
-    return connect_failure(seen.os_errno, place, seen.total) or Failure(
-        Cause.HOST_UNREACHABLE,
-        _("The host cannot be reached at %(place)s: %(error)s.", place=place, error=seen.words),
-    )
+    if seen.os_errno in RESET and target.scheme == "https":
+        sentence = N_("The connection was reset by %(place)s before the TLS handshake.")
+        return failure(seen, Cause.TLS_HANDSHAKE, sentence, place=place)
+    return connect_failure(seen.os_errno, place, seen.total, seen.words)
 
 
 def _exchange(seen: Seen) -> Failure | None:
@@ -212,10 +159,11 @@ def _exchange(seen: Seen) -> Failure | None:
     reset = seen.os_errno in RESET or "reset by peer" in seen.words
     closed = openssl_reason(seen.words) == UNEXPECTED_EOF
     if seen.complete and closed and not seen.delimited:
-        return _whole(
-            seen
-        )  # closed without TLS close_notify, as by many old servers; browsers show the page
+        # Closed without TLS close_notify, as by many old servers; browsers show the page.
+        return _whole(seen)
+    cause = Cause.INVALID_HTTP
     if seen.complete and (reset or closed or seen.code == pycurl.E_PARTIAL_FILE):
+        cause = Cause.BODY_TRUNCATED
         sentence = (
             N_(
                 "The connection was reset in the middle of the body, after %(count)s bytes"
@@ -227,31 +175,14 @@ def _exchange(seen: Seen) -> Failure | None:
                 " (%(error)s)."
             )
         )
-        return Failure(
-            Cause.BODY_TRUNCATED, _(sentence, count=len(seen.body), error=tidy(seen.words))
-        )
-    if reset:
-        return Failure(
-            Cause.CONNECTION_RESET,
-            _(
-                "%(server)s reset the connection before the headers were complete.",
-                server=server(seen),
-            ),
-        )
-    if closed or (seen.code == pycurl.E_GOT_NOTHING and seen.status != 101):
-        return Failure(
-            Cause.EMPTY_RESPONSE,
-            _("%(server)s closed the connection without an answer.", server=server(seen)),
-        )
-    if _TURNED_AWAY in seen.words:
-        return Failure(
-            Cause.INVALID_HTTP,
-            _(
-                "%(server)s takes HTTP/2 connections, but refused the request each time.",
-                server=server(seen),
-            ),
-        )
-    return Failure(
-        Cause.INVALID_HTTP,
-        _("The answer is not valid HTTP: %(error)s.", error=tidy(seen.words)),
-    )
+    elif reset:
+        cause = Cause.CONNECTION_RESET
+        sentence = N_("%(server)s reset the connection before the headers were complete.")
+    elif closed or (seen.code == pycurl.E_GOT_NOTHING and seen.status != 101):
+        cause = Cause.EMPTY_RESPONSE
+        sentence = N_("%(server)s closed the connection without an answer.")
+    elif _TURNED_AWAY in seen.words:
+        sentence = N_("%(server)s takes HTTP/2 connections, but refused the request each time.")
+    else:
+        sentence = N_("The answer is not valid HTTP: %(error)s.")
+    return failure(seen, cause, sentence)

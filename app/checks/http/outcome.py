@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from app.checks.certificate import TrustStore
 from app.checks.http.evidence import make_evidence
-from app.checks.http.exchange import Seen
+from app.checks.http.exchange import Seen, Trace
 from app.checks.http.failures import anything_arrived
-from app.checks.http.trace import Trace
 from app.checks.http.verdict import Judged, judge
 from app.checks.outcome import GoodEvidence
 from app.checks.redact import Redactor

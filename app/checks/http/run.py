@@ -12,9 +12,8 @@ from typing import Any
 
 from app.checks.http.compose import Carried
 from app.checks.http.curls import Curls
-from app.checks.http.exchange import Request, Seen
+from app.checks.http.exchange import Hop, Request, Seen, Trace
 from app.checks.http.failures import is_untrusted
-from app.checks.http.trace import Hop, Trace
 from app.checks.lookup import Found, LookUp
 from app.checks.redact import Redactor
 from app.checks.tools import Broken, Tools, guarded

@@ -1,32 +1,37 @@
-"""Parts of sentences about a request: the server's name, and messages of curl and OpenSSL."""
+"""Sentences about a request that failed, and what curl and OpenSSL say of it."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from app.checks.http.exchange import Seen
+from app.checks.outcome import Failure
 from app.i18n import _
 
 _OPENSSL_ERROR = re.compile(r"error:([0-9A-Fa-f]{8})")
 
 
-def with_place(seen: Seen) -> str:
-    return " " + _("with %(place)s", place=place(seen)) if seen.ip else ""
+def failure(seen: Seen, cause: str, sentence: str, **values: Any) -> Failure:
+    """A failure with its sentence, which may name any of the values below, and ``values``."""
+    target = seen.request.target
+    place = _("%(host)s port %(port)s", host=seen.ip, port=target.port)
+    shared = {
+        "server": _("The server at %(place)s", place=place) if seen.ip else _("The server"),
+        "with_place": " " + _("with %(place)s", place=place) if seen.ip else "",
+        "to_place": " " + _("to %(place)s", place=place) if seen.ip else "",
+        "tried": ", ".join(seen.request.addresses[:3]),
+        "port": target.port,
+        "limit": f"{seen.request.limit:g}",
+        "connected": _ms(seen.connect),
+        "headers": _ms(seen.first_byte),
+        "count": len(seen.body),
+        "error": tidy(seen.words),
+    }
+    return Failure(cause, _(sentence, **shared | values))
 
 
-def to_place(seen: Seen) -> str:
-    return " " + _("to %(place)s", place=place(seen)) if seen.ip else ""
-
-
-def server(seen: Seen) -> str:
-    return _("The server at %(place)s", place=place(seen)) if seen.ip else _("The server")
-
-
-def place(seen: Seen) -> str:
-    return _("%(host)s port %(port)s", host=seen.ip, port=seen.request.target.port)
-
-
-def ms(seconds: float) -> str:
+def _ms(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms"
 
 

@@ -6,18 +6,11 @@ from datetime import datetime
 
 import pycurl
 
-from app.checks.certificate import (
-    Judgement,
-    TrustStore,
-    fits_host,
-    judge_chain,
-    read_certificate,
-    wrong_host,
-)
+from app.checks.certificate import TrustStore, fits_host, judge_chain, read_certificate, wrong_host
 from app.checks.http.exchange import Seen
-from app.checks.http.telling import openssl_reason, server, tidy, with_place
+from app.checks.http.telling import failure, openssl_reason
 from app.checks.outcome import RESET, Failure
-from app.i18n import N_, _
+from app.i18n import N_
 from app.records import Cause
 
 _ALERT = 1000  # OpenSSL's reasons from here on are alerts that the server sent
@@ -62,22 +55,16 @@ def wrong_common_name(seen: Seen) -> Failure | None:
         return None
     leaf = read_certificate(seen.certificates[0])
     host = seen.request.target.ascii_host
-    return None if leaf is None or fits_host(leaf, host) else _failure(wrong_host(leaf, host))
-
-
-def _failure(judgement: Judgement) -> Failure:
-    return Failure(judgement.cause, judgement.sentence)
+    return None if leaf is None or fits_host(leaf, host) else wrong_host(leaf, host)
 
 
 def certificate_failure(seen: Seen, trust: TrustStore, now: datetime) -> Failure:
     chain = [one for pem in seen.certificates if (one := read_certificate(pem)) is not None]
-    found = judge_chain(chain, seen.request.target.ascii_host, trust, now)
-    if found is not None:
-        return _failure(found)
+    fault = judge_chain(chain, seen.request.target.ascii_host, trust, now)
+    if fault is not None:
+        return fault
     cause = _VERIFY_FAULTS.get(seen.verify_result, Cause.TLS_UNTRUSTED)
-    return Failure(
-        cause, _("The certificate cannot be verified: %(error)s.", error=tidy(seen.words))
-    )
+    return failure(seen, cause, N_("The certificate cannot be verified: %(error)s."))
 
 
 def is_late_alert(seen: Seen) -> bool:
@@ -94,53 +81,26 @@ def is_late_alert(seen: Seen) -> bool:
 
 def handshake_failure(seen: Seen) -> Failure:
     why = openssl_reason(seen.words)
+    cause = Cause.TLS_PROTOCOL if why in _PROTOCOL_REASONS else Cause.TLS_HANDSHAKE
     if why in _PROTOCOL_REASONS:
         sentence = (
             N_("%(server)s does not support TLS 1.2 or 1.3: %(error)s.")
             if seen.request.verify_tls
             else N_("%(server)s does not support TLS 1.0 to 1.3: %(error)s.")
         )
-        return Failure(Cause.TLS_PROTOCOL, _(sentence, server=server(seen), error=tidy(seen.words)))
-    if why == _NO_SECURE_RENEGOTIATION and seen.request.verify_tls:
-        return Failure(
-            Cause.TLS_HANDSHAKE,
-            _(
-                "%(server)s does not support secure renegotiation (RFC 5746), so the connection is"
-                " not safe. It can be checked only without verifying the certificate.",
-                server=server(seen),
-            ),
+    elif why == _NO_SECURE_RENEGOTIATION and seen.request.verify_tls:
+        sentence = N_(
+            "%(server)s does not support secure renegotiation (RFC 5746), so the connection is"
+            " not safe. It can be checked only without verifying the certificate."
         )
-    if why in _NOT_TLS_REASONS:
-        return Failure(
-            Cause.TLS_HANDSHAKE,
-            _(
-                "The TLS handshake%(with_place)s failed: what answers there is not TLS"
-                " (%(error)s).",
-                with_place=with_place(seen),
-                error=tidy(seen.words),
-            ),
+    elif why in _NOT_TLS_REASONS:
+        sentence = N_(
+            "The TLS handshake%(with_place)s failed: what answers there is not TLS (%(error)s)."
         )
-    if why == UNEXPECTED_EOF:
-        return Failure(
-            Cause.TLS_HANDSHAKE,
-            _(
-                "The connection was closed during the TLS handshake%(with_place)s.",
-                with_place=with_place(seen),
-            ),
-        )
-    if seen.os_errno in RESET:
-        return Failure(
-            Cause.TLS_HANDSHAKE,
-            _(
-                "The connection was reset during the TLS handshake%(with_place)s.",
-                with_place=with_place(seen),
-            ),
-        )
-    return Failure(
-        Cause.TLS_HANDSHAKE,
-        _(
-            "The TLS handshake%(with_place)s failed: %(error)s.",
-            with_place=with_place(seen),
-            error=tidy(seen.words),
-        ),
-    )
+    elif why == UNEXPECTED_EOF:
+        sentence = N_("The connection was closed during the TLS handshake%(with_place)s.")
+    elif seen.os_errno in RESET:
+        sentence = N_("The connection was reset during the TLS handshake%(with_place)s.")
+    else:
+        sentence = N_("The TLS handshake%(with_place)s failed: %(error)s.")
+    return failure(seen, cause, sentence)

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from app.checks.certificate import Certificate, TrustStore, read_certificate
-from app.checks.http.exchange import Seen
+from app.checks.http.exchange import Seen, Trace
 from app.checks.http.failures import failure_on_wire
-from app.checks.http.trace import Trace
-from app.checks.outcome import Failure, verdict_of
+from app.checks.outcome import Failure, excerpt, judge_text, verdict_of
 from app.checks.redact import Redactor
-from app.checks.text import excerpt, judge_text
 from app.i18n import N_, _
 from app.net.charset import decode
 from app.records import TEXT_CONDITIONS, Cause, Verdict, Warn

@@ -14,17 +14,19 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from app.checks.evidence import addresses, clean, phases
 from app.checks.outcome import (
     RESET,
     Failure,
     GoodEvidence,
+    addresses,
+    clean,
     connect_failure,
+    excerpt,
+    judge_text,
     verdict_of,
 )
 from app.checks.redact import Redactor
 from app.checks.tcp.run import Seen
-from app.checks.text import excerpt, judge_text
 from app.i18n import N_, _, _n
 from app.records import Cause, Outcome, Result, Timings, Verdict
 from app.rules.text import shortened
@@ -73,7 +75,7 @@ def evidence(seen: Seen, timings: Timings) -> dict[str, Any]:
         "url": seen.spec.url,
         **addresses(seen.found.resolved, seen.found.refusals),
         "ip": seen.ip,
-        "timings": phases(timings),
+        "timings": timings.by_phase(),
     }
     if seen.ip is not None and seen.listens:
         found["banner"] = clean(seen.banner.decode("utf-8", "backslashreplace"))
@@ -91,30 +93,14 @@ def judge(seen: Seen) -> Failure | None:
 
 def _not_connected(seen: Seen) -> Failure:
     place = _("%(host)s port %(port)s", host=", ".join(seen.tried[:3]), port=seen.target.port)
-    number = seen.raced.error
+    number, error = seen.raced.error, os.strerror(seen.raced.error)
     if seen.raced.ours is not None:
-        return Failure(
-            Cause.CHECK_ERROR,
-            _("The check itself failed: %(error)s.", error=os.strerror(number)),
-        )
+        return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(error)s.", error=error))
     if seen.raced.silent:
+        sentence = N_("No TCP connection to %(place)s within the limit of %(limit)s s.")
         limit = f"{seen.spec.timeout:g}"
-        return Failure(
-            Cause.TIMEOUT_CONNECT,
-            _(
-                "No TCP connection to %(place)s within the limit of %(limit)s s.",
-                place=place,
-                limit=limit,
-            ),
-        )
-    return connect_failure(number, place, seen.connect or 0.0) or Failure(
-        Cause.HOST_UNREACHABLE,
-        _(
-            "The host cannot be reached at %(place)s: %(error)s.",
-            place=place,
-            error=os.strerror(number),
-        ),
-    )
+        return Failure(Cause.TIMEOUT_CONNECT, _(sentence, place=place, limit=limit))
+    return connect_failure(number, place, seen.connect or 0.0, error)
 
 
 def _text(seen: Seen) -> Failure | None:
