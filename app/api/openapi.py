@@ -36,7 +36,6 @@ TAGS = {
     **{one.path.removeprefix("/"): one.tag for one in RESOURCES if one.path},
     "alerts": "Channels, and messages to try them.",
     "checks": "Checks of what is not stored.",
-    "deliveries": "Messages to people, sent or failed.",
     "me": "The key that asks.",
     "openapi.json": "This document.",
     "overview": "Monitors, counted.",

@@ -118,5 +118,5 @@ _OPTIONS: Mapping[ObjectKind, Mapping[str, Any]] = {
 _OWN = {ObjectKind.MONITOR, ObjectKind.INCIDENT, ObjectKind.CONTACT, ObjectKind.LOCATION}
 
 for _resource in RESOURCES:
-    if _resource.path and _resource.kind not in _OWN:
+    if _resource.about and _resource.kind not in _OWN:
         register(_resource, **_OPTIONS.get(_resource.kind, {}))

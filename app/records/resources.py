@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from app.i18n import N_
+from app.records.alerts import Delivery
 from app.records.contacts import Contact, ReportMail
 from app.records.incidents import Incident
 from app.records.locations import Place
@@ -276,6 +277,10 @@ DELIVERIES = Resource(
     named_by=None,
     by_row=False,
     mend=N_("Nothing to do: it is deleted when it is old enough."),
+    name="deliveries",
+    path="/deliveries",
+    record=Delivery,
+    tag="Messages to people, sent or failed.",
 )
 LOCATIONS = Resource(
     kind=ObjectKind.LOCATION,

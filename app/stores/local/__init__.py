@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from app.config import Settings
+from app.db import tables
+from app.records import resources
 from app.stores.base import Extent, Store
 from app.stores.local.channels import Channels
 from app.stores.local.checks import Checks
@@ -34,17 +36,17 @@ class LocalStore(Store):
         self.monitors = Monitors(self, settings.confirm_seconds)
         self.incidents = Incidents(self)
         self.windows = Windows(self)
-        self.markers = Markers(self)
+        self.markers = Markers(self, resources.MARKERS, tables.MarkerRow)
         self.results = Results(self)
         self.checks = Checks(self)
-        self.deliveries = Deliveries(self)
+        self.deliveries = Deliveries(self, resources.DELIVERIES, tables.DeliveryRow)
         self.channels = Channels(self)
-        self.contacts = Contacts(self)
-        self.locations = Locations(self)
+        self.contacts = Contacts(self, resources.CONTACTS, tables.ContactRow)
+        self.locations = Locations(self, resources.LOCATIONS, tables.LocationRow)
         self.status_pages = StatusPages(self, settings)
         self.posts = Posts(self)
-        self.post_templates = PostTemplates(self)
-        self.report_mails = ReportMails(self)
+        self.post_templates = PostTemplates(self, resources.POST_TEMPLATES, tables.PostTemplateRow)
+        self.report_mails = ReportMails(self, resources.REPORT_MAILS, tables.ReportMailRow)
         self.subscribers = Subscribers(self)
 
     def now(self) -> datetime:

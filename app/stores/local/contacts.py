@@ -18,14 +18,14 @@ from app.db.types import readable, unreadable_in
 from app.errors import Conflict, Invalid, NotFound
 from app.forms.monitor import no_contact
 from app.i18n import N_, _
-from app.records import CONTACT, Contact, Page, PageQuery, Pair, SharedChannel
+from app.records import CONTACT, Contact, PageQuery, Pair, SharedChannel
 from app.rules.together import quiet_hours
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local import shared_channels
-from app.stores.local.part import Part, locked_row, named_once
+from app.stores.local.part import Rows, locked_row, named_once
 from app.stores.local.rows import pairs_of
-from app.stores.local.search import fits, ids_of_page
+from app.stores.local.search import fits
 
 NAME_TAKEN = N_("Another contact has this name.")
 IN_USE = N_(
@@ -39,18 +39,14 @@ COLUMNS = (
 MOST_NAMED = 500  # monitors that a refusal names
 
 
-class Contacts(Part, base.Contacts):
-    def list(self, query: PageQuery) -> Page[Contact]:
-        """By name."""
-        order = (ContactRow.name_folded, ContactRow.id)
-        ids, total = ids_of_page(select(ContactRow.id), order, query.page, query.per_page)
-        return Page(_records(ids), query.page, query.per_page, total)
+class Contacts(Rows[Contact, PageQuery], base.Contacts):
+    @property
+    def order(self) -> Sequence[Any]:
+        return (ContactRow.name_folded, ContactRow.id)
 
-    def get(self, id: int) -> Contact:
-        found = _records([id]) if fits(id) else []
-        if not found:
-            raise NotFound("contact", id)
-        return found[0]
+    def records(self, ids: Sequence[int]) -> Sequence[Contact]:
+        counts = _counts(ids)
+        return [_record(row, counts[row.id]) for row in self.rows(ids)]
 
     def create(self, fields: Fields) -> Contact:
         id: int = named_once(partial(self._create, fields), NAME_TAKEN)
@@ -279,15 +275,6 @@ def _replace_in_reports(session: DbSession, id: int, other: int) -> None:
             row.contact_id = other
             tags.add(row.tag)
     session.flush()
-
-
-def _records(ids: Sequence[int]) -> list[Contact]:
-    rows = db.session.scalars(
-        select(ContactRow).where(ContactRow.id.in_(ids)).execution_options(populate_existing=True)
-    )
-    found = {row.id: row for row in rows}
-    counts = _counts(ids)
-    return [_record(found[id], counts[id]) for id in ids if id in found]
 
 
 def _record(row: ContactRow, monitors: int) -> Contact:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
+from typing import Any
 
 from sqlalchemy import delete, func, select
 
 from app.access.agents import end_token, give_token
 from app.db import DbSession, by_place, db, heartbeats, places, writing
 from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow
-from app.errors import Conflict, Invalid, NotFound
+from app.errors import Conflict, Invalid
 from app.i18n import N_, _, _n
-from app.records import Carrier, Location, MonitorRef, Page, PageQuery, Place, PlaceSeen
+from app.records import Carrier, Location, MonitorRef, PageQuery, Place, PlaceSeen
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.part import Part, found_monitor, locked_row, named_once
-from app.stores.local.search import fits, ids_of_page
+from app.stores.local.part import Rows, found_monitor, locked_row, named_once
+from app.stores.local.search import fits
 
 NAME_TAKEN = N_("Another place has this name.")
 NAME_STAYS = N_("The name of a place cannot be changed. Change its label.")
@@ -27,19 +28,11 @@ DAY = timedelta(days=1)
 CHECKER_RUNS = N_("A checker runs in this place and would make it again. Stop it first.")
 
 
-class Locations(Part, base.Locations):
-    def list(self, query: PageQuery) -> Page[Place]:
-        """The default place first, then by creation."""
-        ids, total = ids_of_page(
-            select(LocationRow.id), (LocationRow.id,), query.page, query.per_page
-        )
-        return Page(self._records(ids), query.page, query.per_page, total)
-
-    def get(self, id: int) -> Place:
-        found = self._records([id]) if fits(id) else []
-        if not found:
-            raise NotFound("place", id)
-        return found[0]
+class Locations(Rows[Place, PageQuery], base.Locations):
+    @property
+    def order(self) -> Sequence[Any]:
+        """The default place is the first row."""
+        return (LocationRow.id,)
 
     def create(self, fields: Fields) -> Place:
         return self._whole(*named_once(lambda: self._create(fields), NAME_TAKEN))
@@ -142,18 +135,13 @@ class Locations(Part, base.Locations):
             return row.id, token
 
     def _whole(self, id: int, token: str | None) -> Place:
-        return self._records([id], {id: token})[0]
+        return self.records([id], {id: token})[0]
 
-    def _records(
+    def records(
         self, ids: Sequence[int], tokens: Mapping[int, str | None] | None = None
     ) -> Sequence[Place]:
         now = self.now()
-        rows = db.session.scalars(
-            select(LocationRow)
-            .where(LocationRow.id.in_(ids))
-            .order_by(LocationRow.id)
-            .execution_options(populate_existing=True)
-        ).all()
+        rows = self.rows(ids)
         signs = places.signs_of(rows, now)
         states = places.states_of(signs, now)
         counts = _counts(ids)

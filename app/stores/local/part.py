@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.exc import IntegrityError
 
-from app.db import DbSession, Model, db, rollups
+from app.db import DbSession, Model, db, rollups, writing
 from app.db.tables import MonitorRow
 from app.errors import Invalid, NotFound
 from app.i18n import _
-from app.stores.base import Store
-from app.stores.local.search import fits
+from app.records import Page, Resource
+from app.stores import base
+from app.stores.base import Fields, Query, Record
+from app.stores.local.search import fits, ids_of_page
 
 R = TypeVar("R", bound=Model)
 
@@ -22,11 +25,94 @@ R = TypeVar("R", bound=Model)
 class Part:
     """``store``: the store that the collection belongs to, whose clock it uses."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: base.Store) -> None:
         self.store = store
 
     def now(self) -> datetime:
         return self.store.now()
+
+
+class Rows(Part, base.Readable[Record, Query]):
+    """Records that are rows of a table, read by their ids. ``order``: of the list; ``only``: what
+    is true of the rows that are records.
+    """
+
+    only: ClassVar[Sequence[Any]] = ()
+
+    def __init__(self, store: base.Store, resource: Resource, row: type[Any]) -> None:
+        super().__init__(store)
+        self.resource, self.row = resource, row
+
+    @property
+    def order(self) -> Sequence[Any]:
+        return (self.row.id.desc(),)
+
+    def matching(self, query: Query) -> Select[Any]:
+        """The ids of the records that a query asks for."""
+        return select(self.row.id).where(*self.only)
+
+    def rows(self, ids: Sequence[int]) -> Sequence[Any]:
+        """Those with these ids, in the order of the list, as they are now."""
+        its = select(self.row).where(self.row.id.in_(ids), *self.only).order_by(*self.order)
+        return db.session.scalars(its.execution_options(populate_existing=True)).all()
+
+    def records(self, ids: Sequence[int]) -> Sequence[Record]:
+        """Those with these ids, in the order of the list."""
+        return [self.record(row) for row in self.rows(ids)]
+
+    def record(self, row: Any) -> Record:
+        kind: Any = self.resource.record
+        return cast(
+            Record, kind(**{field.name: getattr(row, field.name) for field in fields(kind)})
+        )
+
+    def list(self, query: Query) -> Page[Record]:
+        asked: Any = query
+        ids, total = ids_of_page(self.matching(query), self.order, asked.page, asked.per_page)
+        return Page(self.records(ids) if ids else [], asked.page, asked.per_page, total)
+
+    def get(self, id: int) -> Record:
+        records = self.records([id]) if fits(id) else []
+        if not records:
+            raise NotFound(self.resource.one, id)
+        return records[0]
+
+
+class Collection(Rows[Record, Query], base.Collection[Record, Query]):
+    """Records that are one row each."""
+
+    def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
+        """The fields as columns of a new row, or of the one with this ``id``. Raises Invalid where
+        only what is stored shows the fault.
+        """
+        return dict(fields)
+
+    def check(self, session: DbSession, row: Any) -> None:
+        """Raise Invalid for a row that others do not allow, before it is stored."""
+
+    def create(self, fields: Fields) -> Record:
+        now = self.now()
+        with writing() as session:
+            row = self.row(**self.columns(session, None, fields), created_at=now, updated_at=now)
+            self.check(session, row)
+            session.add(row)
+            session.flush()
+            id = row.id
+        return self.get(id)
+
+    def update(self, id: int, fields: Fields) -> Record:
+        with writing() as session:
+            columns = self.columns(session, id, fields)
+            row = found_row(session, self.row, self.resource.one, id)
+            for name, value in columns.items():
+                setattr(row, name, value)
+            self.check(session, row)
+            row.updated_at = self.now()
+        return self.get(id)
+
+    def delete(self, id: int) -> None:
+        with writing() as session:
+            session.delete(found_row(session, self.row, self.resource.one, id))
 
 
 def found_row(session: DbSession, of: type[R], kind: str, id: int, *, anew: bool = True) -> R:

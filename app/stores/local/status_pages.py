@@ -18,9 +18,10 @@ from app.access.dashboard_hosts import is_used
 from app.config import Settings
 from app.db import DbSession, db, writing
 from app.db.tables import StatusPageMonitorRow, StatusPageRow, SubscriberRow
-from app.errors import Conflict, Invalid, NotFound
+from app.errors import Conflict, Invalid
 from app.i18n import N_, _
-from app.records import Page, PageQuery, StatusPage, Visibility
+from app.records import PageQuery, StatusPage, Visibility
+from app.records.resources import STATUS_PAGES
 from app.rules import slugs
 from app.rules.page_state import page_link
 from app.rules.url import host_of
@@ -29,8 +30,8 @@ from app.stores.base import Fields
 from app.stores.local import page_members
 from app.stores.local.cancelling import keeping_calendars
 from app.stores.local.page_states import states_of_pages
-from app.stores.local.part import Part, locked_row
-from app.stores.local.search import fits, ids_of_page
+from app.stores.local.part import Rows, locked_row
+from app.stores.local.search import fits
 from app.stores.mail import base_here
 
 SLUG_TAKEN = N_("Another status page has this address.")
@@ -49,23 +50,11 @@ COLUMNS = (
 _TRIES = 20  # each that fails was overtaken by one that did not
 
 
-class StatusPages(Part, base.StatusPages):
+class StatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
     def __init__(self, store: base.Store, settings: Settings) -> None:
-        super().__init__(store)
+        super().__init__(store, STATUS_PAGES, StatusPageRow)
         self._settings, self._hosts = settings, settings.own_hosts
         self._any_host = settings.answers_any_host
-
-    def list(self, query: PageQuery) -> Page[StatusPage]:
-        """The newest first."""
-        order = (StatusPageRow.id.desc(),)
-        ids, total = ids_of_page(select(StatusPageRow.id), order, query.page, query.per_page)
-        return Page(self._records(ids), query.page, query.per_page, total)
-
-    def get(self, id: int) -> StatusPage:
-        records = self._records([id]) if fits(id) else []
-        if not records:
-            raise NotFound("status page", id)
-        return records[0]
 
     def of_monitor(self, monitor_id: int) -> Sequence[StatusPage]:
         if not fits(monitor_id):
@@ -73,7 +62,7 @@ class StatusPages(Part, base.StatusPages):
         shown = select(StatusPageMonitorRow.status_page_id).where(
             StatusPageMonitorRow.monitor_id == monitor_id
         )
-        found = self._records(list(db.session.scalars(shown)))
+        found = self.records(list(db.session.scalars(shown)))
         return sorted(found, key=lambda page: (page.name.casefold(), page.id))
 
     def create(self, fields: Fields) -> StatusPage:
@@ -158,15 +147,10 @@ class StatusPages(Part, base.StatusPages):
         here = host_of(request.host) if has_request_context() else None
         return {*self._hosts, *({here} if here else ())}
 
-    def _records(self, ids: Sequence[int]) -> Sequence[StatusPage]:
-        """The pages with these ids, in their order, in one query for each table."""
-        rows = db.session.scalars(
-            select(StatusPageRow)
-            .where(StatusPageRow.id.in_(ids))
-            .execution_options(populate_existing=True)
-        )
-        found = {row.id: row for row in rows}
-        known = [id for id in ids if id in found]
+    def records(self, ids: Sequence[int]) -> Sequence[StatusPage]:
+        """The pages with these ids, in one query for each table."""
+        found = {row.id: row for row in self.rows(ids)}
+        known = list(found)
         members, counts = page_members.of_pages(known), _subscribers(known)
         states, base = states_of_pages(known, self.now()), base_here(self._settings)
         return [

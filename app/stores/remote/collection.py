@@ -1,26 +1,26 @@
 """The base class for the records of another server, the same for every resource.
 
-A resource says its path, what a record of it is called and how one is read; it overrides what its
-server does in another way.
+The description of a resource says its path, what a record of it is called and how one is read. A
+resource with operations of its own, or whose server does one in another way, is a subclass.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
-from app.codec import Odd
+from app.codec import Odd, reader
 from app.codec.values import own_id
 from app.errors import Accepted, NotFound, Unavailable
 from app.i18n import N_, _
-from app.records import Page
+from app.records import Page, Resource
 from app.rules import brackets
 from app.stores import base
-from app.stores.base import Fields
+from app.stores.base import Fields, Store
 from app.stores.remote import envelope
-from app.stores.remote.connection import Answer
+from app.stores.remote.connection import Answer, Connection
+from app.stores.remote.me import Me
 from app.stores.remote.meaning import ANSWERS
 from app.stores.remote.meaning import read as said
 from app.stores.remote.part import Part, parameters, stored
@@ -38,12 +38,27 @@ Query = TypeVar("Query")
 
 
 class Readable(Part, base.Readable[Record, Query]):
-    path: ClassVar[str]  # below /api/v1
-    kind: ClassVar[str]  # the name of a record in error messages
+    """``readers``: of single fields of a record, where its type does not say how to read them."""
 
-    @abstractmethod
+    def __init__(
+        self,
+        resource: Resource,
+        store: Store,
+        connection: Connection,
+        me: Me,
+        **readers: Callable[[Any], Any],
+    ) -> None:
+        super().__init__(store, connection, me)
+        self.path, self.kind = resource.path, resource.one
+        self._has_name = resource.named_by == "name"
+        self._reader = reader(cast("type[Record]", resource.record), resource.one, **readers)
+
     def read(self, data: Any) -> Record:
         """The record in this JSON. Raises Odd."""
+        record = self._reader(data)
+        if self._has_name and not cast(Any, record).name:
+            raise Odd("name")
+        return record
 
     def parameters(self, query: Query) -> brackets.Pairs:
         """The query in the form that the server expects."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from app.codec import Odd, reader
+from app.codec import reader
 from app.codec.values import object_
 from app.records import Contact, PageQuery, SharedChannel
 from app.stores import base
@@ -19,15 +19,6 @@ MOST_PAGES = 10  # of a hundred: more than anybody has
 
 
 class Contacts(Collection[Contact, PageQuery], base.Contacts):
-    path = "/contacts"
-    kind = "contact"
-
-    def read(self, data: Any) -> Contact:
-        contact = _contact(data)
-        if not contact.name:
-            raise Odd("name")
-        return contact
-
     def remove(self, id: int, *, replace_with: str | None = None, force: bool = False) -> None:
         query = {"replace_with": replace_with} if replace_with is not None else {}
         query |= {"force": "1"} if force else {}
@@ -77,6 +68,3 @@ _channel = reader(SharedChannel, "channel")
 def _channels(data: Any) -> Sequence[SharedChannel]:
     listed = object_(data, "channels").get("channels")
     return [_channel(one) for one in listed] if isinstance(listed, list) else []
-
-
-_contact = reader(Contact, "contact")

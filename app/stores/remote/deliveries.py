@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from app.codec import reader
-from app.codec.values import text
 from app.records import Delivery, DeliveryQuery
 from app.stores import base
 from app.stores.remote.collection import Readable
@@ -17,12 +14,6 @@ POLL_SECONDS = 0.5
 
 
 class Deliveries(Readable[Delivery, DeliveryQuery], base.Deliveries):
-    path = "/deliveries"
-    kind = "delivery"
-
-    def read(self, data: Any) -> Delivery:
-        return _delivery(data)
-
     def retry(self, id: int) -> Delivery:
         return self._done(id, "retry")
 
@@ -36,7 +27,3 @@ class Deliveries(Readable[Delivery, DeliveryQuery], base.Deliveries):
 
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
         return until_tried(self.get, ids, seconds, POLL_SECONDS)
-
-
-# A newer server may have events and channels that we do not know.
-_delivery = reader(Delivery, "delivery", event=text, channel=text)

@@ -28,8 +28,6 @@ from app.stores.remote.part import parameters
 
 
 class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
-    path = "/incidents"
-    kind = "incident"
     in_contract = True
 
     def read(self, data: Any) -> Incident:

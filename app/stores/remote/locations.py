@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from app.codec import Odd, reader
+from app.codec import reader
 from app.codec.values import object_
 from app.records import MonitorQuery, MonitorRef, PageQuery, Place, PlaceSeen, Sort
 from app.stores import base
@@ -18,15 +18,6 @@ MOST_PAGES, PAGE = 10, 100
 
 
 class Locations(Collection[Place, PageQuery], base.Locations):
-    path = "/locations"
-    kind = "place"
-
-    def read(self, data: Any) -> Place:
-        place = _place(data)
-        if not place.name:
-            raise Odd("name")
-        return place
-
     def new_token(self, id: int) -> Place:
         answer = self._write("POST", f"{self._address(id)}/token", kind=self.kind, id=id)
         with stored():
@@ -52,6 +43,3 @@ _seen = reader(PlaceSeen, "place")
 def _all_seen(data: Any) -> Sequence[PlaceSeen]:
     listed = object_(data, "locations").get("locations")
     return [_seen(one) for one in listed] if isinstance(listed, list) else []
-
-
-_place = reader(Place, "place")

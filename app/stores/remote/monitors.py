@@ -49,8 +49,6 @@ _HOUR_STATES = (*Hour._fields[:4], "degraded")  # seconds; beside them an hour h
 
 
 class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
-    path = "/monitors"
-    kind = "monitor"
     in_contract = True
 
     def __init__(self, *here: Any) -> None:

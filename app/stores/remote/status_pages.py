@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from app.codec import reader
 from app.records import PageQuery, StatusPage
 from app.stores import base
 from app.stores.base import Extent
@@ -15,18 +13,9 @@ MOST_PAGES = 10  # of a hundred: more than anybody has
 
 
 class StatusPages(Collection[StatusPage, PageQuery], base.StatusPages):
-    path = "/status-pages"
-    kind = "status page"
-
-    def read(self, data: Any) -> StatusPage:
-        return _page(data)
-
     def of_monitor(self, monitor_id: int) -> Sequence[StatusPage]:
         if self.me.extent < Extent.WHOLE:
             return ()
         every = self.every(PageQuery(per_page=100), MOST_PAGES)
         found = [page for page in every if monitor_id in page.monitors]
         return sorted(found, key=lambda page: (page.name.casefold(), page.id))
-
-
-_page = reader(StatusPage, "status page")

@@ -5,25 +5,43 @@ a Wakeful.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
+from app.codec import Odd
+from app.codec.values import text
+from app.records import MaintenanceWindow, PageQuery, resources
+from app.rules.recurrence import repeat_fault
+from app.rules.url import is_link
 from app.stores.base import Extent, Store
 from app.stores.remote.channels import Channels
 from app.stores.remote.checks import Checks
+from app.stores.remote.collection import Collection
 from app.stores.remote.connection import Connection
 from app.stores.remote.contacts import Contacts
 from app.stores.remote.deliveries import Deliveries
 from app.stores.remote.incidents import Incidents
 from app.stores.remote.locations import Locations
-from app.stores.remote.markers import Markers
 from app.stores.remote.me import Me
 from app.stores.remote.monitors import Monitors
-from app.stores.remote.post_templates import PostTemplates
 from app.stores.remote.posts import Posts
-from app.stores.remote.report_mails import ReportMails
 from app.stores.remote.results import Results
 from app.stores.remote.status_pages import StatusPages
 from app.stores.remote.subscribers import Subscribers
-from app.stores.remote.windows import Windows
+
+
+class Windows(Collection[MaintenanceWindow, PageQuery]):
+    def read(self, data: Any) -> MaintenanceWindow:
+        window = super().read(data)
+        if window.end_at <= window.start_at:
+            raise Odd("end_at")
+        if repeat_fault(window.repeat):
+            raise Odd("repeat")
+        return window
+
+
+def _link(value: Any) -> str | None:
+    link = text(value)
+    return link if link and is_link(link) else None
 
 
 class RemoteStore(Store):
@@ -33,20 +51,21 @@ class RemoteStore(Store):
         self.connection = connection
         self.me = Me(connection, lambda: monitors.read_names())
         here = self, connection, self.me
-        self.monitors = monitors = Monitors(*here)
-        self.incidents = Incidents(*here)
-        self.windows = Windows(*here)
-        self.markers = Markers(*here)
+        self.monitors = monitors = Monitors(resources.MONITORS, *here)
+        self.incidents = Incidents(resources.INCIDENTS, *here)
+        self.windows = Windows(resources.WINDOWS, *here)
+        self.markers = Collection(resources.MARKERS, *here, link=_link)
         self.results = Results(*here)
         self.checks = Checks(*here)
-        self.deliveries = Deliveries(*here)
+        # A newer server may have events and channels that we do not know.
+        self.deliveries = Deliveries(resources.DELIVERIES, *here, event=text, channel=text)
         self.channels = Channels(*here)
-        self.contacts = Contacts(*here)
-        self.locations = Locations(*here)
-        self.status_pages = StatusPages(*here)
+        self.contacts = Contacts(resources.CONTACTS, *here)
+        self.locations = Locations(resources.LOCATIONS, *here)
+        self.status_pages = StatusPages(resources.STATUS_PAGES, *here)
         self.posts = Posts(*here)
-        self.post_templates = PostTemplates(*here)
-        self.report_mails = ReportMails(*here)
+        self.post_templates = Collection(resources.POST_TEMPLATES, *here)
+        self.report_mails = Collection(resources.REPORT_MAILS, *here)
         self.subscribers = Subscribers(*here)
 
     @property
