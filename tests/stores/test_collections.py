@@ -31,9 +31,7 @@ def class_name(resource: str) -> str:
 
 @pytest.mark.parametrize("place", STORES)
 @pytest.mark.parametrize("name", INTERFACES)
-def test_a_resource_has_a_collection_in_each_store(
-    name: str, place: str, tmp_path: Path
-) -> None:
+def test_a_resource_has_a_collection_in_each_store(name: str, place: str, tmp_path: Path) -> None:
     collection = getattr(STORES[place](tmp_path), name)
     assert isinstance(collection, INTERFACES[name])
     assert type(collection).__module__.startswith(f"app.stores.{place}.")

@@ -1,4 +1,4 @@
-"""A resource of the remote store is a small subclass: path, name, and how to read a record."""
+"""A resource of the remote store is its description: path, name and record."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from werkzeug.wrappers import Request, Response
 
-from app.codec import reader
 from app.errors import Accepted, NotFound, Unavailable, Unsupported
-from app.records import PageQuery
+from app.records import ObjectKind, PageQuery, Resource
 from app.stores.remote import remote_store
 from app.stores.remote.collection import Collection
 from tests.support.loopback import serving
@@ -25,13 +24,13 @@ class Note:
     text: str
 
 
-class Notes(Collection[Note, PageQuery]):
-    path = "/notes"
-    kind = "note"
-    in_contract = True
+NOTES = Resource(
+    kind=ObjectKind.MARKER, title="Note", one="note", path="/notes", record=Note, named_by=None
+)
 
-    def read(self, data: Any) -> Note:
-        return reader(Note, "note")(data)
+
+class Notes(Collection[Note, PageQuery]):
+    in_contract = True
 
 
 class Server:
@@ -100,7 +99,7 @@ def notes(server: Server) -> Iterator[Notes]:
 def noting(server: Server) -> Iterator[Notes]:
     with serving(server) as url:
         store = remote_store(url, "key")
-        yield Notes(store, store.connection, store.me)
+        yield Notes(NOTES, store, store.connection, store.me)
 
 
 def test_a_record_is_stored_shown_changed_and_deleted(notes: Notes) -> None:
