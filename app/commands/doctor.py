@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import smtplib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from app.alerts.channels import email
 from app.alerts.channels.base import Tools
 from app.commands import services
 from app.commands.heartbeat import withheld
-from app.commands.services import SECONDS, Finding, Look, Subject
+from app.commands.services import SECONDS, Fault, Finding, Look, Statements, Subject
 from app.config import SettingError, Settings
 from app.db import db, heartbeats, integrity, patience, rotation, schema, unreadable
 from app.db.faults import DAMAGED, sentence_of
@@ -31,14 +32,8 @@ from app.db.tables import MonitorRow, MonitorStateRow
 from app.db.types import readable
 from app.errors import WakefulError
 from app.i18n import N_, _, _n
-from app.net.canary import (
-    MEMORY,
-    Said,
-    ask,
-    have_accepted,
-    parse_canaries,
-    read_memory,
-)
+from app.net import canary
+from app.net.canary import MEMORY
 from app.net.client import Unreachable
 from app.records import Channel
 from app.records.resources import BY_TABLE
@@ -80,7 +75,21 @@ HEALS = {
     MEMORY: N_("The next start of a checker replaces it."),
     SETUP_TOKEN: N_("The next start makes another."),
 }
-PARTS = {heartbeats.CHECKER: N_("checker"), heartbeats.WORKER: N_("alert worker")}
+NO_KEY = N_(
+    "The file %(key)s does not exist, and WAKEFUL_SECRET_KEY is not set. Put the key back: without "
+    "it, no encrypted value can be read. Only a first start creates a key."
+)
+REFUSES_NOW = N_(
+    "%(name)s refuses, but has accepted before. A firewall in between may refuse in its place."
+)
+REFUSES_ALWAYS = N_(
+    "%(name)s refuses, and has never accepted. In WAKEFUL_CANARIES, name a host that accepts "
+    "connections: a firewall in your network could refuse in its place."
+)
+NO_HEARTBEAT = N_(
+    "WAKEFUL_HEARTBEAT_URL is not set: if this machine dies, only a service elsewhere that misses "
+    "a heartbeat can say so."
+)
 
 
 def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
@@ -90,19 +99,20 @@ def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
     take a minute together.
     """
     subject = Subject(settings)
-    yield from _run(app, subject, [_folder, _database, _rights])
-    of_tables: list[Look] = [_file, _secrets, _old_keys, _clock, _parts, _policy]
-    yield from _run(app, subject, of_tables if subject.tables else [_unknown])
-    yield from _run(app, subject, [_names, _canaries, _mail, _heartbeat, *services.LOOKS])
+    yield from _run(app, subject, ALWAYS)
+    yield from _run(app, subject, OF_TABLES if subject.tables else WITHOUT_TABLES)
+    yield from _run(app, subject, OF_OTHERS)
 
 
-def _run(app: Flask, subject: Subject, looks: Iterable[Look]) -> Iterator[Finding]:
-    for look in looks:
+def _run(app: Flask, subject: Subject, looks: Iterable[tuple[str, Look]]) -> Iterator[Finding]:
+    for label, look in looks:
         try:
             with app.app_context(), patience(SECONDS):
-                yield from look(subject)
+                for item in look(subject):
+                    is_fault = isinstance(item, Fault)
+                    yield item if isinstance(item, Finding) else Finding(_(label), item, is_fault)
         except Exception as fault:
-            yield Finding(look.__name__.strip("_"), _reason(fault), fault=True)
+            yield Finding(_(label), _reason(fault), fault=True)
 
 
 def _reason(fault: Exception) -> str:
@@ -118,90 +128,56 @@ def _reason(fault: Exception) -> str:
     )
 
 
-def _folder(subject: Subject) -> Iterator[Finding]:
-    settings = subject.settings
-    folder = settings.instance
+def _folder(subject: Subject) -> Statements:
+    folder = subject.settings.instance
     if not folder.is_dir():
         missing = _(
             "The folder %(folder)s does not exist. Check that its disk is mounted.", folder=folder
         )
-        yield Finding(_("folder"), missing + " " + _("Only a first start creates it."), fault=True)
+        yield Fault(missing + " " + _("Only a first start creates it."))
     elif not os.access(folder, os.W_OK):
-        yield Finding(
-            _("folder"),
-            _("%(folder)s cannot be written. Give Wakeful write permission.", folder=folder),
-            True,
+        yield Fault(
+            _("%(folder)s cannot be written. Give Wakeful write permission.", folder=folder)
         )
     else:
-        yield Finding(_("folder"), _("%(folder)s can be written.", folder=folder))
-    key = folder / "secret_key"
-    if not settings.secret_key:
-        yield Finding(
-            _("secret key"),
-            _(
-                "The file %(key)s does not exist, and WAKEFUL_SECRET_KEY is not set. Put the key "
-                "back: without it, no encrypted value can be read. Only a first start creates a "
-                "key.",
-                key=key,
-            ),
-            fault=True,
-        )
+        yield _("%(folder)s can be written.", folder=folder)
+
+
+def _key(subject: Subject) -> Statements:
+    key = subject.settings.instance / "secret_key"
+    if not subject.settings.secret_key:
+        yield Fault(_(NO_KEY, key=key))
     elif key.exists() and key.stat().st_mode & 0o077:
-        yield Finding(
-            _("secret key"),
-            _("Others can read %(key)s. Run: chmod 600 %(key)s", key=key),
-            fault=True,
-        )
+        yield Fault(_("Others can read %(key)s. Run: chmod 600 %(key)s", key=key))
 
 
-def _database(subject: Subject) -> Iterator[Finding]:
+def _database(subject: Subject) -> Statements:
     kind = db.engine.dialect.name
     version = db.session.scalar(
         text("SELECT sqlite_version()" if kind == "sqlite" else "SHOW server_version")
     )
-    yield Finding(_("database"), _("%(database)s answers.", database=f"{kind} {version}"))
+    yield _("%(database)s answers.", database=f"{kind} {version}")
     if sentence := schema.fault():
         yield Finding(_("tables"), sentence, fault=True)
         return
     subject.tables = True
-    yield Finding(_("tables"), _("They are up to date (%(revision)s).", revision=schema.wanted()))
+    revision = _("They are up to date (%(revision)s).", revision=schema.wanted())
+    yield Finding(_("tables"), revision)
     if sentence := cannot_write():
-        yield Finding(_("database"), sentence, fault=True)
+        yield Fault(sentence)
     monitors = db.session.scalar(select(func.count()).select_from(MonitorRow)) or 0
     if subject.settings.secret_key:
         schema.check_key()
-    yield Finding(
-        _("monitors"),
-        _n("%(num)s is stored.", "%(num)s are stored.", monitors, num=f"{monitors:,}"),
-    )
+    count = _n("%(num)s is stored.", "%(num)s are stored.", monitors, num=f"{monitors:,}")
+    yield Finding(_("monitors"), count)
 
 
-def _rights(subject: Subject) -> Iterator[Finding]:
+def _rights(subject: Subject) -> Statements:
     file = Path(schema.place())
     if db.engine.dialect.name == "sqlite" and _is_open_to_all(file):
-        sentence = _(
-            "Everybody on this machine can open %(file)s. Run: chmod o= %(file)s*", file=file
+        yield Fault(
+            _("Everybody on this machine can open %(file)s. Run: chmod o= %(file)s*", file=file)
         )
-        yield Finding(_("file"), sentence, fault=True)
-
-
-def _unknown(subject: Subject) -> Iterator[Finding]:
-    yield Finding(_("not examined"), _(UNKNOWN), fault=True)
-
-
-def _file(subject: Subject) -> Iterator[Finding]:
-    if db.engine.dialect.name != "sqlite":
-        return
-    found = integrity.faults(SECONDS)
-    for fault in found or ():
-        yield Finding(
-            _("file"), _(DAMAGED) + " " + _("SQLite says: %(fault)s", fault=fault), fault=True
-        )
-    if not found:
-        whole = (
-            _("Reading all of it took too long.") if found is None else _("SQLite finds no damage.")
-        )
-        yield Finding(_("file"), whole)
 
 
 def _is_open_to_all(file: Path) -> bool:
@@ -212,99 +188,98 @@ def _is_open_to_all(file: Path) -> bool:
         return False  # it is not there, or we may not look: ``_database`` says so
 
 
-def _secrets(subject: Subject) -> Iterator[Finding]:
+def _unknown(subject: Subject) -> Statements:
+    yield Fault(_(UNKNOWN))
+
+
+def _file(subject: Subject) -> Statements:
+    if db.engine.dialect.name != "sqlite":
+        return
+    found = integrity.faults(SECONDS)
+    for fault in found or ():
+        yield Fault(_(DAMAGED) + " " + _("SQLite says: %(fault)s", fault=fault))
+    if found is None:
+        yield _("Reading all of it took too long.")
+    elif not found:
+        yield _("SQLite finds no damage.")
+
+
+def _secrets(subject: Subject) -> Statements:
     if not subject.settings.secret_key or unreadable.key_is_wrong():
-        return  # ``_database`` or ``_folder`` has said so
+        return  # ``_database`` or ``_key`` says so
     whole = True
     for broken in unreadable.scan():
         whole = False
         heals = HEALS.get(broken.id) if broken.table == "settings" else None
         advice = heals or MENDED_BY.get(broken.table, MENDED_BY_NONE)
-        nothing_to_do = heals is not None or broken.table == "deliveries"
-        yield Finding(_("stored values"), f"{broken}. {_(advice)}", fault=not nothing_to_do)
+        sentence = f"{broken}. {_(advice)}"
+        yield sentence if heals or broken.table == "deliveries" else Fault(sentence)
     if whole:
-        yield Finding(_("stored values"), _(STORED_WHOLE))
+        yield _(STORED_WHOLE)
 
 
-def _old_keys(subject: Subject) -> Iterator[Finding]:
+def _old_keys(subject: Subject) -> Statements:
     """What stands in the way of removing an old key."""
     if not subject.settings.old_keys:
         return
     olds = list(rotation.old_values())
     for old in olds[:OLD_SHOWN]:
-        sentence = _("Only an old secret key reads the %(what)s.", what=old.what)
-        yield Finding(_("secret key"), f"{sentence} {_(ROTATE)}")
-    if len(olds) > OLD_SHOWN:
-        more = len(olds) - OLD_SHOWN
-        sentence = _n(
+        yield _("Only an old secret key reads the %(what)s.", what=old.what) + " " + _(ROTATE)
+    if (more := len(olds) - OLD_SHOWN) > 0:
+        yield _n(
             "%(num)s more value needs an old key.", "%(num)s more values need an old key.", more
         )
-        yield Finding(_("secret key"), sentence)
     if not olds:
-        yield Finding(_("secret key"), _(NO_OLD))
+        yield _(NO_OLD)
 
 
-def _clock(subject: Subject) -> Iterator[Finding]:
+def _clock(subject: Subject) -> Statements:
     now = datetime.now(UTC)
-    newest = [
-        db.session.scalar(select(func.max(MonitorStateRow.checked_at))),
-        heartbeats.newest(),
-    ]
+    newest = [db.session.scalar(select(func.max(MonitorStateRow.checked_at))), heartbeats.newest()]
     ahead = any(moment is not None and moment - now > CLOCK_OFF for moment in newest)
     if db.engine.dialect.name == "postgresql":
         theirs = db.session.scalar(text("SELECT clock_timestamp()"))
         ahead = ahead or abs(theirs - now) > CLOCK_OFF
     if ahead:
-        yield Finding(
-            _("clock"),
-            _("This machine's clock and the stored times disagree. Set it by NTP."),
-            True,
-        )
+        yield Fault(_("This machine's clock and the stored times disagree. Set it by NTP."))
     else:
-        yield Finding(_("clock"), _("It is %(time)s UTC here.", time=f"{now:%Y-%m-%d %H:%M:%S}"))
+        yield _("It is %(time)s UTC here.", time=f"{now:%Y-%m-%d %H:%M:%S}")
 
 
-def _parts(subject: Subject) -> Iterator[Finding]:
+def _part(part: str) -> Look:
+    return lambda subject: _processes(subject, part)
+
+
+def _processes(subject: Subject, part: str) -> Statements:
     if subject.settings.store != "local":
         return
     # A missing part is no fault where there is nothing to check.
-    needed = health.monitors_wait()
+    fault = Fault if health.monitors_wait() else str
     now = datetime.now(UTC)
-    for part, label in PARTS.items():
-        name = _(label)
-        signs = heartbeats.signs_of(part, now)
-        last = (
-            _("in the future")
-            if signs.at is None
-            else _("from %(time)s UTC", time=f"{signs.at:%Y-%m-%d %H:%M:%S}")
+    signs = heartbeats.signs_of(part, now)
+    last = (
+        _("in the future")
+        if signs.at is None
+        else _("from %(time)s UTC", time=f"{signs.at:%Y-%m-%d %H:%M:%S}")
+    )
+    if not signs.ever:
+        yield fault(_("None has run yet. Start one: wakeful serve, or wakeful %(part)s", part=part))
+    elif not signs.silent:
+        yield _("It runs.")
+    elif cannot_write():
+        yield _(
+            "It may be running: the database cannot be written. The last sign of it is %(last)s.",
+            last=last,
         )
-        if not signs.ever:
-            sentence = _(
-                "None has run yet. Start one: wakeful serve, or wakeful %(part)s", part=part
-            )
-            yield Finding(name, sentence, fault=needed)
-        elif not signs.silent:
-            yield Finding(name, _("It runs."))
-        elif cannot_write():
-            what = _(
-                "It may be running: the database cannot be written. The last sign of it is "
-                "%(last)s.",
-                last=last,
-            )
-            yield Finding(name, what)
-        else:
-            yield Finding(
-                name,
-                _("None is running. The last sign of one is %(last)s.", last=last),
-                fault=needed,
-            )
-        if part == heartbeats.CHECKER and not signs.silent:
-            alone = health.left_alone(now)
-            for place in [*alone, *health.idle_places(now, alone)]:
-                yield Finding(name, str(place), fault=True)
+    else:
+        yield fault(_("None is running. The last sign of one is %(last)s.", last=last))
+    if part == heartbeats.CHECKER and not signs.silent:
+        alone = health.left_alone(now)
+        for place in [*alone, *health.idle_places(now, alone)]:
+            yield Fault(place)
 
 
-def _policy(subject: Subject) -> Iterator[Finding]:
+def _policy(subject: Subject) -> Statements:
     settings = subject.settings
     locked = networks.are_locked(settings)
     where = "WAKEFUL_ALLOW_NETWORKS" if locked else _("the Settings page")
@@ -314,13 +289,10 @@ def _policy(subject: Subject) -> Iterator[Finding]:
         if allowed
         else _("public addresses only")
     )
-    yield Finding(
-        _("policy"),
-        _("Checks and alerts may reach %(opened)s (%(where)s).", opened=opened, where=where),
-    )
+    yield _("Checks and alerts may reach %(opened)s (%(where)s).", opened=opened, where=where)
 
 
-def _names(subject: Subject) -> Iterator[Finding]:
+def _names(subject: Subject) -> Statements:
     settings = subject.settings
     if settings.dns_servers:
         resolver = dns.resolver.Resolver(configure=False)
@@ -332,57 +304,37 @@ def _names(subject: Subject) -> Iterator[Finding]:
     asked = settings.dns_servers or ", ".join(map(str, resolver.nameservers))
     try:
         # The root's name servers: any resolver that works knows them, and no name is given away.
-        resolver.resolve(".", "NS", lifetime=SECONDS)
-    except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
-        yield Finding(
-            _("names"), _("%(servers)s answer.", servers=asked)
-        )  # a resolver that knows no root, but answers
+        # One that knows no root answers too.
+        with suppress(dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
+            resolver.resolve(".", "NS", lifetime=SECONDS)
     except dns.exception.DNSException as fault:
-        yield Finding(
-            _("names"),
-            _("%(servers)s do not answer: %(fault)s.", servers=asked, fault=type(fault).__name__),
-            fault=True,
-        )
+        reason = type(fault).__name__
+        yield Fault(_("%(servers)s do not answer: %(fault)s.", servers=asked, fault=reason))
     else:
-        yield Finding(_("names"), _("%(servers)s answer.", servers=asked))
+        yield _("%(servers)s answer.", servers=asked)
 
 
-def _canaries(subject: Subject) -> Iterator[Finding]:
+def _canaries(subject: Subject) -> Statements:
     kept = setting(MEMORY) if subject.tables else None
-    accepted = have_accepted(read_memory(kept, subject.settings.location))
-    canaries, servers = parse_canaries(subject.settings.canaries), subject.settings.name_servers
-    for name, said in ask(canaries, SECONDS, dns_servers=servers).items():
-        if said is Said.ACCEPTED:
-            yield Finding(_("canary"), _("%(name)s answers.", name=name))
-        elif said is Said.NOTHING:
-            yield Finding(_("canary"), _("%(name)s does not answer.", name=name), fault=True)
+    accepted = canary.have_accepted(canary.read_memory(kept, subject.settings.location))
+    canaries, servers = (
+        canary.parse_canaries(subject.settings.canaries),
+        subject.settings.name_servers,
+    )
+    for name, answer in canary.ask(canaries, SECONDS, dns_servers=servers).items():
+        if answer is canary.Said.ACCEPTED:
+            yield _("%(name)s answers.", name=name)
+        elif answer is canary.Said.NOTHING:
+            yield Fault(_("%(name)s does not answer.", name=name))
         elif name in accepted:
-            yield Finding(
-                _("canary"),
-                _(
-                    "%(name)s refuses, but has accepted before. A firewall in between may refuse "
-                    "in its place.",
-                    name=name,
-                ),
-                fault=True,
-            )
+            yield Fault(_(REFUSES_NOW, name=name))
         elif not subject.tables:
-            yield Finding(
-                _("canary"), _("%(name)s refuses. Whether it ever accepted is unknown.", name=name)
-            )
+            yield _("%(name)s refuses. Whether it ever accepted is unknown.", name=name)
         else:
-            yield Finding(
-                _("canary"),
-                _(
-                    "%(name)s refuses, and has never accepted. In WAKEFUL_CANARIES, name a host "
-                    "that accepts connections: a firewall in your network could refuse in its "
-                    "place.",
-                    name=name,
-                ),
-            )
+            yield _(REFUSES_ALWAYS, name=name)
 
 
-def _mail(subject: Subject) -> Iterator[Finding]:
+def _mail(subject: Subject) -> Statements:
     # Without its tables, only the environment can be read.
     url = smtp_url(subject.settings) if subject.tables else subject.settings.smtp_url
     if url is None:
@@ -392,7 +344,7 @@ def _mail(subject: Subject) -> Iterator[Finding]:
         server = parse(url)
         host = ascii_host(server.host)
     except ValueError as fault:
-        yield Finding(_("mail"), str(fault), fault=True)
+        yield Fault(fault)
         return
     tools = Tools(subject.settings, subject.settings.network())
     try:
@@ -401,64 +353,80 @@ def _mail(subject: Subject) -> Iterator[Finding]:
                 email.log_in(smtp, server.user, server.password or "")
             smtp.noop()
     except Unreachable as fault:
-        yield Finding(_("mail"), str(fault), fault=True)
+        yield Fault(fault)
     except smtplib.SMTPAuthenticationError as fault:
-        refused = _(
-            "%(name)s refuses the user name or the password (SMTP %(code)s).",
-            name=server.host,
-            code=fault.smtp_code,
+        yield Fault(
+            _(
+                "%(name)s refuses the user name or the password (SMTP %(code)s).",
+                name=server.host,
+                code=fault.smtp_code,
+            )
         )
-        yield Finding(_("mail"), refused, fault=True)
     except (OSError, smtplib.SMTPException, email.NoTls) as fault:
-        name = type(fault).__name__
-        yield Finding(
-            _("mail"),
-            _("%(name)s does not answer: %(fault)s.", name=server.host, fault=name),
-            fault=True,
-        )
+        reason = type(fault).__name__
+        yield Fault(_("%(name)s does not answer: %(fault)s.", name=server.host, fault=reason))
     else:
-        answers = (
-            _("%(name)s answers.", name=server.host)
-            if server.user is None
-            else _("%(host)s answers and accepts the login.", host=server.host)
-        )
-        yield Finding(_("mail"), answers)
+        if server.user is None:
+            yield _("%(name)s answers.", name=server.host)
+        else:
+            yield _("%(host)s answers and accepts the login.", host=server.host)
 
 
-def _no_mail(monitors: int | None) -> Finding:
+def _no_mail(monitors: int | None) -> str:
     """``monitors``: how many alert by email; None if that cannot be read."""
     if monitors is None:
-        return Finding(_("mail"), _("No mail server is set up, so no email can be sent."))
+        return _("No mail server is set up, so no email can be sent.")
     if not monitors:
-        sentence = _("No mail server is set up, so no email can be sent. No monitor uses email.")
-        return Finding(_("mail"), sentence)
+        return _("No mail server is set up, so no email can be sent. No monitor uses email.")
     sentence = _n(
         "No mail server is set up, so no email can be sent, and %(num)s monitor alerts by email.",
         "No mail server is set up, so no email can be sent, and %(num)s monitors alert by email.",
         monitors,
         num=f"{monitors:,}",
     )
-    return Finding(_("mail"), sentence, fault=True)
+    return Fault(sentence)
 
 
-def _heartbeat(subject: Subject) -> Iterator[Finding]:
+def _heartbeat(subject: Subject) -> Statements:
     if subject.settings.store != "local":
         return
     url = subject.settings.heartbeat_url
     if url is None:
-        sentence = _(
-            "WAKEFUL_HEARTBEAT_URL is not set: if this machine dies, only a service elsewhere that "
-            "misses a heartbeat can say so."
-        )
-        yield Finding(_("heartbeat"), sentence)
+        yield _(NO_HEARTBEAT)
         return
     sentence = _("Checkers call %(host)s each minute.", host=parse_url(url).host)
     reason = withheld(datetime.now(UTC)) if subject.tables else None
-    if reason is not None:
-        sentence += " " + _("Not now: %(reason)s", reason=reason)
-    yield Finding(_("heartbeat"), sentence, fault=reason is not None)
+    if reason is None:
+        yield sentence
+    else:
+        yield Fault(sentence + " " + _("Not now: %(reason)s", reason=reason))
 
 
 def _monitors_with_email() -> int:
     stored = db.session.scalars(select(MonitorRow.alerts).where(MonitorRow.alerts.is_not(None)))
     return sum(any(name == Channel.EMAIL for name, _value in readable(one) or ()) for one in stored)
+
+
+ALWAYS = (
+    (N_("folder"), _folder),
+    (N_("secret key"), _key),
+    (N_("database"), _database),
+    (N_("file"), _rights),
+)
+OF_TABLES = (
+    (N_("file"), _file),
+    (N_("stored values"), _secrets),
+    (N_("secret key"), _old_keys),
+    (N_("clock"), _clock),
+    (N_("checker"), _part(heartbeats.CHECKER)),
+    (N_("alert worker"), _part(heartbeats.WORKER)),
+    (N_("policy"), _policy),
+)
+WITHOUT_TABLES = ((N_("not examined"), _unknown),)
+OF_OTHERS = (
+    (N_("names"), _names),
+    (N_("canary"), _canaries),
+    (N_("mail"), _mail),
+    (N_("heartbeat"), _heartbeat),
+    *services.LOOKS,
+)

@@ -18,7 +18,7 @@ from app.checks.expiry.registry import NoAnswer
 from app.config import PUBLIC_TELEGRAM_API, Settings
 from app.db import db
 from app.db.tables import MonitorStateRow
-from app.i18n import _
+from app.i18n import N_, _
 from app.net.client import Unreachable
 from app.rules import sms
 from app.rules.service_url import take_apart_service
@@ -45,14 +45,21 @@ class Subject:
     tables: bool = False
 
 
-Look = Callable[[Subject], Iterator[Finding]]
+class Fault(str):
+    """A sentence about something to mend."""
+
+    __slots__ = ()
+
+
+Statements = Iterator[str | Finding]  # a sentence, or what is of another subject
+Look = Callable[[Subject], Statements]
 
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 # Where Twilio and Vonage tell of an account, for who has its token.
 ACCOUNT = {"twilio": "/2010-04-01/Accounts/{user}.json", "vonage": "/account/get-balance"}
 
 
-def _remote(subject: Subject) -> Iterator[Finding]:
+def _remote(subject: Subject) -> Statements:
     settings = subject.settings
     if settings.store != "remote":
         return
@@ -62,68 +69,61 @@ def _remote(subject: Subject) -> Iterator[Finding]:
     app = current_app._get_current_object()  # type: ignore[attr-defined]
     stores = [remote_store(url, key) for url, key in settings.remotes]
     for name, fault in remote_servers.ask(app, stores, SECONDS).items():
-        sentence = fault or _("%(server)s answers and accepts its key.", server=name)
-        yield Finding(_("remote server"), sentence, fault=fault is not None)
+        yield Fault(fault) if fault else _("%(server)s answers and accepts its key.", server=name)
 
 
-def _telegram(subject: Subject) -> Iterator[Finding]:
+def _telegram(subject: Subject) -> Statements:
     settings = subject.settings
     api, token = settings.telegram_api, settings.telegram_token
     if token is not None:
         # Telegram answers 404 where the first part of a token is of no bot.
         refused = (*REFUSED, HTTPStatus.NOT_FOUND)
-        yield _asked(settings, "Telegram", f"{api}/bot{token}/getMe", refused=refused)
+        yield _asked(settings, f"{api}/bot{token}/getMe", refused=refused)
     elif api != PUBLIC_TELEGRAM_API:
-        yield _asked(settings, "Telegram", f"{api}/", refused=())
+        yield _asked(settings, f"{api}/", refused=())
 
 
-def _sms(subject: Subject) -> Iterator[Finding]:
+def _sms(subject: Subject) -> Statements:
     settings = subject.settings
     if settings.sms_url is None:
         return
     provider = sms.parse(settings.sms_url)
     login = b64encode(f"{provider.user}:{provider.password}".encode()).decode()
     url = f"{provider.api}{ACCOUNT[provider.kind].format(user=provider.user)}"
-    yield _asked(settings, "SMS", url, {"Authorization": "Basic " + login})
+    yield _asked(settings, url, {"Authorization": "Basic " + login})
 
 
 def _asked(
     settings: Settings,
-    subject: str,
     url: str,
     headers: Mapping[str, str] | None = None,
     refused: tuple[int, ...] = REFUSED,
-) -> Finding:
+) -> str:
     """``url`` may hold a secret, so that only its host is named."""
     host = parse_url(url).host
     network = replace(settings.network(), total_seconds=SECONDS)
     try:
         status = network.get(url, headers=headers, own_setting=True).status
     except Unreachable as fault:
-        return Finding(subject, str(fault), fault=True)
+        return Fault(fault)
     if status < HTTPStatus.MULTIPLE_CHOICES:
-        return Finding(subject, _("%(host)s answers and accepts the login.", host=host))
+        return _("%(host)s answers and accepts the login.", host=host)
     if status in refused:
-        sentence = _(
-            "%(host)s refuses the account or the token (HTTP %(status)s).", host=host, status=status
-        )
-        return Finding(subject, sentence, fault=True)
+        sentence = _("%(host)s refuses the account or the token (HTTP %(status)s).",
+                     host=host, status=status)  # fmt: skip
+        return Fault(sentence)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status < HTTPStatus.BAD_REQUEST:
-        sentence = _("%(host)s answers HTTP %(status)s.", host=host, status=status)
-        return Finding(subject, sentence, fault=True)
+        return Fault(_("%(host)s answers HTTP %(status)s.", host=host, status=status))
     # A gateway of one's own need not have what the public service has.
-    return Finding(
-        subject,
-        _(
-            "%(host)s answers. Whether it accepts the login, only a test message tells (HTTP "
-            "%(status)s).",
-            host=host,
-            status=status,
-        ),
+    return _(
+        "%(host)s answers. Whether it accepts the login, only a test message tells (HTTP "
+        "%(status)s).",
+        host=host,
+        status=status,
     )
 
 
-def _broker(subject: Subject) -> Iterator[Finding]:
+def _broker(subject: Subject) -> Statements:
     url = subject.settings.broker_url
     if url is None:
         return
@@ -131,17 +131,15 @@ def _broker(subject: Subject) -> Iterator[Finding]:
     try:
         from app.engine.carriers.queue import broker
     except ImportError:
-        missing = _("The queue's libraries are missing. Install wakeful[distributed].")
-        yield Finding(_("broker"), missing, fault=True)
+        yield Fault(_("The queue's libraries are missing. Install wakeful[distributed]."))
         return
     if fault := broker.fault_of(url):
-        sentence = _("%(name)s does not answer: %(fault)s.", name=host, fault=fault)
-        yield Finding(_("broker"), sentence, fault=True)
+        yield Fault(_("%(name)s does not answer: %(fault)s.", name=host, fault=fault))
     else:
-        yield Finding(_("broker"), _("%(host)s answers and accepts the login.", host=host))
+        yield _("%(host)s answers and accepts the login.", host=host)
 
 
-def _registries(subject: Subject) -> Iterator[Finding]:
+def _registries(subject: Subject) -> Statements:
     settings = subject.settings
     if settings.store != "local":
         return
@@ -156,10 +154,16 @@ def _registries(subject: Subject) -> Iterator[Finding]:
         rdap.load(settings.rdap_bootstrap, datetime.now(UTC), deadline, settings.network())
     except NoAnswer as fault:
         # An installation without a way out may have no domains to ask about.
-        own = settings.rdap_bootstrap is not None
-        yield Finding(_("domain expiry"), f"RDAP: {fault}", fault=own or asked)
+        kind = Fault if settings.rdap_bootstrap is not None or asked else str
+        yield kind(f"RDAP: {fault}")
     else:
-        yield Finding(_("domain expiry"), _("The list of registries (RDAP) can be read."))
+        yield _("The list of registries (RDAP) can be read.")
 
 
-LOOKS: list[Look] = [_remote, _telegram, _sms, _broker, _registries]
+LOOKS = (
+    (N_("remote server"), _remote),
+    ("Telegram", _telegram),
+    ("SMS", _sms),
+    (N_("broker"), _broker),
+    (N_("domain expiry"), _registries),
+)
