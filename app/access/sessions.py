@@ -24,7 +24,6 @@ from app.db.tables import PersonRow, SessionRow
 from app.errors import NotFound
 from app.records import Client, Person, Session
 from app.rules.time import SKEW
-from app.rules.user_agents import browser_of, system_of
 
 IDLE = timedelta(hours=12)
 IN_ALL = timedelta(seconds=SESSION_SECONDS)
@@ -247,3 +246,47 @@ def _record(row: SessionRow) -> Session:
 
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# The words for a browser and its system, from a ``User-Agent`` header.
+#
+# The header is a stranger's text, so only words of these tables are ever made of it.
+
+HEADER_READ = 512  # characters; real headers are shorter
+
+# The first mark that the header contains decides: most browsers also name those they imitate.
+BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"),
+    ("CriOS/", "Chrome"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+    ("curl/", "curl"),
+)
+SYSTEMS = (
+    ("iPhone", "iOS"),
+    ("iPad", "iPadOS"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("Macintosh", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+
+
+def browser_of(header: str | None) -> str | None:
+    """``Firefox``; None for one that is not in the table."""
+    return _first(BROWSERS, header)
+
+
+def system_of(header: str | None) -> str | None:
+    """``Linux``; None for one that is not in the table."""
+    return _first(SYSTEMS, header)
+
+
+def _first(table: tuple[tuple[str, str], ...], header: str | None) -> str | None:
+    text = (header or "")[:HEADER_READ]
+    return next((word for mark, word in table if mark in text), None)

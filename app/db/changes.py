@@ -22,6 +22,7 @@ from app.db.turns import Turn, take_turn
 _NOTED = "wakeful.changes"
 _AT_LAST = "wakeful.changes.at_last"
 AT_ONCE = 5000  # changes that are followed one by one
+LOOK_SECONDS = 0.5  # between two looks of a checker
 
 
 def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
@@ -106,3 +107,24 @@ def trim(before: datetime, after: datetime) -> None:
         last = session.scalar(select(func.max(ChangeRow.id))) or 0
         old = ~ChangeRow.at.between(before, after)
         session.execute(delete(ChangeRow).where(old, ChangeRow.id < last))
+
+
+class Feed:
+    """Which monitors must be reloaded. Call ``start`` before anything is read, so that no later
+    change is missed.
+    """
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+
+    def start(self) -> None:
+        if self._number is None:
+            self._number = newest()
+
+    def news(self) -> set[int]:
+        """The monitors that have changed since the last call."""
+        self.start()
+        changes = since(self._number or 0, AT_ONCE)
+        if changes:
+            self._number = changes[-1][0]
+        return {monitor_id for _number, monitor_id in changes}

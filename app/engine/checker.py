@@ -20,10 +20,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.access.networks import Policies
 from app.config import PREFIX, Settings
-from app.db import assignments, db, heartbeats, latest, patience, places, shards, writing
+from app.db import assignments, changes, db, heartbeats, latest, patience, places, shards, writing
 from app.db.faults import passes, tell
 from app.db.settings import keep_setting, noticed
-from app.engine import changes, owner, schedule
+from app.engine import owner, schedule
 from app.engine.canaries import Canaries
 from app.engine.carriers import Carrier, RemoteNetwork, Report
 from app.engine.checking import (

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import delete, select, update
 
 from app.db import changes, db, writing
+from app.db.changes import Feed
 from app.db.tables import ChangeRow
-from app.engine.changes import Feed
 from app.records import MonitorQuery
 from app.stores.local import LocalStore
 from tests.factories import make_monitor

@@ -7,10 +7,9 @@ from datetime import timedelta
 import pytest
 
 from app.access.devices import KNOWN_FOR
-from app.access.sessions import IDLE, RECENT, SESSIONS_PER_PERSON
+from app.access.sessions import IDLE, READ, RECENT, SESSIONS_PER_PERSON, browser_of, system_of
 from app.db import db
 from app.db.tables import DeviceRow, RecoveryRow, SessionRow
-from app.rules.user_agents import READ, browser_of, system_of
 from app.stores import current_access
 from tests.factories import PASSWORD, make_person
 from tests.support.clock import clock_of
