@@ -23,8 +23,6 @@ from app.api import (  # noqa: F401
     openapi,
     posts,
     reports,
-    shared_channels,
-    subscribers,
 )
 from app.middleware import EARLY, Environ, Layer, continued
 

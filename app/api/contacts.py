@@ -1,15 +1,16 @@
-"""/api/v1/contacts (decisions.md 13)."""
+"""/api/v1/contacts, and channels that several monitors share (decisions.md 13)."""
 
 from __future__ import annotations
 
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import deleted, one
+from app.api.envelope import created, deleted, one
 from app.api.operations import operation
 from app.api.resource import register
+from app.codec import json_of
 from app.forms import binding
-from app.forms.contact import ContactDeletionForm
+from app.forms.contact import ContactDeletionForm, SharedChannelForm
 from app.records.resources import CONTACTS
 
 PATH = "/contacts/{id}"
@@ -38,3 +39,34 @@ def test(call: Call) -> Response:
     call.store.contacts.get(call.id)
     call.without_input()
     return one({"deliveries": list(call.store.contacts.test(call.id))})
+
+
+@operation(
+    "GET",
+    "/monitors/{id}/shared-channels",
+    "List channels that other monitors share",
+    "SharedChannels",
+    name="shared_channels_list_",
+)
+def shared(call: Call) -> Response:
+    """Channel values of this monitor that other monitors have too."""
+    call.store.monitors.require(call.id)
+    call.without_input()
+    channels = call.store.contacts.shared(call.id)
+    return one({"channels": [json_of(channel) for channel in channels]})
+
+
+@operation(
+    "POST",
+    "/contacts/from-channel",
+    "Replace a channel with a contact",
+    "Contact",
+    status=201,
+    form=SharedChannelForm,
+    name="shared_channels_store",
+)
+def from_channel(call: Call) -> Response:
+    """Makes a contact with the channel, and puts it in place of the channel in each monitor."""
+    fields = call.new(SharedChannelForm)
+    record = call.store.contacts.from_channel(fields["name"], fields["monitor_id"], fields["mark"])
+    return created(json_of(record, masked=call.masked))

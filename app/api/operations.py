@@ -7,10 +7,8 @@ the same operations.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from flask import Response
@@ -59,15 +57,7 @@ class Path:
     public: bool = False
     operations: dict[str, Operation] = field(default_factory=dict)
 
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        parts = [
-            f"(?P<{part[1:-1]}>0|[1-9][0-9]*)" if part in self.ids else re.escape(part)
-            for part in self.template.split("/")
-        ]
-        return re.compile("/".join(parts), re.ASCII)
-
-    @cached_property
+    @property
     def ids(self) -> list[str]:
         """The parts of the template that stand for ids, in braces."""
         return [part for part in self.template.split("/") if part.startswith("{")]
@@ -111,17 +101,3 @@ def operation(
         return handler
 
     return register
-
-
-def find(path: str) -> tuple[Path, dict[str, int]] | None:
-    """The entry and the ids by name for a path below /api/v1, in its one valid spelling."""
-    for entry in PATHS.values():
-        found = entry.pattern.fullmatch(path)
-        if found:
-            return entry, {name: _id(digits) for name, digits in found.groupdict().items()}
-    return None
-
-
-def _id(digits: str) -> int:
-    # More digits match no record, and Python refuses to parse thousands.
-    return int(digits[:30])

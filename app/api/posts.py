@@ -1,19 +1,19 @@
-"""/api/v1/status-pages/{id}/posts: what people write on a status page (decisions.md 12)."""
+"""Below /api/v1/status-pages/{id}: posts that people write, and subscribers (decisions.md 12)."""
 
 from __future__ import annotations
 
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import created, deleted, one, paged
+from app.api.envelope import cleared, created, deleted, one, paged
 from app.api.operations import operation
 from app.codec import json_of, plain
 from app.errors import NotFound
 from app.forms import binding
 from app.forms.post import PostForm, PostUpdateForm
-from app.forms.queries import DraftQueryForm, PostQueryForm
+from app.forms.queries import DraftQueryForm, PageForm, PostQueryForm
 from app.i18n import N_
-from app.records import Post, PostUpdate
+from app.records import Post, PostUpdate, Scope
 
 POSTS = "/status-pages/{id}/posts"
 POST = POSTS + "/{post}"
@@ -106,3 +106,29 @@ def draft(call: Call) -> Response:
     call.store.status_pages.get(call.id)
     asked = binding.query_values(DraftQueryForm, call.query)
     return one(plain(call.store.posts.draft(call.id, asked["incident_id"])))
+
+
+# --- Subscribers: people confirm themselves, so nothing adds one -----------------------------------
+
+SUBSCRIBERS = "/status-pages/{id}/subscribers"
+
+
+@operation(
+    "GET", SUBSCRIBERS, "List a page's subscribers", "Subscriber",
+    paged=True, query=PageForm, scope=Scope.WRITE, name="subscribers_list_",
+)  # fmt: skip
+def subscribers(call: Call) -> Response:
+    """People who confirmed their address. Needs a key of scope `write`."""
+    call.store.status_pages.get(call.id)
+    page = call.store.subscribers.list(binding.subscriber_query(call.id, call.query))
+    return paged(page, json_of, call.query)
+
+
+@operation(
+    "DELETE", SUBSCRIBERS, "Delete all subscribers of a page", "Cleared", name="subscribers_clear"
+)
+def clear_subscribers(call: Call) -> Response:
+    """Also those who have not confirmed yet. Nobody is notified."""
+    call.store.status_pages.get(call.id)
+    call.without_input()
+    return cleared("subscribers", call.id, call.store.subscribers.clear(call.id))

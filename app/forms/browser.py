@@ -24,7 +24,7 @@ from zoneinfo import ZoneInfo
 from flask_wtf import FlaskForm
 
 from app.checks.kinds import kind_of
-from app.forms.contact import ContactDeletionForm, ContactForm
+from app.forms.contact import ContactDeletionForm, ContactForm, SharedChannelForm
 from app.forms.fields import CertificateDays, Switch, with_scheme
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.lists import Names, PairList
@@ -38,11 +38,9 @@ from app.forms.monitor import (
     name_of,
     warns_by_default,
 )
-from app.forms.post import PostForm, PostUpdateForm
-from app.forms.post_template import PostTemplateForm
+from app.forms.post import PostForm, PostTemplateForm, PostUpdateForm
 from app.forms.report_mail import ReportMailForm
 from app.forms.schema import Context, SchemaField, SchemaForm
-from app.forms.shared_channel import SharedChannelForm
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
 from app.i18n import N_, _

@@ -1,8 +1,8 @@
-"""The contact's schema (decisions.md 13)."""
+"""The schemas of a contact, and of what becomes one (decisions.md 13)."""
 
 from __future__ import annotations
 
-from app.forms.fields import Switch, Text, Word, looks_masked
+from app.forms.fields import RecordId, Switch, Text, Word, looks_masked
 from app.forms.lists import PairList
 from app.forms.monitor import CHANNEL_CHOICES, check_channel, quiet_hours_fields
 from app.forms.schema import SchemaForm
@@ -88,3 +88,24 @@ class ContactDeletionForm(SchemaForm):
     def check_together(self) -> None:
         if self.replace_with.data is not None and self.force.data:
             self.force.fault(_("Send either force or replace_with, not both."))
+
+
+class SharedChannelForm(SchemaForm):
+    """``monitor_id`` and ``mark`` name the channel: its value is a secret."""
+
+    name = Text(
+        N_("Name"),
+        required=True,
+        most=MAX_CONTACT_NAME,
+        rule=check_name,
+        description=N_("A team or a person, such as Shop team."),
+    )
+    monitor_id = RecordId(
+        N_("Monitor"), required=True, description=N_("A monitor that has the channel.")
+    )
+    mark = Text(
+        N_("Channel"),
+        required=True,
+        most=64,
+        description=N_("Which of its channels, as the monitor's shared-channels name it."),
+    )

@@ -1,4 +1,4 @@
-"""The schema of what people write on a status page (decisions.md 12)."""
+"""The schemas of what people write on a status page (decisions.md 12)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.forms.fields import Moment, RecordId, Text, Word
 from app.forms.page_lists import MonitorIds
 from app.forms.schema import SchemaForm
 from app.i18n import N_
-from app.records import MAX_NAME, MAX_POST_BODY, PostState
+from app.records import MAX_NAME, MAX_POST_BODY, MAX_TEMPLATE_NAME, PostState
 from app.rules import posts
 
 
@@ -72,3 +72,17 @@ class PostUpdateForm(SchemaForm):
 
     def check_together(self) -> None:
         _check_family(self)
+
+
+class PostTemplateForm(SchemaForm):
+    """A post to start from."""
+
+    name = Text(
+        N_("Name"),
+        required=True,
+        most=MAX_TEMPLATE_NAME,
+        description=N_("The name in the list of templates."),
+    )
+    title = Text(N_("Title"), required=True, most=MAX_NAME)
+    state = state()
+    body = body(N_("The text of the post. URLs become links, and line breaks are kept."))

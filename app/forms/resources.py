@@ -11,8 +11,7 @@ from app.forms.incident import IncidentStoreForm
 from app.forms.location import LocationForm
 from app.forms.marker import MarkerForm
 from app.forms.monitor import MonitorForm
-from app.forms.post import PostForm
-from app.forms.post_template import PostTemplateForm
+from app.forms.post import PostForm, PostTemplateForm
 from app.forms.report_mail import ReportMailForm
 from app.forms.schema import SchemaForm
 from app.forms.status_page import StatusPageForm
