@@ -108,7 +108,7 @@ def draft(call: Call) -> Response:
     return one(plain(call.store.posts.draft(call.id, asked["incident_id"])))
 
 
-# --- Subscribers: people confirm themselves, so nothing adds one -----------------------------------
+# --- Subscribers: people confirm themselves, so nothing adds one ----------------------------------
 
 SUBSCRIBERS = "/status-pages/{id}/subscribers"
 
