@@ -8,42 +8,42 @@ from typing import Any
 from app.i18n import N_, _
 from app.imports.candidates import (
     NO_CODES,
-    NO_MONITORS,
     NO_TEXT_FOUND,
     TEXT_FOUND,
     Draft,
-    NotReadable,
     Reading,
-    few,
     host_and_port,
-    no_kind,
 )
-from app.imports.values import MILLISECONDS, Entry, mapping, records, shown, span
+from app.imports.tool import Tool
+from app.imports.values import MILLISECONDS, Entry, mapping, records, span
 
-SOURCE = N_("Better Stack")
 POLICIES_DROPPED = N_("Escalation policies are dropped. Choose contacts instead.")
 MORE_PAGES = N_("The file is one page of several. Export the other pages too.")
-LABELS = {
-    "ping": "Ping", "udp": "UDP", "dns": "DNS", "smtp": "SMTP", "pop": "POP3", "imap": "IMAP",
-    "playwright": "Playwright", "heartbeat": N_("heartbeat"),
-}  # fmt: skip
 HTTP = ("", "status", "expected_status_code", "keyword", "keyword_absence")
 WINDOW = N_("Maintenance hours dropped. Add a maintenance window.")
-DROPPED = {
-    "maintenance_from": WINDOW, "maintenance_to": WINDOW, "maintenance_days": WINDOW,
-    "maintenance_timezone": WINDOW,
-    "monitor_group_id": N_("The monitor group is dropped: the file has only its number."),
-    "regions": N_("Regions dropped: Wakeful checks from its own places."),
-    "ip_version": N_("IP version dropped: Wakeful tries IPv6 and IPv4."),
-    "proxy_host": N_("Proxy dropped: Wakeful checks without a proxy."),
-}  # fmt: skip
-# The escalation is said of all of them.
-OF_NO_USE = (
-    "id", "last_checked_at", "created_at", "updated_at", "status", "policy_id",
-    "expiration_policy_id", "team_name",
-    "call", "sms", "email", "push", "critical_alert", "team_wait", "proxy_port", "remember_cookies",
-    "port", "required_keyword", "expected_status_codes", "playwright_script", "scenario_name",
-    "http_method", "request_", "auth_", "checks_version", "url",
+TOOL = Tool(
+    N_("Better Stack"),
+    names=["pronounceable_name"],
+    kinds={
+        "ping": "Ping", "udp": "UDP", "dns": "DNS", "smtp": "SMTP", "pop": "POP3", "imap": "IMAP",
+        "playwright": "Playwright", "heartbeat": N_("heartbeat"),
+    },
+    dropped={
+        "maintenance_from": WINDOW, "maintenance_to": WINDOW, "maintenance_days": WINDOW,
+        "maintenance_timezone": WINDOW,
+        "monitor_group_id": N_("The monitor group is dropped: the file has only its number."),
+        "regions": N_("Regions dropped: Wakeful checks from its own places."),
+        "ip_version": N_("IP version dropped: Wakeful tries IPv6 and IPv4."),
+        "proxy_host": N_("Proxy dropped: Wakeful checks without a proxy."),
+    },
+    # The escalation is said of all of them.
+    of_no_use=(
+        "id", "last_checked_at", "created_at", "updated_at", "status", "policy_id",
+        "expiration_policy_id", "team_name", "call", "sms", "email", "push", "critical_alert",
+        "team_wait", "proxy_port", "remember_cookies", "port", "required_keyword",
+        "expected_status_codes", "playwright_script", "scenario_name", "http_method", "request_",
+        "auth_", "checks_version", "url",
+    ),
 )  # fmt: skip
 
 
@@ -62,19 +62,14 @@ def _entries(data: object) -> list[Mapping[str, Any]]:
 
 
 def read(data: object) -> Reading:
-    entries = _entries(data)
-    if not entries:
-        raise NotReadable(_(NO_MONITORS))
-    drafts = [_draft(place, Entry(entry)) for place, entry in enumerate(few(entries), 1)]
     remarks = [_(POLICIES_DROPPED)]
     pages = data if isinstance(data, list) else [data]
     if len(pages) == 1 and mapping(mapping(pages[0]).get("pagination")).get("next"):
         remarks.append(_(MORE_PAGES))
-    return Reading(_(SOURCE), [draft.done() for draft in drafts], tuple(remarks))
+    return TOOL.reading(TOOL.drafts(_entries(data), _monitor), remarks)
 
 
-def _draft(place: int, entry: Entry) -> Draft:
-    draft = Draft.of_tool(_("Monitor %(place)s", place=place), entry.text("pronounceable_name"))
+def _monitor(draft: Draft, entry: Entry) -> None:
     draft.url = entry.text("url")
     kind = entry.text("monitor_type")
     if kind in HTTP:
@@ -82,7 +77,7 @@ def _draft(place: int, entry: Entry) -> Draft:
     elif kind == "tcp":
         draft.url = host_and_port(draft.url.removeprefix("tcp://"), entry.get("port"))
     else:
-        draft.refuse(no_kind(LABELS.get(kind, f'"{shown(kind)}"')))
+        TOOL.refuse_kind(draft, kind)
     draft.interval(entry.number("check_frequency"), entry.get("check_frequency"))
     timeout = entry.number("request_timeout")
     # Of TCP it is in milliseconds.
@@ -102,13 +97,10 @@ def _draft(place: int, entry: Entry) -> Draft:
         )
     if entry.off("remember_cookies"):
         draft.remark(_("Wakeful keeps cookies within a chain of redirects."))
-    draft.drop_rest(entry, DROPPED, OF_NO_USE)
-    return draft
 
 
 def _http(draft: Draft, entry: Entry, kind: str) -> None:
-    if method := entry.text("http_method", "request_method"):
-        draft.fields["request_method"] = method.upper()
+    draft.request(entry, "http_method request_method", "request_headers", "request_body")
     if kind == "expected_status_code":
         draft.statuses(entry.list("expected_status_codes"))
         if not entry.list("expected_status_codes"):
@@ -120,9 +112,6 @@ def _http(draft: Draft, entry: Entry, kind: str) -> None:
         draft.text(condition, entry.text("required_keyword"))
     draft.switch("follow_redirects", on=not entry.off("follow_redirects"))
     draft.switch("verify_tls", on=not entry.off("verify_ssl"))
-    draft.headers(entry.get("request_headers"))
-    if body := entry.text("request_body"):
-        draft.body(body)
     if user := entry.text("auth_username"):
         draft.login(user, entry.text("auth_password"))
     draft.expiry("ssl_alert_days", N_("Certificate expiry"), entry.number("ssl_expiration"))

@@ -257,6 +257,14 @@ class Draft:
                 )
             )
 
+    def request(self, entry: Entry, method: str, headers: str = "", body: str = "") -> None:
+        """Method, headers and body, by their names in ``entry`` (several with spaces)."""
+        if text := entry.text(*method.split()):
+            self.fields["request_method"] = text.upper()
+        self.headers(entry.get(*headers.split()))
+        if text := entry.text(*body.split()):
+            self.body(text)
+
     def headers(self, value: object) -> None:
         """Those of the request, in any of the forms of ``header_rows``."""
         rows = header_rows(value)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from app.i18n import N_, _
 from app.imports import channels, gatus_conditions, variables
 from app.imports.candidates import Draft, Notification, NotReadable, Reading, few, no_kind
+from app.imports.tool import Tool
 from app.imports.values import (
     Entry,
     listed,
@@ -23,26 +25,30 @@ from app.imports.values import (
 from app.imports.variables import Unfilled, lacks
 from app.imports.yaml_text import Parser
 
-SOURCE = "Gatus"
 # What counts where the configuration says nothing.
 INTERVAL, TIMEOUT = 60, 10
 FAILURES, SUCCESSES = 3, 2  # in a row, before an alert and before its end
-LABELS = {
-    "icmp": N_("Ping (ICMP)"), "udp": "UDP", "sctp": "SCTP", "tls": "TLS",
-    "starttls": "STARTTLS", "ssh": "SSH", "ws": "WebSocket", "wss": "WebSocket",
-    "grpc": "gRPC", "grpcs": "gRPC",
-}  # fmt: skip
 # Of all endpoints, and of one.
 FOR_ALL = {
     "maintenance": N_("The maintenance of all endpoints is dropped. Add a maintenance window."),
     "connectivity": N_("The connectivity checker is dropped."),
     "remote": N_("Endpoints of remote instances are not in the file and are dropped."),
 }
-DROPPED = {
-    "maintenance-windows": N_("Maintenance windows dropped. Add them under Maintenance."),
-    "ui": N_("Display options (ui) dropped."),
-    "extra-labels": N_("Labels (extra-labels) dropped."),
-}
+TOOL = Tool(
+    "Gatus",
+    N_("Endpoint %(place)s"),
+    kinds={
+        "icmp": N_("Ping (ICMP)"), "udp": "UDP", "sctp": "SCTP", "tls": "TLS",
+        "starttls": "STARTTLS", "ssh": "SSH", "ws": "WebSocket", "wss": "WebSocket",
+        "grpc": "gRPC", "grpcs": "gRPC",
+    },
+    dropped={
+        "maintenance-windows": N_("Maintenance windows dropped. Add them under Maintenance."),
+        "ui": N_("Display options (ui) dropped."),
+        "extra-labels": N_("Labels (extra-labels) dropped."),
+    },
+    of_no_use=("ssh",),
+)  # fmt: skip
 NO_CLIENT = N_("Wakeful does not have the client option %(name)s, without which it cannot log in.")
 _THRESHOLDS = (
     "failure-threshold", "success-threshold", "minimum-reminder-interval", "send-on-resolved",
@@ -120,20 +126,16 @@ def read(data: object, values: Mapping[str, str]) -> Reading:
         raise NotReadable(_("The file has no endpoints. Gatus lists them under `endpoints:`."))
     few([record for entries in lists.values() for record in entries])
     providers = _Providers(mapping(whole.get("alerting")))
-    drafts = [
-        _draft(place, Entry(record), providers)
-        for place, record in enumerate((*lists["endpoints"], *lists["services"]), 1)
-    ]
+    endpoints = (*lists["endpoints"], *lists["services"])
+    drafts = TOOL.drafts(endpoints, partial(_endpoint, providers=providers))
     for place, record in enumerate(lists["external-endpoints"], 1):
         label = _("External endpoint %(place)s", place=place)
         drafts.append(_refused(label, record, no_kind(N_("push"))))
     for place, record in enumerate(lists["suites"], 1):
         sentence = _("Wakeful has no checks in several steps.")
         drafts.append(_refused(_("Suite %(place)s", place=place), record, sentence))
-    contacts = channels.share(drafts)
     remarks = [_(sentence) for key, sentence in FOR_ALL.items() if _is_on(whole.get(key))]
-    remarks += variables.sentences_of(used)
-    return Reading(SOURCE, [draft.done() for draft in drafts], tuple(remarks), contacts)
+    return TOOL.reading(drafts, [*remarks, *variables.sentences_of(used)])
 
 
 def _is_on(section: object) -> bool:
@@ -147,8 +149,7 @@ def _refused(place: str, entry: object, sentence: str) -> Draft:
     return draft
 
 
-def _draft(place: int, entry: Entry, providers: _Providers) -> Draft:
-    draft = Draft.of_tool(_("Endpoint %(place)s", place=place), entry.text("name"))
+def _endpoint(draft: Draft, entry: Entry, providers: _Providers) -> None:
     draft.url = entry.text("url")
     for name in _NEEDED:
         if sentence := lacks(_('Setting "%(name)s"', name=name), entry.get(name)):
@@ -158,7 +159,7 @@ def _draft(place: int, entry: Entry, providers: _Providers) -> Draft:
     if entry.get("dns"):
         draft.refuse(no_kind("DNS"))
     elif not http and scheme != "tcp":
-        draft.refuse(no_kind(LABELS.get(scheme, f'"{shown(scheme)}"')))
+        TOOL.refuse_kind(draft, scheme)
     _enabled(draft, entry.get("enabled"))
     given = entry.get("interval")
     interval = seconds(given) if says_something(given) else INTERVAL
@@ -169,8 +170,6 @@ def _draft(place: int, entry: Entry, providers: _Providers) -> Draft:
     _client(draft, Entry(entry.get("client")), http=http)
     gatus_conditions.add(draft, [string(text) for text in entry.list("conditions")], http=http)
     _alerts(draft, entry, providers, interval or INTERVAL)
-    draft.drop_rest(entry, DROPPED, ("ssh",))
-    return draft
 
 
 def _enabled(draft: Draft, value: object) -> None:
@@ -182,9 +181,7 @@ def _enabled(draft: Draft, value: object) -> None:
 
 
 def _request(draft: Draft, entry: Entry) -> None:
-    if method := entry.text("method"):
-        draft.fields["request_method"] = method.upper()
-    draft.headers(entry.get("headers"))
+    draft.request(entry, "method", "headers")
     if body := entry.text("body"):
         if entry.on("graphql"):
             draft.refuse(_("Wakeful has no GraphQL request bodies."))

@@ -7,59 +7,62 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from app.i18n import N_, _
 from app.imports import channels
 from app.imports.candidates import (
-    NO_MONITORS,
     NO_TEXT_FOUND,
     TEXT_FOUND,
     Draft,
     Notification,
-    NotReadable,
     Reading,
     few,
     host_and_port,
-    no_kind,
 )
+from app.imports.tool import Tool
 from app.imports.values import Entry, listed, mapping, records, shown, string, truth
 
-SOURCE = N_("Uptime Kuma")
 GROUPS = N_("Groups become tags: each monitor gets the names of its groups.")
 GROUP_ALERTS = N_("Notifications of groups are dropped: Wakeful alerts for each monitor.")
 WITHOUT_SECRETS = N_(
     "The list lacks request headers, bodies and passwords: Uptime Kuma left them out."
 )
-LABELS = {
-    "ping": "Ping", "dns": "DNS", "push": "Push", "docker": "Docker", "steam": N_("game server"),
-    "gamedig": N_("game server"), "mqtt": "MQTT", "json-query": N_("JSON query"),
-    "grpc-keyword": "gRPC", "real-browser": N_("browser"), "tailscale-ping": N_("Tailscale Ping"),
-    "radius": "RADIUS", "redis": "Redis", "sqlserver": N_("SQL Server"), "postgres": "PostgreSQL",
-    "mysql": "MySQL", "mongodb": "MongoDB", "snmp": "SNMP", "rabbitmq": "RabbitMQ",
-    "kafka-producer": "Kafka", "manual": N_("manual"),
-}  # fmt: skip
-DROPPED = {
-    "proxyId": N_("Proxy dropped: Wakeful checks without a proxy."),
-    "description": N_("Description dropped: Wakeful has no notes yet."),
-    "ipFamily": N_("IP version dropped: Wakeful tries IPv6 and IPv4."),
-    "maintenance": N_("Maintenance dropped. Add a maintenance window."),
-    "conditions": N_("Conditions dropped: Wakeful cannot check them."),
-    "retryOnlyOnStatusCodeFailure": N_(
-        "Retrying only after a wrong status code is dropped: Wakeful rechecks after each failure."
+TOOL = Tool(
+    N_("Uptime Kuma"),
+    kinds={
+        "ping": "Ping", "dns": "DNS", "push": "Push", "docker": "Docker",
+        "steam": N_("game server"), "gamedig": N_("game server"), "mqtt": "MQTT",
+        "json-query": N_("JSON query"), "grpc-keyword": "gRPC", "real-browser": N_("browser"),
+        "tailscale-ping": N_("Tailscale Ping"), "radius": "RADIUS", "redis": "Redis",
+        "sqlserver": N_("SQL Server"), "postgres": "PostgreSQL", "mysql": "MySQL",
+        "mongodb": "MongoDB", "snmp": "SNMP", "rabbitmq": "RabbitMQ", "kafka-producer": "Kafka",
+        "manual": N_("manual"),
+    },
+    dropped={
+        "proxyId": N_("Proxy dropped: Wakeful checks without a proxy."),
+        "description": N_("Description dropped: Wakeful has no notes yet."),
+        "ipFamily": N_("IP version dropped: Wakeful tries IPv6 and IPv4."),
+        "maintenance": N_("Maintenance dropped. Add a maintenance window."),
+        "conditions": N_("Conditions dropped: Wakeful cannot check them."),
+        "retryOnlyOnStatusCodeFailure": N_(
+            "Retrying only after a wrong status code is dropped: Wakeful rechecks after each"
+            " failure."
+        ),
+    },
+    # Bookkeeping, and settings of kinds that are refused: Uptime Kuma fills in those of all kinds.
+    of_no_use=(
+        "id", "weight", "path", "childrenIDs", "dns_", "docker_", "packetSize", "push", "mqtt",
+        "grpc", "radius", "database", "kafka", "rabbitmq", "snmp", "gamedig", "game", "json",
+        "expectedValue", "smtp", "ws", "ping", "remote_browser", "screenshot", "oauth",
+        "authWorkstation", "authDomain", "tls", "includeSensitiveData", "user_id", "created_date",
+        "manual_status", "location", "protocol", "subtype", "ntp", "system_service",
+        "responseMaxLength", "saveResponse", "saveErrorResponse", "timeout", "hostname", "port",
+        "url", "method", "keyword", "invertKeyword", "maxredirects", "accepted_statuscodes",
+        "httpBodyEncoding", "body", "headers", "basic_auth", "authMethod", "bearer",
+        "groupNotifications", "expiryNotification", "cacheBust", "ignoreTls",
     ),
-}
-# Bookkeeping, and settings of kinds that are refused: Uptime Kuma fills in those of all kinds.
-OF_NO_USE = (
-    "id", "weight", "path", "childrenIDs", "dns_", "docker_", "packetSize", "push", "mqtt", "grpc",
-    "radius", "database", "kafka", "rabbitmq", "snmp", "gamedig", "game", "json", "expectedValue",
-    "smtp", "ws", "ping", "remote_browser", "screenshot", "oauth", "authWorkstation", "authDomain",
-    "tls", "includeSensitiveData", "user_id", "created_date", "manual_status", "location",
-    "protocol", "subtype", "ntp", "system_service", "responseMaxLength", "saveResponse",
-    "saveErrorResponse", "timeout", "hostname", "port", "url", "method", "keyword", "invertKeyword",
-    "maxredirects", "accepted_statuscodes", "httpBodyEncoding", "body", "headers", "basic_auth",
-    "authMethod", "bearer", "groupNotifications", "expiryNotification", "cacheBust",
-    "ignoreTls",
 )  # fmt: skip
 # Of the columns of the database with other names than the backup's fields.
 RENAMED = {
@@ -116,21 +119,19 @@ def reading_of(
     by_id = {string(record.get("id")): _notification(record) for record in notifications}
     rows = few(monitors)
     entries = [{RENAMED.get(key, key): value for key, value in row.items()} for row in rows]
-    if not entries:
-        raise NotReadable(_(NO_MONITORS))
     groups = _groups(entries)
+    read_monitor = partial(_monitor, notifications=by_id, groups=groups)
     drafts = [
-        _draft(place, Entry(entry), by_id, groups)
-        for place, entry in enumerate(entries, 1)
+        TOOL.draft(number, entry, read_monitor)
+        for number, entry in enumerate(entries, 1)
         if entry.get("type") != "group"
     ]
-    contacts = channels.share(drafts)
     remarks = [_(GROUPS)] if groups else []
     if any(entry.get("type") == "group" and _chosen(entry) for entry in entries):
         remarks.append(_(GROUP_ALERTS))
     if any(entry.get("includeSensitiveData") is False for entry in entries):
         remarks.append(_(WITHOUT_SECRETS))
-    return Reading(_(SOURCE), [draft.done() for draft in drafts], tuple(remarks), contacts)
+    return TOOL.reading(drafts, remarks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +162,12 @@ def _is_paused(entry: Mapping[str, Any]) -> bool:
     return truth(entry.get("forceInactive")) or (active is not None and not truth(active))
 
 
-def _draft(
-    place: int,
+def _monitor(
+    draft: Draft,
     entry: Entry,
     notifications: Mapping[str, Notification],
     groups: Mapping[str, _Group],
-) -> Draft:
-    draft = Draft.of_tool(_("Monitor %(place)s", place=place), entry.text("name"))
+) -> None:
     kind = entry.text("type")
     if kind in ("http", "keyword"):
         _http(draft, entry, kind)
@@ -178,7 +178,7 @@ def _draft(
             draft.refuse(_("Wakeful cannot check that a server answers with a TLS alert."))
     else:
         draft.url = string(entry.get("url") or entry.get("hostname"))
-        draft.refuse(no_kind(LABELS.get(kind, f'"{shown(kind)}"')))
+        TOOL.refuse_kind(draft, kind)
     if entry.on("upsideDown"):
         draft.refuse(_("Wakeful has no upside-down mode (up while the check fails)."))
     if entry.on("domainExpiryNotification"):
@@ -201,14 +201,11 @@ def _draft(
         draft.remark(_("It starts paused, because its group is paused."))
     for id in _chosen({"notificationIDList": entry.get("notificationIDList")}):
         draft.notify(notifications.get(id) or channels.missing(id))
-    draft.drop_rest(entry, DROPPED, OF_NO_USE)
-    return draft
 
 
 def _http(draft: Draft, entry: Entry, kind: str) -> None:
     draft.url = entry.text("url")
-    if method := entry.text("method").upper():
-        draft.fields["request_method"] = method
+    draft.request(entry, "method", "headers")
     codes = entry.list("accepted_statuscodes") or _codes(entry.text("accepted_statuscodes_json"))
     draft.statuses(codes or ["200-299"])
     draft.switch("verify_tls", on=not entry.on("ignoreTls"))
@@ -224,7 +221,6 @@ def _http(draft: Draft, entry: Entry, kind: str) -> None:
     if kind == "keyword":
         inverted = entry.on("invertKeyword")
         draft.text(TEXT_FOUND if inverted else NO_TEXT_FOUND, entry.text("keyword"))
-    draft.headers(entry.get("headers"))
     _login(draft, entry)
     if body := entry.text("body"):
         draft.body(body, _BODY_TYPES.get(entry.text("httpBodyEncoding"), ""))

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from app.i18n import N_, _
 from app.imports import channels, variables
 from app.imports.candidates import (
-    NO_MONITORS,
     NO_TEXT_FOUND,
     TEXT_FOUND,
     Draft,
     Notification,
-    NotReadable,
     Reading,
-    few,
     host_and_port,
     no_kind,
 )
+from app.imports.tool import Tool
 from app.imports.values import (
     Entry,
     listed,
@@ -36,30 +35,22 @@ from app.imports.variables import lacks
 Known = Mapping[str, str]
 
 
-def _read(source: str, drafts: Sequence[Draft], remarks: Sequence[str] = ()) -> Reading:
-    if not drafts:
-        raise NotReadable(_(NO_MONITORS))
-    contacts = channels.share(drafts)
-    return Reading(source, [draft.done() for draft in drafts], tuple(remarks), contacts)
-
-
-def _refuse_unfilled(draft: Draft, entry: Mapping[str, Any]) -> None:
-    for name, value in entry.items():
-        if sentence := lacks(_('Setting "%(name)s"', name=shown(name)), value):
-            draft.refuse(sentence)
-
-
 # --- Upptime --------------------------------------------------------------------------------------
 
 UPPTIME_CODES = ("200-208", "226", "300-308")
-UPPTIME_DROPPED = {
-    "type": N_("Globalping dropped: Wakeful checks from its own places."),
-    "location": N_("Globalping dropped: Wakeful checks from its own places."),
-    "assignees": N_("Assignees dropped. Choose contacts instead."),
-    "__dangerous__body_degraded": N_("A text that only degrades is dropped."),
-    "__dangerous__body_degraded_if_text_missing": N_("A text that only degrades is dropped."),
-}
-UPPTIME_KINDS = {"icmp-ping": "Ping", "ws": "WebSocket", "ssl": "TLS"}
+UPPTIME = Tool(
+    "Upptime",
+    N_("Site %(place)s"),
+    kinds={"icmp-ping": "Ping", "ws": "WebSocket", "ssl": "TLS"},
+    dropped={
+        "type": N_("Globalping dropped: Wakeful checks from its own places."),
+        "location": N_("Globalping dropped: Wakeful checks from its own places."),
+        "assignees": N_("Assignees dropped. Choose contacts instead."),
+        "__dangerous__body_degraded": N_("A text that only degrades is dropped."),
+        "__dangerous__body_degraded_if_text_missing": N_("A text that only degrades is dropped."),
+    },
+    of_no_use=("icon", "slug", "port", "showAverage"),
+)
 
 
 def knows_upptime(data: object) -> bool:
@@ -70,12 +61,11 @@ def read_upptime(data: object, values: Known) -> Reading:
     used: set[str] = set()
     whole = mapping(variables.fill(data, values, used))
     minutes = _every(string(mapping(whole.get("workflowSchedule")).get("uptime")))
-    sites = few(listed(whole.get("sites")))
-    drafts = [_site(place, mapping(site), minutes) for place, site in enumerate(sites, 1)]
+    drafts = UPPTIME.drafts(listed(whole.get("sites")), partial(_site, minutes=minutes))
     remarks = variables.sentences_of(used)
     if listed(whole.get("notifications")) or listed(whole.get("assignees")):
         remarks.append(_("Notifications and assignees are dropped. Choose contacts instead."))
-    return _read("Upptime", drafts, remarks)
+    return UPPTIME.reading(drafts, remarks)
 
 
 def _every(cron: str) -> int:
@@ -84,28 +74,25 @@ def _every(cron: str) -> int:
     return int(minute) if minute.isascii() and minute.isdigit() and 0 < len(minute) < 3 else 5
 
 
-def _site(place: int, record: Mapping[str, Any], minutes: int) -> Draft:
-    entry = Entry(record)
-    draft = Draft.of_tool(_("Site %(place)s", place=place), entry.text("name"))
-    _refuse_unfilled(draft, record)
+def _site(draft: Draft, entry: Entry, minutes: int) -> None:
+    for name, value in entry.record.items():
+        if sentence := lacks(_('Setting "%(name)s"', name=shown(name)), value):
+            draft.refuse(sentence)
     draft.url = entry.text("url")
     draft.interval(60 * minutes)
     check = entry.text("check")
     if check == "tcp-ping":
         draft.url = host_and_port(draft.url, entry.get("port"))
     elif check not in ("", "http"):
-        draft.refuse(no_kind(UPPTIME_KINDS.get(check, f'"{shown(check)}"')))
+        UPPTIME.refuse_kind(draft, check)
     else:
         _site_request(draft, entry)
     draft.slow_after(entry.number("maxResponseTime"))
     draft.timeout(entry.number("requestTimeout"))
-    draft.drop_rest(entry, UPPTIME_DROPPED, ("icon", "slug", "port", "showAverage"))
-    return draft
 
 
 def _site_request(draft: Draft, entry: Entry) -> None:
-    if method := entry.text("method"):
-        draft.fields["request_method"] = method.upper()
+    draft.request(entry, "method", "headers", "body")
     draft.statuses(entry.list("expectedStatusCodes") or UPPTIME_CODES)
     draft.redirects(entry.number("maxRedirects"))
     insecure = [
@@ -113,9 +100,6 @@ def _site_request(draft: Draft, entry: Entry) -> None:
         for name in ("_insecure", "insecure", "disable_verify_peer", "disable_verify_host")
     ]
     draft.switch("verify_tls", on=not any(insecure))
-    draft.headers(entry.get("headers"))
-    if body := entry.text("body"):
-        draft.body(body)
     down = entry.text("__dangerous__body_down")
     missing = entry.text("__dangerous__body_down_if_text_missing")
     if down and missing:
@@ -126,40 +110,44 @@ def _site_request(draft: Draft, entry: Entry) -> None:
 
 # --- Kuvasz ---------------------------------------------------------------------------------------
 
+KIND = ""  # the key of a kind, which no file has
 KUVASZ_LISTS = {
     "http-monitors": "http", "monitors": "http", "tcp-monitors": "tcp",
     "icmp-monitors": "Ping", "push-monitors": "Push", "docker-monitors": "Docker",
 }  # fmt: skip
-KUVASZ_DROPPED = {
-    "expected-headers": N_("Expected response headers dropped: Wakeful cannot check them."),
-    "proxy": N_("Proxy dropped: Wakeful checks without a proxy."),
-}
+KUVASZ = Tool(
+    "Kuvasz",
+    dropped={
+        "expected-headers": N_("Expected response headers dropped: Wakeful cannot check them."),
+        "proxy": N_("Proxy dropped: Wakeful checks without a proxy."),
+    },
+    of_no_use=("latency-history", "metrics-history", "sensitive"),
+)
 
 
 def knows_kuvasz(data: object) -> bool:
-    return any("uptime-check-interval" in entry for _kind, entry in _kuvasz(data))
+    return any("uptime-check-interval" in entry for entry in _kuvasz(data))
 
 
-def _kuvasz(data: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for document in data if isinstance(data, list) else [data]:
-        for key, kind in KUVASZ_LISTS.items():
-            for entry in listed(mapping(document).get(key)):
-                yield kind, mapping(entry)
+def _kuvasz(data: object) -> list[Mapping[str, Any]]:
+    """The monitors, each with its kind."""
+    return [
+        {**mapping(entry), KIND: kind}
+        for document in (data if isinstance(data, list) else [data])
+        for key, kind in KUVASZ_LISTS.items()
+        for entry in listed(mapping(document).get(key))
+    ]
 
 
 def read_kuvasz(data: object, _known: Known) -> Reading:
-    entries = few(list(_kuvasz(data)))
     notifications, for_all = _integrations(data)
-    drafts = []
-    for place, (kind, record) in enumerate(entries, 1):
-        entry = Entry(record)
-        draft = Draft.of_tool(_("Monitor %(place)s", place=place), entry.text("name"))
-        _kuvasz_monitor(draft, entry, kind)
+
+    def read(draft: Draft, entry: Entry) -> None:
+        _kuvasz_monitor(draft, entry)
         for name in dict.fromkeys([*map(string, entry.list("integrations")), *for_all]):
             draft.notify(notifications.get(name) or channels.missing(name))
-        draft.drop_rest(entry, KUVASZ_DROPPED, ("latency-history", "metrics-history", "sensitive"))
-        drafts.append(draft)
-    return _read("Kuvasz", drafts)
+
+    return KUVASZ.reading(KUVASZ.drafts(_kuvasz(data), read))
 
 
 def _integrations(data: object) -> tuple[dict[str, Notification], list[str]]:
@@ -181,7 +169,8 @@ def _integrations(data: object) -> tuple[dict[str, Notification], list[str]]:
     return notifications, for_all
 
 
-def _kuvasz_monitor(draft: Draft, entry: Entry, kind: str) -> None:
+def _kuvasz_monitor(draft: Draft, entry: Entry) -> None:
+    kind = entry.text(KIND)
     interval = entry.number("uptime-check-interval")
     draft.interval(interval, entry.get("uptime-check-interval"))
     draft.paused = entry.off("enabled")
@@ -199,15 +188,11 @@ def _kuvasz_monitor(draft: Draft, entry: Entry, kind: str) -> None:
 
 
 def _kuvasz_request(draft: Draft, entry: Entry) -> None:
-    if method := entry.text("request-method"):
-        draft.fields["request_method"] = method.upper()
+    draft.request(entry, "request-method", "request-headers", "request-body")
     draft.statuses(entry.list("expected-status-codes") or ["200-299"])
     draft.switch("follow_redirects", on=not entry.off("follow-redirects"))
-    draft.headers(entry.get("request-headers"))
     if entry.on("force-no-cache"):
         draft.pair("request_headers", "Cache-Control", "no-cache")
-    if body := entry.text("request-body"):
-        draft.body(body)
     days = entry.number("ssl-expiry-threshold")
     if entry.on("ssl-check-enabled"):
         draft.expiry("ssl_alert_days", N_("Certificate expiry"), 30 if days is None else days)
@@ -224,18 +209,21 @@ def _kuvasz_request(draft: Draft, entry: Entry) -> None:
 # --- Checkmate ------------------------------------------------------------------------------------
 
 CHECKMATE_LISTS = ("data", "monitors")
-CHECKMATE_KINDS = {"ping": "Ping", "docker": "Docker", "hardware": N_("hardware"),
-                   "pagespeed": "PageSpeed", "game": N_("game server")}  # fmt: skip
-CHECKMATE_DROPPED = {
-    "notifications": N_("Notifications dropped: the file has only their numbers."),
-    "description": N_("Description dropped: Wakeful has no notes yet."),
-}
-# Bookkeeping, and settings of kinds that are refused: Checkmate fills in those of all kinds.
-CHECKMATE_OF_NO_USE = (
-    "_id", "__v", "id", "userId", "teamId", "status", "uptime", "created", "updated", "recent",
-    "checks", "stats", "port", "secret", "threshold", "alertThreshold", "matchMethod", "geo",
-    "cpu", "memory", "disk", "temp", "selectedDisks", "lastEvaluatedAt", "strategy", "dns", "grpc",
-    "gameId", "expectedValue", "jsonPath",
+CHECKMATE = Tool(
+    "Checkmate",
+    kinds={"ping": "Ping", "docker": "Docker", "hardware": N_("hardware"),
+           "pagespeed": "PageSpeed", "game": N_("game server")},
+    dropped={
+        "notifications": N_("Notifications dropped: the file has only their numbers."),
+        "description": N_("Description dropped: Wakeful has no notes yet."),
+    },
+    # Bookkeeping, and settings of kinds that are refused: Checkmate fills in those of all kinds.
+    of_no_use=(
+        "_id", "__v", "id", "userId", "teamId", "status", "uptime", "created", "updated", "recent",
+        "checks", "stats", "port", "secret", "threshold", "alertThreshold", "matchMethod", "geo",
+        "cpu", "memory", "disk", "temp", "selectedDisks", "lastEvaluatedAt", "strategy", "dns",
+        "grpc", "gameId", "expectedValue", "jsonPath",
+    ),
 )  # fmt: skip
 
 
@@ -245,12 +233,11 @@ def knows_checkmate(data: object) -> bool:
 
 
 def read_checkmate(data: object, _known: Known) -> Reading:
-    rows = few([row for row in records(data, *CHECKMATE_LISTS) if "url" in row])
-    return _read("Checkmate", [_checkmate(place, Entry(row)) for place, row in enumerate(rows, 1)])
+    rows = [row for row in records(data, *CHECKMATE_LISTS) if "url" in row]
+    return CHECKMATE.reading(CHECKMATE.drafts(rows, _checkmate))
 
 
-def _checkmate(place: int, entry: Entry) -> Draft:
-    draft = Draft.of_tool(_("Monitor %(place)s", place=place), entry.text("name"))
+def _checkmate(draft: Draft, entry: Entry) -> None:
     draft.url, kind = entry.text("url"), entry.text("type")
     milliseconds = entry.number("interval")
     draft.interval(milliseconds and milliseconds / 1000, entry.get("interval"))
@@ -259,12 +246,11 @@ def _checkmate(place: int, entry: Entry) -> Draft:
     if kind == "port":
         draft.url = host_and_port(draft.url.partition("://")[2] or draft.url, entry.get("port"))
     elif kind != "http":
-        draft.refuse(no_kind(CHECKMATE_KINDS.get(kind, f'"{shown(kind)}"')))
+        CHECKMATE.refuse_kind(draft, kind)
     else:
         draft.statuses(["200-299", *entry.list("customUpCodes")])
         draft.switch("verify_tls", on=not entry.on("ignoreTlsErrors"))
-        if method := entry.text("method"):
-            draft.fields["request_method"] = method.upper()
+        draft.request(entry, "method")
         expected, matching = entry.text("expectedValue"), entry.text("matchMethod")
         # A leftover of an earlier choice, unless it is on. Older versions have no such switch.
         if entry.off("useAdvancedMatching"):
@@ -274,8 +260,6 @@ def _checkmate(place: int, entry: Entry) -> Draft:
         elif expected:
             draft.text(NO_TEXT_FOUND, expected)
     _checkmate_window(draft, entry)
-    draft.drop_rest(entry, CHECKMATE_DROPPED, CHECKMATE_OF_NO_USE)
-    return draft
 
 
 def _checkmate_window(draft: Draft, entry: Entry) -> None:
@@ -296,6 +280,7 @@ def _checkmate_window(draft: Draft, entry: Entry) -> None:
 # --- Prometheus: targets of the blackbox exporter -------------------------------------------------
 
 # Modules by the beginning of their usual names, such as icmp_ipv4, that check something else.
+TARGETS = Tool(N_("Prometheus targets"), N_("Target %(place)s"))
 PROBERS = {"icmp": "Ping", "dns": "DNS", "grpc": "gRPC", "unix": "Unix", "ssh": "SSH"}
 OTHER_FILES = N_("Targets of the job %(job)s that are not in the file are dropped.")
 
@@ -322,35 +307,33 @@ def _target_groups(data: object) -> Iterator[tuple[Mapping[str, Any], Mapping[st
 
 def read_targets(data: object, _known: Known) -> Reading:
     targets = [
-        (job, group, target)
+        {"job": job, "labels": mapping(group.get("labels")), "target": target}
         for job, group in _target_groups(data)
         for target in listed(group["targets"])
     ]
-    drafts = []
-    for place, (job, group, target) in enumerate(few(targets), 1):
-        draft = Draft.of_tool(_("Target %(place)s", place=place), "")
-        draft.url = string(target)
-        if "://" not in draft.url:
-            draft.refuse(
-                _("It has no scheme. Write what to check before it: http://, https:// or tcp://.")
-            )
-        labels = mapping(group.get("labels"))
-        every = job.get("scrape_interval")
-        draft.interval(seconds(every), every)
-        _module(draft, job, labels)
-        draft.tags(
-            f"{key}: {string(value)}"
-            for key, value in labels.items()
-            if not string(key).startswith("__")
-        )
-        drafts.append(draft)
     remarks = [_("The modules of the blackbox exporter are not in the file and are dropped.")]
     remarks += [
         _(OTHER_FILES, job=shown(string(job.get("job_name"))))
         for job in _jobs(data)
         if any(key.endswith("_sd_configs") for key in job)
     ]
-    return _read(_("Prometheus targets"), drafts, remarks)
+    return TARGETS.reading(TARGETS.drafts(targets, _target), remarks)
+
+
+def _target(draft: Draft, entry: Entry) -> None:
+    draft.url, job, labels = entry.text("target"), entry.mapping("job"), entry.mapping("labels")
+    if "://" not in draft.url:
+        draft.refuse(
+            _("It has no scheme. Write what to check before it: http://, https:// or tcp://.")
+        )
+    every = job.get("scrape_interval")
+    draft.interval(seconds(every), every)
+    _module(draft, job, labels)
+    draft.tags(
+        f"{key}: {string(value)}"
+        for key, value in labels.items()
+        if not string(key).startswith("__")
+    )
 
 
 def _module(draft: Draft, job: Mapping[str, Any], labels: Mapping[str, Any]) -> None:

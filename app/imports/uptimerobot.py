@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,17 +14,14 @@ from app.i18n import N_, _
 from app.imports import channels
 from app.imports.candidates import (
     NO_CODES,
-    NO_MONITORS,
     NO_TEXT_FOUND,
     TEXT_FOUND,
     Draft,
     Notification,
-    NotReadable,
     Reading,
-    few,
     host_and_port,
-    no_kind,
 )
+from app.imports.tool import Tool
 from app.imports.values import (
     Entry,
     listed,
@@ -35,13 +33,11 @@ from app.imports.values import (
     string,
 )
 
-SOURCE = "UptimeRobot"
 KINDS = {
     "1": "http", "http": "http", "https": "http", "api": "http", "2": "keyword",
     "keyword": "keyword", "3": "ping", "ping": "ping", "4": "port", "port": "port",
     "5": "heartbeat", "heartbeat": "heartbeat", "dns": "dns",
 }  # fmt: skip
-LABELS = {"ping": "Ping", "heartbeat": N_("heartbeat"), "dns": "DNS"}
 # Of the port monitors that name a service in place of a port.
 PORTS = {"1": 80, "2": 443, "3": 21, "4": 25, "5": 110, "6": 143}
 # As version 2 of the API numbers them.
@@ -64,20 +60,25 @@ FORM = "application/x-www-form-urlencoded"
 WINDOWS = N_("Maintenance windows dropped. Add them under Maintenance.")
 GROUP = N_("The group is dropped: the export has only its number.")
 REGIONS = N_("Regions dropped: Wakeful checks from its own places.")
-DROPPED = {
-    "mwindows": WINDOWS, "maintenanceWindows": WINDOWS, "maintenanceWindowsIds": WINDOWS,
-    "groupId": GROUP, "group_id": GROUP, "groupName": GROUP,
-    "regionalData": REGIONS, "regionsToCheck": REGIONS, "region": REGIONS,
-    "gracePeriod": N_("Grace period dropped: Wakeful rechecks before it opens an incident."),
-    "config": N_("Settings of the monitor type (config) dropped."),
-}  # fmt: skip
-# Figures of the past, and what only other kinds have.
-OF_NO_USE = (
-    "id", "create", "status", "average_response_time", "response_times", "log", "all_time",
-    "custom_uptime",
-    "custom_down", "is_group_main", "sub_type", "subType", "current", "last", "stateDuration",
-    "lastIncident", "userId", "url", "port", "http_", "http", "post", "custom_http", "customHttp",
-    "keyword", "auth", "psp", "ssl", "domainExpire", "sslExpiry", "sslBrand", "updated",
+TOOL = Tool(
+    "UptimeRobot",
+    names=["friendly_name", "friendlyName"],
+    kinds={"ping": "Ping", "heartbeat": N_("heartbeat"), "dns": "DNS"},
+    dropped={
+        "mwindows": WINDOWS, "maintenanceWindows": WINDOWS, "maintenanceWindowsIds": WINDOWS,
+        "groupId": GROUP, "group_id": GROUP, "groupName": GROUP,
+        "regionalData": REGIONS, "regionsToCheck": REGIONS, "region": REGIONS,
+        "gracePeriod": N_("Grace period dropped: Wakeful rechecks before it opens an incident."),
+        "config": N_("Settings of the monitor type (config) dropped."),
+    },
+    # Figures of the past, and what only other kinds have.
+    of_no_use=(
+        "id", "create", "status", "average_response_time", "response_times", "log", "all_time",
+        "custom_uptime", "custom_down", "is_group_main", "sub_type", "subType", "current", "last",
+        "stateDuration", "lastIncident", "userId", "url", "port", "http_", "http", "post",
+        "custom_http", "customHttp", "keyword", "auth", "psp", "ssl", "domainExpire", "sslExpiry",
+        "sslBrand", "updated",
+    ),
 )  # fmt: skip
 
 
@@ -91,15 +92,9 @@ def _is_monitor(record: Mapping[str, Any]) -> bool:
 
 def read(data: object) -> Reading:
     entries = [record for record in records(data, "monitors", "data") if _is_monitor(record)]
-    if not entries:
-        raise NotReadable(_(NO_MONITORS))
     notifications: dict[tuple[str, str], Notification] = {}
-    drafts = [
-        _draft(place, Entry(record), notifications) for place, record in enumerate(few(entries), 1)
-    ]
-    contacts = channels.share(drafts)
-    remarks = [sentence] if (sentence := _missing(data, len(entries))) else []
-    return Reading(SOURCE, [draft.done() for draft in drafts], tuple(remarks), contacts)
+    drafts = TOOL.drafts(entries, partial(_monitor, notifications=notifications))
+    return TOOL.reading(drafts, filter(None, [_missing(data, len(entries))]))
 
 
 def _missing(data: object, count: int) -> str:
@@ -117,9 +112,9 @@ def _missing(data: object, count: int) -> str:
     return ""
 
 
-def _draft(place: int, entry: Entry, notifications: dict[tuple[str, str], Notification]) -> Draft:
-    name = entry.text("friendly_name", "friendlyName")
-    draft = Draft.of_tool(_("Monitor %(place)s", place=place), name)
+def _monitor(
+    draft: Draft, entry: Entry, notifications: dict[tuple[str, str], Notification]
+) -> None:
     raw = entry.text("type").lower()
     kind = KINDS.get(raw, raw)
     draft.url = entry.text("url")
@@ -127,7 +122,7 @@ def _draft(place: int, entry: Entry, notifications: dict[tuple[str, str], Notifi
         port = entry.get("port") or PORTS.get(entry.text("sub_type", "subType"))
         draft.url = host_and_port(draft.url, port)
     elif kind not in ("http", "keyword"):
-        draft.refuse(no_kind(LABELS.get(kind, f'"{shown(raw)}"')))
+        TOOL.refuse_kind(draft, kind)
     if kind == "keyword":
         keyword(
             draft,
@@ -147,8 +142,6 @@ def _draft(place: int, entry: Entry, notifications: dict[tuple[str, str], Notifi
         string(mapping(tag).get("name")) or string(tag) for tag in entry.list("tags", "tagNames")
     )
     _contacts(draft, entry, notifications)
-    draft.drop_rest(entry, DROPPED, OF_NO_USE)
-    return draft
 
 
 def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:

@@ -23,15 +23,15 @@ class Entry:
     """
 
     def __init__(self, record: object) -> None:
-        self._record = mapping(record)
+        self.record = mapping(record)
         self._read: set[str] = set()
 
     def get(self, *names: str) -> Any:
         self._read.update(names)
-        return next((self._record[name] for name in names if name in self._record), None)
+        return next((self.record[name] for name in names if name in self.record), None)
 
     def has(self, name: str) -> bool:
-        return name in self._record
+        return name in self.record
 
     def text(self, *names: str) -> str:
         return string(self.get(*names))
@@ -57,7 +57,7 @@ class Entry:
         """The keys with a value that nobody has read; empty values and switches that are off say
         nothing.
         """
-        for key, value in self._record.items():
+        for key, value in self.record.items():
             if key not in self._read and says_something(value):
                 yield string(key)
 

@@ -102,8 +102,8 @@ def test_a_row_is_kept_once():
     ("module", "name", "data"),
     [
         (table, "_draft", b"https://a.example\n" * 10_001),
-        (kuma, "_draft", json.dumps({"monitorList": [{"type": "http"}] * 10_001}).encode()),
-        (gatus, "_draft", b"endpoints:\n" + b"- {url: a}\n" * 10_001),
+        (kuma, "_monitor", json.dumps({"monitorList": [{"type": "http"}] * 10_001}).encode()),
+        (gatus, "_endpoint", b"endpoints:\n" + b"- {url: a}\n" * 10_001),
     ],
 )
 def test_of_too_many_entries_none_is_read(monkeypatch, module, name, data):
@@ -118,7 +118,7 @@ def test_of_too_many_rows_of_a_database_none_is_read(monkeypatch, tmp_path):
     with sqlite3.connect(path) as connection:
         connection.executemany("INSERT INTO monitor (type) VALUES (?)", [("http",)] * 10_001)
     connection.close()
-    calls = counted(monkeypatch, kuma, "_draft")
+    calls = counted(monkeypatch, kuma, "_monitor")
     with pytest.raises(NotReadable, match="10,000"):
         files.read_path(path)
     assert calls == []

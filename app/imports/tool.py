@@ -1,0 +1,50 @@
+"""What the readers of other tools' monitors share: a tool's words, and a reading of its entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.i18n import N_, _
+from app.imports import channels
+from app.imports.candidates import NO_MONITORS, Draft, NotReadable, Reading, few, no_kind
+from app.imports.values import Entry, shown
+
+Read = Callable[[Draft, Entry], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """``label``: what its entries are called, by their number; ``names``: where one has its name.
+    ``kinds``: what people call the kinds of check that Wakeful lacks. ``dropped`` and
+    ``of_no_use``: settings that are not read, as for ``Draft.drop_rest``.
+    """
+
+    source: str
+    label: str = N_("Monitor %(place)s")
+    names: Sequence[str] = ("name",)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    of_no_use: Sequence[str] = ()
+
+    def drafts(self, entries: Sequence[Any], read: Read) -> list[Draft]:
+        """``read`` fills the draft of an entry in."""
+        return [self.draft(number, entry, read) for number, entry in enumerate(few(entries), 1)]
+
+    def draft(self, number: int, record: Any, read: Read) -> Draft:
+        entry = Entry(record)
+        draft = Draft.of_tool(_(self.label, place=number), entry.text(*self.names))
+        read(draft, entry)
+        draft.drop_rest(entry, self.dropped, self.of_no_use)
+        return draft
+
+    def refuse_kind(self, draft: Draft, kind: str) -> None:
+        draft.refuse(no_kind(self.kinds.get(kind, f'"{shown(kind)}"')))
+
+    def reading(self, drafts: Sequence[Draft], remarks: Iterable[str] = ()) -> Reading:
+        if not drafts:
+            raise NotReadable(_(NO_MONITORS))
+        contacts = channels.share(drafts)
+        candidates = [draft.done() for draft in drafts]
+        return Reading(_(self.source), candidates, tuple(remarks), contacts)
