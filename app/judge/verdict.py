@@ -1,11 +1,13 @@
-"""The judge: what the results of a monitor's places mean for it. Pure; the recorder writes it, and
-``replay`` folds it over stored results.
+"""When is a monitor down? What a result of one of its places leads to (``step``).
 
 1. Each place votes with its newest result, unless that is too old (``heard``); ``unknown`` is no
    vote. The monitor's rule makes one verdict of the votes (``decide``). A failure that too few
    places see is ``degraded`` once it has lasted through all confirmations, and nothing before.
-2. Of several places that repeat a check at once, one counts for all (``counts``).
+2. Of several places that repeat a check at once, one counts for all (``_counts``).
 3. The state machine runs over the verdicts that count (``advance``).
+
+``fold.py`` has the results that come after newer ones of other places. When a monitor's rule or
+places change, what its places saw last is judged anew (``revote``).
 
 The states of a monitor (``Stands``):
 
@@ -46,17 +48,20 @@ new incident opens. Pausing resets to CLEAR too; a check on request while paused
 A result older than the newest one judged (a slow check overtaken by "check now") changes nothing.
 If it is older by more than a check can last, the clock was set back, and the result counts:
 otherwise no failure would be noticed until the clock catches up.
+
+All times are of the begins of checks. When a result was recorded makes no difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
 from app.records import LocationRule, Verdict
+from app.rules.time import SKEW
 
 # Checks of several places that begin within this time belong to the same slot.
 TOGETHER = timedelta(seconds=2)
@@ -129,21 +134,14 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A verdict (of all locations together) and when the check that led to it began.
-
-    ``since``: when the failure or the recovery began that is seen, where that was before ``at`` and
-    is known only now: an agent brought its check after a newer one of another place was judged.
-    None: at ``at``.
+    """A verdict (of all places together) and when the check that led to it began. ``is_check``
+    False: none was made, the monitor's rule or places have changed.
     """
 
     at: datetime
     verdict: Verdict
     maintenance: bool = False
-    since: datetime | None = None
-
-    @property
-    def began(self) -> datetime:
-        return self.since or self.at
+    is_check: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,66 +157,22 @@ class Transition:
     overtaken: bool = False
 
 
-def advance(state: State, seen: Observation, confirmations: int) -> Transition:
-    """The transition from ``state`` that an observation leads to."""
-    if state.checked_at and timedelta(0) < state.checked_at - seen.at <= OVERTAKEN_AT_MOST:
+def advance(state: State, check: Observation, confirmations: int) -> Transition:
+    """The transition from ``state`` that a check leads to."""
+    if state.checked_at and timedelta(0) < state.checked_at - check.at <= OVERTAKEN_AT_MOST:
         return Transition(state, overtaken=True)
-    changed = state.verdict != seen.verdict
+    changed = state.verdict != check.verdict
     state = replace(
         state,
-        checked_at=seen.at,
-        verdict=seen.verdict,
-        status_since=seen.began if changed else state.status_since,
+        checked_at=check.at,
+        verdict=check.verdict,
+        status_since=check.at if changed else state.status_since,
     )
-    if seen.verdict is Verdict.UNKNOWN:
-        return _in_maintenance(state) if seen.maintenance else Transition(state)
-    if seen.verdict is Verdict.DOWN:
-        return _failing(state, seen, confirmations)
-    return _good(state, seen)
-
-
-def backdated(state: State, seen: Observation) -> State:
-    """The state, if what is being confirmed in it began as early as ``seen`` shows."""
-    since = seen.since
-    if since is None or seen.verdict is Verdict.UNKNOWN:
-        return state
-    confirmed = Stands.CONFIRMING if seen.verdict is Verdict.DOWN else Stands.RECOVERING
-    known = state.failing_since or state.recovering_since
-    if state.stands is not confirmed or known is None or known <= since:
-        return state
-    status_since = since if state.status_since == known else state.status_since
-    if confirmed is Stands.CONFIRMING:
-        return replace(state, failing_since=since, status_since=status_since)
-    return replace(state, recovering_since=since, status_since=status_since)
-
-
-def rejudged(state: State, verdict: Verdict, at: datetime, *, maintenance: bool) -> Transition:
-    """The transition when a monitor's rule or places changed at ``at``, and by what its places saw
-    last it is ``verdict`` now.
-
-    No check was made, so nothing opens: a failure, or that nothing is known, is for the next checks
-    to say, which come soon (``recheck``). A failure that is no longer one ends at once.
-    """
-    if verdict is Verdict.DOWN and state.stands in (Stands.OPEN, Stands.RECOVERING):
-        return Transition(replace(_turned(state, verdict, at), recovering_since=None))
-    if verdict in (Verdict.DOWN, Verdict.UNKNOWN):
-        known = state.verdict not in (None, verdict)
-        return Transition(state, recheck=known and not maintenance)
-    was_open = state.stands is Stands.OPEN
-    state = _turned(state, verdict, at)
-    if state.stands is Stands.CONFIRMING:
-        return Transition(cleared(state), Step.CANCEL)
-    if was_open and maintenance:
-        return Transition(replace(state, recovering_since=at))
-    if was_open:
-        return Transition(cleared(state), Step.END, moment=at)
-    return Transition(state)
-
-
-def _turned(state: State, verdict: Verdict, at: datetime) -> State:
-    if state.verdict is verdict:
-        return state
-    return replace(state, verdict=verdict, status_since=at)
+    if check.verdict is Verdict.UNKNOWN:
+        return _in_maintenance(state) if check.maintenance else Transition(state)
+    if check.verdict is Verdict.DOWN:
+        return _failing(state, check, confirmations)
+    return _good(state, check)
 
 
 def cleared(state: State) -> State:
@@ -240,14 +194,14 @@ def _in_maintenance(state: State) -> Transition:
     return Transition(state)
 
 
-def _failing(state: State, seen: Observation, confirmations: int) -> Transition:
+def _failing(state: State, check: Observation, confirmations: int) -> Transition:
     if state.stands is Stands.RECOVERING:
         state = replace(state, recovering_since=None)
     if state.stands in (Stands.OPEN, Stands.BY_HAND):
         return Transition(state)
-    if seen.maintenance:
+    if check.maintenance:
         return _in_maintenance(state)
-    since = state.failing_since or seen.began
+    since = state.failing_since or check.at
     failures = state.failures + 1
     if failures > confirmations:
         # It may have failed in a maintenance before, which does not count.
@@ -258,17 +212,32 @@ def _failing(state: State, seen: Observation, confirmations: int) -> Transition:
     return Transition(confirming, Step.SUSPECT, recheck=True)
 
 
-def _good(state: State, seen: Observation) -> Transition:
+def _good(state: State, check: Observation) -> Transition:
     if state.stands is Stands.CONFIRMING:
         return Transition(cleared(state), Step.CANCEL)
     if state.stands is Stands.OPEN:
-        recovering = replace(state, recovering_since=seen.began)
-        return Transition(recovering, recheck=not seen.maintenance)
+        state = replace(state, recovering_since=check.at)
+        if check.is_check or check.maintenance:
+            return Transition(state, recheck=not check.maintenance)
+    elif not check.is_check:
+        return Transition(state)
     since, started = state.recovering_since, state.started_at
-    if since and started and not seen.maintenance:
+    if since and started and not check.maintenance:
         # After the clock was set back, an incident must not end before it began.
         return Transition(cleared(state), Step.END, moment=max(since, started))
     return Transition(state)
+
+
+def after_gap(state: State) -> State:
+    """The state after a time without checks. An incident goes on. A failure that was confirmed just
+    then is dropped: it must not open an incident that began before the gap.
+    """
+    return cleared(state) if state.stands is Stands.CONFIRMING else state
+
+
+def is_open(state: State) -> bool:
+    """Whether an incident is open that checks opened."""
+    return state.stands in (Stands.OPEN, Stands.RECOVERING)
 
 
 # --- Votes
@@ -276,11 +245,11 @@ def _good(state: State, seen: Observation) -> Transition:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """The newest result of one location. ``lasting``: it failed in this check and in all of its
+    """The newest result of one place. ``lasting``: it failed in this check and in all of its
     confirmations. ``failures``: failing checks in a row.
     """
 
-    location: int
+    place: int
     at: datetime
     verdict: Verdict
     lasting: bool = False
@@ -293,7 +262,7 @@ def heard(
     """The votes that count. ``maintenance``: the monitor is in one; what failed there is no vote
     after it.
 
-    ``stale_after``: a location whose newest result is older has no vote, so that one that was
+    ``stale_after``: a place whose newest result is older has no vote, so that one that was
     switched off while it saw a failure does not keep an incident open for ever. The same goes for
     a result as far in the future, from a clock that was ahead.
     """
@@ -307,9 +276,7 @@ def heard(
 
 
 def failed_in_maintenance(vote: Vote) -> bool:
-    """Whether the newest check of a location failed in maintenance: it is not among its
-    ``failures``.
-    """
+    """Whether the newest check of a place failed in maintenance: it is not in its ``failures``."""
     return vote.verdict is Verdict.DOWN and not vote.failures
 
 
@@ -322,133 +289,279 @@ def failures_after(failures: int, verdict: Verdict, *, maintenance: bool) -> int
     return min(failures + 1, MOST_FAILURES) if verdict is Verdict.DOWN else failures
 
 
-def repeated(votes: Iterable[Vote], since: datetime) -> Sequence[Vote]:
-    """The votes without failures that were not repeated in a check from ``since`` on; they count as
-    good. A location that failed once confirms no failure that another one still sees.
-    """
-    return [
-        vote
-        if vote.verdict is not Verdict.DOWN or (vote.at >= since and vote.failures > 1)
-        else replace(vote, verdict=Verdict.UP)
-        for vote in votes
-    ]
-
-
-def old_failures_alone(votes: Iterable[Vote], since: datetime) -> bool:
-    """Whether the votes are ``degraded`` by failures from before ``since`` alone."""
-    degrading = [vote for vote in votes if vote.lasting or vote.verdict is Verdict.DEGRADED]
-    return all(vote.verdict is Verdict.DOWN and vote.at < since for vote in degrading)
-
-
 def decide(
     votes: Sequence[Vote], rule: str, awaited: int = 0, *, incident: bool = False
 ) -> Verdict:
-    """The verdict of all locations together, from the votes that count; ``unknown`` of none.
+    """The verdict of all places together, from the votes that count; ``unknown`` of none.
 
-    ``awaited``: how many more locations are about to vote for the first time. They count as voters:
-    of a new monitor, the location that is first would otherwise be the majority. Where an
+    ``awaited``: how many more places are about to vote for the first time. They count as voters:
+    of a new monitor, the place that is first would otherwise be the majority. Where an
     ``incident`` is open they count as failing: their silence must not end it.
     """
     if not votes:
         return Verdict.UNKNOWN
     down = [vote for vote in votes if vote.verdict is Verdict.DOWN]
     failing = len(down) + (awaited if incident else 0)
-    if failing and failing >= _needed(rule, len(votes) + awaited):
+    voters = len(votes) + awaited
+    needed = {LocationRule.ANY: 1, LocationRule.MAJORITY: voters // 2 + 1, LocationRule.ALL: voters}
+    if failing and failing >= needed[LocationRule(rule)]:
         return Verdict.DOWN
     slow = any(vote.verdict is Verdict.DEGRADED for vote in votes)
     return Verdict.DEGRADED if slow or any(vote.lasting for vote in down) else Verdict.UP
 
 
-def since_each(checks: Iterable[Check], *, maintenance: bool) -> dict[int, datetime]:
-    """Since when each location fails, or is good, by these checks of all (in order).
-    ``maintenance``: the monitor is in one; what failed there counts for nothing after it.
-    """
-    found: dict[int, tuple[bool, int]] = {}
-    for check in checks:
-        fails = check.verdict is Verdict.DOWN
-        if check.verdict is Verdict.UNKNOWN or (fails and check.maintenance and not maintenance):
-            continue
-        if check.place not in found or found[check.place][0] is not fails:
-            found[check.place] = fails, check.at
-    return {place: datetime.fromtimestamp(at / 1000, UTC) for place, (_fails, at) in found.items()}
+# --- The judge
 
 
-def decided_since(
-    votes: Sequence[Vote],
-    since: Mapping[int, datetime],
-    rule: str,
-    awaited: int = 0,
-    *,
-    down: bool,
-) -> datetime:
-    """Since when the votes are ``down`` together, as they are now, or are it no more. ``since``:
-    since when each location fails or is good (``since_each``). An incident is open where they are
-    not ``down``, so those that are ``awaited`` count as failing (``decide``).
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a monitor is judged. ``places``: since when each of them is to vote.
+
+    ``longest_gap``: where stored results are judged again (``fold.py``), a longer time without
+    checks drops a failure that is being confirmed, and an incident goes on. None: what no result
+    covers ends both.
     """
-    voters = len(votes) + awaited
-    needed = _needed(rule, voters)
-    times = sorted(
-        since.get(vote.location, vote.at)
-        for vote in votes
-        if (vote.verdict is Verdict.DOWN) is down
+
+    location_rule: str
+    confirmations: int
+    stale_after: timedelta
+    places: Mapping[int, datetime]
+    longest_gap: timedelta | None = None
+
+    def vote(self, place: int, at: datetime, verdict: Verdict, failures: int) -> Vote:
+        return Vote(place, at, verdict, failures > self.confirmations, failures)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceCheck:
+    """A check of a place, as far as it is judged."""
+
+    place: int
+    at: datetime
+    verdict: Verdict
+    maintenance: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that is remembered of a monitor: its state, and the newest result of each place."""
+
+    state: State = field(default_factory=State)
+    votes: Mapping[int, Vote] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a result leads to. ``verdict``: of the ``votes`` that count, or of the only place, and
+    ``at`` its time.
+
+    ``counted``: the state machine has counted it. ``shown``: the monitor's verdict and its cause
+    are those of ``votes`` now. ``recheck``: the next check comes after CONFIRM_SECONDS, not at its
+    next slot. ``doubted``: so it does, as too few places see a failure. ``waits``: places still
+    have to repeat a failure that enough of them see.
+    """
+
+    after: Situation
+    verdict: Verdict
+    at: datetime
+    votes: Sequence[Vote] = ()
+    awaited: int = 0
+    step: Step = Step.NONE
+    moment: datetime | None = None
+    counted: bool = False
+    shown: bool = False
+    recheck: bool = False
+    doubted: bool = False
+    waits: bool = False
+
+
+def without_future(before: Situation, check: PlaceCheck, now: datetime) -> Situation:
+    """The situation without times that are ahead of ``now``, as after the clock was set back: what
+    places saw then counts as seen when this check began.
+    """
+    latest, state, votes = now + SKEW, before.state, before.votes
+    if state.checked_at is not None and state.checked_at > latest:
+        state = replace(state, checked_at=None)
+    if any(vote.at > latest for vote in votes.values()):
+        votes = {
+            place: replace(vote, at=check.at) if vote.at > latest else vote
+            for place, vote in votes.items()
+        }
+    return Situation(state, votes)
+
+
+def is_overtaken(before: Situation, check: PlaceCheck) -> bool:
+    """Whether a newer result of the same place was judged before."""
+    newest = before.votes.get(check.place)
+    return newest is not None and timedelta(0) < newest.at - check.at <= OVERTAKEN_AT_MOST
+
+
+def step(rules: Rules, before: Situation, check: PlaceCheck) -> Decision:
+    """What a result leads to, which is later than those before it."""
+    if is_overtaken(before, check):
+        return Decision(before, check.verdict, check.at)
+    state, previous = before.state, before.votes.get(check.place)
+    failures = failures_after(
+        previous.failures if previous else 0, check.verdict, maintenance=check.maintenance
     )
-    # The failing one that made enough of them, or the good one that left too few.
-    return times[needed - 1 if down else voters - needed]
+    vote = rules.vote(check.place, check.at, check.verdict, failures)
+    votes = {**before.votes, check.place: vote}
+    if len(votes) == 1 and rules.places.keys() <= votes.keys():
+        # Of one place alone, each result counts: what follows says the same, and takes longer.
+        return _counted(
+            rules, state, Decision(Situation(state, votes), check.verdict, check.at), check
+        )
+    at = _moment(before, check)
+    voting = heard(votes.values(), at, rules.stale_after, maintenance=check.maintenance)
+    awaited = _awaited(rules, votes, at, maintenance=check.maintenance)
+    verdict = decide(voting, rules.location_rule, awaited, incident=is_open(state))
+    decision = Decision(Situation(state, votes), verdict, at, voting, awaited)
+    if _counts(rules, state, decision, check, previous):
+        return _counted(rules, state, decision, check)
+    return _shown(state, decision, check)
 
 
-def _needed(rule: str, voters: int) -> int:
-    needed = {LocationRule.ANY: 1, LocationRule.MAJORITY: voters // 2 + 1, LocationRule.ALL: voters}
-    return needed[LocationRule(rule)]
+def revote(rules: Rules, before: Situation, now: datetime, *, maintenance: bool) -> Decision:
+    """What it leads to that the monitor's rule or places have changed ``now``, by what its places
+    saw last.
+
+    No check was made, so nothing opens: a failure, or that nothing is known, is for the next checks
+    to say, which come soon (``recheck``). A failure that is no longer one ends at once.
+    """
+    state = before.state
+    voting = heard(before.votes.values(), now, rules.stale_after, maintenance=maintenance)
+    awaited = _awaited(rules, before.votes, now, maintenance=maintenance)
+    verdict = decide(voting, rules.location_rule, awaited, incident=is_open(state))
+    check = Observation(now, verdict, maintenance, is_check=False)
+    if verdict in _GOOD or (verdict is Verdict.DOWN and is_open(state)):
+        if state.verdict is not verdict:
+            state = replace(state, verdict=verdict, status_since=now)
+        after = _good(state, check) if verdict in _GOOD else _failing(state, check, 0)
+    else:
+        differs = state.verdict not in (None, verdict)
+        after = Transition(state, recheck=differs and not maintenance)
+    return Decision(
+        Situation(after.state, before.votes), verdict, now, voting, awaited,
+        after.step, after.moment, counted=True, shown=True, recheck=after.recheck,
+        doubted=is_doubted(voting, verdict, maintenance=maintenance),
+    )  # fmt: skip
+
+
+def _moment(before: Situation, check: PlaceCheck) -> datetime:
+    """The time of a verdict: not before the previous one, unless the clock was set back. Places
+    check at the same times, and the check that is recorded first may have begun last.
+    """
+    times = [vote.at for vote in before.votes.values()]
+    if before.state.checked_at is not None:
+        times.append(before.state.checked_at)
+    newest = max(times, default=check.at)
+    return max(newest, check.at) if newest - check.at <= OVERTAKEN_AT_MOST else check.at
+
+
+def _awaited(rules: Rules, votes: Mapping[int, Vote], at: datetime, *, maintenance: bool) -> int:
+    """How many places are about to vote for the first time, or for the first time after a
+    maintenance in which they saw it fail.
+    """
+    since = at - rules.stale_after
+    new = sum(begun >= since for place, begun in rules.places.items() if place not in votes)
+    if maintenance:
+        return new
+    return new + sum(failed_in_maintenance(vote) and vote.at >= since for vote in votes.values())
+
+
+def _counted(rules: Rules, state: State, decision: Decision, check: PlaceCheck) -> Decision:
+    """The decision with what the state machine makes of it."""
+    observation = Observation(decision.at, decision.verdict, check.maintenance)
+    after = advance(state, observation, rules.confirmations)
+    if after.overtaken:
+        return decision
+    new = after.state
+    waits = state.stands is Stands.OPEN and _waits_for_others(new, decision, check)
+    if waits:
+        new = replace(new, verdict=state.verdict, status_since=state.status_since)
+    return replace(
+        decision,
+        after=Situation(new, decision.after.votes),
+        step=after.step,
+        moment=after.moment,
+        counted=True,
+        shown=not waits,
+        recheck=after.recheck,
+        doubted=is_doubted(decision.votes, decision.verdict, maintenance=check.maintenance),
+    )
+
+
+def is_doubted(votes: Iterable[Vote], verdict: Verdict, *, maintenance: bool) -> bool:
+    """Whether a failure that too few places see is still to be confirmed."""
+    if verdict is Verdict.DOWN or maintenance:
+        return False
+    return any(vote.verdict is Verdict.DOWN and not vote.lasting for vote in votes)
+
+
+def _shown(state: State, decision: Decision, check: PlaceCheck) -> Decision:
+    """The decision on a result that the state machine does not count: another place may see the
+    failure too, or no longer.
+    """
+    verdict = decision.verdict
+    if verdict is not state.verdict:
+        recovers = state.stands is Stands.RECOVERING and state.verdict is Verdict.DOWN
+        was = Verdict.UP if recovers else state.verdict
+        if verdict not in _GOOD or was not in _GOOD:
+            return decision
+        if recovers and _waits_for_others(state, decision, check):
+            return decision
+        state = replace(state, verdict=verdict, status_since=check.at)
+    return replace(
+        decision,
+        after=Situation(state, decision.after.votes),
+        shown=True,
+        waits=state.stands is Stands.CONFIRMING and verdict is Verdict.DOWN,
+    )
+
+
+def _waits_for_others(state: State, decision: Decision, check: PlaceCheck) -> bool:
+    """Whether a recovery that has begun leaves the monitor degraded only by failures of places that
+    have not been heard in this slot. They check at the same time, and an agent's result comes up to
+    seconds later: until then the monitor stays down, or it would be degraded for a moment though
+    all of them are good. The recheck that confirms the recovery ends the wait.
+    """
+    if state.stands is not Stands.RECOVERING or decision.verdict is not Verdict.DEGRADED:
+        return False
+    degrading = [one for one in decision.votes if one.lasting or one.verdict is Verdict.DEGRADED]
+    slot = check.at - TOGETHER
+    return all(vote.verdict is Verdict.DOWN and vote.at < slot for vote in degrading)
 
 
 # --- Which checks count
 
 
-def counts(
-    state: State,
-    seen: Verdict,
-    votes: Sequence[Vote],
-    verdict: Verdict,
-    rule: str,
-    awaited: int,
-    *,
-    repeats: bool,
-    since: datetime | None,
-    maintenance: bool,
+def _counts(
+    rules: Rules, state: State, decision: Decision, check: PlaceCheck, previous: Vote | None
 ) -> bool:
-    """Whether the state machine counts a check of one of several places, which has ``seen`` this;
-    ``verdict`` is that of all ``votes``. ``repeats``: it repeats the check that was counted last,
-    after whose time, ``since``, a failure must be seen again by enough places to be confirmed.
-    In ``maintenance`` none is: what is being confirmed is dropped.
-    """
-    if not _tells(seen, verdict, state.stands, repeats=repeats):
-        return False
-    if since is None or maintenance or not confirms(state.stands, verdict):
-        return True
-    return decide(repeated(votes, since), rule, awaited) is Verdict.DOWN
-
-
-def _tells(seen: Verdict, vote: Verdict, stands: Stands, *, repeats: bool) -> bool:
-    """Whether the vote of all places is new to the state machine, after one has ``seen`` this.
+    """Whether the state machine counts the check of one of several places.
 
     When several places repeat a check at once, they confirm once together, with the first of them
-    that ``repeats`` it. A result without a vote changes nothing. A good check confirms no failure
-    that another place saw: only one that fails again does.
+    that repeats it. A result without a vote changes nothing. A good check confirms no failure that
+    another place saw: only one that fails again does, and only once enough places have repeated it.
+    In maintenance what is being confirmed is dropped.
     """
-    if seen is Verdict.UNKNOWN and vote is not Verdict.UNKNOWN:
+    down, stands = decision.verdict is Verdict.DOWN, state.stands
+    if check.verdict is Verdict.UNKNOWN and decision.verdict is not Verdict.UNKNOWN:
         return False
-    down = vote is Verdict.DOWN
-    if down and seen in _GOOD and stands in (Stands.CLEAR, Stands.CONFIRMING):
+    if down and check.verdict in _GOOD and stands in (Stands.CLEAR, Stands.CONFIRMING):
         return False
-    return repeats or down is not (stands is Stands.CONFIRMING)
+    confirms = down and stands is Stands.CONFIRMING
+    if down is (stands is Stands.CONFIRMING) and not _repeats(state, decision, check, previous):
+        return False
+    if state.checked_at is None or check.maintenance or not confirms:
+        return True
+    repeated = _repeated(decision.votes, state.checked_at)
+    return decide(repeated, rules.location_rule, decision.awaited) is Verdict.DOWN
 
 
-def repeats(
-    state: State, previous: datetime | None, judged_at: datetime | None, failures: int
-) -> bool:
-    """Whether a place repeats the check that was counted last, which began at ``judged_at``: where
-    something is being confirmed, it has checked since, or with it. ``previous`` is when its check
-    before this one began, ``failures`` how many failing checks in a row it has now.
+def _repeats(state: State, decision: Decision, check: PlaceCheck, previous: Vote | None) -> bool:
+    """Whether a place repeats the check that was counted last: where something is being confirmed,
+    it has checked since, or with it.
 
     A place that failed more often than was counted repeats it too: the failure that was counted may
     be its own, which an agent brought after later checks of others.
@@ -457,13 +570,55 @@ def repeats(
     checks that other places begin just after it repeat nothing. Counted as repeats, they would
     confirm a failure that lasted for a moment.
     """
-    if state.stands not in (Stands.CONFIRMING, Stands.RECOVERING) or judged_at is None:
+    if state.stands not in (Stands.CONFIRMING, Stands.RECOVERING) or state.checked_at is None:
         return True
+    failures = decision.after.votes[check.place].failures
     if state.stands is Stands.CONFIRMING and failures > state.failures:
         return True
-    return previous is not None and previous >= judged_at - TOGETHER
+    return previous is not None and previous.at >= state.checked_at - TOGETHER
 
 
-def confirms(stands: Stands, vote: Verdict) -> bool:
-    """Whether such a vote would confirm a failure. Only ``repeated`` votes do."""
-    return stands is Stands.CONFIRMING and vote is Verdict.DOWN
+def _repeated(votes: Iterable[Vote], counted_at: datetime) -> Sequence[Vote]:
+    """The votes without failures that were not repeated after the check that was counted last; they
+    count as good. A place that failed once confirms no failure that another one still sees.
+    """
+    return [
+        vote
+        if vote.verdict is not Verdict.DOWN or (vote.at > counted_at and vote.failures > 1)
+        else replace(vote, verdict=Verdict.UP)
+        for vote in votes
+    ]
+
+
+# --- Who saw an incident end
+
+
+def silent_failures(
+    rules: Rules, votes: Iterable[Vote], since: datetime | None, now: datetime
+) -> Collection[int]:
+    """The places whose newest result is a failure from ``since`` on that no longer counts as their
+    vote.
+    """
+    return {
+        vote.place
+        for vote in votes
+        if vote.verdict is Verdict.DOWN
+        and (since is None or since <= vote.at)
+        and vote.at < now - rules.stale_after
+    }
+
+
+def ends_by_silence(rules: Rules, decision: Decision, silent: Collection[int]) -> bool:
+    """Whether the monitor would still be down if the last failures of these ``silent`` places
+    counted. Then their silence ends the incident, and nobody saw it recover there.
+    """
+    failing = [vote for place, vote in decision.after.votes.items() if place in silent]
+    votes = [*decision.votes, *failing]
+    verdict = decide(votes, rules.location_rule, decision.awaited, incident=True)
+    return bool(silent) and verdict is Verdict.DOWN
+
+
+def good_places(votes: Iterable[Vote], since: datetime | None) -> Collection[int]:
+    """The places whose newest result, from ``since`` on, is good."""
+    good = (vote for vote in votes if vote.verdict in _GOOD)
+    return {vote.place for vote in good if since is None or since <= vote.at}

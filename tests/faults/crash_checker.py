@@ -35,7 +35,7 @@ def main(url: str, key: str, folder: str, step: str) -> None:
     checker = Checker(create_core(settings), settings, carrier=Carrier)
     Carrier.step = step
     record = recorder.record_claimed
-    write = results.places.write
+    write = results.assigned.write
 
     def recorded(batch: Sequence[Any], *arguments: Any, **options: Any) -> Any:
         fails = any(outcome.result.verdict is Verdict.DOWN for _claim, outcome in batch)
@@ -50,7 +50,7 @@ def main(url: str, key: str, folder: str, step: str) -> None:
 
     with (
         mock.patch.object(recorder, "record_claimed", recorded),
-        mock.patch.object(results.places, "write", written),
+        mock.patch.object(results.assigned, "write", written),
     ):
         until_stopped(checker.run)
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.judge.fold import Incident, Replay, Rules
-from app.judge.verdict import Check, Observation, State, Step, advance
+from app.judge.fold import Fold, Incident
+from app.judge.verdict import Check, Observation, Rules, State, Step, advance
 from app.records import LocationRule, Verdict
 
 BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -33,7 +33,7 @@ def ms(moment):
 
 
 def rules(confirmations, places=(1,), rule=LocationRule.MAJORITY):
-    return Rules(rule, confirmations, COVERS, COVERS, places, BEGIN - timedelta(days=1))
+    return Rules(rule, confirmations, COVERS, dict.fromkeys(places, BEGIN - timedelta(days=1)))
 
 
 def in_time(seen, confirmations):
@@ -53,7 +53,7 @@ def in_time(seen, confirmations):
 @settings(max_examples=1000, deadline=None)
 @given(CHECKS, CONFIRMATIONS)
 def test_stored_results_of_a_place_show_the_outages_that_they_show_in_time(seen, confirmations):
-    replay = Replay(rules(confirmations), [], BEGIN)
+    replay = Fold(rules(confirmations), COVERS, BEGIN, State())
     replay.see(
         Check(ms(BEGIN + number * SLOT), verdict, maintenance, place=1)
         for number, (verdict, maintenance) in enumerate(seen)
@@ -85,7 +85,8 @@ def test_results_in_two_parts_show_what_they_show_together(
     checks = stored(history)
     known = sorted(map(span_of, incidents), key=lambda one: one.started_at)
     whole, parts = (
-        Replay(rules(confirmations, PLACES, rule), known, BEGIN) for _number in range(2)
+        Fold(rules(confirmations, PLACES, rule), COVERS, BEGIN, State(), known)
+        for _number in range(2)
     )
     whole.see(checks)
     parts.see(checks[:cut])

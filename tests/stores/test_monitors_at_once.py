@@ -14,7 +14,7 @@ from app.config import Settings
 from app.db import db, places, writing
 from app.db.tables import AssignmentRow
 from app.engine import recorder
-from app.engine.recorder import places as recorder_places
+from app.engine.recorder import assigned
 from app.errors import NotFound
 from app.records import Location
 from app.stores.local import LocalStore
@@ -77,8 +77,8 @@ def test_who_forgets_the_trouble_of_a_place_waits_for_who_records_its_checks(
 
     check("unknown")
     begun: list[Future[None]] = []
-    write = recorder_places.write
-    monkeypatch.setattr(recorder_places, "write", write_while_the_other_waits)
+    write = assigned.write
+    monkeypatch.setattr(assigned, "write", write_while_the_other_waits)
     with ThreadPoolExecutor(1) as pool:
         check("unknown")
         begun[0].result(60)

@@ -35,9 +35,8 @@ from app.engine.recorder.monitors import (
     watch,
     watch_from,
 )
-from app.engine.recorder.rejudge import judge_anew
 from app.engine.recorder.reminders import remind
-from app.engine.recorder.results import record, record_claimed
+from app.engine.recorder.results import judge_anew, record, record_claimed
 from app.engine.recorder.steady import Steady
 
 __all__ = [

@@ -45,11 +45,11 @@ def told_by_some(
     """
     unconfirmed_too = together is Verdict.DOWN  # a vote for down need not be confirmed
     down = {
-        vote.location
+        vote.place
         for vote in votes
         if vote.verdict is Verdict.DOWN and (unconfirmed_too or vote.lasting)
     }
-    slow = {vote.location for vote in votes if vote.verdict is Verdict.DEGRADED}
+    slow = {vote.place for vote in votes if vote.verdict is Verdict.DEGRADED}
     verdict = Verdict.DOWN if down else Verdict.DEGRADED
     who = [one for one in seen if one.place in (down or slow) and one.verdict is verdict]
     if not who:

@@ -21,8 +21,8 @@ from app.db import AnySession, rollups
 from app.db.tables import IncidentRow
 from app.db.types import to_ms
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, stale_after, whole
-from app.judge.fold import EVER, Incident, Replay, Rules, Span
-from app.judge.verdict import Check
+from app.judge.fold import EVER, Fold, Incident, Span, margin
+from app.judge.verdict import Check, Rules, State
 from app.records import MAX_CAUSE, Result, Verdict
 from app.stats.tally import HOUR_MS
 
@@ -69,23 +69,16 @@ class Look:
     @property
     def rules(self) -> Rules:
         one = self.monitor
-        covers = timedelta(seconds=covers_s(one))
-        return Rules(
-            one.location_rule,
-            one.confirmations,
-            stale_after(one),
-            covers,
-            self.places,
-            judged_since(one),
-        )
+        begun = dict.fromkeys(self.places, judged_since(one))
+        return Rules(one.location_rule, one.confirmations, stale_after(one), begun)
+
+    @property
+    def covers(self) -> timedelta:
+        return timedelta(seconds=covers_s(self.monitor))
 
     @property
     def margin(self) -> timedelta:
-        """For how long before and after a result the monitor's verdict may depend on it: its vote
-        counts for some time, and it takes several checks to confirm a failure.
-        """
-        rules = self.rules
-        return rules.stale_after + (rules.confirmations + 1) * rules.covers
+        return margin(self.rules, self.covers)
 
     @property
     def since(self) -> datetime:
@@ -94,7 +87,7 @@ class Look:
     @property
     def begin(self) -> datetime:
         """From when on a result may still have a vote at ``since``, or count for its time."""
-        begin = self.since - max(self.rules.stale_after, self.rules.covers)
+        begin = self.since - max(stale_after(self.monitor), self.covers)
         return max(begin, judged_since(self.monitor))
 
     @property
@@ -228,7 +221,7 @@ def _replayed(
     begun = []
     for look, checks in _read((look, look.begin, look.settled) for look in looks):
         its = [one for one in incidents[look.monitor.id] if (one.ended_at or EVER) > look.begin]
-        replay, without = _replay(look, its), _replay(look, its)
+        replay, without = _fold(look, its), _fold(look, its)
         replay.see(checks)
         without.see(_others(look, checks))
         over = _over(look, replay)
@@ -245,10 +238,11 @@ def _replayed(
         yield look, list(look.stored), _found(replay.ended(), without.ended(), look.stored)
 
 
-def _replay(look: Look, incidents: Sequence[Incident]) -> Replay:
+def _fold(look: Look, incidents: Sequence[Incident]) -> Fold:
     before = next((row for row in look.stored if row.started_at < look.since), None)
-    span = (before.started_at, _end_of(before)) if before else None
-    return Replay(look.rules, incidents, look.since, span)
+    state = State(started_at=before.started_at if before else None)
+    reach = _end_of(before) if before else None
+    return Fold(look.rules, look.covers, look.since, state, incidents, reach)
 
 
 def _others(look: Look, checks: Iterable[Check]) -> Iterator[Check]:
@@ -284,7 +278,7 @@ def _minus(spans: Sequence[Span], others: Sequence[Span]) -> Sequence[Span]:
     return spans
 
 
-def _over(look: Look, replay: Replay) -> Sequence[Span] | None:
+def _over(look: Look, replay: Fold) -> Sequence[Span] | None:
     """The outages, if what follows is known already; None if later results must be judged too."""
     ends = look.settled
     after = next((row for row in look.stored if row.started_at < ends < _end_of(row)), None)

@@ -18,7 +18,6 @@ from sqlalchemy import or_, select
 from app.db import AnySession, journal
 from app.db.tables import IncidentRow
 from app.engine.recorder.rows import covers_s, open_incident
-from app.judge.verdict import Stands, State, cleared
 from app.records import Verdict
 from app.rules.time import iso
 
@@ -29,10 +28,9 @@ KEPT = 20  # of one incident: a machine that sleeps each night must not fill its
 Gap = tuple[datetime, datetime]  # the last check before, and the first one after
 
 
-def before(monitor: Any, state: State, at: datetime) -> Gap | None:
+def before(monitor: Any, last: datetime | None, at: datetime) -> Gap | None:
     """The gap between the monitor's last check and the one at ``at``, if there is one."""
-    last = state.checked_at
-    if last is None or at - last <= _limit(monitor):
+    if last is None or at - last <= longest_regular(monitor):
         return None
     # If the interval was shortened since, the last result has the length for which it counts.
     covers = journal.covers_s(monitor.id, last) or 0
@@ -42,7 +40,7 @@ def before(monitor: Any, state: State, at: datetime) -> Gap | None:
     return last, at
 
 
-def _limit(monitor: Any) -> timedelta:
+def longest_regular(monitor: Any) -> timedelta:
     """The longest time between two checks that is no gap."""
     return max(INTERVALS * timedelta(seconds=monitor.interval), SHORTEST)
 
@@ -59,19 +57,17 @@ def silent_from(state: Any) -> datetime | None:
 
 
 def after_silence(
-    session: AnySession, monitor: Any, state: State, since: datetime, at: datetime
-) -> State:
-    """Note how long the silence from ``since`` on was, at the check at ``at`` that ends it; returns
-    the state from then on. Results that came late may have filled some of it: what is not known
-    begins at the last check before, which is in ``state``.
+    session: AnySession, monitor: Any, last: datetime | None, since: datetime, at: datetime
+) -> Gap | None:
+    """The silence that began at ``since``, when the check at ``at`` ends it. Results that came late
+    may have filled some of it: what is not known begins at the ``last`` check before.
     """
     incident = open_incident(session, monitor.id)
     if incident is not None:
         drop(incident, since)
-    last = state.checked_at
     if last is None or at - last <= _regular(monitor):
-        return state
-    return note(session, monitor.id, state, (last, at))
+        return None
+    return last, at
 
 
 def fill(session: AnySession, monitor: Any, moments: Sequence[datetime]) -> None:
@@ -107,19 +103,11 @@ def _regular(monitor: Any) -> timedelta:
     return timedelta(seconds=monitor.interval + monitor.timeout)
 
 
-def note(session: AnySession, monitor_id: int, state: State, gap: Gap) -> State:
-    """Write the gap into the open incident, if checks opened it; returns the state from then on.
-
-    A failure that was not confirmed yet is dropped: it must not open an incident that began before
-    the gap.
-    """
-    if state.stands is Stands.CONFIRMING:
-        return cleared(state)
-    if state.stands in (Stands.OPEN, Stands.RECOVERING):
-        incident = open_incident(session, monitor_id)
-        if incident is not None:
-            add(incident, *gap)
-    return state
+def note(session: AnySession, monitor_id: int, gap: Gap) -> None:
+    """Write the gap into the open incident."""
+    incident = open_incident(session, monitor_id)
+    if incident is not None:
+        add(incident, *gap)
 
 
 def add(incident: IncidentRow, since: datetime, to: datetime) -> None:

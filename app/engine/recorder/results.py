@@ -13,31 +13,40 @@ from sqlalchemy import BindParameter, bindparam, select, update
 from app.access.actors import acting_as
 from app.alerts.recipients import unsent_openings
 from app.config import Settings
-from app.db import AnySession, changes, journal, latest, shards, writing
+from app.db import AnySession, changes, journal, latest, rollups, shards, writing
 from app.db.by_place import Seen
 from app.db.latest import lock_states
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
-from app.engine.recorder import alerting, beginnings, by_place, evidence, gaps, outages, places
+from app.engine.recorder import alerting, assigned, by_place, evidence, gaps, outages
+from app.engine.recorder.assigned import NOWHERE, MonitorAssignments
 from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import columns_of, covers_s, state_of, whole
+from app.engine.recorder.rows import columns_of, covers_s, last_end, stale_after, state_of, whole
 from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing, is_repeat
-from app.judge import verdict as judge
+from app.judge.fold import in_turn, is_late, margin
 from app.judge.verdict import (
     MOMENT_S,
-    TOGETHER,
-    Observation,
+    Decision,
+    PlaceCheck,
+    Rules,
+    Situation,
     Stands,
     State,
     Step,
-    Transition,
     Vote,
-    advance,
-    backdated,
-    confirms,
+    after_gap,
+    ends_by_silence,
+    good_places,
+    is_open,
+    is_overtaken,
+    revote,
+    silent_failures,
+    step,
+    without_future,
 )
 from app.records import Outcome, Result, Verdict
+from app.rules.time import SKEW
 
 _STATES = MonitorStateRow.__table__
 _MONITOR_COLUMNS = (
@@ -76,19 +85,31 @@ _MOST_AT_ONCE = 50
 
 @dataclass(slots=True)
 class _Known:
-    """A monitor and its state, as the results of the batch have made it so far."""
+    """A monitor and its situation, as the results of the batch have made it so far."""
 
     monitor: Any
-    state: State
+    rules: Rules
+    situation: Situation
     columns: dict[str, Any]
-    assigned: places.MonitorAssignments
+    assigned: MonitorAssignments
     summed_until: datetime | None
+    newest: datetime | None  # when its newest check began
+    floor: datetime | None  # results from before it are of another rule, target or pause
     opened_at: datetime | None = None  # when the open incident was written, if one was before
     # The lanes whose message about the open incident's opening was given up unsent
     unsent: Collection[str] = ()
     changed: bool = False
     # The last check before the silence of all its places, until a check ends that
     silent_from: datetime | None = None
+
+    @property
+    def state(self) -> State:
+        return self.situation.state
+
+    def set_state(self, state: State) -> None:
+        self.situation = Situation(state, self.situation.votes)
+        self.columns |= columns_of(state)
+        self.changed = True
 
 
 @dataclass(slots=True)
@@ -172,10 +193,7 @@ def _record(
             if stood is not None:
                 done = recorded[-1] is not None
                 stood.append(_standing(known[claim.monitor_id]) if done else None)
-        _carry_out(batch)
-        failing.write()
-        _write_states(batch)
-        places.write(session, [found.assigned for found in known.values()])
+        _finish(batch)
         if not fenced:
             # Whoever owns the shard must not go on from what it remembers of the monitor.
             for monitor_id in known:
@@ -196,10 +214,16 @@ def _taken(
     times = {
         (claim.monitor_id, to_ms(outcome.result.checked_at))
         for claim, outcome in outcomes
-        if claim.monitor_id in known
-        and not known[claim.monitor_id].assigned.is_newer(outcome.result)
+        if claim.monitor_id in known and not _is_newer(known[claim.monitor_id], outcome.result)
     }
     return journal.stored(times, place)
+
+
+def _is_newer(known: _Known, result: Result) -> bool:
+    """Whether the result is newer than the last check of its place that is known."""
+    here = known.assigned.here
+    before = None if here is None else here["checked_at"]
+    return before is not None and to_ms(result.checked_at) > to_ms(before)
 
 
 def _held(known: _Known, claim: Claim) -> Held | None:
@@ -226,12 +250,10 @@ def _load(session: AnySession, ids: set[int], place: int, now: datetime) -> dict
     asked = {"ids": sorted(ids), "until": latest.last_moment(now)}
     rows = session.execute(_LOADED, asked).all()
     open_now = {row.monitor_id: row for row in session.execute(_OPEN, asked)}
-    assigned = places.load(session, [row.monitor_id for row in rows], place)
-    for row in rows:
-        assigned[row.monitor_id].caught_up(row.newest)
+    its = assigned.load(session, {row.monitor_id: row.newest for row in rows}, place)
     unsent = unsent_openings(session, [incident.id for incident in open_now.values()])
     known = {
-        row.monitor_id: _known(row, open_now.get(row.monitor_id), assigned[row.monitor_id])
+        row.monitor_id: _known(row, open_now.get(row.monitor_id), its[row.monitor_id])
         for row in rows
     }
     for monitor_id, found in known.items():
@@ -240,17 +262,23 @@ def _load(session: AnySession, ids: set[int], place: int, now: datetime) -> dict
     return known
 
 
-def _known(row: Any, incident: Any, assigned: places.MonitorAssignments) -> _Known:
+def _known(row: Any, incident: Any, its: MonitorAssignments) -> _Known:
     state = state_of(row, incident and incident.started_at, bool(incident and incident.by_hand))
-    silent_from = gaps.silent_from(state)
-    state = replace(state, checked_at=latest.later(state.checked_at, row.newest))
-    columns = {name: getattr(row, name) for name in _WRITTEN}
+    silent_from, newest = gaps.silent_from(state), latest.later(state.checked_at, row.newest)
+    if not its.others:  # its good checks do not write the state each time (``steady``)
+        state = replace(state, checked_at=newest)
+    monitor = _Columns(row)
+    rules = rules_of(monitor, its.places())
+    floors = (row.judged_since, row.resumed_at, row.spec_since)
     return _Known(
-        _Columns(row),
-        state,
-        columns,
-        assigned,
+        monitor,
+        rules,
+        Situation(state, its.votes(rules)),
+        {name: getattr(row, name) for name in _WRITTEN},
+        its,
         row.rolled_until,
+        newest,
+        max((one for one in floors if one is not None), default=None),
         incident and incident.created_at,
         silent_from=silent_from,
     )
@@ -276,7 +304,6 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
     result, monitor = outcome.result, known.monitor
     batch.rows.append(journal.row_of(result, batch.location, _covers(known)))
     if not monitor.paused:
-        known.assigned.seen(result)
         if fenced:
             known.assigned.done(monitor.id, monitor.interval, result)
         if known.assigned.has_vote:
@@ -323,186 +350,165 @@ def _free(batch: _Batch, monitor_id: int, at: int) -> int:
 
 
 def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
-    result, before = outcome.result, known.state
-    if (since := known.silent_from) is not None:
-        known.silent_from, session = None, batch.session
-        before = gaps.after_silence(session, known.monitor, before, since, result.checked_at)
-    elif gap := gaps.before(known.monitor, before, result.checked_at):
-        before = gaps.note(batch.session, known.monitor.id, before, gap)
-    votes = known.assigned.votes(result, known.monitor, batch.now)
-    vote = _vote(batch, known, votes, result)
-    at = known.assigned.moment(result, before)
-    seen = Observation(at, vote, result.maintenance)
-    if beginnings.is_earlier(known.assigned, result, vote, before, at):
-        seen = replace(seen, since=_since(batch, known, result, votes, before, at))
-        before = _backdated(known, before, seen)
-    if not _tells(batch, known, result, votes, vote, before):
-        _restate(batch, known, result, votes, vote)
-        _keep_aside(batch, known, outcome)
+    result = outcome.result
+    check = PlaceCheck(batch.location, result.checked_at, result.verdict, result.maintenance)
+    _note_gap(batch, known, check.at)
+    before = known.situation = without_future(known.situation, check, batch.now)
+    if is_overtaken(before, check):
         return
-    doubted = not result.maintenance and places.doubted(votes, vote)
-    after = advance(before, seen, known.monitor.confirmations)
-    waits = before.stands is Stands.OPEN and _waits_for_others(after.state, result, votes, vote)
-    if waits:
-        still = replace(after.state, verdict=before.verdict, status_since=before.status_since)
-        after = replace(after, state=still)
-    known.state, known.changed = after.state, True
-    known.columns |= columns_of(after.state)
-    if not after.overtaken:
-        if not waits:
-            _cause(batch, known, result, votes, vote)
+    decision = _decision(batch, known, check)
+    known.situation = decision.after
+    known.assigned.keep(decision.after.votes[check.place])
+    if decision.counted or decision.shown:
+        known.set_state(decision.after.state)
+    if decision.shown:
+        _cause(batch, known, decision.votes, result)
+    if decision.counted:
         known.columns["response_time"] = result.response_time
         _certificate(batch, known, outcome)
-        _keep_evidence(batch, before, after, outcome)
-        _incident(batch, known, before, after, outcome)
+        _keep_evidence(batch, before.state, decision.step, outcome)
+        _incident(batch, known, before.state, decision, result)
         _tell_again(batch, known, result)
-        if after.step not in (Step.SUSPECT, Step.OPEN):
-            _keep_aside(batch, known, outcome)
-        _plan(batch, known, after, result, doubted=doubted)
+    if decision.step not in (Step.SUSPECT, Step.OPEN) or not decision.counted:
+        _keep_aside(batch, known, before.votes.get(check.place), outcome)
+    _plan(batch, known, decision, result)
 
 
-def _tells(
-    batch: _Batch,
-    known: _Known,
-    result: Result,
-    votes: Sequence[Vote],
-    vote: Verdict,
-    before: State,
-) -> bool:
-    """Whether the state machine counts this check. Of several places that repeat a check at once,
-    one does it for all.
-    """
-    assigned, unconfirmed_at = known.assigned, known.columns["unconfirmed_at"]
-    if not assigned.others:
-        return True
-    judged_at = known.columns["checked_at"]
-    return assigned.newest and judge.counts(
-        before,
-        result.verdict,
-        votes,
-        vote,
-        known.monitor.location_rule,
-        assigned.awaited(known.monitor, batch.now, maintenance=result.maintenance),
-        repeats=assigned.repeats(result, before, unconfirmed_at, judged_at, batch.now),
-        since=unconfirmed_at,
-        maintenance=result.maintenance,
+def _note_gap(batch: _Batch, known: _Known, at: datetime) -> None:
+    """Note a time without checks before the one at ``at``."""
+    session, monitor = batch.session, known.monitor
+    if (since := known.silent_from) is not None:
+        known.silent_from = None
+        gap = gaps.after_silence(session, monitor, known.newest, since, at)
+    else:
+        gap = gaps.before(monitor, known.newest, at)
+    known.newest = max(known.newest or at, at)
+    if gap is None:
+        return
+    if is_open(known.state):
+        gaps.note(session, monitor.id, gap)
+    if (state := after_gap(known.state)) is not known.state:
+        known.set_state(state)
+
+
+def _decision(batch: _Batch, known: _Known, check: PlaceCheck) -> Decision:
+    rules, monitor = known.rules, known.monitor
+    decision = step(rules, known.situation, check)
+    if not is_late(known.situation, check, decision):
+        return decision
+    _write_rows(batch)
+    covers = timedelta(seconds=covers_s(monitor))
+    ended = known.state.started_at or last_end(batch.session, monitor.id)
+    since = check.at - margin(rules, covers)
+    if ended is not None and ended <= batch.now:
+        since = max(since, ended)
+    first = since - rules.stale_after
+    if known.floor is not None:
+        since, first = max(since, known.floor), max(first, known.floor)
+    last = to_ms(batch.now + SKEW) + 1
+    checks = rollups.checks([monitor.id], to_ms(first), last)[monitor.id]
+    return in_turn(rules, covers, known.situation, check, decision, checks, since)
+
+
+def rules_of(monitor: Any, places: Mapping[int, datetime]) -> Rules:
+    """The rules of a monitor that is checked from these places, each since then."""
+    return Rules(
+        monitor.location_rule,
+        monitor.confirmations,
+        stale_after(monitor),
+        places,
+        gaps.longest_regular(monitor),
     )
 
 
-def _vote(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result) -> Verdict:
-    return _decided(batch, known, votes, result) if known.assigned.others else result.verdict
+def judge_anew(session: AnySession, monitor: MonitorRow, now: datetime) -> None:
+    """Judge a monitor anew whose rule or places have changed, by what its places saw last: set its
+    status, and end its incident, as its present rule and places say. The places that it lost have
+    no vote any more, and those that are new have none yet. Inside ``writing()``.
 
-
-def _decided(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result) -> Verdict:
-    monitor = known.monitor
-    awaited = known.assigned.awaited(monitor, batch.now, maintenance=result.maintenance)
-    incident = known.state.stands in (Stands.OPEN, Stands.RECOVERING)
-    return judge.decide(votes, monitor.location_rule, awaited, incident=incident)
-
-
-def _since(
-    batch: _Batch,
-    known: _Known,
-    result: Result,
-    votes: Sequence[Vote],
-    before: State,
-    at: datetime,
-) -> datetime | None:
-    _write_rows(batch)
-    monitor, session = known.monitor, batch.session
-    return beginnings.since(session, known.assigned, monitor, result, votes, before, at, batch.now)
-
-
-def _backdated(known: _Known, before: State, seen: Observation) -> State:
-    """The state before a check, if what is being confirmed in it began as early as that shows."""
-    state = backdated(before, seen)
-    if state is not before:
-        known.state, known.changed = state, True
-        times = ("failing_since", "recovering_since", "status_since")
-        known.columns |= {name: getattr(state, name) for name in times}
-    return state
-
-
-def _restate(
-    batch: _Batch, known: _Known, result: Result, votes: Sequence[Vote], vote: Verdict
-) -> None:
-    """Store who sees what after a check that neither confirms nor ends anything: another place may
-    see the failure too, or no longer. The state machine does not count it.
+    Its next check may be an hour away: so long it would be down because of a place that does not
+    check it any more.
     """
-    verdict = known.state.verdict
-    if not known.assigned.newest:
+    if monitor.paused:
         return
-    if vote is not verdict:
-        recovers = known.state.stands is Stands.RECOVERING and verdict is Verdict.DOWN
-        if recovers and _waits_for_others(known.state, result, votes, vote):
-            return
-        known_to_be = Verdict.UP if recovers else verdict
-        if not {vote, known_to_be} <= {Verdict.UP, Verdict.DEGRADED}:
-            return
-        known.state = replace(known.state, verdict=vote, status_since=result.checked_at)
-        known.columns |= {"verdict": vote, "status_since": result.checked_at}
-    known.changed = True
-    _cause(batch, known, result, votes, vote)
-    since = known.columns["unconfirmed_at"]
-    if since and confirms(known.state.stands, vote) and _all_repeat(votes, since):
-        # All have repeated it, and others see it now: it is repeated once more.
-        known.columns["unconfirmed_at"] = batch.now
-        changes.note(batch.session, known.monitor.id)
-
-
-def _all_repeat(votes: Sequence[Vote], since: datetime) -> bool:
-    settings: Settings = current_app.extensions["wakeful.settings"]
-    confirm = timedelta(seconds=settings.confirm_seconds)
-    return all(is_repeat(since, one.at, confirm) for one in votes)
-
-
-def _waits_for_others(state: State, result: Result, votes: Sequence[Vote], vote: Verdict) -> bool:
-    """Whether a recovery that has begun leaves the monitor degraded only by failures of places that
-    have not been heard in this slot. They check at the same time, and an agent's result comes up to
-    seconds later: until then the monitor stays down, or it would be degraded for a moment though
-    all of them are good. The recheck that confirms the recovery ends the wait.
-    """
-    if state.stands is not Stands.RECOVERING or vote is not Verdict.DEGRADED:
-        return False
-    return judge.old_failures_alone(votes, result.checked_at - TOGETHER)
+    session.flush()
+    changes.note(session, monitor.id)
+    loaded = _load(session, {monitor.id}, NOWHERE, now)
+    known, quiet = loaded[monitor.id], Quiet(session, now)
+    before, maintenance = known.state, quiet.covers(monitor, now)
+    decision = revote(known.rules, known.situation, now, maintenance=maintenance)
+    votes = decision.after.votes.values()
+    if decision.step is Step.END and silent_failures(known.rules, votes, before.started_at, now):
+        return  # a place that saw the failure is silent: the next check says so as it ends it
+    known.set_state(decision.after.state)
+    unconfirmed_at = known.columns["unconfirmed_at"]
+    if decision.recheck or decision.doubted:
+        known.columns["unconfirmed_at"] = unconfirmed_at or now
+    elif known.state.stands not in (Stands.CONFIRMING, Stands.RECOVERING):
+        known.columns["unconfirmed_at"] = None
+    failing = evidence.Failing(session, [monitor.id])
+    batch = _Batch(session, now, "", NOWHERE, quiet, loaded, {}, failing, set())
+    _cause(batch, known, decision.votes)
+    if decision.step is Step.CANCEL:
+        failing.drop(monitor.id)
+    elif decision.step is Step.END and decision.moment:
+        batch.found[monitor.id] = outages.Closing(
+            monitor.id, decision.moment, known.summed_until, (), changed=True
+        )
+    _finish(batch)
 
 
 def _cause(
-    batch: _Batch, known: _Known, result: Result, votes: Sequence[Vote], vote: Verdict
+    batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result | None = None
 ) -> None:
-    """Store the cause of the monitor's status. It names the places if only some see it."""
-    failing = vote in (Verdict.DOWN, Verdict.DEGRADED)
-    some = failing and any(one.verdict is not vote for one in votes)
-    code, cause = None, None
-    if some:
-        code, cause = by_place.told_by_some(_seen(batch, known), votes, vote)
-    if cause is None and result.verdict is vote:
+    """Store the cause of the monitor's status. It names the places if only some see it. Without a
+    ``result``, that of a failure stays if only places that have no vote see it.
+    """
+    verdict, code, cause = known.state.verdict, None, None
+    failing = verdict in (Verdict.DOWN, Verdict.DEGRADED)
+    if failing and verdict and any(vote.verdict is not verdict for vote in votes):
+        code, cause = by_place.told_by_some(_seen(batch, known), votes, verdict)
+    if cause is None and result is not None and result.verdict is verdict:
         code, cause = result.cause_code, result.cause
+    if cause is None and result is None and verdict is not Verdict.UP:
+        same = (one for one in _seen(batch, known) if failing and one.verdict is verdict)
+        if (first := next(same, None)) is None or first.cause is None:
+            return
+        code, cause = first.cause_code, first.cause
     known.columns |= {"cause_code": code, "cause": cause}
 
 
 def _seen(batch: _Batch, known: _Known) -> Sequence[Seen]:
     """What the monitor's places saw last, with this batch."""
     _write_rows(batch)
-    places.write(batch.session, [known.assigned])
+    assigned.write(batch.session, [known.assigned])
     return by_place.of_monitor(batch.session, known.monitor, batch.now)
 
 
-def _plan(
-    batch: _Batch, known: _Known, after: Transition, result: Result, *, doubted: bool
-) -> None:
+def _plan(batch: _Batch, known: _Known, decision: Decision, result: Result) -> None:
     """Store whether the check is to be repeated soon, and notify the other places. The pause counts
     from ``now``, which is just after the end of the check.
 
-    ``doubted``: too few places see a failure, and it is repeated until it is confirmed. Only a
-    failing check begins another repeat: those of places that see nothing belong to the one before.
+    Where too few places see a failure, only a failing check begins another repeat: those of places
+    that see nothing belong to the one before. Where enough see it, and all have repeated it before
+    that, it is repeated once more.
     """
     was, columns = known.columns["unconfirmed_at"], known.columns
-    goes_on = doubted and was is not None and result.verdict is not Verdict.DOWN
-    if not goes_on:
-        columns["unconfirmed_at"] = batch.now if after.recheck or doubted else None
+    if decision.counted:
+        goes_on = decision.doubted and was is not None and result.verdict is not Verdict.DOWN
+        if not goes_on:
+            soon = decision.recheck or decision.doubted
+            columns["unconfirmed_at"] = batch.now if soon else None
+    elif decision.waits and was is not None and _all_repeat(decision.votes, was):
+        columns["unconfirmed_at"] = batch.now
     if columns["unconfirmed_at"] != was and known.assigned.others_wait:
         changes.note(batch.session, known.monitor.id)
+
+
+def _all_repeat(votes: Iterable[Vote], since: datetime) -> bool:
+    settings: Settings = current_app.extensions["wakeful.settings"]
+    confirm = timedelta(seconds=settings.confirm_seconds)
+    return all(is_repeat(since, one.at, confirm) for one in votes)
 
 
 def _certificate(batch: _Batch, known: _Known, outcome: Outcome) -> None:
@@ -520,35 +526,41 @@ def _certificate(batch: _Batch, known: _Known, outcome: Outcome) -> None:
         columns["alerted_certificates"] = alerting.with_alerted(before, outcome.ssl_fingerprint)
 
 
-def _keep_evidence(batch: _Batch, before: State, after: Transition, outcome: Outcome) -> None:
+def _keep_evidence(batch: _Batch, before: State, done: Step, outcome: Outcome) -> None:
     if evidence.wants_good(outcome):
         batch.good[outcome.result.monitor_id or 0] = evidence.check_of(outcome)
-    if after.step in (Step.SUSPECT, Step.OPEN):
+    if done in (Step.SUSPECT, Step.OPEN):
         if outcome.result.is_good:
             return  # the majority fails, but this check was good
         batch.failing.keep(outcome, first=before.failing_since is None)
-    elif after.step is Step.CANCEL:
+    elif done is Step.CANCEL:
         batch.failing.drop(outcome.result.monitor_id or 0)
 
 
-def _keep_aside(batch: _Batch, known: _Known, outcome: Outcome) -> None:
-    """Keep the evidence of a place whose failure does not change the monitor's state."""
-    result, assigned = outcome.result, known.assigned
-    if not assigned.others or not assigned.newest:
+def _keep_aside(batch: _Batch, known: _Known, previous: Vote | None, outcome: Outcome) -> None:
+    """Keep the evidence of a place whose failure does not change the monitor's state. ``previous``:
+    what the place saw before.
+    """
+    result, id = outcome.result, known.monitor.id
+    if not known.assigned.others:
         return
-    if assigned.recovered or result.maintenance:
-        batch.failing.drop_aside(known.monitor.id, result.location)
+    recovered = result.is_good and previous is not None and previous.failures > 0
+    if recovered or result.maintenance:
+        batch.failing.drop_aside(id, result.location)
     if result.verdict is not Verdict.DOWN or result.maintenance:
         return
-    stands = known.state.stands
-    if stands in (Stands.OPEN, Stands.RECOVERING):
-        if assigned.failures == 1 or assigned.first_since(known.opened_at):
-            evidence.add_place(batch.session, known.monitor.id, outcome)
+    failures = known.situation.votes[batch.location].failures
+    if is_open(known.state):
+        opened = known.opened_at
+        # The incident's evidence has none of this place.
+        is_first = opened is None or previous is None or previous.at < opened
+        if failures == 1 or is_first:
+            evidence.add_place(batch.session, id, outcome)
     elif (
-        assigned.failures <= known.monitor.confirmations + 1
-        or stands is Stands.CONFIRMING
+        failures <= known.monitor.confirmations + 1
+        or known.state.stands is Stands.CONFIRMING
         # A failure of another place that was not confirmed has dropped it.
-        or not batch.failing.has_aside(known.monitor.id, result.location)
+        or not batch.failing.has_aside(id, result.location)
     ):
         batch.failing.keep_aside(outcome)
 
@@ -567,20 +579,21 @@ def _write_rows(batch: _Batch) -> None:
 
 
 def _incident(
-    batch: _Batch, known: _Known, before: State, after: Transition, outcome: Outcome
+    batch: _Batch, known: _Known, before: State, decision: Decision, result: Result
 ) -> None:
     """Note that an incident opens or ends."""
-    if after.moment is None:
+    if decision.moment is None:
         return
-    id, moment = known.monitor.id, after.moment
-    if after.step is Step.OPEN:
-        batch.found[id] = outages.Opening(id, moment, outcome.result, known.summed_until)
-        known.state = replace(known.state, started_at=whole(moment))
-    elif after.step is Step.END:
-        silent = _fallen_silent(batch, known, before)
-        ids = {one.place for one in silent}
-        held = known.assigned.is_held(outcome.result, known.monitor, ids, batch.now)
-        good = known.assigned.good(before.started_at)
+    id, moment, rules = known.monitor.id, decision.moment, known.rules
+    if decision.step is Step.OPEN:
+        batch.found[id] = outages.Opening(id, moment, result, known.summed_until)
+        known.set_state(replace(known.state, started_at=whole(moment)))
+    elif decision.step is Step.END:
+        votes = decision.after.votes.values()
+        places = silent_failures(rules, votes, before.started_at, batch.now)
+        silent = [one for one in _seen(batch, known) if one.place in places] if places else ()
+        held = ends_by_silence(rules, decision, places)
+        good = good_places(votes, before.started_at)
         batch.found[id] = outages.Closing(id, moment, known.summed_until, good, silent, held)
 
 
@@ -589,15 +602,9 @@ def _carry_out(batch: _Batch) -> None:
     _write_rows(batch)
     _write_good(batch)  # an incident that opens now includes it
     if batch.found:
-        places.write(batch.session, [batch.known[id].assigned for id in batch.found])
+        assigned.write(batch.session, [batch.known[id].assigned for id in batch.found])
         outages.carry_out(batch.session, list(batch.found.values()), batch.failing, batch.now)
         batch.found = {}
-
-
-def _fallen_silent(batch: _Batch, known: _Known, before: State) -> Sequence[Seen]:
-    """The places that saw the failure to the last, and have no vote any more."""
-    silent = known.assigned.silent_down(known.monitor, before.started_at, batch.now)
-    return [one for one in _seen(batch, known) if one.place in silent] if silent else ()
 
 
 def _tell_again(batch: _Batch, known: _Known, result: Result) -> None:
@@ -606,6 +613,14 @@ def _tell_again(batch: _Batch, known: _Known, result: Result) -> None:
     if known.unsent and still and not result.maintenance:
         alerting.tell_again(batch.session, known.monitor.id, known.unsent, batch.now)
         known.unsent = ()
+
+
+def _finish(batch: _Batch) -> None:
+    """Write all that has changed."""
+    _carry_out(batch)
+    batch.failing.write()
+    _write_states(batch)
+    assigned.write(batch.session, [known.assigned for known in batch.known.values()])
 
 
 def _write_states(batch: _Batch) -> None:

@@ -1,0 +1,157 @@
+"""The assignments of a monitor to its places: what each of them saw last, and the slots that are
+done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import bindparam, update
+
+from app.db import AnySession, assignments, latest
+from app.db.journal import VERDICT_NUMBERS, VERDICTS
+from app.db.tables import AssignmentRow
+from app.db.types import from_ms
+from app.engine.schedule import Standing, last_slot
+from app.judge.verdict import Rules, Vote
+from app.records import Cause, Result, Verdict
+
+_ASSIGNMENTS = AssignmentRow.__table__
+_WRITTEN = ("turn", "slot", "checked_at", "verdict", "blind", "failures")
+NOWHERE = 0  # the id of no place
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+_WRITE = (
+    update(_ASSIGNMENTS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
+    .where(
+        _ASSIGNMENTS.c.monitor_id == bindparam("of"),
+        _ASSIGNMENTS.c.location_id == bindparam("place"),
+    )
+    .values({name: bindparam(f"new_{name}") for name in _WRITTEN})
+)
+
+
+@dataclass(slots=True)
+class MonitorAssignments:
+    """A monitor's assignments within a batch. ``here`` is the one of the place of the results, None
+    if the monitor is not assigned to it (a check on request).
+    """
+
+    here: dict[str, Any] | None
+    others: Sequence[Any]
+    by_hand: bool = True  # the check was asked for; False: it is one of the schedule
+    changed: bool = False
+
+    @property
+    def turn(self) -> int | None:
+        return None if self.here is None else self.here["turn"]
+
+    @property
+    def has_vote(self) -> bool:
+        """Whether the place is one of the monitor's (decisions.md 14). A check on request is made
+        in another one where this server checks nothing of the monitor.
+        """
+        return self.here is not None or not self.others
+
+    @property
+    def others_wait(self) -> bool:
+        """Whether other checkers must be notified of a check that is to be repeated."""
+        return self.by_hand or bool(self.others)
+
+    def places(self) -> dict[int, datetime]:
+        """Since when each place is to vote. A row that was never checked has the time (ms) of its
+        assignment as its turn (``assignments.assign``).
+        """
+        return {
+            row["location_id"]: from_ms(row["turn"]) if row["checked_at"] is None else _LONG_AGO
+            for row in self._rows()
+        }
+
+    def votes(self, rules: Rules) -> dict[int, Vote]:
+        """What each place saw last."""
+        return {
+            (place := row["location_id"]): rules.vote(
+                place, row["checked_at"], _verdict_of(row), row["failures"]
+            )
+            for row in self._rows()
+            if row["checked_at"] is not None
+        }
+
+    def _rows(self) -> Iterator[Mapping[str, Any]]:
+        if self.here is not None:
+            yield self.here
+        for row in self.others:
+            yield row._mapping
+
+    def keep(self, vote: Vote) -> None:
+        """Store what this place saw last."""
+        if self.here is not None:
+            self.here |= {
+                "checked_at": vote.at,
+                "verdict": VERDICT_NUMBERS[vote.verdict],
+                "failures": vote.failures,
+            }
+            self.changed = True
+
+    def done(self, monitor_id: int, interval: int, result: Result) -> None:
+        """Mark the slot in which the check began as done."""
+        if self.here is None:
+            return
+        self.here |= {
+            "turn": self.here["turn"] + 1,
+            "slot": last_slot(monitor_id, interval, result.checked_at),
+            "blind": result.cause_code == Cause.NETWORK_DOWN,
+        }
+        self.by_hand, self.changed = False, True
+
+    def standing(self, unconfirmed_at: datetime | None) -> Standing | None:
+        if self.here is None:
+            return None
+        return Standing(
+            self.here["turn"],
+            self.here["slot"],
+            self.here["checked_at"],
+            unconfirmed_at,
+            self.here["blind"],
+            self.here["asked_at"],
+        )
+
+
+def _verdict_of(row: Mapping[str, Any]) -> Verdict:
+    return Verdict.UNKNOWN if row["verdict"] is None else VERDICTS[row["verdict"]]
+
+
+def load(
+    session: AnySession, newest: Mapping[int, int | None], place: int
+) -> dict[int, MonitorAssignments]:
+    """The assignments of each monitor. ``newest``: the time (ms) of its newest result, which may be
+    newer than the row: good checks of a monitor with one place do not write it (``steady``).
+    """
+    rows = assignments.of_each(session, newest)
+    return {id: _assignments_of(some, place, newest[id]) for id, some in rows.items()}
+
+
+def _assignments_of(rows: Mapping[int, Any], place: int, newest: int | None) -> MonitorAssignments:
+    others = [row for location, row in rows.items() if location != place]
+    if place not in rows:
+        return MonitorAssignments(None, others)
+    here = dict(rows[place]._mapping)
+    if not others and here["checked_at"] is not None:
+        here["checked_at"] = latest.later(here["checked_at"], newest)
+    return MonitorAssignments(here, others)
+
+
+def write(session: AnySession, assigned: Sequence[MonitorAssignments]) -> None:
+    """Write the assignments that have changed. The lock on the monitor's state protects them."""
+    rows = [
+        {"of": one.here["monitor_id"], "place": one.here["location_id"]}
+        | {f"new_{name}": one.here[name] for name in _WRITTEN}
+        for one in assigned
+        if one.changed and one.here is not None
+    ]
+    if rows:
+        session.execute(_WRITE, rows)
+    for one in assigned:
+        one.changed = False
