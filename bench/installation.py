@@ -23,7 +23,7 @@ from sqlalchemy import Connection, func, insert, select, text, update
 from app import create_core
 from app.access import Access
 from app.config import Settings
-from app.db import db, schema, writing
+from app.db import db, rollups, schema, writing
 from app.db.tables import (
     AssignmentRow,
     CauseCodeRow,
@@ -107,6 +107,8 @@ def prepare(folder: Path, monitors: int, days: int = DAYS) -> None:
                 Path(f"{_file(folder)}{end}").unlink(missing_ok=True)
             _make(folder, monitors, days, now)
             made.write_text(json.dumps(wanted))
+        while rollups.roll(now):
+            pass
         db.session.remove()
         db.engine.dispose()
 

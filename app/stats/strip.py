@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from operator import add
 from typing import Any, NamedTuple
 
 from app.stats.series import iso
@@ -33,35 +34,41 @@ class Hour(NamedTuple):
 NOTHING = Hour(0, 0, 0, 0, 0, 0)
 
 
-Strip = list[dict[str, Any]]
+class Strip(NamedTuple):
+    """``entries``: one for each of ``HOURS``, oldest first, in the form of ``series.day_state``.
+    ``newest``: the figures of the last hour that has any, which may still run, by its start (ms).
+    """
+
+    entries: Sequence[Mapping[str, Any]]
+    newest: Mapping[int, Hour]
 
 
-def strips(start: int, found: Mapping[int, Iterable[tuple[int, Hour]]]) -> dict[int, Strip]:
-    """One entry for each of ``HOURS`` since ``start`` (ms), oldest first, by the key of ``found``;
-    in the form of ``series.day_state``.
+def strips(start: int, hours: Mapping[int, Mapping[int, Hour]]) -> dict[int, Strip]:
+    """The strip since ``start`` (ms) by the key of ``hours``, which are by their start (ms).
 
-    ``found``: start (ms) and figures of hours, each hour once. ``up``, ``down``, ``unknown``,
-    ``maintenance`` and ``degraded`` (part of ``up``) are seconds, ``response_time`` a mean in ms or
-    None.
+    In an entry, ``up``, ``down``, ``unknown``, ``maintenance`` and ``degraded`` (part of ``up``)
+    are seconds, ``response_time`` a mean in ms or None.
     """
     # Once for all monitors: a list shows a hundred.
     begins = [(at, iso(at)) for at in range(start, start + HOURS * HOUR_MS, HOUR_MS)]
     return {
-        id: [_entry(text, hours.get(at, NOTHING)) for at, text in begins]
-        for id, hours in ((id, dict(pieces)) for id, pieces in found.items())
+        id: Strip(
+            [_entry(text, own.get(at, NOTHING)) for at, text in begins],
+            dict(sorted(own.items())[-1:]),
+        )
+        for id, own in hours.items()
     }
 
 
-def with_hours(strip: Strip, start: int, hours: Mapping[int, Hour]) -> Strip:
-    """A copy of a strip since ``start`` (ms) with these hours, by their start, in place of its
-    own.
-    """
-    changed = [*strip]
+def with_hours(strip: Strip, start: int, hours: Mapping[int, Hour]) -> list[Mapping[str, Any]]:
+    """The entries of a strip since ``start`` (ms), with these hours (by their start) added."""
+    entries = [*strip.entries]
     for begin, hour in hours.items():
-        place = (begin - start) // HOUR_MS
-        if 0 <= place < HOURS:
-            changed[place] = _entry(changed[place]["start"], hour)
-    return changed
+        index = (begin - start) // HOUR_MS
+        if 0 <= index < HOURS:
+            whole = Hour(*map(add, strip.newest.get(begin, NOTHING), hour))
+            entries[index] = _entry(entries[index]["start"], whole)
+    return entries
 
 
 def _entry(start: str, hour: Hour) -> dict[str, Any]:

@@ -5,29 +5,22 @@ Each test compares what is kept with what a process reads that has just started.
 
 from __future__ import annotations
 
-import random
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from operator import add
 from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import event, insert, select, update
+from sqlalchemy import event, insert
 
 from app.config import Settings
 from app.db import db, rollups, writing
 from app.db.journal import VERDICT_NUMBERS
-from app.db.rollups.rows import checks
-from app.db.rollups.runs import runs, runs_and_responses
 from app.db.tables import MonitorRow, ResultRow
 from app.db.types import to_ms
 from app.pages.bars import KeptBars, bars
 from app.records import Classification, Component, ComponentState, PublicPage, Verdict
-from app.stats.cover import cover_limit_ms
-from app.stats.tally import HOUR_MS, LONGEST_COVER_MS, Trouble, merged, tally
 from app.stores.local import LocalStore
 from app.stores.local.public import LocalPublicPages
 from tests.factories import make_incident, make_monitor
@@ -243,126 +236,6 @@ def test_another_zone(
     for zone in (*zones, *zones):
         store.status_pages.update(page_id, {"zone": zone})
         assert reader.down() == 4 * 3600, zone
-
-
-# --- Runs
-
-
-@pytest.mark.one_on_postgres
-@pytest.mark.parametrize("seed", range(3))
-def test_runs_cover_the_same_time_as_all_results(app: Flask, seed: int):
-    chance = random.Random(seed)
-    end = to_ms(NOON)
-    start = end - end % HOUR_MS - 2 * HOUR_MS
-    kinds = [(even, places) for even in (True, False) for places in ((1,), (1, 2))]
-    monitors = [make_monitor(app, interval=60, timeout=10 * len(places)) for _, places in kinds]
-    with app.app_context():
-        for monitor, (even, places) in zip(monitors, kinds, strict=True):
-            _add_any(monitor.id, start, end, chance, even=even, places=places)
-        limits = {one.id: cover_limit_ms(one.interval, one.timeout) for one in monitors}
-        begin = start - LONGEST_COVER_MS
-        every = checks(list(limits), begin, end)
-        fewer, responses = runs_and_responses(limits, begin, end)
-        answers = defaultdict(lambda: [0, 0])  # two places have answers of their own
-        for id, at, *counted in responses:
-            answers[id, at] = list(map(add, answers[id, at], counted))
-        assert fewer == runs(limits, begin, end)
-    for monitor, (even, _places) in zip(monitors, kinds, strict=True):
-        alone = tally(every[monitor.id], Trouble(), 1, HOUR_MS, start, end)
-        for at, one in alone.items():
-            assert answers[monitor.id, at] == [one.response_count, one.response_sum]
-        limit = cover_limit_ms(monitor.interval, monitor.timeout)
-        confirmations = chance.randrange(4)
-        for windows in ((), merged([_span(start, end, chance) for _ in range(3)])):
-            trouble = Trouble(merged([_span(start, end, chance)]), (), windows)
-            made = [
-                {
-                    at: (one.up, one.down, one.unknown, one.maintenance, one.degraded)
-                    for at, one in tally(
-                        list_, trouble, limit, HOUR_MS, start, end, confirmations
-                    ).items()
-                    if one.covered
-                }
-                for list_ in (every[monitor.id], fewer[monitor.id])
-            ]
-            assert made[0] == made[1]
-            assert made[0] or even  # even results may all cover nothing
-
-
-def _span(start: int, end: int, chance: random.Random) -> tuple[int, int]:
-    one, other = sorted((chance.randint(start, end), chance.randint(start, end)))
-    return one, other
-
-
-def _add_any(
-    id: int, start: int, end: int, chance: random.Random, *, even: bool, places: Sequence[int]
-) -> None:
-    """``even``: all of a place have one verdict, cover as much, and none was in maintenance."""
-    verdicts = {place: chance.choice([0, 1, 2, 3]) if even else 0 for place in (1, 2)}
-    cover, maintenance = {place: chance.choice([None, 0, 30, 150]) for place in (1, 2)}, False
-    rows, at = [], start - 10 * 60_000
-    while at < end:
-        if chance.random() < 0.15 and not even:
-            verdicts[1], maintenance = chance.choice([0, 0, 1, 2, 3]), chance.random() < 0.3
-        rows += [
-            {
-                "monitor_id": id,
-                "at": at,
-                "location_id": place,
-                "verdict": verdicts[place],
-                "maintenance": maintenance,
-                "covers_s": cover[place]
-                if even
-                else chance.choice([None, None, None, 150, 150, 0, 30]),
-                "response_time": chance.choice([None, 80, 90, 4000]),
-            }
-            for place in places
-            if place == 1 or chance.random() < 0.5
-        ]
-        at += chance.choice([60_000, 60_000, 60_000, 60_500, 30_000, 400_000])
-    with writing() as session:
-        session.execute(insert(ResultRow), rows)
-
-
-def test_a_damaged_interval_counts_as_the_one_that_is_shown(app: Flask, shop: MonitorRow):
-    with app.app_context():
-        with writing() as session:
-            session.execute(update(MonitorRow).values(interval=-600))
-        interval = db.session.scalars(select(MonitorRow.interval)).one()
-        limit = cover_limit_ms(interval, shop.timeout)
-        (one,) = runs({shop.id: limit}, to_ms(NOON - 5 * MINUTE), to_ms(NOON) + 1)[shop.id]
-        assert one.covers == limit
-        add_results(shop.id, [NOON + MINUTE], "degraded")
-        uneven = runs({shop.id: limit}, to_ms(NOON - 5 * MINUTE), to_ms(NOON + HOUR))[shop.id]
-    assert [check.covers for check in uneven] == [limit, limit]
-
-
-@pytest.mark.one_on_postgres
-@pytest.mark.parametrize("gap", [60, 75, 119, 149, 150, 151, 160, 225, 226, 400])
-def test_a_gap_is_seen_from_the_moment_that_nothing_covers(app: Flask, gap: int):
-    monitor = make_monitor(app, interval=60, timeout=30)
-    before = [NOON - HOUR + n * MINUTE for n in range(20)]
-    after = [before[-1] + timedelta(seconds=gap) + n * MINUTE for n in range(20)]
-    with app.app_context():
-        add_results(monitor.id, before + after)
-        found = runs({monitor.id: 150_000}, to_ms(NOON - 2 * HOUR), to_ms(NOON))[monitor.id]
-    covered = [(one.at, one.at + (one.covers or 0)) for one in found]
-    end = to_ms(after[-1]) + 150_000
-    if gap <= 150:
-        assert covered == [(to_ms(before[0]), end)]
-    else:
-        assert covered == [
-            (to_ms(before[0]), to_ms(before[-1]) + 150_000),
-            (to_ms(after[0]), end),
-        ]
-
-
-def test_a_run_without_a_gap_is_one_check(app: Flask, shop: MonitorRow):
-    with app.app_context():
-        found = runs({shop.id: 690_000}, to_ms(NOON - DAY), to_ms(NOON) + 1)[shop.id]
-    assert [(one.at, one.covers) for one in found] == [
-        (to_ms(NOON - DAY), to_ms(NOON) - to_ms(NOON - DAY) + 690_000)
-    ]
 
 
 # --- Bars

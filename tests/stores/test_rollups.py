@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,12 +17,12 @@ from app.db import db, rollups, writing
 from app.db.journal import VERDICT_NUMBERS
 from app.db.rollups import writing as sums
 from app.db.rollups.reading import Figures
-from app.db.rollups.rows import MONITORS
+from app.db.rollups.rows import MONITORS, columns_of
 from app.db.tables import MonitorStateRow, ResultRow, RollupRow
 from app.db.types import to_ms
 from app.engine import recorder
 from app.records import UPTIME_RANGES, Classification, IncidentQuery, MonitorQuery, Verdict
-from app.stats.tally import DAY_MS, HOUR_MS
+from app.stats.tally import DAY_MS, HOUR_MS, Sums
 from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor, make_outcome, now
 from tests.support.queries import queries
@@ -261,16 +263,92 @@ def test_figures_that_a_list_keeps_are_those_that_would_be_read(
         assert seen[-1] != seen[-2], change.__name__
 
 
-def test_an_hour_is_summed_once_it_is_over_and_settled(core: Flask) -> None:
+def test_a_step_of_an_hour_is_summed_once_it_is_over_and_settled(core: Flask) -> None:
     end = hour(now())
     monitor = make_monitor(core)
     add_results(monitor.id, end - timedelta(hours=2), end)
-    for minutes, expected in ((9, 1), (10, 2), (59, 2)):
+    for minutes, expected in ((-11, 20), (-10, 40), (9, 40), (10, 60), (59, 60)):
         rollups.roll(end + timedelta(minutes=minutes))
-        assert len(rows_of(monitor.id, HOUR_MS)) == expected, minutes
-    row = rows_of(monitor.id, HOUR_MS)[to_ms(end - timedelta(hours=1)) // 1000]
-    assert (row.checks, row.up_s, row.response_count, row.response_sum) == (60, 3600, 60, 6000)
-    assert sum(row.histogram.values()) == 60
+        row = rows_of(monitor.id, HOUR_MS)[to_ms(end - timedelta(hours=1)) // 1000]
+        assert (row.checks, row.up_s) == (expected, 60 * expected), minutes
+        assert (row.response_count, row.response_sum) == (expected, 100 * expected)
+        assert sum(row.histogram.values()) == expected
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize("seed", range(6))
+def test_figures_are_those_of_all_results_whenever_an_hour_is_summed(core: Flask, seed: int):
+    chance = random.Random(seed)
+    midnight = now().replace(hour=0, minute=0, second=0)
+    start, end = midnight - timedelta(hours=2), midnight + timedelta(hours=3)
+    monitor = make_monitor(core, interval=60, timeout=30, confirmations=chance.randrange(4))
+    results = any_results(monitor.id, start, end, chance, places=(1, 2) if seed % 2 else (1,))
+    at = free = start
+    span = to_ms(start), to_ms(end) + DAY_MS
+    while at < end + sums.GRACE:
+        at += chance.choice([1, 2, 9, 19, 40, 75]) * MINUTE
+        if recent := [row for row in results if row["at"] < to_ms(at)]:
+            with writing() as session:
+                session.execute(insert(ResultRow), recent)
+            results = [row for row in results if row["at"] >= to_ms(at)]
+        begun = max(free, at - chance.randrange(90) * MINUTE)
+        if chance.random() < 0.3 and begun < at:  # confirmed late, or entered by hand
+            free = begun + 9 * MINUTE
+            make_incident(core, monitor, started_at=begun, ended_at=free)
+            rollups.reroll(monitor.id, begun, free)
+        rollups.roll(at)
+        pieces: dict[int, Sums] = defaultdict(Sums)
+        for begin, piece in rollups.between([monitor.id], *span, at, days=False)[monitor.id]:
+            pieces[begin].add(piece)
+        for begin, whole in from_results(monitor.id, start, at).items():
+            for name in ("up", "down", "unknown", "maintenance", "degraded"):
+                assert abs(getattr(pieces[begin], name) - getattr(whole, name)) <= 1000, name
+            for name in ("checks", "response_sum", "response_max", "histogram", "phases"):
+                assert getattr(pieces[begin], name) == getattr(whole, name), name
+    hours = rows_of(monitor.id, HOUR_MS)
+    ended = to_ms(hour(rollups.monitor_of(monitor.id).rolled_until)) // 1000
+    for begin, whole in from_results(monitor.id, start, at).items():
+        if begin < to_ms(end):
+            columns = columns_of(monitor.id, HOUR_MS // 1000, begin, whole)
+            row = hours[begin // 1000]
+            assert {name: getattr(row, name) for name in columns} == columns
+    for begin, day in rows_of(monitor.id, DAY_MS).items():
+        until = min(ended, begin + DAY_MS // 1000)
+        own = [row for moment, row in hours.items() if begin <= moment < until]
+        for name in ("checks", "up_s", "down_s", "unknown_s", "maintenance_s", "degraded_s"):
+            assert getattr(day, name) == sum(getattr(row, name) for row in own), name
+
+
+def from_results(id: int, start: datetime, end: datetime) -> dict[int, Sums]:
+    """The sums of each hour, as if nothing had been summed."""
+    db.session.rollback()
+    incidents = rollups.incidents_between([id], to_ms(start), to_ms(end))[id]
+    return rollups.single(rollups.monitor_of(id), incidents, to_ms(start), HOUR_MS, end)
+
+
+def any_results(
+    id: int, start: datetime, end: datetime, chance: random.Random, *, places: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Results that fail, are slow, in maintenance or count for a moment; with gaps."""
+    verdict, maintenance, rows, at = 0, False, [], to_ms(start)
+    while at < to_ms(end):
+        if chance.random() < 0.15:
+            verdict, maintenance = chance.choice([0, 0, 1, 2, 3]), chance.random() < 0.3
+        rows += [
+            {
+                "monitor_id": id,
+                "at": at,
+                "location_id": place,
+                "verdict": verdict if place == 1 else chance.choice([0, 0, 2]),
+                "maintenance": maintenance,
+                "covers_s": chance.choice([None, None, None, 150, 150, 0, 30]),
+                "response_time": chance.choice([None, 80, 90, 4000]),
+            }
+            for place in places
+            if place == 1 or chance.random() < 0.5
+        ]
+        at += chance.choice([60_000, 60_000, 60_000, 60_500, 30_000, 400_000])
+    return rows
 
 
 def test_a_day_is_the_sum_of_its_hours_while_it_grows(core: Flask) -> None:

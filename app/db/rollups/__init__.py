@@ -1,7 +1,8 @@
 """Results summed by hour and UTC day: written by ``roll`` and ``reroll``, read by lists and charts.
 
-Two invariants keep readers simple: rows of hours exist only before ``MonitorStateRow.rolled_until``
-(after it, the results themselves are read), and the row of a day is the sum of its hours' rows.
+Two invariants keep readers simple: sums exist only before ``MonitorStateRow.rolled_until`` (after
+it, the results themselves are read; the row of the hour in which it lies has the time before it),
+and the row of a day is the sum of the rows of its hours that have ended.
 
 Ours, because SQLite and PostgreSQL serve alike: TimescaleDB's continuous aggregates know neither
 maintenance nor results that come late, and are no part of either.

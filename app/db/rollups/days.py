@@ -13,7 +13,7 @@ from sqlalchemy import Select, String, bindparam, cast, func, literal_column, se
 
 from app.db import db
 from app.db.cached import Cached
-from app.db.rollups.reading import hour_of, read_runs, tails
+from app.db.rollups.reading import hour_of, tails
 from app.db.rollups.rows import DAY_S, HOUR_S, MONITORS, ROLLUPS
 from app.db.types import to_ms
 from app.stats.strip import Hour
@@ -27,7 +27,7 @@ NOTHING: Seconds = (0, 0, 0, 0)
 @dataclass(slots=True, eq=False)
 class Days:
     """The days of a monitor: what is summed of them, and ``since``, by the place of the day, what
-    came after the last summed hour.
+    came after what is summed.
 
     ``summed`` is one object as long as nothing in it changes: what is made of it may be kept.
     """
@@ -63,7 +63,7 @@ class KeptDays:
         last = min(between[-1], to_ms(now))
         since: dict[int, dict[int, Seconds]] = {id: {} for id in ids}
         if between[0] < last:
-            for id, hours in tails(ids, between[0], last, read_runs, states).items():
+            for id, hours in tails(ids, between[0], last, states).items():
                 for begin, sums in hours.items():
                     place = bisect_right(between, begin) - 1
                     if 0 <= place < len(between) - 1:

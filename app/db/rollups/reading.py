@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -34,10 +34,8 @@ from app.db.rollups.rows import (
     sums_of,
     troubles,
 )
-from app.db.rollups.runs import Responses, runs, runs_and_responses
 from app.db.tables import ResultRow, RollupRow
 from app.db.types import to_ms
-from app.judge.verdict import Check
 from app.records import UPTIME_RANGES
 from app.stats import report, strip
 from app.stats.series import start_of
@@ -45,11 +43,12 @@ from app.stats.strip import Hour, Strip, start_of_strip
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
-    LONGEST_COVER_MS,
     Sums,
     percent,
     tally,
 )
+
+AT_ONCE = 100  # monitors whose results are in memory together
 
 # Milliseconds up and down in each of some ranges.
 UpDown = tuple[tuple[int, int], ...]
@@ -88,8 +87,7 @@ class Figured:
         since = [*starts.values(), *([start_of_strip(now_ms)] if hours else [])]
         ids = [monitor.monitor_id for monitor in monitors]
         versions = {monitor.monitor_id: monitor.sums_version for monitor in monitors}
-        read = runs_and_responses if hours else read_runs
-        latest = tails(ids, min(since), now_ms, read, monitors) if since else {}
+        latest = tails(ids, min(since), now_ms, monitors) if since else {}
         uptimes: dict[int, dict[str, float | None]] = {id: {} for id in ids}
         if starts:
             what = (tuple(starts.items()), -(-now_ms // HOUR_MS))  # hours are read up to now
@@ -158,7 +156,7 @@ def between(
         span |= zip(("midnight", "today"), midnights, strict=True)
     for row in db.session.execute(_HOURS_AND_DAYS if days else _HOURS, span):
         found[row.monitor_id].append((row.start * 1000, sums_of(row)))
-    for id, hours in tails(ids, start_ms, last, _checks, states, incidents).items():
+    for id, hours in tails(ids, start_ms, last, states, incidents, phases=True).items():
         found[id] += hours.items()
     return found
 
@@ -201,7 +199,7 @@ def single(
     """
     end, id = to_ms(now), monitor.monitor_id
     limit = limit_of(monitor)
-    seen = checks_and_before({id: limit}, start_ms - LONGEST_COVER_MS, end)[id]
+    seen = checks_and_before({id: limit}, start_ms, end)[id]
     trouble = troubles([monitor], start_ms, end, {id: incidents})[id]
     return tally(seen, trouble, limit, width_ms, start_ms, end, monitor.confirmations)
 
@@ -225,10 +223,10 @@ _STRIPS = select(
 
 def _strips(ids: Sequence[int], start: int) -> dict[int, Strip]:
     """The strips of what the rollups say since ``start`` (ms)."""
-    found: dict[int, list[tuple[int, Hour]]] = {id: [] for id in ids}
+    hours: dict[int, dict[int, Hour]] = {id: {} for id in ids}
     for id, begin, *figures in db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}):
-        found[id].append((begin * 1000, Hour(*figures)))
-    return strip.strips(start, found)
+        hours[id][begin * 1000] = Hour(*figures)
+    return strip.strips(start, hours)
 
 
 def _hours(tail: Mapping[int, Sums]) -> dict[int, Hour]:
@@ -247,30 +245,16 @@ def hour_of(sums: Sums) -> Hour:
     )
 
 
-# The results of monitors between two times (ms), and response times that are not in them.
-# ``limits``: how long a result of each counts that does not say so itself (ms).
-Reading = Callable[
-    [Mapping[int, int], int, int], tuple[Mapping[int, Sequence[Check]], Iterable[Responses]]
-]
-
-
-def _checks(limits: Mapping[int, int], start: int, end: int) -> Any:
-    return checks_and_before(limits, start, end), ()
-
-
-def read_runs(limits: Mapping[int, int], start: int, end: int) -> Any:
-    return runs(limits, start, end), ()
-
-
 def tails(
     ids: Sequence[int],
     since: int,
     now: int,
-    read: Reading,
     states: Iterable[Any] | None = None,
     incidents: Mapping[int, Sequence[Incident]] | None = None,
+    *,
+    phases: bool = False,
 ) -> dict[int, dict[int, Sums]]:
-    """The hours of each monitor since ``since`` (ms) that are not summed yet, from its results.
+    """What is not summed yet of each monitor since ``since`` (ms), by hour, from its results.
 
     One query for all monitors that are summed until the same time, as almost all are. One query for
     all would read every result as soon as one monitor was never summed. ``states``: the rows of
@@ -285,19 +269,16 @@ def tails(
         start = since if rolled is None else max(since, to_ms(rolled))
         together.setdefault(start, []).append(monitor)
     for start, monitors in together.items():
-        if start < now:
-            limits = {monitor.monitor_id: limit_of(monitor) for monitor in monitors}
-            trouble = troubles(monitors, start, now, incidents)
-            seen, responses = read(limits, start - max(limits.values()), now)
-            for monitor in monitors:
+        # Not all at once: tens of thousands of tuples keep the garbage collector busy.
+        for index in range(0, len(monitors) if start < now else 0, AT_ONCE):
+            some = monitors[index : index + AT_ONCE]
+            limits = {monitor.monitor_id: limit_of(monitor) for monitor in some}
+            trouble = troubles(some, start, now, incidents)
+            checks = checks_and_before(limits, start, now, phases=phases)
+            for monitor in some:
                 id = monitor.monitor_id
-                found = seen[id], trouble[id], limits[id], HOUR_MS, start, now
-                hours[id] = tally(*found, monitor.confirmations)
-            for id, begin, answers, total in responses:
-                if begin >= start:
-                    sums = hours[id].setdefault(begin, Sums())
-                    sums.response_count += answers
-                    sums.response_sum += total
+                these = checks[id], trouble[id], limits[id], HOUR_MS, start, now
+                hours[id] = tally(*these, monitor.confirmations)
     return hours
 
 

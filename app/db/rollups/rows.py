@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -50,7 +50,6 @@ _COLUMNS = (
     _RESULTS.c.covers_s,
     _RESULTS.c.response_time,
     _RESULTS.c.location_id,
-    *(_RESULTS.c[phase] for phase in PHASES),
 )
 # The columns of monitors that summing needs, also for ``limit_of`` and ``planned``.
 SUMMED = (
@@ -83,47 +82,61 @@ _INCIDENTS = (
     )
     .order_by(_INCIDENT.c.started_at, _INCIDENT.c.id)
 )
-_CHECKS = (
+
+
+def _reading(*columns: Any) -> Any:
     # As the driver gives them: a day of a monitor has 16,000 values (``_numbers``).
-    select(*(type_coerce(column, NullType()) for column in _COLUMNS))
-    .where(
-        _RESULTS.c.monitor_id.in_(_IDS),
-        _RESULTS.c.at >= bindparam("start"),
-        _RESULTS.c.at < bindparam("end"),
+    return (
+        select(*(type_coerce(column, NullType()) for column in columns))
+        .where(
+            _RESULTS.c.monitor_id.in_(_IDS),
+            _RESULTS.c.at >= bindparam("start"),
+            _RESULTS.c.at < bindparam("end"),
+        )
+        .order_by(_RESULTS.c.monitor_id, _RESULTS.c.at, _RESULTS.c.location_id)
     )
-    .order_by(_RESULTS.c.monitor_id, _RESULTS.c.at, _RESULTS.c.location_id)
-)
 
 
-def checks(ids: Sequence[int], start: int, end: int) -> dict[int, list[Check]]:
-    """The results of each monitor between two times (ms), oldest first."""
+_CHECKS = _reading(*_COLUMNS)
+_CHECKS_AND_PHASES = _reading(*_COLUMNS, *(_RESULTS.c[phase] for phase in PHASES))
+
+
+def checks(
+    ids: Sequence[int], start: int, end: int, *, phases: bool = True
+) -> dict[int, list[Check]]:
+    """The results of each monitor between two times (ms), oldest first. Without ``phases``, they
+    take a quarter less time.
+    """
     found: dict[int, list[Check]] = {id: [] for id in ids}
-    rows = db.session.execute(_CHECKS, {"ids": ids, "start": start, "end": end}).all()
+    statement = _CHECKS_AND_PHASES if phases else _CHECKS
+    rows = db.session.execute(statement, {"ids": ids, "start": start, "end": end}).all()
     new = partial(tuple.__new__, Check)  # half the time of calling it
-    for id, at, verdict, maintenance, covers_s, response_time, place, *phases in _numbers(rows):
+    for id, at, verdict, maintenance, covers_s, response_time, place, *spent in _numbers(rows):
         covers = None if covers_s is None else covers_s * 1000
         seen = at, VERDICTS[verdict], bool(maintenance), response_time
-        found[id].append(new((*seen, tuple(phases), covers, place)))
+        found[id].append(new((*seen, tuple(spent), covers, place)))
     return found
 
 
-def checks_and_before(limits: Mapping[int, int], start: int, end: int) -> dict[int, list[Check]]:
-    """The results of each monitor between two times (ms), oldest first; of several places with
-    earlier ones, whose failures may last through their confirmations.
+def checks_and_before(
+    limits: Mapping[int, int], start: int, end: int, *, phases: bool = True
+) -> dict[int, list[Check]]:
+    """The results of each monitor between two times (ms), oldest first, and earlier ones that bear
+    on this time. ``limits``: how long a result of each counts that does not say so itself (ms).
+
+    Mostly that is the one just before. Where there is none, an older one may count for longer, by
+    the interval of its time; and in several places, failures may last through their confirmations.
     """
-    found = checks(list(limits), start, end)
-    several = {id: limits[id] for id, seen in found.items() if of_several_places(seen)}
-    if several:
-        before = checks(list(several), start - confirming_ms(several.values()), start)
-        found |= {id: before[id] + found[id] for id in several}
+    longest = max(limits.values())
+    found = checks(list(limits), start - longest, end, phases=phases)
+    early = [
+        id for id, own in found.items() if not own or own[0].at >= start or of_several_places(own)
+    ]
+    if early:
+        first = start - LONGEST_COVER_MS - CONFIRMATIONS[1] * longest
+        for id, before in checks(early, first, start - longest, phases=False).items():
+            found[id] = before + found[id]
     return found
-
-
-def confirming_ms(limits: Iterable[int]) -> int:
-    """How long before a check the failures may be that it confirms (ms), where a result counts for
-    at most ``limits``.
-    """
-    return CONFIRMATIONS[1] * max(limits)
 
 
 def _numbers(rows: Sequence[Any]) -> Sequence[Any]:

@@ -1,4 +1,8 @@
-"""Sum hours when they are complete, and again when an incident in them has changed."""
+"""Sum each hour in steps while it runs, and again when an incident in it has changed.
+
+Each step sums the running hour from its start: adding to it would add up what is rounded to
+seconds, and would have to carry failures in a row over the border.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +30,15 @@ from app.db.rollups.rows import (
 from app.db.statements import inserting
 from app.db.tables import MonitorStateRow, ResultRow, RollupRow
 from app.db.types import from_ms, to_ms
-from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Sums, tally
+from app.stats.tally import DAY_MS, HOUR_MS, Sums, tally
 
-# An hour is summed this long after its end, when the checks that began in it are recorded and its
+# A step is summed this long after its end, when the checks that began in it are recorded and its
 # failures are confirmed. Later changes call ``reroll``.
 GRACE = timedelta(minutes=10)
+# Shorter steps cost more: each reads the hour again. Longer ones leave more results to readers.
+STEP_MS = HOUR_MS // 3
 # Monitors summed in one transaction: about 50 ms, so that results do not wait long for the lock.
-CHUNK = 25
+CHUNK = 50
 # The longest time whose results are read for several monitors at once.
 AT_ONCE_MS = 3 * HOUR_MS
 NEVER = 2**62  # ms; later than any time that is asked for
@@ -53,12 +59,12 @@ _DAYS = select(ROLLUPS).where(
 Span = tuple[Any, int, int]
 
 
-def roll(now: datetime, limit: int = 1000) -> int:
-    """Sum the hours that are complete, for at most ``limit`` monitors; returns how many there were.
+def roll(now: datetime, limit: int = 3000) -> int:
+    """Sum the steps that are complete, for at most ``limit`` monitors; returns how many there were.
 
     The engine calls this every minute. Monitors that are farthest behind come first.
     """
-    until = floor(to_ms(now - GRACE), HOUR_MS)
+    until = floor(to_ms(now - GRACE), STEP_MS)
     _take_back(until)
     rolled = MonitorStateRow.rolled_until
     behind = (
@@ -73,12 +79,13 @@ def roll(now: datetime, limit: int = 1000) -> int:
             spans = [
                 (monitor, _first_due(monitor, until), until)
                 for monitor in _locked(session, ids[place : place + CHUNK])
-                # Not one that another checker, whose hour is later, has summed since it was found:
-                # that hour would count as not summed, and be read from sums and from results.
+                # Not one that another checker, whose step is later, has summed since it was read:
+                # that step would count as not summed, and be read from sums and from results.
                 if monitor.rolled_until is None or monitor.rolled_until < from_ms(until)
             ]
             hours = _sum(session, [span for span in spans if span[1] < until])
-            _upsert(session, _longer_days(session, hours))
+            complete = [row for row in hours if (row["start"] + HOUR_S) * 1000 <= until]
+            _upsert(session, _longer_days(session, complete))
             rows = [{"of": span[0].monitor_id, "until": from_ms(until)} for span in spans]
             if rows:
                 session.execute(_ROLLED, rows)
@@ -96,12 +103,13 @@ def _take_back(until: int) -> None:
     for id in list(db.session.scalars(select(MonitorStateRow.monitor_id).where(ahead))):
         with writing() as session:
             for monitor in _locked(session, [id]):
-                start, end = max(until, _first_whole_hour(id)), to_ms(monitor.rolled_until)
+                start = max(floor(until, HOUR_MS), _first_whole_hour(id))
+                end = to_ms(monitor.rolled_until)
                 if start < end:
                     _forget(session, id, start, end)
                     session.execute(_ROLLED, [{"of": id, "until": from_ms(start)}])
                     day = floor(start, DAY_MS)  # has lost its sum, but not all of its hours
-                    _upsert(session, _days(session, [id], day, day + DAY_MS))
+                    _upsert(session, _days(session, {id: start}, day, day + DAY_MS))
 
 
 def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None:
@@ -139,18 +147,18 @@ def _sum_again(session: DbSession, spans: Sequence[Span]) -> None:
         _forget(session, monitor.monitor_id, start, end)
     _sum(session, spans)
     if spans:
-        ids = [span[0].monitor_id for span in spans]
+        until = {monitor.monitor_id: to_ms(monitor.rolled_until) for monitor, _start, _end in spans}
         begin, end = min(span[1] for span in spans), max(span[2] for span in spans)
-        _upsert(session, _days(session, ids, floor(begin, DAY_MS), -(-end // DAY_MS) * DAY_MS))
+        _upsert(session, _days(session, until, floor(begin, DAY_MS), -(-end // DAY_MS) * DAY_MS))
     rolled = [{"of": one.monitor_id, "until": one.rolled_until} for one, _start, _end in spans]
     session.execute(_ROLLED, rolled)
 
 
 def is_summed(until: datetime | None, moment: datetime) -> bool:
-    """Whether the hour of ``moment`` is summed. ``until``: the monitor's ``rolled_until``, which is
+    """Whether the time of ``moment`` is summed. ``until``: the monitor's ``rolled_until``, which is
     read under the lock of its state.
     """
-    return until is not None and floor(to_ms(moment), HOUR_MS) < to_ms(until)
+    return until is not None and to_ms(moment) < to_ms(until)
 
 
 def _locked(session: DbSession, ids: Sequence[int]) -> Sequence[Any]:
@@ -161,9 +169,9 @@ def _locked(session: DbSession, ids: Sequence[int]) -> Sequence[Any]:
 
 
 def _first_due(monitor: Any, until: int) -> int:
-    """The first hour that is not summed yet; ``until`` when there is nothing to sum at all."""
+    """The first hour that is not summed in full; ``until`` when there is nothing to sum at all."""
     if monitor.rolled_until is not None:
-        return to_ms(monitor.rolled_until)
+        return floor(to_ms(monitor.rolled_until), HOUR_MS)
     first = _first_result(monitor.monitor_id)
     return until if first is None else min(until, floor(first, HOUR_MS))
 
@@ -178,7 +186,7 @@ def _sum(session: DbSession, spans: Sequence[Span]) -> list[dict[str, Any]]:
     for together in _read_together(spans):
         _monitor, start, stop = together[0]
         limits = {monitor.monitor_id: limit_of(monitor) for monitor, _start, _stop in together}
-        seen = checks_and_before(limits, start - LONGEST_COVER_MS, stop)
+        seen = checks_and_before(limits, start, stop)
         for monitor, _start, _stop in together:
             id = monitor.monitor_id
             found = seen.pop(id), trouble[id], limits[id], HOUR_MS, start, stop
@@ -202,7 +210,7 @@ def _read_together(spans: Sequence[Span]) -> Iterator[Sequence[Span]]:
 
 
 def _longer_days(session: DbSession, hours: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The days of these hours, which were not summed before: each day's own row, and its new hours.
+    """The days of these hours, which have just ended: each day's own row, and its new hours.
     To read all hours of a day again would take three quarters of the time of summing.
     """
     added: dict[tuple[int, int], Sums] = {}
@@ -218,12 +226,16 @@ def _longer_days(session: DbSession, hours: Sequence[Mapping[str, Any]]) -> list
     return [columns_of(id, DAY_S, start * 1000, sums) for (id, start), sums in added.items()]
 
 
-def _days(session: DbSession, ids: Sequence[int], begin: int, end: int) -> list[dict[str, Any]]:
-    """The days between two midnights, each the sum of its hours."""
+def _days(
+    session: DbSession, until: Mapping[int, int], begin: int, end: int
+) -> list[dict[str, Any]]:
+    """The days between two midnights, each the sum of its hours that have ended. ``until``: until
+    when each monitor is summed (ms).
+    """
     days: dict[tuple[int, int], Sums] = {}
     rows = session.execute(
         select(ROLLUPS).where(
-            ROLLUPS.c.monitor_id.in_(ids),
+            ROLLUPS.c.monitor_id.in_(until),
             ROLLUPS.c.period == HOUR_S,
             ROLLUPS.c.start >= begin // 1000,
             ROLLUPS.c.start < end // 1000,
@@ -231,7 +243,8 @@ def _days(session: DbSession, ids: Sequence[int], begin: int, end: int) -> list[
     )
     for row in rows:
         day = floor(row.start * 1000, DAY_MS)
-        days.setdefault((row.monitor_id, day), Sums()).add(sums_of(row))
+        if (row.start + HOUR_S) * 1000 <= until[row.monitor_id]:
+            days.setdefault((row.monitor_id, day), Sums()).add(sums_of(row))
     return [columns_of(id, DAY_S, day, sums) for (id, day), sums in days.items()]
 
 
