@@ -18,18 +18,16 @@ import hmac
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from flask_wtf import FlaskForm
 
 from app.checks.kinds import kind_of
-from app.forms.contact import ContactDeletionForm, ContactForm, SharedChannelForm
 from app.forms.fields import CertificateDays, Switch, with_scheme
-from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
+from app.forms.incident import IncidentUpdateForm
 from app.forms.lists import Names, PairList
-from app.forms.location import LocationForm
-from app.forms.marker import MarkerForm
 from app.forms.monitor import (
     CHANNEL_CHOICES,
     OF_INTERFACE,
@@ -38,11 +36,8 @@ from app.forms.monitor import (
     name_of,
     warns_by_default,
 )
-from app.forms.post import PostForm, PostTemplateForm, PostUpdateForm
-from app.forms.report_mail import ReportMailForm
 from app.forms.schema import Context, SchemaField, SchemaForm
 from app.forms.status_page import StatusPageForm
-from app.forms.window import WindowForm
 from app.i18n import N_, _
 from app.records import (
     AUTO,
@@ -216,6 +211,12 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         return found
 
 
+@cache
+def browser(form: type[SchemaForm]) -> type[BrowserForm]:
+    """The dashboard's form with the fields of this one, where it has nothing of its own."""
+    return type(f"Browser{form.__name__}", (BrowserForm, form), {})
+
+
 class _WithPassword(BrowserForm):
     """A stored password is never shown: an empty field keeps it, a checked box removes it."""
 
@@ -351,34 +352,10 @@ class BrowserCheckForm(_WithCertificate, CheckForm):
         return fields
 
 
-class BrowserIncidentStoreForm(BrowserForm, IncidentStoreForm):
-    """Report an incident by hand."""
-
-
 class BrowserIncidentForm(BrowserForm, IncidentUpdateForm):
     """Edit an incident: times, cause and comment."""
 
     classification = None  # has its own buttons
-
-
-class BrowserWindowForm(BrowserForm, WindowForm):
-    """A maintenance window. Set ``monitors.choices`` to the monitors that can be chosen."""
-
-
-class BrowserMarkerForm(BrowserForm, MarkerForm):
-    """A marker in a browser."""
-
-
-class BrowserContactForm(BrowserForm, ContactForm):
-    """A contact."""
-
-
-class BrowserSharedChannelForm(BrowserForm, SharedChannelForm):
-    """A contact in place of a channel."""
-
-
-class BrowserContactDeletionForm(BrowserForm, ContactDeletionForm):
-    """What becomes of the monitors that use a contact."""
 
 
 class BrowserStatusPageForm(BrowserForm, StatusPageForm):
@@ -389,23 +366,3 @@ class BrowserStatusPageForm(BrowserForm, StatusPageForm):
         if fields.get("password") is None:
             fields.pop("password", None)
         return fields
-
-
-class BrowserPostForm(BrowserForm, PostForm):
-    """What people write on a status page. Set ``monitors.choices`` to those of the page."""
-
-
-class BrowserLocationForm(BrowserForm, LocationForm):
-    """A place that checks run from."""
-
-
-class BrowserPostTemplateForm(BrowserForm, PostTemplateForm):
-    """A post to start from."""
-
-
-class BrowserReportMailForm(BrowserForm, ReportMailForm):
-    """A monthly report by email."""
-
-
-class BrowserPostUpdateForm(BrowserForm, PostUpdateForm):
-    """One more update of a post, or the correction of one."""

@@ -17,6 +17,7 @@ from app.forms.schema import SchemaForm
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
 from app.records import ObjectKind
+from app.records.resources import RESOURCES
 
 FORMS: Mapping[ObjectKind, type[SchemaForm]] = {
     ObjectKind.MONITOR: MonitorForm,
@@ -30,3 +31,8 @@ FORMS: Mapping[ObjectKind, type[SchemaForm]] = {
     ObjectKind.REPORT_MAIL: ReportMailForm,
     ObjectKind.LOCATION: LocationForm,
 }
+
+
+def form_of(collection: str) -> type[SchemaForm]:
+    """The form of the resource with this collection."""
+    return FORMS[next(one.kind for one in RESOURCES if one.name == collection)]

@@ -11,8 +11,9 @@ from flask import Flask
 
 from app.errors import Invalid
 from app.forms.binding import bind
-from app.forms.browser import BrowserCheckForm, BrowserMonitorForm, BrowserWindowForm
+from app.forms.browser import BrowserCheckForm, BrowserMonitorForm, browser
 from app.forms.monitor import OWN_FIELDS, MonitorForm
+from app.forms.window import WindowForm
 from app.records import MaintenanceWindow, Monitor, Pair
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -201,10 +202,10 @@ def test_the_monitors_of_a_window_are_sent_by_a_multiple_select(pages):
         "monitors": ["4", "5"],
         "repeat": "none",
     }
-    form, valid = post(pages, sent, BrowserWindowForm, window)
+    form, valid = post(pages, sent, browser(WindowForm), window)
     assert (valid, form.fields()) == (True, {"monitors": (4, 5)})
     form, _ = post(
-        pages, {k: v for k, v in sent.items() if k != "monitors"}, BrowserWindowForm, window
+        pages, {k: v for k, v in sent.items() if k != "monitors"}, browser(WindowForm), window
     )
     assert form.fields() == {"monitors": ()}
 

@@ -21,16 +21,18 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from flask import flash, redirect, render_template, request
+from flask import flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, Unavailable, WakefulError
-from app.forms.browser import BrowserForm
+from app.forms.browser import BrowserForm, browser
+from app.forms.resources import form_of
 from app.i18n import N_, _
 from app.stores import current_store, same_url
 from app.web.frame import servers
 from app.web.frame.session import SAFE_METHODS
 from app.web.frame.store_errors import NOT_TAKEN, outlook, status_of
+from app.web.shown import times
 
 R = TypeVar("R")
 F = TypeVar("F", bound=BrowserForm)
@@ -100,7 +102,9 @@ class Editing(Generic[R, F]):
         return self.page(not_saved(self.form, fault))
 
     def bind(self) -> F:
-        raise NotImplementedError
+        form: Any = browser(form_of(self.collection))
+        bound: F = form(record=self.record, zone=times.zone())
+        return bound
 
     def pressed(self) -> Response | None:
         return None
@@ -132,7 +136,7 @@ class Editing(Generic[R, F]):
         return _("%(name)s saved.", name=getattr(record, "name"))  # noqa: B009 - R is any record
 
     def next(self, record: R) -> str:
-        raise NotImplementedError
+        return url_for(".index")
 
     def context(self) -> dict[str, Any]:
         """What the template needs besides the form and the record."""

@@ -9,7 +9,8 @@ from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Invalid, NotFound
 from app.forms import binding
-from app.forms.browser import BrowserContactDeletionForm, BrowserContactForm
+from app.forms.browser import BrowserForm, browser
+from app.forms.contact import ContactDeletionForm, ContactForm
 from app.i18n import _
 from app.records import (
     Contact,
@@ -72,15 +73,15 @@ def named() -> Response:
     return redirect(url_for(".show", id=id))
 
 
-class ContactEditing(Editing[Contact, BrowserContactForm]):
+class ContactEditing(Editing[Contact, BrowserForm]):
     collection, template, subject = "contacts", "contacts/form.html", "contact"
 
     def stand_in(self, id: int) -> Contact:
         return Contact(id, request.form.get("name") or _("Contact %(id)s", id=id))
 
-    def bind(self) -> BrowserContactForm:
+    def bind(self) -> BrowserForm:
         settings = current_app.extensions["wakeful.settings"]
-        return BrowserContactForm(
+        return browser(ContactForm)(
             record=self.record,
             data=None if self.record else STARTS_WITH | {"quiet_zone": times.zone().key},
             zone=times.zone(),
@@ -123,7 +124,7 @@ def test(id: int) -> Response:
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
 def delete(id: int) -> Answer:
     contact = current_store().contacts.get(id)
-    form = BrowserContactDeletionForm()
+    form = browser(ContactDeletionForm)()
     if form.validate_on_submit():
         try:
             current_store().contacts.remove(

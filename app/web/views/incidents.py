@@ -12,8 +12,8 @@ from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Invalid, WakefulError
 from app.forms import binding
-from app.forms.browser import BrowserIncidentForm, BrowserIncidentStoreForm
-from app.forms.incident import IncidentUpdateForm
+from app.forms.browser import BrowserForm, BrowserIncidentForm, browser
+from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.schema import why_unclear
 from app.i18n import N_, _
 from app.records import (
@@ -120,18 +120,18 @@ def _deliveries(id: int) -> Sequence[Delivery]:
     return list(store.deliveries.every(DeliveryQuery(incident_id=id, per_page=PAGE), PAGES))
 
 
-class IncidentReporting(Editing[Incident, BrowserIncidentStoreForm]):
+class IncidentReporting(Editing[Incident, BrowserForm]):
     """An incident that checks did not find."""
 
     collection, template, subject = "incidents", "incidents/new.html", "incident"
     on_bare_servers = True
 
-    def bind(self) -> BrowserIncidentStoreForm:
+    def bind(self) -> BrowserForm:
         now, monitor_id = current_store().now(), request.args.get("monitor_id", "")
         well_formed = monitor_id.isascii() and monitor_id.isdigit()
         known = int(monitor_id[:19]) if well_formed else None  # int() refuses thousands of digits
         first = {"monitor_id": known, "started_at": now}
-        return BrowserIncidentStoreForm(zone=times.zone(), now=now, data=first)
+        return browser(IncidentStoreForm)(zone=times.zone(), now=now, data=first)
 
     def save(self) -> Incident:
         fields = comments.opening(self.form.fields(), _who(), times.now())

@@ -96,9 +96,6 @@ class KeyEditing(Editing[ApiKey, KeyEditForm]):
         changed["networks"] = changed["networks"] or ""
         return current_access().keys.change(self.id, **changed)
 
-    def next(self, record: ApiKey) -> str:
-        return url_for(".index")
-
 
 @blueprint.route("", methods=["GET", "POST"])
 @needs(Role.EDITOR)

@@ -12,7 +12,8 @@ from werkzeug.wrappers import Response
 
 from app.errors import Conflict
 from app.forms import binding
-from app.forms.browser import BrowserLocationForm
+from app.forms.browser import BrowserForm, browser
+from app.forms.location import LocationForm
 from app.i18n import _
 from app.records import (
     DEFAULT_LOCATION,
@@ -60,19 +61,19 @@ def _told(places: int) -> Sequence[str] | None:
     return current_store().contacts.defaults()
 
 
-class LocationEditing(Editing[Place, BrowserLocationForm]):
+class LocationEditing(Editing[Place, BrowserForm]):
     collection, template, subject = "locations", "locations/form.html", "place"
 
     def stand_in(self, id: int) -> Place:
         return Place(id, _("Place %(id)s", id=id))
 
-    def bind(self) -> BrowserLocationForm:
+    def bind(self) -> BrowserForm:
         place = self.record
         if place is None:
             first = Carrier.AGENT if current_user.is_admin else Carrier.LOCAL
-            form = BrowserLocationForm(data={"carrier": first})
+            form = browser(LocationForm)(data={"carrier": first})
         else:
-            form = BrowserLocationForm(record=place, without=("name",))
+            form = browser(LocationForm)(record=place, without=("name",))
         before = place.carrier if place else None
         if not current_user.is_admin:
             form.carrier.leave_out(*(word for word in Carrier if needs_admin(word, before)))

@@ -8,33 +8,26 @@ from flask import Blueprint, url_for
 from werkzeug.wrappers import Response
 
 from app.forms import binding
-from app.forms.browser import BrowserMarkerForm
+from app.forms.browser import BrowserForm
 from app.i18n import _
 from app.records import Marker
 from app.stores import current_store
 from app.web.frame import links
 from app.web.frame.editing import Editing, confirmed
 from app.web.frame.session import guarded
-from app.web.shown import times
 
 blueprint = guarded(Blueprint("markers", __name__, url_prefix="/markers"))
 
 Answer = str | Response | tuple[str, int]
 
 
-class MarkerAdding(Editing[Marker, BrowserMarkerForm]):
+class MarkerAdding(Editing[Marker, BrowserForm]):
     """The form stands above the list."""
 
     collection, template = "markers", "markers/index.html"
 
-    def bind(self) -> BrowserMarkerForm:
-        return BrowserMarkerForm(zone=times.zone())
-
     def notice(self, record: Marker) -> str:
         return _("%(name)s added.", name=record.name)
-
-    def next(self, record: Marker) -> str:
-        return url_for(".index")
 
     def context(self) -> dict[str, Any]:
         if self.form.unanswered:

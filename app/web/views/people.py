@@ -55,9 +55,6 @@ class PersonAdding(Editing[Person, NewPersonForm]):
     def notice(self, record: Person) -> str:
         return _("%(email)s can log in now.", email=record.email)
 
-    def next(self, record: Person) -> str:
-        return url_for(".index")
-
 
 class PersonEditing(Editing[Person, PersonForm]):
     template, subject = "people/edit.html", "person"
@@ -115,9 +112,6 @@ class PersonEditing(Editing[Person, PersonForm]):
 
     def notice(self, record: Person) -> str:
         return _("%(name)s saved.", name=record.email)
-
-    def next(self, record: Person) -> str:
-        return url_for(".index")
 
     def context(self) -> dict[str, Any]:
         return {

@@ -6,7 +6,8 @@ from flask import Blueprint, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.forms import binding
-from app.forms.browser import BrowserPostTemplateForm
+from app.forms.browser import BrowserForm, browser
+from app.forms.post import PostTemplateForm
 from app.i18n import _
 from app.records import PostState, PostTemplate
 from app.rules.page_state import POST
@@ -28,23 +29,20 @@ def index() -> str:
     )
 
 
-class PostTemplateEditing(Editing[PostTemplate, BrowserPostTemplateForm]):
+class PostTemplateEditing(Editing[PostTemplate, BrowserForm]):
     collection, template, subject = "post_templates", "post_templates/form.html", "template"
 
     def stand_in(self, id: int) -> PostTemplate:
         name = request.form.get("name") or _("Template %(id)s", id=id)
         return PostTemplate(id, name, "", PostState.INVESTIGATING, "")
 
-    def bind(self) -> BrowserPostTemplateForm:
+    def bind(self) -> BrowserForm:
         first = None if self.record else {"state": PostState.INVESTIGATING}
-        form = BrowserPostTemplateForm(record=self.record, data=first)
+        form = browser(PostTemplateForm)(record=self.record, data=first)
         form.state.choices = [
             (state, POST[PostState(state)].word) for state, _label in form.state.choices
         ]
         return form
-
-    def next(self, record: PostTemplate) -> str:
-        return url_for(".index")
 
 
 @blueprint.route("/new", methods=["GET", "POST"])

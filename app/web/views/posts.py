@@ -10,7 +10,8 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import NotFound
-from app.forms.browser import BrowserPostForm, BrowserPostUpdateForm
+from app.forms.browser import BrowserForm, browser
+from app.forms.post import PostForm, PostUpdateForm
 from app.i18n import N_, _
 from app.records import (
     MAINTENANCE_STATES,
@@ -69,7 +70,7 @@ def _known(state: str) -> bool:
     return state in set(PostState)
 
 
-def _offer(form: BrowserPostForm | BrowserPostUpdateForm, maintenance: bool) -> None:
+def _offer(form: BrowserForm, maintenance: bool) -> None:
     """Offer the states of maintenance, or those of an incident, in the words that the public
     reads.
     """
@@ -82,7 +83,7 @@ def _offer(form: BrowserPostForm | BrowserPostUpdateForm, maintenance: bool) -> 
 # --- Write and correct ----------------------------------------------------------------------------
 
 
-class PostEditing(Editing[Post, BrowserPostForm]):
+class PostEditing(Editing[Post, BrowserForm]):
     collection, template, subject = "posts", "posts/form.html", "post"
 
     def load(self) -> Post | None:
@@ -101,8 +102,8 @@ class PostEditing(Editing[Post, BrowserPostForm]):
     def stand_in(self, id: int) -> Post:
         return _unknown_post(self.shown.id, id)
 
-    def bind(self) -> BrowserPostForm:
-        form = BrowserPostForm(record=self.record, data=self.first, zone=times.zone())
+    def bind(self) -> BrowserForm:
+        form = browser(PostForm)(record=self.record, data=self.first, zone=times.zone())
         if self.record is None:
             _offer(form, self.maintenance)
         else:
@@ -202,7 +203,7 @@ def _unknown_post(page_id: int, id: int) -> Post:
     return Post(id, page_id, title, state, "")
 
 
-def _choices(form: BrowserPostForm, page: StatusPage) -> Iterable[tuple[int, str]]:
+def _choices(form: BrowserForm, page: StatusPage) -> Iterable[tuple[int, str]]:
     """The monitors of the page; if the store did not answer, those that were ticked."""
     if not form.unanswered:
         try:
@@ -229,7 +230,7 @@ def delete(page_id: int, id: int) -> str | Response:
 # --- Updates --------------------------------------------------------------------------------------
 
 
-class UpdateEditing(Editing[PostUpdate, BrowserPostUpdateForm]):
+class UpdateEditing(Editing[PostUpdate, BrowserForm]):
     """A new update has its form on the page of its post. One that is corrected, or whose post
     cannot be read, has a page with the form alone.
     """
@@ -253,11 +254,11 @@ class UpdateEditing(Editing[PostUpdate, BrowserPostUpdateForm]):
     def stand_in(self, id: int) -> PostUpdate:
         return PostUpdate(id, request.form.get("state", ""), "")
 
-    def bind(self) -> BrowserPostUpdateForm:
+    def bind(self) -> BrowserForm:
         state = self.record.state if self.record else self.post.state if self.is_read else ""
         known = PostState(state) if state in set(PostState) else None
         next_state = NEXT.get(known, known) if known else None
-        form = BrowserPostUpdateForm(
+        form = browser(PostUpdateForm)(
             record=self.record, data=None if self.record else {"state": next_state}
         )
         if known or (self.is_read and self.record is None):

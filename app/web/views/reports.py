@@ -15,7 +15,8 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid
-from app.forms.browser import BrowserReportMailForm
+from app.forms.browser import browser
+from app.forms.report_mail import ReportMailForm
 from app.i18n import _
 from app.records import MAX_REPORT_MONITORS, PAGE_SIZES, MonitorRef, PageQuery, ReportMail
 from app.stores import current_store
@@ -73,7 +74,7 @@ def _mails() -> Sequence[ReportMail]:
 @blueprint.post("/mails")
 def send_monthly() -> Response:
     """Order a report, each month by email."""
-    form = BrowserReportMailForm()
+    form = browser(ReportMailForm)()
     if not form.validate_on_submit():
         raise Invalid(form.named_errors())
     mail = current_store().report_mails.create(form.fields())

@@ -10,7 +10,8 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, WakefulError
-from app.forms.browser import BrowserSharedChannelForm
+from app.forms.browser import BrowserForm, browser
+from app.forms.contact import SharedChannelForm
 from app.i18n import N_, _, _n
 from app.records import Channel, Contact, Monitor, Pair, SharedChannel, own_alerts
 from app.rules.channel_values import CHANNELS
@@ -70,14 +71,14 @@ def what(key: str) -> str:
     return _("%(service)s webhook", service=_(CHANNELS[Channel(key)].label))
 
 
-class ContactFromChannel(Editing[Contact, BrowserSharedChannelForm]):
+class ContactFromChannel(Editing[Contact, BrowserForm]):
     collection, template = "contacts", "contacts/from_channel.html"
     on_bare_servers = True
 
-    def bind(self) -> BrowserSharedChannelForm:
+    def bind(self) -> BrowserForm:
         args = request.args
         first = {"monitor_id": args.get("monitor", type=int), "mark": args.get("mark")}
-        return BrowserSharedChannelForm(data=first)
+        return browser(SharedChannelForm)(data=first)
 
     def save(self) -> Contact:
         form = self.form

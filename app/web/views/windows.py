@@ -10,8 +10,9 @@ from typing import Any
 from flask import Blueprint, request, url_for
 from werkzeug.wrappers import Response
 
-from app.forms.browser import BrowserWindowForm
+from app.forms.browser import BrowserForm
 from app.forms.fields import Options
+from app.forms.window import WindowForm
 from app.i18n import N_, _
 from app.records import MAX_SEARCH, MaintenanceWindow, MonitorRef
 from app.rules import recurrence
@@ -42,7 +43,7 @@ class ExtraOptions(Options):
     extra = True
 
 
-class WindowPageForm(BrowserWindowForm):
+class WindowPageForm(BrowserForm, WindowForm):
     """The window's form with choices in the place of words: how often, and for whom.
 
     ``repeat`` is then the cron line alone.
