@@ -33,7 +33,7 @@ from sqlalchemy import event, insert, inspect
 
 from app.access import actors
 from app.access.audited import CHANGED, TABLES, Table, value_of
-from app.codec.writing import plain
+from app.codec.kinds import plain
 from app.db import AnySession, db
 from app.db.tables import AuditRow
 from app.records import Action, Actor, ObjectKind, Thing

@@ -13,8 +13,9 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from app.db import AnySession, markers
+from app.db import AnySession
 from app.db.tables import DeliveryRow, IncidentRow, MarkerRow, MonitorRow
+from app.db.tags import shortly_before, suspected
 from app.db.types import Unreadable, readable
 from app.records import Event
 from app.rules.time import iso
@@ -31,7 +32,7 @@ def deployed_before(
 ) -> Sequence[MarkerRow]:
     """What was deployed before these incidents began, each with the event that is sent of it."""
     incidents = [incident for event, incident in alerts if event in WITH_SUSPECTS and incident]
-    return markers.suspected(session, [incident.started_at for incident in incidents])
+    return suspected(session, [incident.started_at for incident in incidents])
 
 
 def snapshot(
@@ -79,7 +80,7 @@ def _suspects(deployed: Sequence[MarkerRow], tags: str, incident: IncidentRow) -
         "seen_from": who_saw(evidence),
         "deployed": [
             {"name": marker.name, "link": marker.link, "time": iso(marker.time)}
-            for marker in markers.shortly_before(deployed, tags, incident.started_at)
+            for marker in shortly_before(deployed, tags, incident.started_at)
         ],
     }
 

@@ -8,8 +8,8 @@ The annotations of a record's fields decide how. ``kinds.py`` has the rules for 
 kind of value is a line there; a new field of a known kind needs no change.
 """
 
+from app.codec.kinds import plain
 from app.codec.record import json_of, reader, schema_of
 from app.codec.values import Odd
-from app.codec.writing import plain
 
 __all__ = ["Odd", "json_of", "plain", "reader", "schema_of"]

@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from app.codec import schema, values, writing
+from app.codec import schema, values
 from app.codec.schema import Schema
-from app.records import CACHE_BUSTER, Mark, Pair, mask
+from app.records import CACHE_BUSTER, Mark, Pair, mask, masked_alert
 from app.rules.time import iso
+
+
+def spans(value: Iterable[tuple[datetime, datetime]]) -> list[dict[str, str]]:
+    return [{"from": iso(since), "to": iso(to)} for since, to in value]
+
+
+def pairs(value: Iterable[Pair]) -> list[dict[str, str]]:
+    return [{"key": pair.key, "value": pair.value} for pair in value]
+
+
+def masked_pairs(value: Iterable[Pair]) -> list[dict[str, str]]:
+    return pairs(pair.masked() for pair in value)
+
+
+def masked_alerts(value: Iterable[Pair]) -> list[dict[str, str]]:
+    return pairs(masked_alert(pair) for pair in value)
+
+
+def plain(value: Any) -> Any:
+    """Nested data, with its times in the API's format."""
+    if value is None or isinstance(value, str | int | float):  # tested first: most values are
+        return value
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +64,9 @@ class Kind:
 TEXT = Kind(schema.STRING, values.text, hide=mask)
 WHOLE = Kind(schema.INTEGER, values.whole)
 TEXTS = Kind(schema.array(schema.STRING), values.texts, list)
-PAIRS = Kind(schema.array(schema.PAIR), values.pairs, writing.pairs, writing.masked_pairs)
+PAIRS = Kind(schema.array(schema.PAIR), values.pairs, pairs, masked_pairs)
 FREE = Kind(schema.thing({}), lambda value: value if isinstance(value, Mapping) else None,
-            writing.plain)  # fmt: skip
+            plain)  # fmt: skip
 
 # Looked up by type, by type of an array's entries, and by mark; a mark overrides the type.
 TYPES: Mapping[object, Kind] = {
@@ -57,11 +86,9 @@ MARKED: Mapping[Mark, Kind] = {
     Mark.SPANS: Kind(
         schema.array(schema.record({"from": schema.MOMENT, "to": schema.MOMENT})),
         values.spans,
-        writing.spans,
+        spans,
     ),
-    Mark.ALERTS: Kind(
-        schema.array(schema.PAIR), values.pairs, writing.pairs, writing.masked_alerts
-    ),
+    Mark.ALERTS: Kind(schema.array(schema.PAIR), values.pairs, pairs, masked_alerts),
     Mark.MAY_LACK: Kind(schema.STRING, lambda value: values.text(value) or None, lacking=""),
 }
 

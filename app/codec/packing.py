@@ -16,9 +16,9 @@ from operator import attrgetter
 from typing import Any
 
 from app.codec.evidence import LARGEST, fitted, seen
+from app.codec.kinds import plain
 from app.codec.record import reader
 from app.codec.values import Odd
-from app.codec.writing import plain
 from app.records import MAX_RESULT_CAUSE, MAX_URL, PHASES, Cause, Outcome, Pair, Result
 from app.rules.time import FIRST_YEAR, LAST_YEAR
 

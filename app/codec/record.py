@@ -23,10 +23,9 @@ from typing import (
 )
 
 from app.codec import kinds
-from app.codec.kinds import Kind
+from app.codec.kinds import Kind, plain
 from app.codec.schema import Schema, nullable, record
 from app.codec.values import Json, Odd, object_
-from app.codec.writing import plain
 from app.records import Keys, Mark
 
 R = TypeVar("R")

@@ -1,13 +1,19 @@
-"""Tags in one column, each between line breaks, so that a whole tag can be found."""
+"""Tags in one column, each between line breaks, so that a whole tag can be found; and which markers
+concern a monitor by them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, false, func, not_, or_
+from sqlalchemy import ColumnElement, and_, bindparam, false, func, not_, or_, select
 
-from app.db.tables import MonitorRow
+from app.db import AnySession
+from app.db.tables import MarkerRow, MonitorRow
+from app.records import MARKERS_NAMED, SUSPECTED
 
 # Conditions in one list. SQLite refuses a thousand: fifty windows by tag, and no page was shown.
 SIDE_BY_SIDE = 100
@@ -22,13 +28,57 @@ def tags_of(text: str) -> tuple[str, ...]:
     return tuple(tag for tag in text.split("\n") if tag)
 
 
-def tagged(tags: Iterable[str]) -> ColumnElement[bool]:
-    """SQL condition: a monitor has one of these tags.
-
-    By ``replace``, which tells capitals apart on every database: SQLite's LIKE does not, and would
-    find other monitors than the rule in Python.
+def _lacks(column: Any, tag: str) -> ColumnElement[bool]:
+    """By ``replace``, which tells capitals apart on every database: SQLite's LIKE does not, and
+    would find other monitors than the rule in Python.
     """
-    column: Any = MonitorRow.__table__.c.tags
-    lacks = [func.replace(column, f"\n{tag}\n", "") == column for tag in tags]
+    condition: ColumnElement[bool] = func.replace(column, f"\n{tag}\n", "") == column
+    return condition
+
+
+def tagged(tags: Iterable[str]) -> ColumnElement[bool]:
+    """SQL condition: a monitor has one of these tags."""
+    lacks = [_lacks(MonitorRow.__table__.c.tags, tag) for tag in tags]
     parts = (lacks[start : start + SIDE_BY_SIDE] for start in range(0, len(lacks), SIDE_BY_SIDE))
     return or_(false(), *(not_(and_(*part)) for part in parts))
+
+
+# --- Which markers concern a monitor
+
+_MOMENT = MarkerRow.time.type
+_BETWEEN = (
+    select(MarkerRow)
+    .where(
+        MarkerRow.time >= bindparam("first", type_=_MOMENT),
+        MarkerRow.time <= bindparam("last", type_=_MOMENT),
+    )
+    .order_by(MarkerRow.time.desc(), MarkerRow.id.desc())
+)
+
+
+def concerns(tags: str) -> ColumnElement[bool]:
+    """SQL condition: the marker has no tags, or one of ``tags``, stored as a monitor's are."""
+    return or_(MarkerRow.tags == "", *(not_(_lacks(MarkerRow.tags, tag)) for tag in tags_of(tags)))
+
+
+def suspected(session: AnySession, moments: Collection[datetime]) -> Sequence[MarkerRow]:
+    """The markers that may have to do with what began at one of these moments, the newest first."""
+    if not moments:
+        return ()
+    return session.scalars(
+        _BETWEEN, {"first": min(moments) - SUSPECTED, "last": max(moments)}
+    ).all()
+
+
+def shortly_before(found: Sequence[MarkerRow], tags: str, moment: datetime) -> Sequence[MarkerRow]:
+    """Those of ``suspected`` that may have to do with what began at ``moment`` in a monitor with
+    these ``tags``, the nearest first.
+    """
+    wanted = [tags_text([tag]) for tag in tags_of(tags)]
+    near = (
+        one
+        for one in found
+        if moment - SUSPECTED <= one.time <= moment
+        and (not one.tags or any(tag in one.tags for tag in wanted))
+    )
+    return list(islice(near, MARKERS_NAMED))

@@ -8,9 +8,8 @@ from typing import Any
 from sqlalchemy import Select, select
 
 from app.db import DbSession, db
-from app.db.markers import concerns
 from app.db.tables import MarkerRow, MonitorRow
-from app.db.tags import tags_of, tags_text
+from app.db.tags import concerns, tags_of, tags_text
 from app.records import Marker, MarkerQuery
 from app.stores.base import Fields
 from app.stores.local.incidents import whole_seconds

@@ -8,7 +8,7 @@ from typing import Any
 
 from flask import current_app, url_for
 
-from app.codec.writing import plain
+from app.codec.kinds import plain
 from app.i18n import N_, _
 from app.records import Action, Actor, ActorKind, AuditLine, ObjectKind, Thing
 from app.records.resources import RESOURCES
