@@ -24,12 +24,13 @@ from app.access.subscriptions import CONFIRM_WITHIN, Purpose, make_token
 from app.alerts.answers import Answer
 from app.alerts.lanes import Claim
 from app.db import AnySession, writing
-from app.db.page_names import names_on_page
 from app.db.tables import (
     DeliveryRow,
+    MonitorRow,
     PostMonitorRow,
     PostRow,
     PostUpdateRow,
+    StatusPageMonitorRow,
     StatusPageRow,
     SubscriberRow,
 )
@@ -260,3 +261,18 @@ def _facts(
             "created_at": iso(update_row.created_at),
         },
     }
+
+
+def names_on_page(session: AnySession, page_id: int, monitor_ids: Collection[int]) -> list[str]:
+    """The names that a page gives to these monitors, in its order; without those that it does not
+    show.
+    """
+    shown = StatusPageMonitorRow
+    query = (
+        select(func.coalesce(shown.name, MonitorRow.name))
+        .select_from(shown)
+        .join(MonitorRow, MonitorRow.id == shown.monitor_id)
+        .where(shown.status_page_id == page_id, shown.monitor_id.in_(monitor_ids))
+        .order_by(shown.position)
+    )
+    return list(session.scalars(query))

@@ -12,10 +12,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, and_, exists, or_, select
 
-from app.alerts.subscribers import announce
+from app.alerts.subscribers import announce, names_on_page
 from app.db import AnySession, db, faults, writing
 from app.db.faults import passes
-from app.db.page_names import names_on_page
 from app.db.tables import (
     IncidentRow,
     MonitorRow,
