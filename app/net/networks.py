@@ -30,94 +30,68 @@ class Special:
 
     network: Network
     name: str
-    source: str
     word: str | None = None
     sticky: bool = False
 
 
-def _row(
-    cidr: str, name: str, source: str, word: str | None = None, sticky: bool = False
-) -> Special:
-    return Special(ip_network(cidr), name, source, word, sticky)
+def _row(cidr: str, name: str, word: str | None = None, sticky: bool = False) -> Special:
+    return Special(ip_network(cidr), name, word, sticky)
 
 
+# The clouds' own are in their user guides.
 STICKY: tuple[Special, ...] = (
-    _row("169.254.0.0/16", N_("a link-local or cloud metadata address"), "RFC 3927", sticky=True),
-    _row("fe80::/10", N_("a link-local address"), "RFC 4291 2.5.6", sticky=True),
-    _row(
-        "fd00:ec2::254/128",
-        N_("the cloud metadata address of AWS"),
-        "AWS EC2 user guide",
-        sticky=True,
-    ),
-    _row(
-        "100.100.100.200/32",
-        N_("the cloud metadata address of Alibaba Cloud"),
-        "Alibaba ECS user guide",
-        sticky=True,
-    ),
-    _row(
-        "168.63.129.16/32",
-        N_("the platform address of Azure"),
-        "Azure virtual network documentation",
-        sticky=True,
-    ),
-    _row(
-        "192.0.0.192/32",
-        N_("the cloud metadata address of Oracle Cloud"),
-        "Oracle cloud documentation",
-        sticky=True,
-    ),
+    _row("169.254.0.0/16", N_("a link-local or cloud metadata address"), sticky=True),  # RFC 3927
+    _row("fe80::/10", N_("a link-local address"), sticky=True),  # RFC 4291 2.5.6
+    _row("fd00:ec2::254/128", N_("the cloud metadata address of AWS"), sticky=True),
+    _row("100.100.100.200/32", N_("the cloud metadata address of Alibaba Cloud"), sticky=True),
+    _row("168.63.129.16/32", N_("the platform address of Azure"), sticky=True),
+    _row("192.0.0.192/32", N_("the cloud metadata address of Oracle Cloud"), sticky=True),
 )
 
 # IPv4: IANA special-purpose address registry (RFC 6890 and updates), class D and E space.
 _IPV4: tuple[Special, ...] = (
-    _row(
-        "0.0.0.0/8",
-        N_('an address of "this network"'),
-        "RFC 791 3.2; Linux connects 0.0.0.0 to itself",
-    ),
-    _row("10.0.0.0/8", N_("a private address"), "RFC 1918", PRIVATE),
-    _row("100.64.0.0/10", N_("a private address (carrier NAT)"), "RFC 6598", PRIVATE),
-    _row("127.0.0.0/8", N_("a loopback address"), "RFC 1122 3.2.1.3", LOOPBACK),
-    _row("172.16.0.0/12", N_("a private address"), "RFC 1918", PRIVATE),
-    _row("192.0.0.0/24", N_("an address for IETF protocols"), "RFC 6890"),
-    _row("192.0.2.0/24", N_("an address for documentation"), "RFC 5737"),
-    _row("192.31.196.0/24", N_("an AS112 address"), "RFC 7535"),
-    _row("192.52.193.0/24", N_("an AMT address"), "RFC 7450"),
-    _row("192.88.99.0/24", N_("a 6to4 relay address"), "RFC 7526"),
-    _row("192.168.0.0/16", N_("a private address"), "RFC 1918", PRIVATE),
-    _row("192.175.48.0/24", N_("an AS112 address"), "RFC 7534"),
-    _row("198.18.0.0/15", N_("an address for benchmarks"), "RFC 2544"),
-    _row("198.51.100.0/24", N_("an address for documentation"), "RFC 5737"),
-    _row("203.0.113.0/24", N_("an address for documentation"), "RFC 5737"),
-    _row("224.0.0.0/4", N_("a multicast address"), "RFC 5771"),
-    _row("240.0.0.0/4", N_("a reserved address"), "RFC 1112 4"),
-    _row("255.255.255.255/32", N_("the broadcast address"), "RFC 919"),
+    _row("0.0.0.0/8", N_('an address of "this network"')),  # RFC 791 3.2; Linux: itself
+    _row("10.0.0.0/8", N_("a private address"), PRIVATE),  # RFC 1918
+    _row("100.64.0.0/10", N_("a private address (carrier NAT)"), PRIVATE),  # RFC 6598
+    _row("127.0.0.0/8", N_("a loopback address"), LOOPBACK),  # RFC 1122 3.2.1.3
+    _row("172.16.0.0/12", N_("a private address"), PRIVATE),  # RFC 1918
+    _row("192.0.0.0/24", N_("an address for IETF protocols")),  # RFC 6890
+    _row("192.0.2.0/24", N_("an address for documentation")),  # RFC 5737
+    _row("192.31.196.0/24", N_("an AS112 address")),  # RFC 7535
+    _row("192.52.193.0/24", N_("an AMT address")),  # RFC 7450
+    _row("192.88.99.0/24", N_("a 6to4 relay address")),  # RFC 7526
+    _row("192.168.0.0/16", N_("a private address"), PRIVATE),  # RFC 1918
+    _row("192.175.48.0/24", N_("an AS112 address")),  # RFC 7534
+    _row("198.18.0.0/15", N_("an address for benchmarks")),  # RFC 2544
+    _row("198.51.100.0/24", N_("an address for documentation")),  # RFC 5737
+    _row("203.0.113.0/24", N_("an address for documentation")),  # RFC 5737
+    _row("224.0.0.0/4", N_("a multicast address")),  # RFC 5771
+    _row("240.0.0.0/4", N_("a reserved address")),  # RFC 1112 4
+    _row("255.255.255.255/32", N_("the broadcast address")),  # RFC 919
 )
 
 # IPv6: IANA special-purpose address registry; addresses outside 2000::/3 are not assigned.
 _IPV6: tuple[Special, ...] = (
-    _row("::/128", N_("the unspecified address"), "RFC 4291 2.5.2"),
-    _row("::1/128", N_("a loopback address"), "RFC 4291 2.5.3", LOOPBACK),
-    _row("64:ff9b:1::/48", N_("an address for local NAT64"), "RFC 8215"),
-    _row("100::/64", N_("a discard-only address"), "RFC 6666"),
-    _row("100:0:0:1::/64", N_("a dummy address"), "RFC 9780"),
-    _row("2001:1::/32", N_("an address for IETF protocols"), "RFC 2928"),
-    _row("2001:2::/48", N_("an address for benchmarks"), "RFC 5180"),
-    _row("2001:3::/32", N_("an AMT address"), "RFC 7450"),
-    _row("2001:4:112::/48", N_("an AS112 address"), "RFC 7535"),
-    _row("2001:10::/28", N_("an ORCHID"), "RFC 4843"),
-    _row("2001:20::/28", N_("an ORCHIDv2"), "RFC 7343"),
-    _row("2001:30::/28", N_("a drone's identifier"), "RFC 9374"),
-    _row("2001:db8::/32", N_("an address for documentation"), "RFC 3849"),
-    _row("2620:4f:8000::/48", N_("an AS112 address"), "RFC 7534"),
-    _row("3ffe::/16", N_("an address of the closed 6bone"), "RFC 3701"),
-    _row("3fff::/20", N_("an address for documentation"), "RFC 9637"),
-    _row("5f00::/16", N_("a segment routing identifier"), "RFC 9602"),
-    _row("fc00::/7", N_("a private address"), "RFC 4193", PRIVATE),
-    _row("fec0::/10", N_("a site-local address"), "RFC 3879"),
-    _row("ff00::/8", N_("a multicast address"), "RFC 4291 2.7"),
+    _row("::/128", N_("the unspecified address")),  # RFC 4291 2.5.2
+    _row("::1/128", N_("a loopback address"), LOOPBACK),  # RFC 4291 2.5.3
+    _row("64:ff9b:1::/48", N_("an address for local NAT64")),  # RFC 8215
+    _row("100::/64", N_("a discard-only address")),  # RFC 6666
+    _row("100:0:0:1::/64", N_("a dummy address")),  # RFC 9780
+    _row("2001:1::/32", N_("an address for IETF protocols")),  # RFC 2928
+    _row("2001:2::/48", N_("an address for benchmarks")),  # RFC 5180
+    _row("2001:3::/32", N_("an AMT address")),  # RFC 7450
+    _row("2001:4:112::/48", N_("an AS112 address")),  # RFC 7535
+    _row("2001:10::/28", N_("an ORCHID")),  # RFC 4843
+    _row("2001:20::/28", N_("an ORCHIDv2")),  # RFC 7343
+    _row("2001:30::/28", N_("a drone's identifier")),  # RFC 9374
+    _row("2001:db8::/32", N_("an address for documentation")),  # RFC 3849
+    _row("2620:4f:8000::/48", N_("an AS112 address")),  # RFC 7534
+    _row("3ffe::/16", N_("an address of the closed 6bone")),  # RFC 3701
+    _row("3fff::/20", N_("an address for documentation")),  # RFC 9637
+    _row("5f00::/16", N_("a segment routing identifier")),  # RFC 9602
+    _row("fc00::/7", N_("a private address"), PRIVATE),  # RFC 4193
+    _row("fec0::/10", N_("a site-local address")),  # RFC 3879
+    _row("ff00::/8", N_("a multicast address")),  # RFC 4291 2.7
 )
 
 SPECIAL: tuple[Special, ...] = (*_IPV4, *_IPV6)
@@ -133,9 +107,8 @@ _TEREDO = IPv6Network("2001::/32")  # RFC 4380
 _LAST_32 = (_MAPPED, _TRANSLATED, _COMPATIBLE, _NAT64)
 _ISATAP = (0x00005EFE, 0x02005EFE)  # RFC 5214 6.1, the upper half of the interface identifier
 
-UNASSIGNED = Special(
-    IPv6Network("::/0"), N_("not an assigned public address"), "IANA IPv6 address space (RFC 4291)"
-)
+# IANA IPv6 address space (RFC 4291).
+UNASSIGNED = Special(IPv6Network("::/0"), N_("not an assigned public address"))
 
 
 def embedded(address: IPv6Address) -> Iterator[IPv4Address]:

@@ -114,10 +114,9 @@ def test_an_invalid_part_of_the_setting_is_named_in_the_error(text: str, says: s
     assert says in str(error.value)
 
 
-def test_every_row_closes_its_first_and_last_address_and_has_a_source() -> None:
+def test_every_row_closes_its_first_and_last_address() -> None:
     policy = Policy.parse("")
     for row in (*SPECIAL, *STICKY):
-        assert row.source
         assert policy.refusal(row.network[0]), row
         assert policy.refusal(row.network[-1]), row
 
