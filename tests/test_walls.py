@@ -246,7 +246,7 @@ def told(offenders: Iterable[Import], why: str) -> str:
 
 
 def room(module: str) -> str:
-    """The part of app/ that a module belongs to: ``app.checks`` for ``app.checks.http.run``."""
+    """The part of app/ that a module belongs to: ``app.checks`` for ``app.checks.http.checks``."""
     return ".".join(module.split(".")[:2])
 
 

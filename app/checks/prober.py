@@ -15,14 +15,13 @@ from functools import partial
 
 from app.checks.kinds import KINDS, read_url
 from app.checks.outcome import check_error
-from app.checks.tools import Done, Tools
+from app.checks.tools import Bundle, Done, Tools
 from app.i18n import _
 from app.net.families import Families
 from app.net.hosts import Server, SystemNames
 from app.net.loop import MOST_ENDING, Loop
 from app.net.policy import Policy
 from app.net.resolver import Resolver
-from app.net.trust import Bundle
 from app.records import CheckSpec, Outcome
 
 log = logging.getLogger(__name__)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
+
+import certifi
 
 from app.net.families import Families
 from app.net.loop import Loop
@@ -49,3 +53,25 @@ def guarded(broken: Broken, step: Callable[..., None], *arguments: Any) -> None:
         step(*arguments)
     except Exception as error:
         broken(error)
+
+
+class Bundle:
+    """One file for curl. With ``extra`` it is in memory, until ``close``, and ``path`` is valid in
+    this process and its forks: a killed process leaves no copy on disk. Raises OSError for a bad
+    path.
+    """
+
+    def __init__(self, extra: str | None) -> None:
+        self._memory: int | None = None
+        self.path = certifi.where()
+        if extra:
+            data = Path(extra).read_bytes() + b"\n" + Path(self.path).read_bytes()
+            self._memory = os.memfd_create("wakeful-ca")
+            self.path = f"/proc/self/fd/{self._memory}"
+            with open(self._memory, "wb", closefd=False) as file:
+                file.write(data)
+
+    def close(self) -> None:
+        if self._memory is not None:
+            os.close(self._memory)
+            self._memory = None

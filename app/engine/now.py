@@ -9,10 +9,12 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from datetime import UTC, datetime
+from typing import Generic, TypeVar
 
 from flask import Flask, current_app
 
@@ -26,7 +28,6 @@ from app.engine.canaries import Canaries
 from app.engine.checking import make_prober
 from app.engine.elsewhere import Brought, Place
 from app.engine.network import may_be_ours, unknown
-from app.engine.together import Together
 from app.errors import NotFound, Throttled, Unavailable
 from app.i18n import N_, _
 from app.records import CheckedNow, CheckSpec, Notice, Outcome, PlaceChecked, Result, Verdict
@@ -201,3 +202,38 @@ def _own() -> _Own:
             own = current_app.extensions[_KEY] = _Own(current_app.extensions["wakeful.settings"])
             atexit.register(own.prober.close)
         return own
+
+
+T = TypeVar("T")
+
+
+class Together(Generic[T]):
+    """Lets those who ask for the same at the same time share one answer. Threads of one process
+    only.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, Future[T]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` returns or raises, called here or by who came first with this key."""
+        with self._lock:
+            running = self._running.get(key)
+            if running is None:
+                mine = self._running[key] = Future()
+        if running is not None:
+            return running.result()
+        try:
+            made = make()
+        except BaseException as fault:
+            self._end(key)
+            mine.set_exception(fault)
+            raise
+        self._end(key)
+        mine.set_result(made)
+        return made
+
+    def _end(self, key: Hashable) -> None:
+        with self._lock:
+            del self._running[key]

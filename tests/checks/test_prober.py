@@ -24,9 +24,9 @@ import trustme
 
 from app.checks.http.compose import Carried
 from app.checks.prober import Prober
+from app.checks.tools import Bundle
 from app.net import families
 from app.net.policy import Policy
-from app.net.trust import Bundle
 from app.records import MASK, Cause, CheckSpec, Outcome, Pair, Timings, Verdict, Warn
 from app.rules.url import parse_url
 from tests.checks.servers import NameServer, Trap, Web, closing, host, http

@@ -29,10 +29,9 @@ from app.db.tables import (
 )
 from app.db.types import from_ms, to_ms
 from app.engine.agent import link as links
-from app.engine.agent.agent import Agent
+from app.engine.agent.agent import Agent, Closed
 from app.engine.agent.buffer import Buffer, Made
 from app.engine.agent.clock import Clock, uptime
-from app.engine.agent.closed import Closed
 from app.engine.agent.trouble import Later
 from app.engine.plan import Job
 from app.engine.schedule import Standing, last_slot

@@ -20,12 +20,12 @@ from app.codec.packing import pack
 from app.codec.sealing import BatchKey
 from app.config import SettingError
 from app.engine.carriers.queue import prober as far
+from app.engine.carriers.queue import prober as watching
 from app.engine.carriers.queue import sender
-from app.engine.carriers.queue import watch as watching
 from app.engine.carriers.queue.broker import listeners, listeners_of, queue_of
 from app.engine.carriers.queue.messages import Refused, about_checks, about_outcomes
+from app.engine.carriers.queue.prober import FIRST_SECONDS, SILENT_SECONDS, Watch
 from app.engine.carriers.queue.sender import QueueCarrier
-from app.engine.carriers.queue.watch import FIRST_SECONDS, SILENT_SECONDS, Watch
 from app.records import Cause, CheckSpec, Pair, Verdict
 from tests.lab.http import serve
 from tests.lab.net import ClosedPort, Listener

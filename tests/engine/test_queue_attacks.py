@@ -14,8 +14,8 @@ from unittest.mock import Mock
 import pytest
 
 from app.codec.sealing import BatchKey
-from app.engine.carriers.queue import sender, trouble
-from app.engine.carriers.queue.broker import KEPT_SECONDS, TASK, make_celery, queue_of
+from app.engine.carriers.queue import broker, sender
+from app.engine.carriers.queue.broker import KEPT_SECONDS, TASK, Trouble, make_celery, queue_of
 from app.engine.carriers.queue.messages import (
     REMEMBERED_SECONDS,
     Once,
@@ -25,7 +25,6 @@ from app.engine.carriers.queue.messages import (
     about_outcomes,
 )
 from app.engine.carriers.queue.sender import QueueCarrier
-from app.engine.carriers.queue.trouble import Trouble
 from app.records import CheckSpec, Verdict
 from app.rules.time import MEASURED, Offset
 from tests.lab.http import serve
@@ -102,7 +101,7 @@ def test_a_message_is_remembered_for_as_long_as_a_copy_would_count():
 
 def test_what_is_refused_is_logged_once_a_minute(monkeypatch, caplog):
     refuser, clock = Trouble("taking a batch"), Mock(return_value=0.0)
-    monkeypatch.setattr(trouble.time, "monotonic", clock)
+    monkeypatch.setattr(broker.time, "monotonic", clock)
     receiver = Receiver(BatchKey(KEY), "a", dated="at", plural="Batches")
 
     def refuse(sealed):

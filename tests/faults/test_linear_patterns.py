@@ -573,8 +573,8 @@ net/charset.py _COMMENTS
 net/charset.py _DECLARATIONS
 net/charset.py _HEADER_CHARSET
 net/client.py _PAGE
-net/html_text.py _COMMENT
-net/html_text.py _TAG
+net/client.py _COMMENT
+net/client.py _TAG
 proxies.py _SEGMENT
 rules/addresses.py _LABEL
 rules/addresses.py _LITERAL

@@ -338,7 +338,7 @@ def test_two_at_once_share_the_check_that_is_made_here(app, monkeypatch):
         assert joined.wait(60)
         serve(connection)
 
-    monkeypatch.setattr("app.engine.together.Future", Watched)
+    monkeypatch.setattr("app.engine.now.Future", Watched)
     with closing(Listener(slow)) as site:
         monitor = make_monitor(app, url=page(site))
         with clicked(app, monitor.id) as first:

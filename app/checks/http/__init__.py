@@ -1,6 +1,7 @@
 """How a URL is checked over HTTP.
 
-run           one check from hop to hop: look up, judge addresses, pin, send, follow redirects
+checks        one check from hop to hop: look up, judge addresses, pin, send, follow redirects;
+              and all of this kind in one prober
 compose       what a request carries, and what of it survives a redirect
 curls         curl's multi interface on the loop
 wire          one request on a curl handle

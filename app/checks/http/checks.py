@@ -1,16 +1,216 @@
-"""The checks of the kind http in one prober."""
+"""One check from its first look-up to its end: each hop is resolved, judged by policy, pinned and
+sent. And all checks of the kind http in one prober.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
 from app.checks.certificate import TrustStore
+from app.checks.http.compose import Carried
 from app.checks.http.curls import Curls
-from app.checks.http.exchange import Trace
+from app.checks.http.exchange import Hop, Request, Seen, Trace
+from app.checks.http.failures import is_untrusted
 from app.checks.http.outcome import Outcomes
-from app.checks.http.run import Run
-from app.checks.tools import Broken, Done, Tools
+from app.checks.lookup import Found, LookUp
+from app.checks.redact import Redactor
+from app.checks.tools import Broken, Done, Tools, guarded
+from app.i18n import _
+from app.net.families import routed
 from app.net.policy import Policy
-from app.records import CheckSpec
-from app.rules.url import Target
+from app.records import MAX_REDIRECTS, TEXT_CONDITIONS, Cause, CheckSpec, Warn
+from app.rules.text import shortened
+from app.rules.url import Target, join
+
+
+class Run:
+    """A running check. ``done`` is called once, on the loop; an exception goes to ``broken``
+    instead.
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        curls: Curls,
+        spec: CheckSpec,
+        policy: Policy,
+        done: Callable[[Trace], None],
+        broken: Broken,
+    ) -> None:
+        self._tools = tools
+        self._curls = curls
+        self._spec = spec
+        self._policy = policy
+        self._done = done
+        self._broken = broken
+        self._deadline = 0.0
+        self._carried = Carried(spec)
+        self._visited: set[tuple[object, ...]] = set()
+        self.trace = Trace(spec, datetime.now(UTC), tools.location)
+
+    def start(self, target: Target) -> None:
+        self._deadline = time.monotonic() + self._spec.timeout
+        self._hop(target)
+
+    # --- look-up and policy
+
+    def _hop(self, target: Target) -> None:
+        self.trace.hops.append(Hop(target))
+        LookUp(
+            self._tools,
+            target,
+            self._policy,
+            self._deadline,
+            self._spec.timeout,
+            partial(self._guarded, self._found),
+            self._broken,
+        ).start()
+
+    def _found(self, found: Found) -> None:
+        hop = self.trace.hops[-1]
+        hop.resolved, hop.addresses = found.resolved, found.addresses
+        hop.refusals, hop.dns = found.refusals, found.dns
+        if found.failure is None:
+            self._send(hop)
+            return
+        self.trace.failure = found.failure
+        if found.refusals and len(self.trace.hops) > 1:
+            before = _(
+                "Redirect %(number)s leads to %(host)s.",
+                number=len(self.trace.hops) - 1,
+                host=hop.target.netloc,
+            )
+            sentence = f"{before} {found.failure.sentence}"
+            self.trace.fail(Cause.BLOCKED_BY_POLICY, sentence)
+        self._done(self.trace)
+
+    # --- on the wire
+
+    def _send(self, hop: Hop) -> None:
+        left = max(1, int((self._deadline - time.monotonic()) * 1000))
+        carried = self._carried
+        if self.trace.withheld is None and (what := carried.withheld(hop.target)):
+            self.trace.withheld = (hop.target.netloc, what)
+        request = Request(
+            target=hop.target,
+            url=carried.url(hop.target),
+            method=carried.method,
+            headers=carried.headers(hop.target),
+            body=carried.body(hop.target),
+            addresses=routed(hop.addresses),
+            timeout_ms=left,
+            limit=self._spec.timeout,
+            verify_tls=self._spec.verify_tls,
+            follow_redirects=self._spec.follow_redirects,
+            asks_body=self._spec.alert_condition in TEXT_CONDITIONS,
+            refusal=self._policy.refusal,
+        )
+        self._curls.start(request, partial(self._guarded, self._seen), self._broken)
+
+    def _seen(self, seen: Seen) -> None:
+        self.trace.hops[-1].seen = seen
+        if seen.redirect and seen.fault is None and not is_untrusted(seen):
+            self._follow(seen)
+        elif seen.ip and seen.connect > 0:
+            # Not earlier: a dead family may take all the time that a redirect needs.
+            hops = {(hop.target.ascii_host, hop.target.port): hop for hop in self.trace.hops}
+            self._other_families(list(hops.values()))
+        else:
+            self._done(self.trace)
+
+    def _other_families(self, hops: list[Hop]) -> None:
+        if not hops:
+            self._done(self.trace)
+            return
+        hop = hops.pop()
+
+        def warned(warning: Warn | None) -> None:
+            if warning is not None and warning not in self.trace.warnings:
+                self.trace.warnings.append(warning)
+            self._other_families(hops)
+
+        if hop.seen is None or not hop.seen.ip or len(hop.addresses) < 2:
+            warned(None)
+            return
+        self._tools.families.judge(
+            hop.addresses,
+            hop.seen.ip,
+            hop.target.port,
+            self._deadline,
+            partial(self._guarded, warned),
+        )
+
+    # --- redirects
+
+    def _follow(self, seen: Seen) -> None:
+        here = self.trace.hops[-1].target
+        location = _as_sent(seen.header("location") or "")
+        try:
+            target = join(here, location)
+        except ValueError as error:
+            shown = Redactor(self._spec).text(location)
+            self.trace.fail(Cause.REDIRECT_BLOCKED, _cannot_follow(here, shown, str(error)))
+            self._done(self.trace)
+            return
+        self._visited.add(self._carried.state(here))
+        self._carried.remember(here, seen.all_headers("set-cookie"))
+        self._carried.redirected(seen.status)
+        state = self._carried.state(target)
+        taken = len(self.trace.hops)
+        if state in self._visited:
+            self.trace.fail(
+                Cause.REDIRECT_LOOP,
+                _(
+                    "The redirects form a loop: number %(taken)s leads back to %(url)s.",
+                    taken=taken,
+                    url=target.url,
+                ),
+            )
+        elif taken > MAX_REDIRECTS:
+            self.trace.fail(
+                Cause.TOO_MANY_REDIRECTS,
+                _(
+                    "There were more than %(max_redirects)s redirects; the next is to %(url)s.",
+                    max_redirects=MAX_REDIRECTS,
+                    url=target.url,
+                ),
+            )
+        else:
+            if (
+                here.scheme == "https"
+                and target.scheme == "http"
+                and Warn.REDIRECT_DOWNGRADE not in self.trace.warnings
+            ):
+                self.trace.warnings.append(Warn.REDIRECT_DOWNGRADE)
+            self._hop(target)
+            return
+        self._done(self.trace)
+
+    def _guarded(self, step: Callable[..., None], *arguments: Any) -> None:
+        guarded(self._broken, step, *arguments)
+
+
+def _as_sent(location: str) -> str:
+    """Header bytes were read as Latin-1, but most non-ASCII Locations are UTF-8: decode those."""
+    try:
+        return location.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return location
+
+
+def _cannot_follow(here: Target, location: str, why: str) -> str:
+    shown = shortened(location, 100)
+    shown = "".join(character if character.isprintable() else "\ufffd" for character in shown)
+    sentence = _(
+        "%(host)s redirects to “%(location)s”, which cannot be followed.",
+        host=here.netloc,
+        location=shown,
+    )
+    return f"{sentence} {why}"
 
 
 class HttpChecks:

@@ -1,14 +1,144 @@
-"""The checks of the kind tcp in one prober."""
+"""One check of a TCP port (look up, connect to the first address that accepts, read), and all of
+them in one prober.
+"""
 
 from __future__ import annotations
 
+import socket
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+
+from app.checks.lookup import Found, LookUp
 from app.checks.outcome import GoodEvidence
-from app.checks.tcp.outcome import make_outcome
-from app.checks.tcp.run import Run, Seen
-from app.checks.tools import Broken, Done, Tools
+from app.checks.tcp.outcome import Seen, make_outcome
+from app.checks.tools import Broken, Done, Tools, guarded
+from app.net.families import routed
+from app.net.loop import READ, Timer
 from app.net.policy import Policy
-from app.records import CheckSpec
+from app.net.race import APART, Race, Raced, by_turns
+from app.records import CheckSpec, Warn
 from app.rules.url import Target
+
+BANNER_BYTES = 1024  # decisions.md 3
+
+
+class Run:
+    """A running check. ``done`` is called once, on the loop; an exception goes to ``broken``
+    instead.
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        spec: CheckSpec,
+        target: Target,
+        policy: Policy,
+        done: Callable[[Seen], None],
+        broken: Broken,
+    ) -> None:
+        self._tools = tools
+        self._policy = policy
+        self._done = done
+        self._broken = broken
+        self._deadline = 0.0
+        self._began = 0.0  # when the current phase began
+        self._race: Race | None = None
+        self._tcp: socket.socket | None = None
+        self._timer: Timer | None = None
+        self.seen = Seen(spec, target, datetime.now(UTC))
+
+    def start(self) -> None:
+        spec, target = self.seen.spec, self.seen.target
+        self._deadline = time.monotonic() + spec.timeout
+        found = self._step(self._found)
+        LookUp(
+            self._tools, target, self._policy, self._deadline, spec.timeout, found, self._broken
+        ).start()
+
+    def cancel(self) -> None:
+        """Close all connections without calling ``done``."""
+        if self._race is not None:
+            self._race.cancel()
+        self._hang_up()
+
+    def _step(self, step: Callable[..., None]) -> Callable[..., None]:
+        return partial(guarded, self._broken, step)
+
+    def _found(self, found: Found) -> None:
+        self.seen.found = found
+        if found.failure is not None:
+            self._done(self.seen)
+            return
+        self.seen.tried = by_turns(routed(found.addresses))
+        self._began = time.monotonic()
+        self._race = Race(
+            self._tools.loop, self.seen.tried, self.seen.target.port, self._deadline, apart=APART
+        )
+        self._race.start(self._step(self._raced))
+
+    def _raced(self, raced: Raced) -> None:
+        self._tcp = raced.tcp
+        now = time.monotonic()
+        self.seen.connect, self._began = now - self._began, now
+        self.seen.ip = raced.address
+        self.seen.raced = raced
+        if self._tcp is None:
+            self._done(self.seen)
+        elif self.seen.listens:
+            self._timer = self._tools.loop.call_at(self._deadline, self._step(self._end))
+            self._tools.loop.watch(self._tcp.fileno(), READ, self._step(self._ready))
+        else:
+            self._end()
+
+    def _ready(self, _fd: int, _events: int) -> None:
+        seen = self.seen
+        if self._tcp is None:
+            return
+        try:
+            piece = self._tcp.recv(BANNER_BYTES - len(seen.banner))
+        except BlockingIOError:
+            return
+        except OSError as error:
+            seen.broken_by = error.errno
+            self._end()
+            return
+        if not piece:
+            seen.closed = True
+            self._end()
+            return
+        took = time.monotonic() - self._began
+        seen.first_byte = took if seen.first_byte is None else seen.first_byte
+        seen.rest = took - seen.first_byte
+        seen.banner += piece
+        if len(seen.banner) == BANNER_BYTES or (seen.spec.alert_text_lookup or "") in seen.text:
+            self._end()
+
+    def _end(self) -> None:
+        self._hang_up()
+        seen = self.seen
+        # Not earlier: a dead family may take all the time that the banner needs.
+        self._tools.families.judge(
+            seen.found.addresses,
+            seen.ip or "",
+            seen.target.port,
+            self._deadline,
+            self._step(self._warned),
+        )
+
+    def _warned(self, warning: Warn | None) -> None:
+        if warning is not None:
+            self.seen.warnings.append(warning)
+        self._done(self.seen)
+
+    def _hang_up(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._tcp is not None:
+            self._tools.loop.unwatch(self._tcp.fileno())
+            self._tools.loop.hang_up(self._tcp)
+            self._tcp = None
 
 
 class TcpChecks:

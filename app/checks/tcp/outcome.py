@@ -12,8 +12,11 @@ Waiting for a text is not slow: ``response_time`` ends with the last byte that a
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from app.checks.lookup import Found
 from app.checks.outcome import (
     RESET,
     Failure,
@@ -26,10 +29,41 @@ from app.checks.outcome import (
     verdict_of,
 )
 from app.checks.redact import Redactor
-from app.checks.tcp.run import Seen
 from app.i18n import N_, _, _n
-from app.records import Cause, Outcome, Result, Timings, Verdict
+from app.net.race import Raced
+from app.records import TEXT_CONDITIONS, Cause, CheckSpec, Outcome, Result, Timings, Verdict
 from app.rules.text import shortened
+from app.rules.url import Target
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a check saw. Times are in seconds, each from the end of the phase before it; None for a
+    phase that was not reached. ``ip`` is the address that accepted the connection.
+    """
+
+    spec: CheckSpec
+    target: Target
+    checked_at: datetime
+    found: Found = field(default_factory=Found)
+    tried: tuple[str, ...] = ()
+    raced: Raced = field(default_factory=Raced)
+    ip: str | None = None
+    connect: float | None = None
+    banner: bytes = b""
+    first_byte: float | None = None
+    rest: float | None = None  # from the first byte to the last
+    broken_by: int | None = None  # the error number that ended the connection
+    closed: bool = False  # the server ended it
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def listens(self) -> bool:
+        return self.spec.alert_condition in TEXT_CONDITIONS
+
+    @property
+    def text(self) -> str:
+        return self.banner.decode("utf-8", "replace")
 
 
 def make_outcome(seen: Seen, location: str, good: GoodEvidence) -> Outcome:

@@ -11,7 +11,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +24,6 @@ from app.config import PREFIX, SettingError, Settings
 from app.engine import schedule
 from app.engine.agent.buffer import Buffer, InUse, Made
 from app.engine.agent.clock import Clock
-from app.engine.agent.closed import Closed
 from app.engine.agent.link import Assigned, Greeted, Link, News, Stood
 from app.engine.carriers import Finished
 from app.engine.checking import (
@@ -39,7 +38,7 @@ from app.engine.checking import (
 from app.engine.plan import Job, Plan
 from app.engine.schedule import Standing
 from app.i18n import _
-from app.records import Cause, Outcome
+from app.records import Cause, Outcome, Result
 
 log = logging.getLogger(__name__)
 
@@ -288,3 +287,33 @@ def _unusable(folder: Path, fault: OSError) -> SettingError:
     return SettingError(
         f"{PREFIX}INSTANCE is wrong: {folder} cannot be used as a folder ({fault.strerror})."
     )
+
+
+class Closed:
+    """The monitors whose last check was refused. Without a line in the log, an agent that may reach
+    none of its targets looks like one that works.
+    """
+
+    def __init__(self) -> None:
+        self._refused: set[int] = set()
+        self._told = False
+
+    def note(self, results: Sequence[tuple[int, Result]], monitors: Collection[int]) -> None:
+        """Take in results, each with the id of its monitor, and log once when the last check of
+        each of ``monitors``, all that the agent checks, was refused.
+        """
+        for id, result in results:
+            if result.was_made:
+                self._refused.discard(id)
+            else:
+                self._refused.add(id)
+        self._refused = {id for id in self._refused if id in monitors}
+        closed = bool(self._refused) and len(self._refused) == len(monitors)
+        if closed and not self._told and results:
+            log.warning(
+                "WAKEFUL_ALLOW_NETWORKS of this agent allows no check of its monitors (%d). The"
+                " last one: %s",
+                len(monitors),
+                results[-1][1].cause,
+            )
+        self._told = closed

@@ -26,8 +26,7 @@ from app.config import SettingError
 from app.engine.agent import trouble
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
-from app.engine.agent.files import replace_file
-from app.engine.agent.known import Known
+from app.engine.agent.known import Known, replace_file
 from app.engine.agent.trouble import Failing, Foreign, Later, Refused
 from app.i18n import _
 from app.net.client import Adapter, Network

@@ -23,6 +23,7 @@ from app.engine.carriers.queue.broker import (
     LARGEST_SEALED,
     LISTEN_SECONDS,
     TASK,
+    Trouble,
     claim,
     listen,
     make_celery,
@@ -38,7 +39,6 @@ from app.engine.carriers.queue.messages import (
     about_checks,
     about_outcomes,
 )
-from app.engine.carriers.queue.trouble import Trouble
 from app.records import CheckSpec
 from app.rules.time import Offset
 
