@@ -37,7 +37,6 @@ NOT_FOR_PEOPLE = {
     "app/engine/carriers/queue/": "logs of probers and checkers",
     "app/records/resources.py": "the API's document, in English",
     "app/forms/queries.py": "parameters of lists, in the API's document",
-    "app/net/networks.py": "titles of standards and manuals",
 }
 
 
