@@ -7,7 +7,14 @@ from datetime import timedelta
 import pytest
 
 from app.access.devices import KNOWN_FOR
-from app.access.sessions import IDLE, READ, RECENT, SESSIONS_PER_PERSON, browser_of, system_of
+from app.access.sessions import (
+    HEADER_READ,
+    IDLE,
+    RECENT,
+    SESSIONS_PER_PERSON,
+    browser_of,
+    system_of,
+)
 from app.db import db
 from app.db.tables import DeviceRow, RecoveryRow, SessionRow
 from app.stores import current_access
@@ -79,8 +86,8 @@ def logged_in(visitor):
         ("", None, None),
         (None, None, None),
         ("<b>me</b>", None, None),
-        (READ * " " + FIREFOX, None, None),
-        ((READ - len("Firefox/")) * " " + "Firefox/", "Firefox", None),
+        (HEADER_READ * " " + FIREFOX, None, None),
+        ((HEADER_READ - len("Firefox/")) * " " + "Firefox/", "Firefox", None),
     ],
 )
 def test_a_browser_is_named_in_words_of_ours(header, browser, system):
