@@ -8,7 +8,7 @@ Ours, because SQLite and PostgreSQL serve alike: TimescaleDB's continuous aggreg
 maintenance nor results that come late, and are no part of either.
 """
 
-from app.db.rollups.days import Days, KeptDays, Seconds
+from app.db.rollups.days import Days, KeptDays, day_of, plus
 from app.db.rollups.reading import (
     Figured,
     between,
@@ -29,13 +29,14 @@ __all__ = [
     "Days",
     "Figured",
     "KeptDays",
-    "Seconds",
     "between",
     "checks",
+    "day_of",
     "incidents_between",
     "is_summed",
     "monitor_of",
     "only_summed",
+    "plus",
     "report_figures",
     "reroll",
     "reroll_each",

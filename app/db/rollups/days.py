@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import date, datetime
 from itertools import pairwise
+from operator import add
 from typing import Any
 
 from sqlalchemy import Select, String, bindparam, cast, func, literal_column, select, union_all
@@ -16,8 +17,8 @@ from app.db.cached import Cached
 from app.db.rollups.reading import hour_of, tails
 from app.db.rollups.rows import DAY_S, HOUR_S, MONITORS, ROLLUPS
 from app.db.types import to_ms
-from app.stats.strip import Hour
-from app.stats.tally import DAY_MS
+from app.records import PublicDay
+from app.stats.tally import DAY_MS, percent
 
 # Seconds up, down, unknown and in maintenance.
 Seconds = tuple[int, int, int, int]
@@ -26,23 +27,17 @@ NOTHING: Seconds = (0, 0, 0, 0)
 
 @dataclass(slots=True, eq=False)
 class Days:
-    """The days of a monitor: what is summed of them, and ``since``, by the place of the day, what
-    came after what is summed.
-
-    ``summed`` is one object as long as nothing in it changes: what is made of it may be kept.
+    """The days of a monitor: ``shown`` is made of what is summed, ``seconds`` are that, and
+    ``since``, by the index of the day, came after what is summed.
     """
 
-    summed: Summed
+    shown: Sequence[PublicDay]
+    seconds: Sequence[Seconds]
     since: Mapping[int, Seconds]
 
 
-@dataclass(slots=True, eq=False)
-class Summed:
-    """``whole`` is the sum of ``days``. ``made`` is free for what a reader makes of them."""
-
-    days: Sequence[Seconds]
-    whole: Seconds = NOTHING
-    made: dict[Any, Any] = field(default_factory=dict)
+# What is kept of a monitor, and shared by those whose days are equal, as most are.
+Summed = tuple[list[PublicDay], list[Seconds]]
 
 
 class KeptDays:
@@ -51,51 +46,62 @@ class KeptDays:
     def __init__(self, most: int = 20_000) -> None:
         self._kept: Cached[Summed] = Cached(most)
 
-    def read(self, ids: Sequence[int], midnights: Sequence[int], now: datetime) -> dict[int, Days]:
-        """The days of each monitor, a day being the time between two of ``midnights`` (ms).
+    def read(
+        self, ids: Sequence[int], days: Sequence[date], midnights: Sequence[int], now: datetime
+    ) -> dict[int, Days]:
+        """The ``days`` of each monitor, each the time between two of ``midnights`` (ms).
 
         An hour that a midnight divides counts for the day in which it starts.
         """
         between = tuple(midnights)
         states = db.session.execute(MONITORS, {"ids": ids}).all() if ids else ()
         versions = {row.monitor_id: row.sums_version for row in states}
-        summed = self._kept.read(versions, between, lambda missing: _read(missing, between, now))
+        # Two zones may have the same midnights between other days.
+        what = days[0], between
+        summed = self._kept.read(versions, what, lambda missing: _read(missing, days, between, now))
         last = min(between[-1], to_ms(now))
         since: dict[int, dict[int, Seconds]] = {id: {} for id in ids}
         if between[0] < last:
             for id, hours in tails(ids, between[0], last, states).items():
                 for begin, sums in hours.items():
-                    place = bisect_right(between, begin) - 1
-                    if 0 <= place < len(between) - 1:
-                        before = since[id].get(place, NOTHING)
-                        since[id][place] = _plus(before, hour_of(sums))
+                    index = bisect_right(between, begin) - 1
+                    if 0 <= index < len(days):
+                        before = since[id].get(index, NOTHING)
+                        since[id][index] = plus(before, hour_of(sums)[:4])
         # A monitor that was deleted this moment has no state.
-        nothing = Summed([NOTHING] * (len(between) - 1))
-        return {id: Days(summed.get(id, nothing), since[id]) for id in ids}
+        nothing = _nothing(days)
+        return {id: Days(*summed.get(id, nothing), since[id]) for id in ids}
 
 
-def _read(ids: Sequence[int], between: Sequence[int], now: datetime) -> dict[int, Summed]:
-    days: dict[int, list[Seconds]] = {id: [NOTHING] * (len(between) - 1) for id in ids}
-    if ids:
-        known: dict[str, tuple[int, Seconds]] = {}  # most monitors' days are equal
-        for id, packed in db.session.execute(_packed_days(between, now), {"ids": ids}):
-            for text in packed.split(","):
-                day = known.get(text)
-                if day is None:
-                    place, up, down, unknown, maintenance = map(int, text.split(":"))
-                    day = known[text] = (place, (up, down, unknown, maintenance))
-                days[id][day[0]] = day[1]
-    return {id: Summed(days[id], _sum(days[id])) for id in ids}
+def day_of(day: date, seconds: Seconds) -> PublicDay:
+    up, down, unknown, maintenance = seconds
+    return PublicDay(day, percent(up, down), down, maintenance, unknown)
 
 
-def _sum(days: Sequence[Seconds]) -> Seconds:
-    up, down, unknown, maintenance = map(sum, zip(*days, strict=True))
+def plus(seconds: Seconds, more: Seconds) -> Seconds:
+    up, down, unknown, maintenance = map(add, seconds, more)
     return up, down, unknown, maintenance
 
 
-def _plus(day: Seconds, hour: Hour) -> Seconds:
-    up, down, unknown, maintenance = day
-    return up + hour.up, down + hour.down, unknown + hour.unknown, maintenance + hour.maintenance
+def _nothing(days: Sequence[date]) -> Summed:
+    return [day_of(day, NOTHING) for day in days], [NOTHING] * len(days)
+
+
+def _read(
+    ids: Sequence[int], days: Sequence[date], between: Sequence[int], now: datetime
+) -> dict[int, Summed]:
+    nothing = _nothing(days)
+    summed = {id: (list(nothing[0]), list(nothing[1])) for id in ids}
+    equal: dict[str, tuple[int, PublicDay, Seconds]] = {}  # most monitors' days are
+    for id, packed in db.session.execute(_packed_days(between, now), {"ids": ids}):
+        for text in packed.split(","):
+            if text not in equal:
+                index, up, down, unknown, maintenance = map(int, text.split(":"))
+                seconds = up, down, unknown, maintenance
+                equal[text] = index, day_of(days[index], seconds), seconds
+            index, day, seconds = equal[text]
+            summed[id][0][index], summed[id][1][index] = day, seconds
+    return summed
 
 
 def _packed_days(midnights: Sequence[int], now: datetime) -> Select[Any]:

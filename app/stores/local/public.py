@@ -5,9 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from functools import lru_cache, reduce
-from operator import add
 from time import monotonic, sleep
 from typing import Any
 
@@ -295,15 +294,15 @@ class LocalPublicPages(PublicPages):
     ) -> dict[int, tuple[float | None, Sequence[PublicDay]]]:
         """The percentage over ``days``, and each of them, by monitor."""
         midnights = [to_ms(_midnight(day, zone)) for day in (*days, days[-1] + timedelta(days=1))]
-        read = self._kept.read(ids, midnights, now)
+        read = self._kept.read(ids, days, midnights, now)
         incidents = rollups.incidents_between(ids, midnights[0], midnights[-1])
-        found = {}
+        figures = {}
         for id in ids:
             own = read[id]
-            up, down, *_others = reduce(_plus, own.since.values(), own.summed.whole)
+            up, down, *_others = map(sum, zip(*own.seconds, *own.since.values(), strict=True))
             touched = _touched(midnights, incidents[id], to_ms(now))
-            found[id] = (percent(up, down), _public_days(days, own, touched))
-        return found
+            figures[id] = percent(up, down), _public_days(days, own, touched)
+        return figures
 
 
 class _Shown:
@@ -408,32 +407,15 @@ def _next_month(year: int, month: int) -> date:
 
 
 def _public_days(
-    days: Sequence[date], found: rollups.Days, touched: Mapping[int, int]
+    days: Sequence[date], own: rollups.Days, touched: Mapping[int, int]
 ) -> Sequence[PublicDay]:
-    """Made again where something has changed: mostly, that is today."""
-    made: Sequence[PublicDay]
-    summed = found.summed
-    before, made = summed.made.get(days[0], (None, ()))
-    if before != touched:
-        made = [_day(day, summed.days[n], touched.get(n, 0)) for n, day in enumerate(days)]
-        summed.made[days[0]] = touched, made
-    if not found.since:
-        return made
-    fresh = list(made)
-    for n, seconds in found.since.items():
-        fresh[n] = _day(days[n], _plus(summed.days[n], seconds), touched.get(n, 0))
-    return fresh
-
-
-@lru_cache(maxsize=20_000)  # most days of most monitors are equal
-def _day(day: date, seconds: rollups.Seconds, incidents: int) -> PublicDay:
-    up, down, unknown, maintenance = seconds
-    return PublicDay(day, percent(up, down), down, maintenance, unknown, incidents)
-
-
-def _plus(one: rollups.Seconds, other: rollups.Seconds) -> rollups.Seconds:
-    up, down, unknown, maintenance = map(add, one, other)
-    return up, down, unknown, maintenance
+    """Mostly, only today is made again."""
+    shown = list(own.shown)
+    for n, seconds in own.since.items():
+        shown[n] = rollups.day_of(days[n], rollups.plus(own.seconds[n], seconds))
+    for n, incidents in touched.items():
+        shown[n] = replace(shown[n], incidents=incidents)
+    return shown
 
 
 def _touched(
