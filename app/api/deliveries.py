@@ -20,7 +20,7 @@ DELIVERY = "/deliveries/{id}"
 @operation("GET", "/deliveries", "List deliveries", "Delivery", paged=True, query=DeliveryQueryForm)
 def list_(call: Call) -> Response:
     """Messages to people, the newest first, with all attempts to send each."""
-    page = call.store.deliveries.list(binding.delivery_query(call.query))
+    page = call.store.deliveries.list(binding.list_query(DeliveryQueryForm, call.query))
     return paged(page, json_of, call.query)
 
 

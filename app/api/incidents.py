@@ -9,7 +9,6 @@ from app.api.envelope import one
 from app.api.operations import operation
 from app.api.resource import register
 from app.codec import json_of
-from app.forms import binding
 from app.forms.incident import IncidentUpdateForm
 from app.forms.queries import IncidentQueryForm
 from app.i18n import _
@@ -18,7 +17,6 @@ from app.records.resources import INCIDENTS
 register(
     INCIDENTS,
     query=IncidentQueryForm,
-    read_query=binding.incident_query,
     refusals={"store": (409,)},
 )
 

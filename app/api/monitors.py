@@ -35,7 +35,6 @@ register(
     MONITORS,
     update_form=MonitorUpdateForm,
     query=MonitorQueryForm,
-    read_query=binding.monitor_query,
     shape=_shape,
 )
 
@@ -45,7 +44,7 @@ register(
 )
 def overview(call: Call) -> Response:
     """How many of the monitors that the parameters choose are in each state."""
-    counts = call.store.monitors.overview(binding.monitor_filter(call.query))
+    counts = call.store.monitors.overview(binding.list_query(MonitorFilterForm, call.query))
     return one({status.value: counts.get(status, 0) for status in MonitorStatus})
 
 
@@ -79,7 +78,8 @@ def check_unsaved(call: Call) -> Response:
 def results(call: Call) -> Response:
     """Single checks, the newest first. They are kept for 90 days by default; statistics stay."""
     call.store.monitors.require(call.id)
-    page = call.store.results.list(binding.result_query(call.id, call.query))
+    query = binding.list_query(ResultQueryForm, call.query, monitor_id=call.id)
+    page = call.store.results.list(query)
     return paged(page, json_of, call.query)
 
 

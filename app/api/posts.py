@@ -11,7 +11,7 @@ from app.codec import json_of, plain
 from app.errors import NotFound
 from app.forms import binding
 from app.forms.post import PostForm, PostUpdateForm
-from app.forms.queries import DraftQueryForm, PageForm, PostQueryForm
+from app.forms.queries import DraftQueryForm, PostQueryForm, SubscriberQueryForm
 from app.i18n import N_
 from app.records import Post, PostUpdate, Scope
 
@@ -37,7 +37,8 @@ def _update(call: Call) -> PostUpdate:
 def list_(call: Call) -> Response:
     """The newest first, each with its updates."""
     call.store.status_pages.get(call.id)
-    page = call.store.posts.list(binding.post_query(call.id, call.query))
+    query = binding.list_query(PostQueryForm, call.query, status_page_id=call.id)
+    page = call.store.posts.list(query)
     return paged(page, json_of, call.query)
 
 
@@ -115,12 +116,13 @@ SUBSCRIBERS = "/status-pages/{id}/subscribers"
 
 @operation(
     "GET", SUBSCRIBERS, "List a page's subscribers", "Subscriber",
-    paged=True, query=PageForm, scope=Scope.WRITE, name="subscribers_list_",
+    paged=True, query=SubscriberQueryForm, scope=Scope.WRITE, name="subscribers_list_",
 )  # fmt: skip
 def subscribers(call: Call) -> Response:
     """People who confirmed their address. Needs a key of scope `write`."""
     call.store.status_pages.get(call.id)
-    page = call.store.subscribers.list(binding.subscriber_query(call.id, call.query))
+    query = binding.list_query(SubscriberQueryForm, call.query, status_page_id=call.id)
+    page = call.store.subscribers.list(query)
     return paged(page, json_of, call.query)
 
 

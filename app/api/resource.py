@@ -15,12 +15,11 @@ from app.api.envelope import created, deleted, one, paged
 from app.api.operations import operation
 from app.codec import json_of
 from app.forms import binding
-from app.forms.queries import MarkerQueryForm, PageForm
+from app.forms.queries import ListForm, MarkerQueryForm, PageForm
 from app.forms.resources import FORMS
 from app.forms.schema import SchemaForm
 from app.records import ObjectKind, Resource
 from app.records.resources import RESOURCES
-from app.rules.brackets import Pairs
 from app.stores import Store, base
 
 Records = base.Collection[Any, Any]
@@ -40,8 +39,7 @@ class Handlers:
     of: Resource
     form: type[SchemaForm]
     update_form: type[SchemaForm]
-    query: type[SchemaForm] = PageForm
-    read_query: Callable[[Pairs], Any] = binding.page_query
+    query: type[ListForm] = PageForm
     shape: Callable[[Call, Any], Mapping[str, Any]] = shape
     check: Callable[[Call, Any], None] | None = None
     refusals: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -51,7 +49,7 @@ class Handlers:
         return collection
 
     def list(self, call: Call) -> Response:
-        page = self.records(call.store).list(self.read_query(call.query))
+        page = self.records(call.store).list(binding.list_query(self.query, call.query))
         return paged(page, lambda record: self.shape(call, record), call.query)
 
     def store(self, call: Call) -> Response:
@@ -111,7 +109,7 @@ def register(
 
 
 _OPTIONS: Mapping[ObjectKind, Mapping[str, Any]] = {
-    ObjectKind.MARKER: {"query": MarkerQueryForm, "read_query": binding.marker_query},
+    ObjectKind.MARKER: {"query": MarkerQueryForm},
     ObjectKind.STATUS_PAGE: {"refusals": {"store": (409,), "update": (409,)}},
 }
 # Those with a module here, which registers them and has operations besides.

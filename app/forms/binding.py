@@ -15,17 +15,7 @@ from app.forms import queries
 from app.forms.lists import ListField
 from app.forms.schema import UNKNOWN, Context, SchemaField, SchemaForm, Sent
 from app.i18n import _
-from app.records import (
-    MAX_ID,
-    DeliveryQuery,
-    IncidentQuery,
-    MarkerQuery,
-    MonitorQuery,
-    PageQuery,
-    PostQuery,
-    ResultQuery,
-    SubscriberQuery,
-)
+from app.records import MAX_ID, PageQuery
 from app.rules.brackets import Name, Pairs, parse
 from app.rules.text import shortened
 
@@ -59,56 +49,24 @@ def _queried(form_class: type[SchemaForm], pairs: tuple[tuple[str, str], ...]) -
     return _validated(form_class, pairs, None, None).values()
 
 
-def monitor_query(pairs: Pairs) -> MonitorQuery:
-    return MonitorQuery(**_paged(queries.MonitorQueryForm, pairs))
-
-
-def monitor_filter(pairs: Pairs) -> MonitorQuery:
-    return MonitorQuery(**_known_ids(query_values(queries.MonitorFilterForm, pairs)))
-
-
-def incident_query(pairs: Pairs) -> IncidentQuery:
-    return IncidentQuery(**_paged(queries.IncidentQueryForm, pairs))
-
-
-def delivery_query(pairs: Pairs) -> DeliveryQuery:
-    return DeliveryQuery(**_paged(queries.DeliveryQueryForm, pairs))
-
-
-def result_query(monitor_id: int, pairs: Pairs) -> ResultQuery:
-    values = _paged(queries.ResultQueryForm, pairs)
-    return ResultQuery(monitor_id=monitor_id, from_=values.pop("from"), **values)
-
-
-def marker_query(pairs: Pairs) -> MarkerQuery:
-    values = _paged(queries.MarkerQueryForm, pairs)
-    return MarkerQuery(from_=values.pop("from"), **values)
-
-
-def page_query(pairs: Pairs) -> PageQuery:
-    return PageQuery(**_paged(queries.PageForm, pairs))
-
-
-def post_query(status_page_id: int, pairs: Pairs) -> PostQuery:
-    return PostQuery(status_page_id=status_page_id, **_paged(queries.PostQueryForm, pairs))
-
-
-def subscriber_query(status_page_id: int, pairs: Pairs) -> SubscriberQuery:
-    return SubscriberQuery(status_page_id=status_page_id, **_paged(queries.PageForm, pairs))
-
-
-def _paged(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:
+def list_query(form_class: type[queries.ListForm], pairs: Pairs, **of: int) -> Any:
+    """What a list is asked for. ``of``: the ids of the records that it belongs to."""
     values = query_values(form_class, pairs)
-    values["page"] = min(values["page"], _LAST_PAGE)
-    return _known_ids(values)
-
-
-def _known_ids(values: dict[str, Any]) -> dict[str, Any]:
+    if "page" in values:
+        values["page"] = min(values["page"], _LAST_PAGE)
+    if "from" in values:
+        values["from_"] = values.pop("from")
     for name in ("monitor_id", "incident_id", "status_page_id"):
         # No record has such an id, and the database could not compare it. 0 finds nothing either.
         if values.get(name) is not None and not 1 <= values[name] <= MAX_ID:
             values[name] = 0
-    return values
+    return form_class.makes(**of, **values)
+
+
+def page_query(pairs: Pairs) -> PageQuery:
+    """Of a list with no parameters but those of paging."""
+    query: PageQuery = list_query(queries.PageForm, pairs)
+    return query
 
 
 def _validated(

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any, ClassVar
 
 from app.forms.fields import Ids, Moment, Number, NumberChoice, RecordId, Switch, Text, Word
 from app.forms.schema import SchemaForm
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import (
     DEFAULT_PAGE_SIZE,
     MAX_LOCATION,
@@ -17,22 +18,40 @@ from app.records import (
     MAX_TAG,
     PAGE_SIZES,
     Channel,
+    DeliveryQuery,
     DeliveryStatus,
+    IncidentQuery,
     IncidentSearchBy,
     IncidentSortBy,
     IncidentStatus,
+    MarkerQuery,
+    MonitorQuery,
     MonitorSearchBy,
     MonitorSortBy,
     MonitorStatus,
+    PageQuery,
+    PostQuery,
+    ResultQuery,
     Sort,
     StatisticsRange,
+    SubscriberQuery,
     Verdict,
 )
 
+TOO_LONG = N_("Statistics cover %(most)s days at most. Send an earlier time.")
+REPORT_TOO_LONG = N_("A report covers %(most)s days at most. Send an earlier time.")
 
-class PageForm(SchemaForm):
+
+class ListForm(SchemaForm):
+    """The parameters of a list. ``makes``: the query that they become."""
+
+    makes: ClassVar[Any]
+
+
+class PageForm(ListForm):
     """A list with no parameters but those of paging."""
 
+    makes: ClassVar[Any] = PageQuery
     per_page = NumberChoice(
         "Page size",
         labels=[(size, str(size)) for size in PAGE_SIZES],
@@ -42,7 +61,8 @@ class PageForm(SchemaForm):
     page = Number("Page", low=1, default=1, description="The page number, from 1.")
 
 
-class MonitorFilterForm(SchemaForm):
+class MonitorFilterForm(ListForm):
+    makes = MonitorQuery
     search = Text(
         "Search", most=MAX_SEARCH, description="Finds it anywhere in the text, ignoring case."
     )
@@ -63,6 +83,7 @@ class MonitorFilterForm(SchemaForm):
 
 
 class MonitorQueryForm(PageForm, MonitorFilterForm):
+    makes = MonitorQuery
     state = Word("State", words=MonitorStatus, none="Any", description="Extension.")
     hours = Switch("Hours", default=False, description="Extension: with each its last 24 hours.")
     sort_by = Word(
@@ -88,6 +109,7 @@ class MonitorQueryForm(PageForm, MonitorFilterForm):
 
 
 class IncidentQueryForm(PageForm):
+    makes = IncidentQuery
     search = Text(
         "Search", most=MAX_SEARCH, description="Finds it anywhere in the text, ignoring case."
     )
@@ -130,6 +152,7 @@ class IncidentQueryForm(PageForm):
 
 
 class ResultQueryForm(PageForm):
+    makes = ResultQuery
     from_ = Moment("From", name="from", description="The earliest check.")
     to = Moment("To", description="The latest check.")
     verdict = Word("Verdict", words=Verdict, none="Any")
@@ -143,23 +166,21 @@ class ResultQueryForm(PageForm):
     )
 
     def check_together(self) -> None:
-        start, end = self.from_, self.to
-        if self.flawless(start, end) and start.data and end.data and end.data < start.data:
-            end.fault(_("This must not be earlier than from."))
+        check_order(self.from_, self.to)
 
 
 class MarkerQueryForm(PageForm):
+    makes = MarkerQuery
     monitor_id = RecordId("Monitor", description="Only markers that concern this monitor.")
     from_ = Moment("From", name="from", description="The earliest marker.")
     to = Moment("To", description="The latest marker.")
 
     def check_together(self) -> None:
-        start, end = self.from_, self.to
-        if self.flawless(start, end) and start.data and end.data and end.data < start.data:
-            end.fault(_("This must not be earlier than from."))
+        check_order(self.from_, self.to)
 
 
 class DeliveryQueryForm(PageForm):
+    makes = DeliveryQuery
     monitor_id = RecordId("Monitor")
     incident_id = RecordId("Incident")
     contact_id = RecordId("Contact", description="Only messages to this contact.")
@@ -167,7 +188,12 @@ class DeliveryQueryForm(PageForm):
     status = Word("Status", words=DeliveryStatus, none="Any")
 
 
+class SubscriberQueryForm(PageForm):
+    makes = SubscriberQuery
+
+
 class PostQueryForm(PageForm):
+    makes = PostQuery
     open = Switch(
         "Open", default=False, description="Only posts that have not ended, scheduled ones too."
     )
@@ -197,19 +223,19 @@ class StatisticsQueryForm(SchemaForm):
                 self.range.fault(_("Send range, or from and to."))
 
 
-def check_span(start: Moment, end: Moment) -> None:
-    """Refuse what is not the time between two moments that statistics can be of."""
+def check_order(start: Moment, end: Moment) -> None:
+    if not start.errors and not end.errors and start.data and end.data and end.data < start.data:
+        end.fault(_("This must not be earlier than from."))
+
+
+def check_span(start: Moment, end: Moment, too_long: str = TOO_LONG) -> None:
+    """Refuse what is not the time between two moments that figures can be of."""
     if start.data is None or end.data is None:
         (end if start.data else start).fault(_("Send from and to, or neither."))
     elif end.data <= start.data:
         end.fault(_("This must be later than from."))
     elif end.data - start.data > timedelta(days=MAX_REPORT_DAYS):
-        end.fault(
-            _(
-                "Statistics cover %(most)s days at most. Send an earlier time.",
-                most=MAX_REPORT_DAYS,
-            )
-        )
+        end.fault(_(too_long, most=MAX_REPORT_DAYS))
 
 
 class ReportQueryForm(SchemaForm):
@@ -229,17 +255,8 @@ class ReportQueryForm(SchemaForm):
         for field in (start, end):
             if field.data and field.data.replace(minute=0, second=0, microsecond=0) != field.data:
                 field.fault(_("Send a whole hour, such as 2026-11-01T00:00:00."))
-        if not self.flawless(start, end) or not start.data or not end.data:
-            return
-        if end.data <= start.data:
-            end.fault(_("This must be later than from."))
-        elif end.data - start.data > timedelta(days=MAX_REPORT_DAYS):
-            end.fault(
-                _(
-                    "A report covers %(most)s days at most. Send an earlier time.",
-                    most=MAX_REPORT_DAYS,
-                )
-            )
+        if self.flawless(start, end):
+            check_span(start, end, REPORT_TOO_LONG)
 
 
 class NoQueryForm(SchemaForm):

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
 from app.errors import Invalid
-from app.forms.binding import (
-    bind,
-    delivery_query,
-    incident_query,
-    monitor_query,
-    overlay,
-    page_query,
-    result_query,
-)
+from app.forms.binding import bind, list_query, overlay, page_query
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
+from app.forms.queries import (
+    DeliveryQueryForm,
+    IncidentQueryForm,
+    MonitorQueryForm,
+    ResultQueryForm,
+)
 from app.forms.schema import Context
 from app.forms.window import WindowForm
 from app.records import (
@@ -124,6 +123,9 @@ def test_an_update_of_an_incident_is_validated_with_its_stored_fields(sent, expe
         assert sorted(faulty(update, sent)) == expected
 
 
+monitor_query, incident_query, delivery_query = (
+    partial(list_query, form) for form in (MonitorQueryForm, IncidentQueryForm, DeliveryQueryForm)
+)
 HUGE = "9" * 40
 QUERIES = [
     (monitor_query, {}, MonitorQuery()),
@@ -149,7 +151,7 @@ QUERIES = [
     ),
     (page_query, {"page": "2", "per_page": "50"}, PageQuery(page=2, per_page=50)),
     (
-        lambda pairs: result_query(8, pairs),
+        partial(list_query, ResultQueryForm, monitor_id=8),
         {"from": day(1), "to": day(2), "verdict": "down"},
         ResultQuery(8, at(1), at(2), "down"),
     ),
@@ -180,8 +182,8 @@ def test_a_lists_parameters_are_read(read, sent, query):
         (incident_query, {"status": "open"}, "status"),
         (incident_query, {"monitor_id": "1.0"}, "monitor_id"),
         (delivery_query, {"channel": "fax"}, "channel"),
-        (lambda pairs: result_query(8, pairs), {"from": day(2), "to": day(1)}, "to"),
-        (lambda pairs: result_query(8, pairs), {"from": "yesterday"}, "from"),
+        (partial(list_query, ResultQueryForm, monitor_id=8), {"from": day(2), "to": day(1)}, "to"),
+        (partial(list_query, ResultQueryForm, monitor_id=8), {"from": "yesterday"}, "from"),
     ],
 )
 def test_section_1_an_invalid_parameter_is_refused(read, sent, name):

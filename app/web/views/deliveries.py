@@ -14,6 +14,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import WakefulError
 from app.forms import binding
+from app.forms.queries import DeliveryQueryForm
 from app.i18n import N_, _
 from app.records import (
     NOT_SENT,
@@ -53,7 +54,7 @@ CHOOSABLE = 200  # monitors in the filter; beyond that, their own pages lead her
 @blueprint.get("")
 def index() -> Response:
     servers.refuse_bare()
-    query = binding.delivery_query(links.pairs())
+    query = binding.list_query(DeliveryQueryForm, links.pairs())
     page = current_store().deliveries.list(query)
     return fragments.page(
         "deliveries/index.html",

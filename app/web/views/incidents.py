@@ -14,6 +14,7 @@ from app.errors import Conflict, Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserForm, BrowserIncidentForm, browser
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
+from app.forms.queries import IncidentQueryForm
 from app.forms.schema import why_unclear
 from app.i18n import N_, _
 from app.records import (
@@ -63,7 +64,7 @@ CLASSIFIED: Mapping[str | None, str] = {
 
 @blueprint.get("")
 def index() -> Response:
-    query = replace(binding.incident_query(links.pairs()), brief=True)
+    query = replace(binding.list_query(IncidentQueryForm, links.pairs()), brief=True)
     page = current_store().incidents.list(query)
     return fragments.page(
         "incidents/index.html",

@@ -9,6 +9,7 @@ from werkzeug.wrappers import Response
 
 from app.forms import binding
 from app.forms.browser import BrowserForm
+from app.forms.queries import MarkerQueryForm
 from app.i18n import _
 from app.records import Marker
 from app.stores import current_store
@@ -32,7 +33,7 @@ class MarkerAdding(Editing[Marker, BrowserForm]):
     def context(self) -> dict[str, Any]:
         if self.form.unanswered:
             return {"page": None}
-        query = binding.marker_query(links.pairs())
+        query = binding.list_query(MarkerQueryForm, links.pairs())
         return {"page": current_store().markers.list(query), "link": links.page_link}
 
 

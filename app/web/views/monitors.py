@@ -24,6 +24,7 @@ from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
 from app.forms.monitor import OWN_FIELDS, MonitorForm, interval_length, name_of
+from app.forms.queries import MonitorQueryForm
 from app.forms.schema import labels_of
 from app.i18n import N_, _
 from app.records import (
@@ -141,7 +142,7 @@ def list_query(args: links.Args | None = None) -> MonitorQuery:
     """
     without = OWN_FILTERS if servers.is_bare() else ()
     asked = links.pairs(*without, args=args)
-    query = binding.monitor_query(asked)
+    query: MonitorQuery = binding.list_query(MonitorQueryForm, asked)
     by_itself = not any(name == "sort_by" and value for name, value in asked)
     if by_itself and not servers.is_bare():
         return replace(query, sort_by=MonitorSortBy.STATE)
