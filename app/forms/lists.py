@@ -41,22 +41,28 @@ NO_SUCH_PLACE = N_("No place has this name.")
 
 
 @dataclass(slots=True)
-class Row:
-    """One row of key and value as sent or shown; ``index`` keeps its digits as sent."""
+class IndexedRow:
+    """One row of a list; ``index`` keeps its digits as sent."""
 
     list_name: str
     index: str
-    key: str = ""
-    value: str = field(default="", repr=False)
-    sent: frozenset[str] = frozenset()
-    key_errors: list[str] = field(default_factory=list)
-    value_errors: list[str] = field(default_factory=list)
 
     def name_of(self, half: str) -> str:
         return f"{self.list_name}[{self.index}][{half}]"
 
     def id_of(self, half: str) -> str:
         return f"{self.list_name}-{self.index}-{half}"
+
+
+@dataclass(slots=True)
+class Row(IndexedRow):
+    """One row of key and value as sent or shown."""
+
+    key: str = ""
+    value: str = field(default="", repr=False)
+    sent: frozenset[str] = frozenset()
+    key_errors: list[str] = field(default_factory=list)
+    value_errors: list[str] = field(default_factory=list)
 
     @property
     def is_blank(self) -> bool:
@@ -88,6 +94,45 @@ class ListField(SchemaField):
 
     def _value(self) -> str:
         return ""
+
+    def names_in(self, formdata: Any) -> list[Name]:
+        """The names that were sent for this field with an index, in order."""
+        return indexed(self.name, formdata)
+
+    def begin(self, formdata: Any, data: Any, *, takes_bare: bool = False) -> list[Name] | None:
+        """The first part of ``process``: the names to read, or None where there is nothing to read.
+        ``takes_bare``: the bare name has values too.
+        """
+        self.object_data = tuple(data) if isinstance(data, tuple | list) else ()
+        self.process_errors, self.raw_data = [], []
+        names = self.names_in(formdata) if formdata is not None else []
+        bare = formdata.getlist(self.name) if formdata is not None else []
+        browser = form_of(self).context.browser
+        self.sent = bool(names or bare) or (browser and formdata is not None)
+        unread = bare and not names and not takes_bare
+        if unread and (bare[0] or isinstance(bare[0], Typed)):
+            self.process_errors = [self.how()]
+            return None
+        return names if self.sent else None
+
+    def entry_faults(self) -> Iterator[tuple[str, str, Sequence[str]]]:
+        """What follows the field's name in an error's, the id of the input, and the sentences."""
+        raise NotImplementedError
+
+    def validate(self, form: Any, extra_validators: Any = ()) -> bool:
+        self.errors = list(self.process_errors)
+        return not self.errors and not any(True for _fault in self.entry_faults())
+
+    def named_errors(self) -> Iterator[tuple[str, Sequence[str]]]:
+        yield from super().named_errors()
+        for part, _input, sentences in self.entry_faults():
+            yield f"{self.name}.{part}", sentences
+
+    def inputs_with_errors(self) -> Iterator[tuple[str, str]]:
+        yield from super().inputs_with_errors()
+        for _part, input_id, sentences in self.entry_faults():
+            for sentence in sentences:
+                yield input_id, sentence
 
 
 class PairList(ListField):
@@ -134,22 +179,15 @@ class PairList(ListField):
         )
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
-        self.object_data = tuple(data) if isinstance(data, tuple | list) else ()
+        names = self.begin(formdata, data)
         # Of a list that was not understood no row can be sent back.
         stored: tuple[Pair, ...] = () if self.unclear else self.object_data
         self.data = stored
-        self.process_errors = []
-        self.raw_data = []
-        names = indexed(self.name, formdata) if formdata is not None else []
-        bare = formdata.getlist(self.name) if formdata is not None else []
+        if names is None:
+            shown = () if self.sent else stored
+            self.rows = [self.row_of(str(number), pair) for number, pair in enumerate(shown)]
+            return
         browser = form_of(self).context.browser
-        self.sent = bool(names or bare) or (browser and formdata is not None)
-        if not self.sent:
-            self.rows = [self.row_of(str(place), pair) for place, pair in enumerate(stored)]
-            return
-        if not names and bare and (bare[0] or isinstance(bare[0], Typed)):
-            self.process_errors = [self.how()]
-            return
         if len(names) > 10 * self.most:  # a page with so many rows is of no use
             self.process_errors = [_("Too many rows. Send %(most)s at most.", most=self.most)]
             return
@@ -253,25 +291,11 @@ class PairList(ListField):
             if not row.key_errors and not row.value_errors
         ]
 
-    def validate(self, form: Any, extra_validators: Any = ()) -> bool:
-        self.errors = list(self.process_errors)
-        return not self.errors and not any(row.key_errors or row.value_errors for row in self.rows)
-
-    def named_errors(self) -> Iterator[tuple[str, Sequence[str]]]:
-        yield from super().named_errors()
+    def entry_faults(self) -> Iterator[tuple[str, str, Sequence[str]]]:
         for row in self.rows:
-            if row.key_errors:
-                yield f"{self.name}.{row.index}.key", row.key_errors
-            if row.value_errors:
-                yield f"{self.name}.{row.index}.value", row.value_errors
-
-    def inputs_with_errors(self) -> Iterator[tuple[str, str]]:
-        yield from super().inputs_with_errors()
-        for row in self.rows:
-            for sentence in row.key_errors:
-                yield row.id_of("key"), sentence
-            for sentence in row.value_errors:
-                yield row.id_of("value"), sentence
+            for half, errors in (("key", row.key_errors), ("value", row.value_errors)):
+                if errors:
+                    yield f"{row.index}.{half}", row.id_of(half), errors
 
     def add_row(self) -> Row:
         """Add a blank row, for a browser without JavaScript."""
@@ -314,25 +338,18 @@ class EntryList(ListField):
         return _(SEND_INDICES, name=self.name, example=self.example)
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
-        self.object_data = self.data = tuple(data) if isinstance(data, tuple | list) else ()
-        self.process_errors, self.raw_data, self.entry_errors = [], [], {}
-        if formdata is None:
-            return
-        names, bare = indexed(self.name, formdata), formdata.getlist(self.name)
-        browser = form_of(self).context.browser
-        self.sent = bool(names or bare) or browser
-        if not self.sent:
+        browser, self.entry_errors = form_of(self).context.browser, {}
+        names = self.begin(formdata, data, takes_bare=browser)
+        self.data = self.object_data
+        if names is None:
             return
         entries = [
             (name.index or "", value)
             for name in names
             for value in formdata.getlist(f"{self.name}[{name.index}]")
         ]
-        if browser:
-            entries += [(str(n), value) for n, value in enumerate(bare) if value]
-        elif bare and (bare[0] or isinstance(bare[0], Typed)):
-            self.process_errors = [self.how()]
-            return
+        bare = formdata.getlist(self.name) if browser else []
+        entries += [(str(number), value) for number, value in enumerate(bare) if value]
         self.data = tuple(dict.fromkeys(self._read(index, value) for index, value in entries))
 
     def _read(self, index: str, value: str) -> Any:
@@ -346,19 +363,9 @@ class EntryList(ListField):
         """The value of one index. Raises ValueError with a sentence."""
         raise NotImplementedError
 
-    def validate(self, form: Any, extra_validators: Any = ()) -> bool:
-        self.errors = list(self.process_errors)
-        return not self.errors and not self.entry_errors
-
-    def named_errors(self) -> Iterator[tuple[str, Sequence[str]]]:
-        yield from super().named_errors()
+    def entry_faults(self) -> Iterator[tuple[str, str, Sequence[str]]]:
         for index, sentence in self.entry_errors.items():
-            yield f"{self.name}.{index}", [sentence]
-
-    def inputs_with_errors(self) -> Iterator[tuple[str, str]]:
-        for _name, sentences in self.named_errors():
-            for sentence in sentences:
-                yield self.id, sentence
+            yield index, self.id, [sentence]
 
 
 class IdList(EntryList):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.forms.fields import form_of
-from app.forms.lists import SEND_INDICES, IdList, ListField, PairList, Row
+from app.forms.lists import SEND_INDICES, IdList, IndexedRow, ListField, PairList, Row
 from app.forms.schema import TWICE
 from app.i18n import N_, _
 from app.records import MAX_GROUPS, MAX_NAME, MAX_PAGE_MONITORS, ComponentName, Group
@@ -89,13 +89,11 @@ class NameList(PairList):
 
 
 @dataclass(slots=True)
-class GroupRow:
+class GroupRow(IndexedRow):
     """A group as sent or shown. ``monitors``: (index, text) each; ``errors``: by what follows the
     group's index in an error's name, such as ``name`` or ``monitors.3``.
     """
 
-    list_name: str
-    index: str
     name: str = ""
     monitors: list[tuple[str, str]] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
@@ -104,12 +102,6 @@ class GroupRow:
     @property
     def is_blank(self) -> bool:
         return not self.name and not self.monitors
-
-    def name_of(self, half: str) -> str:
-        return f"{self.list_name}[{self.index}][{half}]"
-
-    def id_of(self, half: str) -> str:
-        return f"{self.list_name}-{self.index}-{half}"
 
 
 class GroupList(ListField):
@@ -143,16 +135,12 @@ class GroupList(ListField):
         return _how(f"{self.name}[{name.index}][{MONITORS}]") if bare else super().twice(name)
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
-        self.object_data = self.data = tuple(data) if isinstance(data, tuple | list) else ()
-        self.process_errors, self.raw_data, self.rows = [], [], []
-        names = _names(self.name, formdata) if formdata is not None else []
-        bare = formdata.getlist(self.name) if formdata is not None else []
-        browser = form_of(self).context.browser
-        self.sent = bool(names or bare) or (browser and formdata is not None)
+        names = self.begin(formdata, data)
+        self.data, self.rows = self.object_data, []
         if not self.sent:
             self.rows = [self._row_of(str(n), group) for n, group in enumerate(self.data)]
-        elif not names and bare and (bare[0] or isinstance(bare[0], Typed)):
-            self.process_errors = [self.how()]
+        elif names is None:
+            return
         elif len(names) > MOST_NAMES:
             self.process_errors = [_("Too many groups. Send %(most)s at most.", most=self.most)]
         else:
@@ -208,21 +196,18 @@ class GroupList(ListField):
         elif value or isinstance(value, Typed):
             row.errors[MONITORS] = _how(row.name_of(MONITORS))
 
-    def validate(self, form: Any, extra_validators: Any = ()) -> bool:
-        self.errors = list(self.process_errors)
-        return not self.errors and not any(row.errors for row in self.rows)
+    def names_in(self, formdata: Any) -> list[Name]:
+        """In numeric order of both indices."""
+        names = (parse(raw) for raw in formdata if raw.startswith(f"{self.name}["))
+        return sorted(
+            (name for name in names if name),
+            key=lambda name: (name.place, name.half or "", place(name.entry or "")),
+        )
 
-    def named_errors(self) -> Iterator[tuple[str, Sequence[str]]]:
-        yield from super().named_errors()
+    def entry_faults(self) -> Iterator[tuple[str, str, Sequence[str]]]:
         for row in self.rows:
             for part, sentence in row.errors.items():
-                yield f"{self.name}.{row.index}.{part}", [sentence]
-
-    def inputs_with_errors(self) -> Iterator[tuple[str, str]]:
-        yield from super().inputs_with_errors()
-        for row in self.rows:
-            for part, sentence in row.errors.items():
-                yield row.id_of(part.partition(".")[0]), sentence
+                yield f"{row.index}.{part}", row.id_of(part.partition(".")[0]), [sentence]
 
     def sound(self) -> Iterator[tuple[GroupRow, str, int]]:
         """Each monitor of a group without faults: row, index, id."""
@@ -235,13 +220,6 @@ class GroupList(ListField):
 def _how(name: str) -> str:
     """How the monitors of a group are sent; ``name`` is what they are sent under."""
     return _(SEND_INDICES, name=name, example=IdList.example)
-
-
-def _names(field_name: str, formdata: Any) -> list[Name]:
-    """The names that were sent for groups, in numeric order of both indices."""
-    names = (parse(raw) for raw in formdata if raw.startswith(f"{field_name}["))
-    found = (name for name in names if name)
-    return sorted(found, key=lambda name: (name.place, name.half or "", place(name.entry or "")))
 
 
 def _is_known(name: Name) -> bool:
