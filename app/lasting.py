@@ -31,6 +31,10 @@ class Lasting(logging.LoggerAdapter[logging.Logger]):
             self._logged[topic] = cause
         super().log(level, msg, *args, **kwargs)
 
+    def cause(self, topic: Hashable = None) -> Hashable:
+        """The cause that was logged last of a topic; None if it is over."""
+        return self._logged.get(topic)
+
     def over(self, topic: Hashable = None) -> bool:
         """End a topic; whether something was logged of it."""
         with self._lock:

@@ -14,6 +14,7 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from app.i18n import _
+from app.lasting import Lasting
 from app.middleware import Environ, Layer
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class Proxies(Layer):
     ) -> None:
         self._trusted = tuple(trusted)
         self._folder, self._names = folder, names
-        self._warned = False
+        self._log = Lasting(log)
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         self.apply(environ)
@@ -103,9 +104,8 @@ class Proxies(Layer):
         """Once: without this, sign-ups fail for everybody and nothing says why. Only a peer nearby
         can be one's own proxy.
         """
-        if not self._warned and (peer.is_private or peer.is_loopback):
-            self._warned = True
-            log.warning(NOT_TRUSTED, peer, peer)
+        if peer.is_private or peer.is_loopback:
+            self._log.warning(NOT_TRUSTED, peer, peer, cause=True)
 
 
 def is_folder(path: str) -> bool:

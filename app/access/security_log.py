@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 
+from cachetools import TTLCache
 from flask import current_app
 
 from app.access import actors, audit, failures
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 A_MINUTE = 100
 DIGITS = 16
 AGAIN_SECONDS = 3600.0
+MOST_PLACES = 1_000
 
 
 class Event(StrEnum):
@@ -87,7 +89,7 @@ class Bound:
 
 
 BOUND = "wakeful.security_log"  # the application's
-TOLD = "wakeful.ended_tokens_told"  # by place, of those that had a token; monotonic, in s
+ENDED_TOKENS = "wakeful.ended_tokens"  # places whose agent came with one lately
 
 
 def tell(
@@ -134,10 +136,11 @@ def _tell_ended(place: str, event: Event, address: str | None) -> None:
     """An agent came with a token of this place that has ended. It tries every 15 s until somebody
     gives it the new one, so it is told once in ``AGAIN_SECONDS``.
     """
-    told: dict[str, float] = current_app.extensions.setdefault(TOLD, {})
-    clock = time.monotonic()
-    if clock - told.get(place, -AGAIN_SECONDS) >= AGAIN_SECONDS:
-        told[place] = clock
+    lately: TTLCache[str, bool] = current_app.extensions.setdefault(
+        ENDED_TOKENS, TTLCache(MOST_PLACES, AGAIN_SECONDS, timer=lambda: time.monotonic())
+    )
+    if place not in lately:
+        lately[place] = True
         _write(event, f"place:{place}", _plain(address))
 
 

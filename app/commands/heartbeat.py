@@ -19,6 +19,7 @@ from app.config import Settings
 from app.db import db, faults, heartbeats, patience
 from app.db.settings import noticed
 from app.i18n import N_, _
+from app.lasting import Lasting
 from app.net.client import Blocked, Unreachable
 from app.records import Notice
 from app.rules.masking import frames_of
@@ -65,7 +66,7 @@ class Heartbeat:
         self._url = settings.heartbeat_url or ""
         self._host = parse_url(self._url).host
         self._policies = Policies(settings)
-        self._told: str | None = ""  # the last reason why none was sent; at first, no reason yet
+        self._log = Lasting(log)
 
     def run(self, stop: threading.Event) -> None:
         """Send one every EVERY_SECONDS until ``stop`` is set."""
@@ -108,13 +109,10 @@ class Heartbeat:
 
     def _tell(self, reason: str | None) -> None:
         """Log each change once, not each minute."""
-        if reason == self._told:
-            return
-        self._told = reason
         if reason is None:
-            log.info("Heartbeat: %s accepts it.", self._host)
+            self._log.info("Heartbeat: %s accepts it.", self._host)
         else:
-            log.warning("Heartbeat: %s", reason)
+            self._log.warning("Heartbeat: %s", reason)
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from app.access import Access
 from app.config import SettingError, Settings
 from app.db import db, faults, heartbeats, patience, schema
 from app.i18n import _
+from app.lasting import Lasting
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,11 @@ class Supervisor:
         self._children: list[Child] = []
         self._base = ""  # where people reach it, once that was printed
         self._prepared = False  # whether the database was brought up to date
-        self._again, self._pause, self._cause = 0.0, FIRST_PAUSE, ""  # the next try, if it was not
+        self._again, self._pause, self._log = (
+            0.0,
+            FIRST_PAUSE,
+            Lasting(log),
+        )  # the next try, if it was not
 
     def run(self) -> int:
         """Serve until a signal; returns the exit code. Raises SettingError, and WakefulError for a
@@ -123,9 +128,8 @@ class Supervisor:
             self._base = greet(self.settings, self._listener)
 
     def _wait_for_database(self, cause: str) -> None:
-        if cause != self._cause:  # the log says each once: it may be away for hours
-            log.error("%s %s", cause, WAITING)
-        self._cause, self._again = cause, time.monotonic() + self._pause
+        self._log.error("%s %s", cause, WAITING)  # once: it may be away for hours
+        self._again = time.monotonic() + self._pause
         self._pause = min(LONGEST_PAUSE, self._pause * 2)
 
     def _serve(self, fd: int) -> None:

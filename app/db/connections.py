@@ -19,6 +19,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, event, exc
 from sqlalchemy.engine import ExceptionContext
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from app.db.types import SQLITE_TYPES, decoded
 from app.i18n import N_, _
@@ -253,12 +254,10 @@ def _write_ahead(cursor: sqlite3.Cursor) -> None:
     Where another process turns it on at the same moment, SQLite says "locked" without waiting for
     the busy timeout; the first start of two processes on one new file would fail.
     """
-    deadline = time.monotonic() + _busy_ms() / 1000
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as fault:
-            if primary_code(fault) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
+    patient = Retrying(
+        retry=retry_if_exception(lambda fault: primary_code(fault) == sqlite3.SQLITE_BUSY),
+        wait=wait_fixed(0.02),
+        stop=stop_after_delay(_busy_ms() / 1000),
+        reraise=True,
+    )
+    patient(cursor.execute, "PRAGMA journal_mode=WAL")

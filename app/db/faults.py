@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import time
+from functools import cache, partial
 
 from sqlalchemy import exc
 
 from app.db.connections import NoDatabase, NotCurrent, primary_code
 from app.errors import Unavailable
 from app.i18n import N_, _
+from app.lasting import Lasting
 
 RETRY_SECONDS = 5
 LOG_EVERY = 60.0  # seconds between two equal lines in the log
@@ -122,7 +123,7 @@ def cause_of(fault: Exception) -> str:
     return sentence_of(fault).removesuffix(_(AGAIN))
 
 
-_told: dict[tuple[str, str], float] = {}
+_lasting = cache(partial(Lasting, seconds=LOG_EVERY))
 
 
 def tell(log: logging.Logger, what: str, fault: Exception) -> None:
@@ -135,7 +136,4 @@ def tell(log: logging.Logger, what: str, fault: Exception) -> None:
         return
     # The part itself tries again, and nobody else is to.
     sentence = f"{what} {str(cause).removesuffix(_(AGAIN))}"
-    key, now = (log.name, sentence), time.monotonic()
-    if now - _told.get(key, float("-inf")) >= LOG_EVERY:
-        _told[key] = now
-        log.error("%s", sentence)
+    _lasting(log).error("%s", sentence, topic=sentence)

@@ -21,6 +21,7 @@ from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Message, account, base_url
 from app.config import Settings
 from app.i18n import N_, _
+from app.lasting import Lasting
 from app.rules.masking import frames_of
 from app.slots import LONG_WAITS
 
@@ -57,7 +58,7 @@ class _Line:
         self._waiting: queue.Queue[tuple[Flask, Callable[[], None]]] = queue.Queue(MAX_WAITING)
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._dropping = False
+        self._log = Lasting(log)
 
     @property
     def is_full(self) -> bool:
@@ -70,15 +71,13 @@ class _Line:
         app = current_app._get_current_object()  # type: ignore[attr-defined]
         try:
             self._waiting.put_nowait((app, work))
-            self._dropping = False
+            self._log.over()
         except queue.Full:
-            if not self._dropping:
-                log.error(
-                    "%d %s wait to be mailed, and more are dropped. Is the mail server slow?",
-                    MAX_WAITING,
-                    self._what,
-                )
-            self._dropping = True
+            self._log.error(
+                "%d %s wait to be mailed, and more are dropped. Is the mail server slow?",
+                MAX_WAITING,
+                self._what,
+            )
         with self._starting:
             if self._thread is None or not self._thread.is_alive():  # not in a forked child
                 self._thread = threading.Thread(target=self._run, daemon=True, name="mail")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
+
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from app.records import Delivery, DeliveryStatus
 from app.slots import LONG_WAITS
@@ -22,14 +23,21 @@ def until_tried(
 def _until_tried(
     read: Callable[[int], Delivery], ids: Sequence[int], seconds: float, pause: float
 ) -> list[Delivery]:
-    deadline = time.monotonic() + seconds
-    found = {id: read(id) for id in ids}
-    while waiting := [id for id, one in found.items() if not _tried(one)]:
-        if time.monotonic() >= deadline:
-            break
-        time.sleep(pause)
-        found |= {id: read(id) for id in waiting}
-    return list(found.values())
+    deliveries: dict[int, Delivery] = {}
+
+    def are_tried() -> bool:
+        waiting = [id for id in ids if id not in deliveries or not _tried(deliveries[id])]
+        deliveries.update({id: read(id) for id in waiting})
+        return all(map(_tried, deliveries.values()))
+
+    polling = Retrying(
+        retry=retry_if_result(lambda tried: not tried),
+        wait=wait_fixed(pause),
+        stop=stop_after_delay(seconds),
+        retry_error_callback=lambda _state: False,
+    )
+    polling(are_tried)
+    return list(deliveries.values())
 
 
 def _tried(delivery: Delivery) -> bool:

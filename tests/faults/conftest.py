@@ -64,6 +64,6 @@ def relayed(relayed_settings: Settings) -> Iterator[Flask]:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_told_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nothing_told_yet() -> None:
     """What an earlier test had logged would be left out here."""
-    monkeypatch.setattr(faults, "_told", {})
+    faults._lasting.cache_clear()

@@ -38,6 +38,7 @@ from app.engine.checking import (
 from app.engine.plan import Job, Plan
 from app.engine.schedule import Standing
 from app.i18n import _
+from app.lasting import Lasting
 from app.records import Cause, Outcome, Result
 
 log = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ class Agent:
         self.checks.per_minute(time.monotonic())  # counts from now on
         self._clean_at = 0.0
         self._closed = Closed()
-        self._odd = ""  # the fields that could not be read, as the log has them
+        self._log = Lasting(log)
         self._link = Link(
             settings.server or "",
             settings.agent_token or "",
@@ -217,14 +218,15 @@ class Agent:
     def _tell_odd(self, odd: list[str], *, whole: bool) -> None:
         """Log once that monitors cannot be read: a server may send the same each second."""
         fields = ", ".join(sorted({*odd}))
-        if odd and fields != self._odd:
-            log.error(
+        if odd:
+            self._log.error(
                 "%d monitors that the server sent cannot be read and are not checked (%s).",
                 len(odd),
                 fields,
+                cause=fields,
             )
-        if odd or whole:
-            self._odd = fields
+        elif whole:
+            self._log.over()
 
     def _job(self, one: Json) -> Job:
         """Read strictly: what cannot be computed with would end the agent, at each start again.
@@ -296,7 +298,7 @@ class Closed:
 
     def __init__(self) -> None:
         self._refused: set[int] = set()
-        self._told = False
+        self._log = Lasting(log)
 
     def note(self, results: Sequence[tuple[int, Result]], monitors: Collection[int]) -> None:
         """Take in results, each with the id of its monitor, and log once when the last check of
@@ -309,11 +311,13 @@ class Closed:
                 self._refused.add(id)
         self._refused = {id for id in self._refused if id in monitors}
         closed = bool(self._refused) and len(self._refused) == len(monitors)
-        if closed and not self._told and results:
-            log.warning(
+        if closed and results:
+            self._log.warning(
                 "WAKEFUL_ALLOW_NETWORKS of this agent allows no check of its monitors (%d). The"
                 " last one: %s",
                 len(monitors),
                 results[-1][1].cause,
+                cause=True,
             )
-        self._told = closed
+        elif not closed:
+            self._log.over()

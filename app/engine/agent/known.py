@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+from app.lasting import Lasting
+
 
 def replace_file(path: Path, data: bytes) -> None:
     """Readable by its owner alone, and on disk when this returns. One agent at a time works in a
@@ -47,7 +49,7 @@ class Known:
         self._location = ""
         self._answers: list[str] = []
         self._write_at: float | None = None  # monotonic; None: it is written
-        self._told = False
+        self._log = Lasting(log)
 
     @property
     def is_full(self) -> bool:
@@ -67,18 +69,15 @@ class Known:
             replace_file(self._path, "\n".join([self._location, *self._answers]).encode())
         except OSError as fault:
             self._write_at = time.monotonic() + RETRY_SECONDS
-            if not self._told:
-                log.error(
-                    "What to check cannot be written to %s (%s). The agent checks it all the same."
-                    " If it is restarted while the server is away, it checks what the file had.",
-                    self._path, fault.strerror,
-                )  # fmt: skip
-            self._told = True
+            self._log.error(
+                "What to check cannot be written to %s (%s). The agent checks it all the same."
+                " If it is restarted while the server is away, it checks what the file had.",
+                self._path, fault.strerror, cause=True,
+            )  # fmt: skip
             return
         self._write_at = None
-        if self._told:
+        if self._log.over():
             log.warning("What to check is written to %s again.", self._path)
-        self._told = False
 
     def read(self) -> tuple[str, list[str]]:
         """The place, and the answers. Raises OSError, and ValueError for a damaged file."""

@@ -29,6 +29,7 @@ from app.engine.agent.clock import Clock, uptime
 from app.engine.agent.known import Known, replace_file
 from app.engine.agent.trouble import Failing, Foreign, Later, Refused
 from app.i18n import _
+from app.lasting import Lasting
 from app.net.client import Adapter, Network
 from app.records import MAX_LOCATION
 from app.rules.text import one_line
@@ -136,7 +137,7 @@ class Link:
         self._largest = LARGEST
         self._pause = FIRST_PAUSE
         self._ask_at = 0.0  # not before (monotonic)
-        self._told = ""
+        self._log = Lasting(log)
         self._thread = threading.Thread(target=self._run, name="link", daemon=True)
 
     def start(self) -> None:
@@ -242,23 +243,22 @@ class Link:
         """Log a fault once: a cut may last for hours."""
         if isinstance(fault, Refused):
             self._location = ""
-        said = trouble.said(self._named, fault)
-        # Each answer 429 has another number of seconds.
-        told = LATER if isinstance(fault, Later) else said
-        if told != self._told:
-            log.error("%s", said)
-            if not isinstance(fault, trouble.KNOWN):
-                log.error("The fault was:", exc_info=fault)
-        self._told = told
+        sentence = trouble.said(self._named, fault)
+        self._log.error(
+            "%s",
+            sentence,
+            # Each answer 429 has another number of seconds.
+            cause=LATER if isinstance(fault, Later) else sentence,
+            exc_info=None if isinstance(fault, trouble.KNOWN) else fault,
+        )
 
     def _works(self, more: bool) -> None:
         """Log the end of a fault. Not if only the limit of requests was reached and more waits: a
         backlog reaches it every few seconds.
         """
         self._pause = FIRST_PAUSE
-        if self._told and not (more and self._told == LATER):
+        if not (more and self._log.cause() == LATER) and self._log.over():
             log.warning("The exchange with the server works again.")
-            self._told = ""
 
     def _hello(self) -> None:
         key = base64.b64encode(public_key_of(self._private)).decode()

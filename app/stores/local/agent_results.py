@@ -34,11 +34,13 @@ from app.engine.agent.buffer import KEPT
 from app.engine.schedule import Claim, Standing
 from app.errors import Invalid, Throttled
 from app.i18n import N_, _
+from app.lasting import Lasting
 from app.records import CONFIRMATIONS, Outcome, Result
 from app.rules.time import SKEW
 from app.stores.local.agent_budget import MOST_RESULTS
 
 log = logging.getLogger(__name__)
+_LASTING = Lasting(log, 60.0)
 
 T = TypeVar("T")
 
@@ -108,7 +110,6 @@ class Taking:
     def __init__(self, place: AgentPlace, now: datetime) -> None:
         self._place, self._now = place, now
         self.refused = 0
-        self._told = False
         self.standings: dict[int, Standing] = {}
         self._of_before = 0
         self._judged: list[Sent] = []
@@ -221,14 +222,13 @@ class Taking:
         return self._apart(record, some[:half]) + self._apart(record, some[half:])
 
     def _tell(self, fault: Exception) -> None:
-        """Log a fault of ours, the first of a request: a thousand equal traces fill a disk."""
-        if not self._told:
-            log.error(
-                "A result of %s cannot be recorded, and is left out. The fault is ours:",
-                self._place.name,
-                exc_info=fault,
-            )
-        self._told = True
+        """Log a fault of ours, once a minute: a thousand equal traces fill a disk."""
+        _LASTING.error(
+            "A result of %s cannot be recorded, and is left out. The fault is ours:",
+            self._place.name,
+            topic=self._place.name,
+            exc_info=fault,
+        )
 
     def _judge_at_once(
         self, some: Sequence[Sent], turns: dict[int, int], tokens: Mapping[int, int]

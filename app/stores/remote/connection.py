@@ -20,6 +20,14 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import requests
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+    stop_after_delay,
+)
 from urllib3.exceptions import HTTPError, NewConnectionError
 
 from app.codec.values import Odd, own_id, parsed
@@ -116,18 +124,13 @@ class Connection:
         """GET, tried twice: a read can be repeated without harm. Not where the time is over: a slow
         server does not get faster by it, and whoever looks waits twice as long.
         """
-        begun = time.monotonic()
-        for attempt in range(READ_ATTEMPTS):
-            last = attempt == READ_ATTEMPTS - 1
-            try:
-                answer = self._follow("GET", path, REDIRECTS, ANSWER_SECONDS, query=query)
-            except Unavailable:
-                if last or time.monotonic() - begun > CONNECT_SECONDS:
-                    raise
-                continue
-            if last or answer.status not in REPEATED:
-                return answer
-        raise AssertionError("the last attempt answers or raises")
+        twice = Retrying(
+            retry=retry_if_exception_type(Unavailable)
+            | retry_if_result(lambda answer: answer.status in REPEATED),
+            stop=stop_after_attempt(READ_ATTEMPTS) | stop_after_delay(CONNECT_SECONDS),
+            retry_error_callback=_last,
+        )
+        return twice(self._follow, "GET", path, REDIRECTS, ANSWER_SECONDS, query=query)
 
     def write(
         self, method: str, path: str, fields: Pairs = (), *, seconds: float = ANSWER_SECONDS
@@ -293,3 +296,8 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 def _pause(response: requests.Response) -> float | None:
     return pause_of(response.headers.get("Retry-After"), datetime.now(UTC), LONGEST_PAUSE)
+
+
+def _last(state: RetryCallState) -> Any:
+    """What the last attempt answered, or raised."""
+    return state.outcome and state.outcome.result()

@@ -149,36 +149,26 @@ class Trouble:
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
-        self._away = False
-        self._logged: dict[tuple[type[Exception], Line], float] = {}
+        self._log = Lasting(log)
+        self._refusals, self._faults = Lasting(log, REFUSED_SECONDS), Lasting(log, FAULT_SECONDS)
 
     def tell(self, fault: Exception) -> None:
         """Log an exception that ended a turn of the thread."""
+        topic = type(fault), _line(fault)
         if isinstance(fault, BROKER_FAULTS):
-            self._tell_away(fault)
-            return
-        refused = isinstance(fault, Refused)
-        pause = REFUSED_SECONDS if refused else FAULT_SECONDS
-        kind, now = (type(fault), _line(fault)), time.monotonic()
-        if now - self._logged.get(kind, float("-inf")) < pause:
-            return
-        self._logged[kind] = now
-        if refused:
-            log.warning("%s", fault)
+            words = _words(fault)
+            self._log.error("The broker cannot be used (%s). Trying again.", words, cause=True)
+        elif isinstance(fault, Refused):
+            self._refusals.warning("%s", fault, topic=topic, cause=True)
         else:
-            log.error("A fault of ours while %s:", self._doing, exc_info=fault)
-
-    def _tell_away(self, fault: Exception) -> None:
-        if not self._away:
-            log.error("The broker cannot be used (%s). Trying again.", _words(fault))
-            log.debug("The fault was:", exc_info=fault)
-        self._away = True
+            self._faults.error(
+                "A fault of ours while %s:", self._doing, topic=topic, cause=True, exc_info=fault
+            )
 
     def over(self) -> None:
         """The broker was used."""
-        if self._away:
+        if self._log.over():
             log.warning("The broker works again.")
-        self._away = False
 
 
 def _words(fault: Exception) -> str:
