@@ -29,7 +29,7 @@ class Lasting(logging.LoggerAdapter[logging.Logger]):
             if self._logged.get(topic) == cause:
                 return
             self._logged[topic] = cause
-        super().log(level, msg, *args, **kwargs)
+        super().log(level, msg, *args, **{"stacklevel": 2} | kwargs)
 
     def cause(self, topic: Hashable = None) -> Hashable:
         """The cause that was logged last of a topic; None if it is over."""
