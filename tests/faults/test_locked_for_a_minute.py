@@ -61,7 +61,7 @@ def running(*parts: Checker | Worker) -> Iterator[None]:
     finally:
         stop.set()
         for part in parts:
-            part.wake()
+            (part.checks if isinstance(part, Checker) else part).wake()
         for thread in threads:
             thread.join(60)
             assert not thread.is_alive()

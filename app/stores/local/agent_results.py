@@ -40,7 +40,7 @@ from app.rules.time import SKEW
 from app.stores.local.agent_budget import MOST_RESULTS
 
 log = logging.getLogger(__name__)
-_LASTING = Lasting(log, 60.0)
+_log = Lasting(log, 60.0)
 
 T = TypeVar("T")
 
@@ -223,7 +223,7 @@ class Taking:
 
     def _tell(self, fault: Exception) -> None:
         """Log a fault of ours, once a minute: a thousand equal traces fill a disk."""
-        _LASTING.error(
+        _log.error(
             "A result of %s cannot be recorded, and is left out. The fault is ours:",
             self._place.name,
             topic=self._place.name,

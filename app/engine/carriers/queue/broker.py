@@ -16,6 +16,7 @@ from redis.exceptions import RedisError, ResponseError
 from app.config import PREFIX, SettingError, Settings
 from app.engine.carriers.queue.messages import FRESH_SECONDS, Refused
 from app.i18n import _
+from app.lasting import Lasting
 
 TASK = "wakeful.checks"
 # How long Redis keeps outcomes that no checker takes, and the claims of batches. By then, these are
