@@ -23,9 +23,7 @@ from app.web import views
 from app.web.frame import (
     assets,
     compress,
-    environment,
     errors,
-    ids,
     language,
     links,
     notices,
@@ -43,8 +41,8 @@ BLUEPRINTS = (auth, *views.ALL)
 
 def init_app(app: Flask) -> None:
     settings: Settings = app.extensions["wakeful.settings"]
-    app.jinja_environment = environment.Environment
-    ids.init_app(app)
+    app.jinja_environment = assets.Environment
+    links.init_app(app)
     language.init_app(app)
     Bootstrap5(app)
     compress.init_app(app)  # the first to be told of answers is the last to see them

@@ -8,7 +8,7 @@ import pytest
 
 from app.records import MarkerQuery
 from app.stores import current_store
-from app.web.shown.marker_lines import marker_lines
+from app.web.shown.markers import marker_lines
 from tests.factories import make_incident, make_monitor, now
 from tests.web.test_over_remote import remote as remote  # a fixture
 

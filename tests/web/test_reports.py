@@ -22,7 +22,7 @@ from app.stats.report import ALL, figures
 from app.stats.tally import Sums
 from app.stores import current_store
 from app.web.shown import paper
-from app.web.shown.cells import plain
+from app.web.shown.paper import plain
 from tests.factories import make_incident, make_monitor, now
 
 OCTOBER = datetime(2026, 10, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from app.db import writing
 from app.db.tables import SubscriberRow
 from app.records import ComponentName, Group, PageQuery, StatusPage
 from app.stores import current_store
-from app.web.shown import public_links
+from app.web.views.status_pages import link_of
 from tests.factories import make_monitor, now
 from tests.web.visitor import Visitor, token
 
@@ -419,4 +419,4 @@ def test_a_page_that_was_deleted_meanwhile_gives_back_what_was_typed(app, editor
 def test_a_link_of_another_server_that_is_no_web_address_is_not_followed(app, link):
     page = StatusPage(1, "Our shop", "our-shop", link=link)
     with app.test_request_context(base_url="http://dash.test"):
-        assert public_links.of(page) == "http://wakeful.test/status/our-shop"
+        assert link_of(page) == "http://wakeful.test/status/our-shop"

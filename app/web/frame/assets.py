@@ -1,12 +1,17 @@
-"""URLs of static files with their version in them, so that browsers can cache them for ever."""
+"""The environment of the templates, and URLs of static files with their version in them, so that
+browsers can cache them for ever.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import MutableMapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from flask import current_app, url_for
+from flask.templating import Environment as FlaskEnvironment
 
 
 def asset(name: str, endpoint: str = "static") -> str:
@@ -24,3 +29,11 @@ def asset(name: str, endpoint: str = "static") -> str:
 @lru_cache(maxsize=256)
 def _version(path: Path, _changed_ns: int) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:10]
+
+
+class Environment(FlaskEnvironment):
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        """No template has globals of its own. With them, a template would get a ChainMap, which
+        each import looks through name by name: a twentieth of the time of a page.
+        """
+        return super().make_globals(d) if d else self.globals

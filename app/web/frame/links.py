@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from flask import current_app, request, url_for
+from flask import Flask, current_app, request, url_for
 from werkzeug.datastructures import MultiDict
+from werkzeug.routing import IntegerConverter, Map
 
-from app.records import Sort
+from app.records import MAX_ID, Sort
 from app.stores.mail import base_here
 
 Args = MultiDict[str, str]
@@ -85,3 +86,19 @@ def order(
         return here(sort_by=column, sort=other), "descending" if descends else "ascending"
 
     return link
+
+
+class Id(IntegerConverter):
+    """An id that a record can have. A larger number names no page: the database could not even be
+    asked for it, and the answer would be a fault of ours.
+    """
+
+    regex = rf"\d{{1,{len(str(MAX_ID))}}}"
+
+    def __init__(self, map: Map) -> None:
+        super().__init__(map, max=MAX_ID)
+
+
+def init_app(app: Flask) -> None:
+    """Called before the addresses are added."""
+    app.url_map.converters["int"] = Id

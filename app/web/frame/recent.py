@@ -26,9 +26,10 @@ from app.forms.browser import BrowserForm
 from app.i18n import N_, _
 from app.stores import current_access, current_store
 from app.web.forms import password_field
-from app.web.frame import errors, links, throttle
+from app.web.frame import errors, links
 from app.web.frame.labels import choice_of, is_box, label_of
 from app.web.frame.session import SAFE_METHODS, TOKEN, load
+from app.web.frame.store_errors import too_often
 
 CARRIED, PASSWORD = "carried", "your_password"
 CURRENT = "current_password"  # of a form that asks for it itself
@@ -139,7 +140,7 @@ def _confirmed(view: View, change: Change, values: dict[str, Any]) -> Any:
         asking.your_password.fault(_("This is not your password."))
         return _page(change, values, form, asking, 422)
     except Throttled as fault:
-        asking.your_password.fault(throttle.sentence(fault))
+        asking.your_password.fault(too_often(fault))
         page = _page(change, values, form, asking, 429)
         page.headers["Retry-After"] = str(fault.retry_after)
         return page

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from werkzeug.wrappers import Response
+
 from app.errors import (
     Accepted,
     Conflict,
@@ -64,3 +66,13 @@ def wait(fault: Unavailable) -> str:
         if fault.retry_after
         else ""
     )
+
+
+def too_often(fault: Throttled) -> str:
+    wait = _("The next one is possible in %(span)s.", span=times.span(fault.retry_after))
+    return f"{fault} {wait}"
+
+
+def throttled(page: str, fault: Throttled) -> Response:
+    headers = {"Retry-After": str(fault.retry_after)}
+    return Response(page, 429, headers, content_type="text/html; charset=utf-8")

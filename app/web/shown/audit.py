@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from flask import current_app, url_for
+from wtforms import Form
 
+from app.access.second_factor import REQUIRED_ROLES
 from app.codec.kinds import plain
+from app.forms.resources import FORMS
+from app.forms.schema import labels_of
 from app.i18n import N_, _
 from app.records import Action, Actor, ActorKind, AuditLine, ObjectKind, Thing
 from app.records.resources import RESOURCES
 from app.rules.time import iso
-from app.web.shown.audit_names import setting_name
+from app.web.forms import (
+    KeyForm,
+    NetworksForm,
+    NewPasswordForm,
+    PersonForm,
+    ProfileForm,
+    WallLinkForm,
+)
+from app.web.mail_forms import MailServerForm
 
 ACTORS: Mapping[ActorKind, str] = {
     ActorKind.PERSON: N_("Person"),
@@ -122,3 +135,79 @@ def json_line(line: AuditLine) -> str:
         "changes": line.changes,
     }
     return json.dumps(plain(told), ensure_ascii=False) + "\n"
+
+
+# By kind of object; of two forms with one field, the first counts.
+_FORMS: Mapping[ObjectKind, tuple[type[Form], ...]] = {
+    **{kind: (form,) for kind, form in FORMS.items()},
+    ObjectKind.PERSON: (PersonForm, ProfileForm, NewPasswordForm),
+    ObjectKind.INVITATION: (PersonForm,),
+    ObjectKind.KEY: (KeyForm,),
+    ObjectKind.WALL_LINK: (WallLinkForm,),
+    ObjectKind.SETTING: (MailServerForm,),
+}
+# What no form has, or has under another name.
+_MORE: Mapping[ObjectKind, Mapping[str, str]] = {
+    ObjectKind.MONITOR: {"paused": N_("Paused"), "contacts": N_("Contacts")},
+    ObjectKind.INCIDENT: {
+        "acknowledged_by": N_("Acknowledged by"),
+        "classification": N_("Classification"),
+    },
+    ObjectKind.CONTACT: {"replaced_with": N_("Replaced with")},
+    ObjectKind.POST: {"status_page_id": N_("Status page")},
+    ObjectKind.SUBSCRIBERS: {"subscribers": N_("Subscribers")},
+    ObjectKind.REPORT_MAIL: {"contact_id": N_("Contact")},
+    ObjectKind.LOCATION: {"public_key": N_("Public key"), "token": N_("Token")},
+    ObjectKind.PERSON: {
+        "password": N_("Password"),
+        "left_out": N_("Failures counted together"),
+        "first": N_("First"),
+        "last": N_("Last"),
+    },
+    ObjectKind.SECOND_FACTOR: {
+        "app": N_("Authenticator app"),
+        "passkey": N_("Passkey"),
+        "recovery_codes": N_("Recovery codes"),
+        "second_factor": N_("Second factor"),
+    },
+    ObjectKind.KEY: {"owner": N_("Owner"), "revoked_at": N_("Revoked")},
+    ObjectKind.WALL_LINK: {"server": N_("Server")},
+    ObjectKind.SETTING: {"value": N_("Value"), "roles": N_("Required for")},
+    ObjectKind.INSTALLATION: {"re_encrypted": N_("Encrypted again")},
+    ObjectKind.AUDIT_LOG: {
+        "search": N_("Search"),
+        "actor_kind": N_("Who"),
+        "action": N_("Action"),
+        "object_kind": N_("Object"),
+        "from": N_("From"),
+        "to": N_("To"),
+    },
+}
+_SETTINGS: Mapping[str, str] = {
+    "smtp_url": N_("Mail server"),
+    "webhook_secret": N_("Webhook secret"),
+    "webhook_secret_shown": N_("Webhook secret, shown once"),
+    REQUIRED_ROLES: N_("Who needs a second factor"),
+}
+
+
+def field_name(thing: Thing | None, field: str) -> str:
+    """The label of a field in the form of its object. A field that no form has any more is called
+    as it is stored.
+    """
+    label = None if thing is None else _labels(thing.kind).get(field)
+    return _(label) if label else field
+
+
+def setting_name(name: str) -> str:
+    """What a setting is called, by the name under which it is stored."""
+    label = _SETTINGS.get(name) or labels_of(NetworksForm).get(name)
+    return _(label) if label else name
+
+
+@cache
+def _labels(kind: ObjectKind) -> Mapping[str, str]:
+    labels: dict[str, str] = {}
+    for form in reversed(_FORMS.get(kind, ())):
+        labels |= labels_of(form)
+    return {**labels, **_MORE.get(kind, {})}

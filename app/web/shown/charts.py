@@ -17,7 +17,7 @@ from markupsafe import Markup
 from app.i18n import _
 from app.records import PHASES
 from app.stats.series import day_state
-from app.web.shown.marker_lines import MarkerLine, marker_lines
+from app.web.shown.markers import MarkerLine, marker_lines
 
 WIDTH, HEIGHT = 900, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 6, 10, 26

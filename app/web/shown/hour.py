@@ -12,7 +12,7 @@ from app.records import Incident, Marker, Result, ResultQuery, Verdict
 from app.stores import current_store
 from app.web.frame import servers
 from app.web.shown import charts, places, times
-from app.web.shown.marker_lines import MarkerLine, marker_lines
+from app.web.shown.markers import MarkerLine, marker_lines
 
 SPAN, AFTER, STEP = timedelta(hours=1), timedelta(minutes=30), timedelta(minutes=10)
 # In units of the SVG. Narrow, so that its letters can be read on a phone without scrolling.

@@ -1,4 +1,4 @@
-"""The markers that charts and incidents show, if the store has any."""
+"""The markers that charts and incidents show, if the store has any; each as a line on a chart."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import datetime
 
 from app.records import MARKERS_NAMED, SUSPECTED, Incident, Marker, MarkerQuery
 from app.rules.figures import about
+from app.rules.text import shortened
 from app.stores import current_store
 from app.web.frame import servers
 
@@ -39,3 +40,34 @@ def before(incident: Incident, markers: Sequence[Marker]) -> list[Deployed]:
         Deployed(one, about((incident.started_at - one.time).total_seconds()))
         for one in near[: -MARKERS_NAMED - 1 : -1]
     ]
+
+
+MOST_NAMED = 4
+NAME_LENGTH = 24
+LEFT_FROM = 0.7  # of the width: names further right would stick out
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerLine:
+    """``row``: in which of the rows at the top its name stands, so that neighbours do not cover
+    each other; None where there are too many names. ``left``: the name stands left of the line.
+    """
+
+    x: float
+    name: str
+    title: str
+    row: int | None
+    left: bool
+
+
+def marker_lines(markers: Sequence[tuple[float, str, str]], right: float) -> list[MarkerLine]:
+    """``markers``: place, name and title of each, in order. ``right``: the end of the chart."""
+    named = len(markers) <= MOST_NAMED
+    return [
+        MarkerLine(x, _short(name), title, row if named else None, x > LEFT_FROM * right)
+        for row, (x, name, title) in enumerate(markers)
+    ]
+
+
+def _short(name: str) -> str:
+    return shortened(name, NAME_LENGTH)

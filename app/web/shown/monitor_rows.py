@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from operator import itemgetter
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
-from app.i18n import N_, _
-from app.records import Monitor, words_of
-from app.web.shown import charts, expiries, times
+from app.forms.monitor import days_label
+from app.i18n import N_, _, _n
+from app.records import AUTO, Monitor, words_of
+from app.rules.certificates import alert_days
+from app.rules.time import days_left, expiry
+from app.web.shown import charts, times
 
 LASTED = {
     "up": N_("up %(span)s"),
@@ -89,8 +93,63 @@ def host(url: str) -> str:
 def warnings(monitor: Monitor) -> list[str]:
     """The warnings beside the host in a list."""
     unreadable = [_unreadable(monitor)] if monitor.unreadable else []
-    return [*expiries.soon(monitor), *unreadable]
+    return [*soon(monitor), *unreadable]
 
 
 def _unreadable(monitor: Monitor) -> str:
     return _("%(fields)s cannot be read", fields=words_of(monitor.unreadable))
+
+
+LIFE_UNKNOWN = N_("when a third of its lifetime remains")
+
+
+def certificate_alert(monitor: Monitor) -> str:
+    """When the alert comes: ``14 days before``; empty for never."""
+    days = alert_days(monitor.ssl_alert_days, monitor.ssl_issued_at, monitor.ssl_expires_at)
+    if days is None:
+        return _(LIFE_UNKNOWN) if monitor.ssl_alert_days == AUTO else ""
+    when = _when(days)
+    return _("%(when)s (automatic)", when=when) if monitor.ssl_alert_days == AUTO else when
+
+
+def domain_alert(monitor: Monitor) -> str:
+    days = monitor.domain_alert_days
+    return "" if days is None else _when(days)
+
+
+def _when(days: int) -> str:
+    return days_label(days) if days else _("on the day")
+
+
+def soon(monitor: Monitor) -> Iterator[str]:
+    """``certificate 5 days``, ``domain expires today``: what lists show as expiring."""
+    for said, moment, days in (
+        (_certificate, monitor.ssl_expires_at, _certificate_shown(monitor)),
+        (_domain, monitor.domain_expires_at, max(times.NEAR_DAYS, monitor.domain_alert_days or 0)),
+    ):
+        if moment is not None and days_left(moment, times.now()) <= days:
+            yield said(moment)
+
+
+def _certificate_shown(monitor: Monitor) -> int:
+    """From how many days on. Certificates of a short life are always within ``NEAR_DAYS``: with
+    ``auto``, lists show them from the day of the alert.
+    """
+    days = alert_days(monitor.ssl_alert_days, monitor.ssl_issued_at, monitor.ssl_expires_at)
+    if monitor.ssl_alert_days == AUTO and days is not None:
+        return days
+    return max(times.NEAR_DAYS, days or 0)
+
+
+def _certificate(moment: datetime) -> str:
+    days = days_left(moment, times.now())
+    if days > 1:
+        return _n("certificate %(num)s day", "certificate %(num)s days", days)
+    return _("certificate %(expires)s", expires=expiry(moment, times.now()))
+
+
+def _domain(moment: datetime) -> str:
+    days = days_left(moment, times.now())
+    if days > 1:
+        return _n("domain %(num)s day", "domain %(num)s days", days)
+    return _("domain %(expires)s", expires=expiry(moment, times.now()))

@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from werkzeug.datastructures import MultiDict
 
 from app.i18n import _
-from app.records import MAX_GROUPS, MAX_PAGE_MONITORS, MonitorRef, StatusPage
+from app.records import MAX_GROUPS, MAX_PAGE_MONITORS, MonitorQuery, MonitorRef, StatusPage
 from app.rules.text import record_id
+from app.stores import current_store
 
 Form = MultiDict[str, str]
 
@@ -176,3 +177,31 @@ def sent_ref(form: Form, id: int) -> MonitorRef:
     """A monitor as the form brings it back."""
     name = form.get(f"{KNOWN}[{id}]") or _("Monitor %(id)s", id=id)
     return MonitorRef(id, name, form.get(f"{URL}[{id}]", ""))
+
+
+PAGE, PAGES = 100, 5  # a status page has at most 500 monitors
+
+
+def known(page: StatusPage) -> Mapping[int, MonitorRef]:
+    """The monitors that are stored as the page's, by their ids."""
+    return {} if not page.monitors else _by_name(MonitorQuery(status_page_id=page.id))
+
+
+def tagged(tag: str) -> Mapping[int, MonitorRef]:
+    """The monitors with this tag, by name."""
+    return _by_name(MonitorQuery(tag=tag))
+
+
+def _by_name(query: MonitorQuery) -> dict[int, MonitorRef]:
+    query = replace(query, sort_by="name", sort="asc", per_page=PAGE, uptime=())
+    monitors = current_store().monitors.every(query, PAGES)
+    return {one.id: MonitorRef(one.id, one.name, one.url) for one in monitors}
+
+
+def names_on(page: StatusPage) -> dict[int, str]:
+    """What the page calls its monitors, in their order."""
+    refs, own = known(page), {one.key: one.value for one in page.names}
+    return {
+        id: own.get(id) or (refs[id].name if id in refs else _("Monitor %(id)s", id=id))
+        for id in page.monitors
+    }

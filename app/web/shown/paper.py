@@ -48,3 +48,12 @@ def pdf(report: Report, made_by: str) -> bytes:
 def _nothing(url: str, *_args: object, **_kwargs: object) -> Any:
     """The page has all that it needs: a name in it must not make the server request anything."""
     raise RuntimeError(f"A report loads nothing, and not {url}.")
+
+
+# A spreadsheet takes a cell that begins so for a formula and runs it.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def plain(text: str) -> str:
+    """Text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(FORMULA) else text

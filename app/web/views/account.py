@@ -17,8 +17,8 @@ from app.stores import current_access, current_mail
 from app.stores.mail import BUSY
 from app.web.account_forms import ForgottenForm, JoinForm, RecoveryForm
 from app.web.frame import session as sessions
-from app.web.frame import throttle
 from app.web.frame.editing import show_errors
+from app.web.frame.store_errors import throttled, too_often
 
 blueprint = Blueprint("account", __name__)
 
@@ -58,9 +58,9 @@ def _send_link(email: str, who: Actor | None) -> None:
 
 
 def _throttled(form: ForgottenForm, fault: Throttled) -> Response:
-    form.email.fault(throttle.sentence(fault))
+    form.email.fault(too_often(fault))
     page = render_template("account/forgotten.html", form=form, mails=True)
-    return throttle.answer(page, fault)
+    return throttled(page, fault)
 
 
 @blueprint.route("/new-password/<token>", methods=["GET", "POST"])

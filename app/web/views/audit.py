@@ -31,7 +31,7 @@ from app.stores import current_access
 from app.web.frame import links, servers
 from app.web.frame.session import guarded, needs
 from app.web.shown import audit, times
-from app.web.shown.audit_names import field_name
+from app.web.shown.audit import field_name
 from app.web.shown.zoom import Instant
 
 blueprint = guarded(Blueprint("audit", __name__))

@@ -13,8 +13,8 @@ from app.rules import zones
 from app.stores import current_access
 from app.web.forms import LoginForm, SetupForm
 from app.web.frame import session as sessions
-from app.web.frame import throttle
 from app.web.frame.editing import show_errors
+from app.web.frame.store_errors import throttled, too_often
 
 blueprint = Blueprint("auth", __name__)
 
@@ -68,9 +68,9 @@ def _login_page(form: LoginForm, status: int) -> tuple[str, int]:
 
 
 def _throttled(form: LoginForm, fault: Throttled) -> Answer:
-    form.password.fault(throttle.sentence(fault))
+    form.password.fault(too_often(fault))
     page, _status = _login_page(form, 429)
-    return throttle.answer(page, fault)
+    return throttled(page, fault)
 
 
 @blueprint.post("/logout")

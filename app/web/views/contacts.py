@@ -22,7 +22,7 @@ from app.stores import current_store
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.editing import Editing, show_errors
 from app.web.frame.session import guarded
-from app.web.shown import channel_setup, times
+from app.web.shown import times
 from app.web.views import channel_tests
 from app.web.views.deliveries import names_of
 
@@ -99,7 +99,7 @@ class ContactEditing(Editing[Contact, BrowserForm]):
         return url_for(".show", id=record.id)
 
     def context(self) -> dict[str, Any]:
-        return {"lacking": channel_setup.lacking(self.form)}
+        return {"lacking": choices.lacking(self.form)}
 
 
 @blueprint.route("/new", methods=["GET", "POST"])

@@ -25,7 +25,6 @@ from app.stores.importing import Importer, Row, alert_nobody, counts, notes
 from app.web.forms import ImportForm
 from app.web.frame import choices, progress, servers
 from app.web.frame.session import SAFE_METHODS, guarded
-from app.web.shown import channel_setup
 
 blueprint = guarded(Blueprint("imports", __name__, url_prefix="/monitors/import"))
 
@@ -60,7 +59,7 @@ def _form() -> ImportForm:
     form = ImportForm(without=without, data={"contacts": tuple(first)})
     if "contacts" in form:
         names = choices.contacts(form, form.ticked())
-        form.contacts.choices = channel_setup.contact_choices(names)
+        form.contacts.choices = choices.contact_choices(names)
     return form
 
 

@@ -45,16 +45,7 @@ from app.web.frame import choices, fragments, links, servers
 from app.web.frame.editing import Editing, confirmed, is_kept
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import (
-    channel_setup,
-    checked,
-    expiries,
-    form_sums,
-    monitor_rows,
-    planned,
-    statistics,
-    times,
-)
+from app.web.shown import checked, form_sums, monitor_rows, planned, statistics, times
 from app.web.shown.places import title as place_title
 from app.web.views import channel_tests, shared_channels
 
@@ -127,7 +118,7 @@ def bulk_form(**kwargs: Any) -> BulkForm:
         form.leave_out_tags()
     if not servers.is_whole():
         form.leave_out_maintenance()
-    form.contacts = channel_setup.contact_choices(current_store().contacts.names())
+    form.contacts = choices.contact_choices(current_store().contacts.names())
     if not form.contacts:
         form.leave_out_contacts()
     form.places = current_store().monitors.locations()
@@ -160,7 +151,7 @@ def show(id: int) -> Response:
         here=links.here,
         tried=channel_tests.shown(id),
         chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
-        expiries=expiries,
+        expiries=monitor_rows,
         windows_of=planned.for_monitor,  # called where it is shown, as the chain
         missing=_labels(monitor.missing),
         misread=_labels(monitor.misread),
@@ -246,8 +237,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         form = self.form
         if CONTACTS in form:
             names = choices.contacts(form, form.contacts.data)
-            form.contacts.choices = channel_setup.contact_choices(names, form)
-        return {"sums": form_sums, "lacking": channel_setup.lacking(form)}
+            form.contacts.choices = choices.contact_choices(names, form)
+        return {"sums": form_sums, "lacking": choices.lacking(form)}
 
     def _tried(self) -> Response:
         """Send a test alert to the channels as they are typed, saved or not."""

@@ -6,24 +6,40 @@ it changed. A script asks for the same and takes over the part that it needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from typing import Any
 
-from flask import Blueprint, request, url_for
+from flask import Blueprint, current_app, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import NotFound
 from app.forms.browser import BrowserStatusPageForm
 from app.i18n import N_, _, _n
-from app.records import MAX_PAGE_MONITORS, MAX_SEARCH, MonitorRef, StatusPage
+from app.records import (
+    DEFAULT_PAGE_ZONE,
+    MAX_PAGE_MONITORS,
+    MAX_SEARCH,
+    PAGE_DAYS,
+    Component,
+    ComponentState,
+    MonitorRef,
+    PageState,
+    PageTheme,
+    PublicDay,
+    PublicPage,
+    StatusPage,
+)
 from app.rules.text import record_id
+from app.rules.time import zone_of
 from app.stores import current_store
+from app.web.frame.assets import asset
 from app.web.frame.editing import Editing
 from app.web.frame.fragments import HEADER
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import page_lines, page_monitors, page_preview, times
+from app.web.shown import page_lines, times
 from app.web.shown.page_lines import Line
 
 blueprint = guarded(Blueprint("page_editor", __name__, url_prefix="/status-pages"))
@@ -93,7 +109,7 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
     def load(self) -> StatusPage | None:
         page = super().load()
         if page is not None and request.method in SAFE_METHODS:
-            self.known = page_monitors.known(page)
+            self.known = page_lines.known(page)
         return page
 
     def stand_in(self, id: int) -> StatusPage:
@@ -132,7 +148,7 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
             done=done,
             asked=_what_was_asked(done),
             on_page=page_lines.monitor_ids(form.lines),
-            preview="" if part else page_preview.html(form, form.lines),
+            preview="" if part else preview_html(form, form.lines),
         )
 
 
@@ -210,7 +226,7 @@ def _add_tagged(form: StatusPageEditorForm) -> Done:
     tag = request.form.get("tag", "").strip()
     if not tag:
         return Done(told=_("Enter a tag first."), focus="tag")
-    found = page_monitors.tagged(tag)
+    found = page_lines.tagged(tag)
     if not found:
         return Done(told=_("No monitor has the tag %(tag)s.", tag=tag), focus="tag")
     done = _added(form, list(found.values()))
@@ -252,4 +268,52 @@ def _what_was_asked(done: Done) -> Mapping[str, str]:
 def preview() -> str:
     """How the page will look, from the form as it stands: also with faults in it."""
     form = StatusPageEditorForm()
-    return page_preview.html(form, form.lines)
+    return preview_html(form, form.lines)
+
+
+UNNAMED = N_("Your page")
+RESPONSE_TIME = 120  # ms
+
+
+def preview_html(form: Any, lines: Iterable[Line]) -> str:
+    """The document of the preview. ``form`` may have faults, and may not be validated."""
+    now = times.now()
+    page = StatusPage(
+        0,
+        form.name.data or _(UNNAMED),
+        "",
+        description=form.description.data,
+        zone=form.zone.data or DEFAULT_PAGE_ZONE,
+        theme=form.theme.data or PageTheme.SYSTEM,
+    )
+    days = _good_days(now.astimezone(zone_of(page.zone)).date())
+    components = list(_preview_components(lines, form, days))
+    state = PageState.OPERATIONAL if components else PageState.UNKNOWN
+    public = PublicPage(page, state, components, posts=(), windows=(), made_at=now)
+    made: str = current_app.extensions["wakeful.preview"](public, asset)
+    return made
+
+
+def _good_days(today: date) -> Sequence[PublicDay]:
+    first = today - timedelta(days=PAGE_DAYS - 1)
+    return [PublicDay(first + timedelta(days=n), 100.0) for n in range(PAGE_DAYS)]
+
+
+def _preview_components(
+    lines: Iterable[Line], form: Any, days: Sequence[PublicDay]
+) -> Iterator[Component]:
+    group = None
+    for line in lines:
+        if line.monitor is None:
+            group = line.text
+            continue
+        yield Component(
+            -line.monitor.id,  # figures that are kept for the monitor's id are real ones
+            line.name,
+            ComponentState.OPERATIONAL,
+            group=group,
+            url=line.monitor.url or None if form.show_urls.data else None,
+            response_time=RESPONSE_TIME if form.show_response_times.data else None,
+            uptime=100.0,
+            days=days,
+        )

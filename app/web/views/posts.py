@@ -31,7 +31,7 @@ from app.web.frame.editing import Editing, confirmed
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times
-from app.web.shown.page_monitors import names_on
+from app.web.shown.page_lines import names_on
 
 blueprint = guarded(Blueprint("posts", __name__, url_prefix="/status-pages/<int:page_id>/posts"))
 

@@ -22,8 +22,8 @@ from app.records import MAX_REPORT_MONITORS, PAGE_SIZES, MonitorRef, PageQuery, 
 from app.stores import current_store
 from app.web.frame.session import guarded
 from app.web.shown import paper, report
-from app.web.shown.cells import plain
 from app.web.shown.months import Month
+from app.web.shown.paper import plain
 from app.web.shown.report import Report
 
 blueprint = guarded(Blueprint("reports", __name__, url_prefix="/reports"))

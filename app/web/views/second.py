@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.access import Access
 from app.access.half_logins import GONE
-from app.access.passkeys import CREDENTIAL
+from app.access.passkeys import CREDENTIAL, Site
 from app.errors import Denied, Invalid, Throttled
 from app.i18n import N_, _, _n
 from app.records import Person
 from app.stores import current_access, current_mail
 from app.web.factor_forms import CodeForm, RecoveryCodeForm, SignedForm, show_faults
 from app.web.frame import session as sessions
-from app.web.frame import throttle
-from app.web.frame.site import for_browser, no_options, passkey_site
+from app.web.frame.store_errors import throttled, too_often
 
 blueprint = Blueprint("second", __name__, url_prefix="/login/second")
 
@@ -105,8 +106,8 @@ def _tried(form: Forms, log_in: Callable[[Access, str], Person]) -> Answer:
         show_faults(form, fault)
         return _page(person, form), 422
     except Throttled as fault:
-        form.trouble = throttle.sentence(fault)
-        return throttle.answer(_page(person, form), fault)
+        form.trouble = too_often(fault)
+        return throttled(_page(person, form), fault)
     except Denied:
         return _again()
     sessions.begin(person)
@@ -161,3 +162,62 @@ def _tell_of_codes(person: Person) -> None:
             ),
             "warning",
         )
+
+
+NO_HTTPS = N_(
+    "Passkeys do not work here: browsers allow them only over HTTPS, or at http://localhost. Serve "
+    "Wakeful over HTTPS, or use an authenticator app."
+)
+NO_NAME = N_(
+    "Passkeys do not work here: browsers do not allow them at an IP address (%(host)s). Open "
+    "Wakeful by its host name, or use an authenticator app."
+)
+ELSEWHERE = N_("Passkeys do not work at this address. Open Wakeful at %(origin)s to use them.")
+PORTS = {"http": 80, "https": 443}
+
+
+def passkey_site() -> tuple[Site | None, str]:
+    """The site; or None, and why passkeys do not work at this address."""
+    here = _origin(request.host_url)
+    public = current_app.extensions["wakeful.settings"].public_url
+    origin = _origin(public) if public else here
+    host = urlsplit(origin).hostname or ""
+    if origin != here:
+        return None, _(ELSEWHERE, origin=origin)
+    if _is_address(host):
+        return None, _(NO_NAME, host=host)
+    if not (origin.startswith("https://") or _is_localhost(host)):
+        return None, _(NO_HTTPS)
+    return Site(host, origin), ""
+
+
+def for_browser(options: str) -> Response:
+    """What a script hands to the browser's own functions for passkeys."""
+    return Response(options, 200, {"Cache-Control": "no-store"}, mimetype="application/json")
+
+
+def no_options() -> Response:
+    """There are none; the script then sends the form, whose page says why."""
+    return Response("{}", 422, {"Cache-Control": "no-store"}, mimetype="application/json")
+
+
+def _origin(url: str) -> str:
+    """Scheme, host and port, as browsers write them."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    port = parts.port
+    shown = "" if port in (None, PORTS.get(parts.scheme)) else f":{port}"
+    return f"{parts.scheme}://{host}{shown}"
+
+
+def _is_localhost(host: str) -> bool:
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
@@ -26,9 +28,8 @@ from app.stores import current_store
 from app.web.frame import fragments, links, servers
 from app.web.frame.editing import DeleteForm, confirmed
 from app.web.frame.session import guarded, needs
-from app.web.shown import public_links
-from app.web.shown.cells import plain
-from app.web.shown.page_monitors import names_on
+from app.web.shown.page_lines import names_on
+from app.web.shown.paper import plain
 
 blueprint = guarded(Blueprint("status_pages", __name__, url_prefix="/status-pages"))
 
@@ -62,7 +63,7 @@ def index() -> Response:
 
 def _entry(page: StatusPage) -> Entry:
     posts = current_store().posts.list(PostQuery(page.id, open=True))
-    return Entry(page, public_links.of(page), posts.total)
+    return Entry(page, link_of(page), posts.total)
 
 
 @blueprint.get("/<int:id>")
@@ -78,7 +79,7 @@ def show(id: int) -> Response:
         names=names,
         posts=current_store().posts.list(PostQuery(id, per_page=POSTS, page=asked.page)),
         link=links.page_link,
-        links=public_links.Links(page, request.args.get("badge", ""), names),
+        links=Links(page, request.args.get("badge", ""), names),
     )
 
 
@@ -153,3 +154,68 @@ def clear(id: int) -> Answer:
         )
         return redirect(url_for(".show", id=id))
     return render_template("status_pages/clear.html", shown=page)
+
+
+def link_of(page: StatusPage) -> str:
+    """The page's own address. A server without PUBLIC_URL may tell only its path: people reach it
+    as they reach that server. What is no web address, such as a ``javascript:``, counts as none.
+    """
+    if page.link.lower().startswith(("http://", "https://")):
+        return page.link
+    link = page.link if page.link.startswith("/") else f"/status/{page.slug}"
+    root = getattr(current_store(), "address", "")
+    return f"{root}{link}" if root else links.own(link)
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """What is copied. ``id`` is that of the element that shows it."""
+
+    id: str
+    label: str
+    text: str
+
+
+class Links:
+    """Everything that a page offers to others. ``badge``: the id of the monitor whose badge is
+    shown, as an address has it; the first one, where it is not on the page.
+    """
+
+    def __init__(self, page: StatusPage, badge: str, names: Mapping[int, str]) -> None:
+        self.page = link_of(page)
+        self._base = self.page.rstrip("/")
+        self._name = page.name
+        summary = f"{self._base}/summary.json" if page.domain else f"{self._base}.json"
+        self.feeds = (
+            ("RSS", f"{self._base}/feed.rss"),
+            ("Atom", f"{self._base}/feed.atom"),
+            (_("Calendar of maintenance"), f"{self._base}/maintenance.ics"),
+            ("JSON", summary),
+        )
+        self.badge = next((id for id in names if str(id) == badge), next(iter(names), None))
+        self._monitor = names.get(self.badge or 0, "")
+
+    def badges(self) -> Sequence[Snippet]:
+        if self.badge is None:
+            return ()
+        image, alt = (
+            f"{self._base}/badge/{self.badge}.svg",
+            _("Status of %(monitor)s", monitor=self._monitor),
+        )
+        html = f'<a href="{escape(self.page)}"><img src="{escape(image)}" alt="{escape(alt)}"></a>'
+        in_brackets = alt.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+        return (
+            Snippet("badge-html", "HTML", html),
+            Snippet("badge-markdown", "Markdown", f"[![{in_brackets}]({image})]({self.page})"),
+            Snippet(
+                "badge-shields", _("Data for shields.io"), f"{image.removesuffix('.svg')}.json"
+            ),
+        )
+
+    def widget(self) -> Snippet:
+        title = escape(_("%(page)s: status", page=self._name))
+        frame = (
+            f'<iframe src="{escape(self._base)}/widget" title="{title}" width="320" height="120"'
+            ' loading="lazy"></iframe>'
+        )
+        return Snippet("widget-html", "HTML", frame)
