@@ -19,7 +19,6 @@ from app.forms.schema import why_unclear
 from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, mask, words_of
 from app.rules.channel_values import CHANNELS
 from app.stores import Extent, current_store
-from app.web import views
 from app.web.frame import (
     assets,
     compress,
@@ -34,9 +33,7 @@ from app.web.frame import (
     session,
 )
 from app.web.shown import channels, looks, places, times
-from app.web.views import auth, wall_links
-
-BLUEPRINTS = (auth, *views.ALL)
+from app.web.views import blueprints
 
 
 def init_app(app: Flask) -> None:
@@ -90,9 +87,8 @@ def init_app(app: Flask) -> None:
         place=places.title,
     )
     app.context_processor(_shared)
-    for module in BLUEPRINTS:
-        app.register_blueprint(module.blueprint)
-    app.register_blueprint(wall_links.public)
+    for blueprint in (*blueprints(), servers.blueprint):
+        app.register_blueprint(blueprint)
     recent.init_app(app)
 
 

@@ -1,75 +1,16 @@
-"""The list of blueprint modules: a new page is its file and its name here."""
+"""The pages: a module for each topic, with its blueprints."""
 
-from app.web.frame import servers
-from app.web.views import (
-    account,
-    acknowledge,
-    audit,
-    backups,
-    bulk,
-    checks,
-    contacts,
-    deliveries,
-    home,
-    imports,
-    incidents,
-    invitations,
-    jump,
-    keys,
-    locations,
-    mail_settings,
-    markers,
-    monitors,
-    page_editor,
-    people,
-    post_templates,
-    posts,
-    profile,
-    reports,
-    second,
-    sessions,
-    settings,
-    shared_channels,
-    status_pages,
-    two_factor,
-    wall,
-    wall_links,
-    windows,
-)
+from __future__ import annotations
 
-ALL = (
-    wall,
-    home,
-    bulk,
-    imports,
-    monitors,
-    checks,
-    incidents,
-    windows,
-    markers,
-    contacts,
-    shared_channels,
-    page_editor,
-    status_pages,
-    posts,
-    post_templates,
-    deliveries,
-    reports,
-    keys,
-    invitations,
-    people,
-    profile,
-    sessions,
-    two_factor,
-    settings,
-    wall_links,
-    locations,
-    mail_settings,
-    backups,
-    audit,
-    account,
-    second,
-    acknowledge,
-    jump,
-    servers,
-)
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+
+from flask import Blueprint
+
+
+def blueprints() -> Iterator[Blueprint]:
+    for module in iter_modules(__path__, f"{__name__}."):
+        for value in vars(import_module(module.name)).values():
+            if isinstance(value, Blueprint):
+                yield value

@@ -4,23 +4,33 @@ a script, a page.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from flask import Blueprint, render_template, request, url_for
+from flask import Blueprint, current_app, render_template, request, url_for
 from flask_login import current_user
 
 from app.errors import WakefulError
-from app.i18n import _
-from app.records import MAX_SEARCH, Incident, IncidentQuery, MonitorRef, PageQuery
-from app.stores import current_store
+from app.i18n import N_, _
+from app.records import (
+    MAX_SEARCH,
+    Incident,
+    IncidentQuery,
+    IncidentStatus,
+    Monitor,
+    MonitorQuery,
+    MonitorRef,
+    PageQuery,
+    Role,
+)
+from app.records.resources import RESOURCES
+from app.stores import Extent, current_store
 from app.web.frame import servers
 from app.web.frame.fragments import HEADER
 from app.web.frame.session import guarded
 from app.web.shown import looks, times
 from app.web.shown.places import titles
-from app.web.views import jump_actions, jump_pages
-from app.web.views.jump_pages import Place
 
 blueprint = guarded(Blueprint("jump", __name__))
 
@@ -32,30 +42,30 @@ LOCATIONS_ASKED = 100
 @blueprint.get("/jump")
 def show() -> str:
     query = request.args.get("q", "")[:MAX_SEARCH].strip()
-    places = list(dict.fromkeys(_found(query)))
+    hits = list(dict.fromkeys(_found(query)))
     part = request.headers.get(HEADER) == "jump"
-    template = "jump/_places.html" if part else "jump/show.html"
-    return render_template(template, query=query, places=places)
+    template = "jump/_hits.html" if part else "jump/show.html"
+    return render_template(template, query=query, hits=hits)
 
 
-def _found(query: str) -> list[Place]:
+def _found(query: str) -> list[Hit]:
     """What was most probably meant comes first, because Enter takes it. An action comes first only
     where its name was written too.
     """
     if not query:
-        return jump_pages.named(query)
+        return pages_named(query)
     asking = _Asking()
     monitors = asking(lambda: _monitors(query))
-    actions = asking(lambda: jump_actions.meant(query))
-    places = actions + jump_pages.named(query) + [_monitor(one) for one in monitors]
-    places += jump_pages.called(query)
-    if len(query) >= jump_actions.SHORTEST:
-        places += asking(lambda: jump_actions.on(monitors[0].id) if monitors else [])
-        places += asking(lambda: jump_actions.alone(query))
-        places += asking(lambda: _locations(query))
-        places += asking(lambda: _tags(query)) + asking(lambda: _incidents(query))
+    actions = asking(lambda: actions_meant(query))
+    hits = actions + pages_named(query) + [_monitor(one) for one in monitors]
+    hits += pages_called(query)
+    if len(query) >= SHORTEST:
+        hits += asking(lambda: actions_on(monitors[0].id) if monitors else [])
+        hits += asking(lambda: actions_of_verb(query))
+        hits += asking(lambda: _locations(query))
+        hits += asking(lambda: _tags(query)) + asking(lambda: _incidents(query))
     # Last: "ack" is in "Backup", but means "Acknowledge".
-    return places + jump_pages.within(query)
+    return hits + pages_within(query)
 
 
 T = TypeVar("T")
@@ -86,11 +96,11 @@ def _monitors(query: str) -> list[MonitorRef]:
     return sorted(found, key=lambda one: not one.name.casefold().startswith(query.casefold()))
 
 
-def _monitor(one: MonitorRef) -> Place:
-    return Place(one.name, one.url, url_for("monitors.show", id=one.id), "monitors")
+def _monitor(one: MonitorRef) -> Hit:
+    return Hit(one.name, one.url, url_for("monitors.show", id=one.id), "monitors")
 
 
-def _locations(query: str) -> list[Place]:
+def _locations(query: str) -> list[Hit]:
     """Places that checks run from; for people who may not edit one, the list of all."""
     wanted = query.casefold()
     found = {name for name, title in titles().items() if wanted in f"{name}\n{title}".casefold()}
@@ -98,7 +108,7 @@ def _locations(query: str) -> list[Place]:
         return []
     listed = current_store().locations.list(PageQuery(per_page=LOCATIONS_ASKED)).items
     meant = [one for one in listed if one.name in found][:OTHERS_SHOWN]
-    return [Place(one.title, _("Place"), _address(one.id), "monitors") for one in meant]
+    return [Hit(one.title, _("Place"), _address(one.id), "monitors") for one in meant]
 
 
 def _address(location_id: int) -> str:
@@ -107,9 +117,9 @@ def _address(location_id: int) -> str:
     return url_for("locations.index")
 
 
-def _tags(query: str) -> list[Place]:
+def _tags(query: str) -> list[Hit]:
     return [
-        Place(tag, _("Tag"), url_for("monitors.index", tag=tag), "monitors")
+        Hit(tag, _("Tag"), url_for("monitors.index", tag=tag), "monitors")
         for tag in current_store().monitors.tags(query, OTHERS_SHOWN)
     ]
 
@@ -123,12 +133,12 @@ def _when(one: Incident) -> str:
     )
 
 
-def _incidents(query: str) -> list[Place]:
+def _incidents(query: str) -> list[Hit]:
     """The newest, by monitor; those of every monitor are a page."""
     asked = IncidentQuery(search=query, brief=True)
     no_cause = _("no cause given")
     return [
-        Place(
+        Hit(
             f"{looks.monitor_of(one)}: {one.cause or no_cause}",
             _when(one),
             url_for("incidents.show", id=one.id),
@@ -136,3 +146,282 @@ def _incidents(query: str) -> list[Place]:
         )
         for one in current_store().incidents.list(asked).items[:OTHERS_SHOWN]
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One line of the list. ``posts``: it changes something, so it is a button that sends a form
+    to ``href``, never a link.
+    """
+
+    name: str
+    note: str
+    href: str
+    sign: str
+    posts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """``also``: what people call it. ``needs``: how much the store must have for it."""
+
+    name: str
+    endpoint: str
+    role: Role = Role.VIEWER
+    also: str = ""
+    needs: Extent = Extent.BARE
+
+
+VIEWER, EDITOR, ADMIN = Role.VIEWER, Role.EDITOR, Role.ADMIN
+TAG, WHOLE = Extent.TAG, Extent.WHOLE
+# Those that are not there, or that a server lacks, are left out.
+PAGES = (
+    Entry(N_("Home"), "home.show", also=N_("dashboard overview start")),
+    Entry(N_("Monitors"), "monitors.index", also=N_("checks urls sites hosts list")),
+    Entry(N_("New monitor"), "monitors.new", EDITOR, N_("add create watch url site check")),
+    Entry(N_("Add many or import"), "imports.start", EDITOR,
+          N_("paste urls monitors bulk csv kuma uptimerobot betterstack gatus")),
+    Entry(N_("Incidents"), "incidents.index", also=N_("outages downtime down alerts history")),
+    Entry(N_("Report an incident"), "incidents.new", EDITOR, N_("new incident outage create")),
+    Entry(N_("Maintenance"), "windows.index", VIEWER,
+          N_("silence mute snooze downtime window schedule calendar"), WHOLE),
+    Entry(N_("New maintenance"), "windows.new", EDITOR,
+          N_("add create silence mute snooze downtime window schedule"), WHOLE),
+    Entry(N_("Markers"), "markers.index", VIEWER, N_("deploys releases deployments versions"),
+          WHOLE),
+    Entry(N_("Status pages"), "status_pages.index", VIEWER, N_("public subscribers badge widget"),
+          WHOLE),
+    Entry(N_("New status page"), "page_editor.new", EDITOR, N_("add create public"),
+          WHOLE),
+    Entry(N_("Contacts"), "contacts.index", VIEWER,
+          N_("alerts channels notifications teams webhook slack discord telegram flock sms email"
+             " pager on-call"), WHOLE),
+    Entry(N_("New contact"), "contacts.new", EDITOR,
+          N_("add create channel notification team webhook slack discord telegram flock sms email"),
+          WHOLE),
+    Entry(N_("Deliveries"), "deliveries.index", VIEWER,
+          N_("alerts notifications sent messages log"),
+          TAG),
+    Entry(N_("Reports"), "reports.show", VIEWER,
+          N_("uptime sla availability statistics month print"),
+          WHOLE),
+    Entry(N_("Wall"), "wall.show", also=N_("tv screen kiosk big")),
+    Entry(N_("Links to the wall"), "wall_links.index", ADMIN,
+          N_("tv screen kiosk share read-only")),
+    Entry(N_("Places"), "locations.index", VIEWER,
+          N_("locations regions agents probers checkers remote vantage"), WHOLE),
+    Entry(N_("New place"), "locations.new", EDITOR,
+          N_("add create location agent prober region"), WHOLE),
+    Entry(N_("API keys"), "keys.index", EDITOR, N_("tokens terraform secrets integrations")),
+    Entry(N_("People"), "people.index", ADMIN, N_("users accounts team members roles")),
+    Entry(N_("Invite a person"), "invitations.new", ADMIN,
+          N_("add user account member invitation")),
+    Entry(N_("Settings"), "settings.show", ADMIN,
+          N_("networks private webhook secret configuration")),
+    Entry(N_("Audit log"), "audit.index", ADMIN,
+          N_("history changes who events security trail log-ins")),
+    Entry(N_("Backup"), "backups.show", ADMIN, N_("restore save copy dump")),
+    Entry(N_("Email settings"), "mail_settings.show", ADMIN, N_("smtp mail server sender")),
+    Entry(N_("Profile"), "profile.show", VIEWER,
+          N_("time zone colours dark light theme password name account language")),
+    Entry(N_("Second factor"), "two_factor.show", VIEWER,
+          N_("2fa mfa totp authenticator app passkey security key recovery codes login")),
+    Entry(N_("Sessions"), "sessions.index", VIEWER,
+          N_("devices browsers logged in log out everywhere")),
+)  # fmt: skip
+
+
+def _all() -> Iterator[Entry]:
+    yield from PAGES
+    for one in RESOURCES:
+        if one.page:
+            yield Entry(one.page, f"{one.name}.index", VIEWER, one.also, WHOLE)
+
+
+def pages_named(query: str) -> list[Hit]:
+    """The pages with ``query`` at the start of a word of their names; all, for an empty one."""
+    return [_page_hit(one) for one in _open() if _is_named(query.casefold(), one)]
+
+
+def pages_called(query: str) -> list[Hit]:
+    """The pages with every word of ``query`` at the start of another word for them; none that
+    ``pages_named`` finds.
+    """
+    wanted = query.casefold()
+    words = wanted.split()
+    others = [one for one in _open() if words and not _is_named(wanted, one)]
+    found = [one for one in others if _fits(words, one)]
+    # Whole words first: "sla" is not the start of "slack".
+    return [_page_hit(one) for one in sorted(found, key=lambda one: not set(words) & _known(one))]
+
+
+def pages_within(query: str) -> list[Hit]:
+    """The pages with ``query`` anywhere in their names."""
+    return [_page_hit(one) for one in _open() if query.casefold() in _(one.name).casefold()]
+
+
+def _is_named(wanted: str, one: Entry) -> bool:
+    return f" {wanted}" in f" {_(one.name).casefold()}"
+
+
+def _fits(words: list[str], one: Entry) -> bool:
+    return all(any(other.startswith(word) for other in _known(one)) for word in words)
+
+
+def _known(one: Entry) -> set[str]:
+    return set(f"{_(one.name)} {_(one.also) if one.also else ''}".casefold().split())
+
+
+def _open() -> Iterator[Entry]:
+    """Those that this person may open, here and now."""
+    for one in _all():
+        there = one.endpoint in current_app.view_functions
+        if there and current_user.can(one.role) and servers.extent() >= one.needs:
+            yield one
+
+
+def _page_hit(one: Entry) -> Hit:
+    return Hit(_(one.name), _("Page"), url_for(one.endpoint), "right")
+
+
+MOST = 5  # of one verb
+SHORTEST = 2  # letters that are enough to recognise a verb
+Actions = list[Hit]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """``words``: how people begin to write it. ``find``: its actions on what has that name."""
+
+    words: str
+    find: Callable[[str], Actions]
+
+
+def actions_meant(query: str) -> Actions:
+    """What a query that names a verb and something else means; none for a viewer."""
+    if not current_user.may_edit:
+        return []
+    return _unique([hit for verb, target in _read(query) if target for hit in verb.find(target)])
+
+
+def actions_of_verb(query: str) -> Actions:
+    """What a verb by itself could be about."""
+    if not current_user.may_edit:
+        return []
+    return _unique([hit for verb, target in _read(query) if not target for hit in verb.find("")])
+
+
+def actions_on(id: int) -> Actions:
+    """What can be done with one monitor."""
+    if not current_user.may_edit:
+        return []
+    monitor = current_store().monitors.get(id)
+    turns = [_resume(monitor)] if monitor.paused else [_pause(monitor)]
+    if "paused" in monitor.missing:
+        turns.append(_resume(monitor))
+    acknowledging = [_acknowledge(one) for one in _waiting(monitor.name) if one.monitor_id == id]
+    return [*acknowledging, *_checks([monitor]), *turns, *_silences([monitor])]
+
+
+def _read(query: str) -> list[tuple[Verb, str]]:
+    """The verbs that the first or the last word begins, each with the other words."""
+    words = query.casefold().split()
+    if not words:
+        return []
+    ways = [(words[0], words[1:])]
+    if len(words) > 1:
+        ways.append((words[-1], words[:-1]))
+    return [
+        (verb, " ".join(word for word in rest if word != "now"))
+        for word, rest in ways
+        for verb in VERBS
+        if len(word) >= SHORTEST and any(one.startswith(word) for one in _(verb.words).split())
+    ]
+
+
+def _monitors_called(target: str, state: str | None = None) -> Sequence[Monitor]:
+    """By name, those that are called exactly so first."""
+    query = MonitorQuery(
+        search=target or None, sort_by="name", sort="asc", state=state, per_page=25, uptime=()
+    )
+    found = list(current_store().monitors.list(query).items)
+    return sorted(found, key=lambda one: not one.name.casefold().startswith(target))
+
+
+def _pauses(target: str) -> Actions:
+    return [_pause(one) for one in _monitors_called(target) if not one.paused][:MOST]
+
+
+def _resumes(target: str) -> Actions:
+    state = None if servers.is_bare() else "paused"
+    found = _monitors_called(target, state)
+    return [_resume(one) for one in found if one.paused or "paused" in one.missing][:MOST]
+
+
+def _check(target: str) -> Actions:
+    return _checks(_monitors_called(target))
+
+
+def _silence(target: str) -> Actions:
+    return _silences(_monitors_called(target)) if target else []
+
+
+def _acknowledges(target: str) -> Actions:
+    return [_acknowledge(one) for one in _waiting(target)]
+
+
+def _pause(one: Monitor) -> Hit:
+    href = url_for("monitors.pause", id=one.id)
+    return Hit(_("Pause %(name)s", name=one.name), _("Action"), href, "pause", posts=True)
+
+
+def _resume(one: Monitor) -> Hit:
+    href = url_for("monitors.resume", id=one.id)
+    return Hit(_("Resume %(name)s", name=one.name), _("Action"), href, "play", posts=True)
+
+
+def _checks(found: Sequence[Monitor]) -> Actions:
+    if servers.is_bare():
+        return []
+    return [
+        Hit(_("Check %(name)s now", name=one.name), _("Action"),
+              url_for("monitors.check", id=one.id), "refresh", posts=True)
+        for one in found[:MOST]
+    ]  # fmt: skip
+
+
+def _silences(found: Sequence[Monitor]) -> Actions:
+    """A form to fill in, so a link."""
+    if not servers.is_whole():
+        return []
+    return [
+        Hit(_("Plan maintenance of %(name)s", name=one.name), _("Action"),
+              url_for("windows.new", monitor_id=one.id), "windows")
+        for one in found[:MOST]
+    ]  # fmt: skip
+
+
+def _waiting(target: str) -> Sequence[Incident]:
+    """Incidents that nobody has acknowledged."""
+    query = IncidentQuery(search=target or None, status=IncidentStatus.UNRESOLVED, brief=True)
+    found = current_store().incidents.list(query).items
+    return [one for one in found if one.status == IncidentStatus.UNRESOLVED][:MOST]
+
+
+def _acknowledge(one: Incident) -> Hit:
+    href = url_for("incidents.acknowledge", id=one.id)
+    name = _("Acknowledge %(name)s", name=looks.monitor_of(one))
+    return Hit(name, one.cause or _("Action"), href, "seen", posts=True)
+
+
+def _unique(hits: Actions) -> Actions:
+    return list(dict.fromkeys(hits))
+
+
+VERBS = (
+    Verb(N_("acknowledge"), _acknowledges),
+    Verb(N_("pause disable"), _pauses),
+    Verb(N_("resume unpause enable"), _resumes),
+    Verb(N_("check recheck run"), _check),
+    Verb(N_("silence mute snooze maintenance"), _silence),
+)

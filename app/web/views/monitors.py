@@ -47,7 +47,7 @@ from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import checked, form_sums, monitor_rows, planned, statistics, times
 from app.web.shown.places import title as place_title
-from app.web.views import channel_tests, shared_channels
+from app.web.views import channel_tests, contacts
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
 
@@ -227,7 +227,7 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
     def done(self, record: Monitor) -> Response:
         response = super().done(record)
         before = self.record.alerts if self.record is not None and not self.clone else ()
-        shared_channels.offer(record, before)
+        contacts.offer(record, before)
         return response
 
     def next(self, record: Monitor) -> str:

@@ -9,13 +9,17 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
+from app.access.invitations import INVITED_DAYS
 from app.errors import Conflict, Invalid, WakefulError
 from app.i18n import N_, _
-from app.records import Person, Role
+from app.records import Invitation, Person, Role
 from app.stores import current_access, current_mail
+from app.stores.mail import Sent
+from app.web.account_forms import InviteForm
 from app.web.forms import KeysOf, NewPasswordForm, NewPersonForm, PersonDeletionForm, PersonForm
-from app.web.frame import session
+from app.web.frame import links, session
 from app.web.frame.editing import DeleteForm, Editing, confirmed, show_errors
+from app.web.frame.repeated import shown_once
 from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("people", __name__, url_prefix="/people"))
@@ -209,3 +213,76 @@ def delete(id: int) -> Answer:
         return redirect(url_for(".index"))
     page = render_template("people/delete.html", person=person, form=form, keys=keys)
     return page, 422 if form.is_submitted() else 200
+
+
+# --- Invitations, and links to set a new password: each is shown once -----------------------------
+
+
+invitations_blueprint = guarded(Blueprint("invitations", __name__, url_prefix="/people"))
+
+
+class Inviting(Editing[tuple[Invitation, str], InviteForm]):
+    """``record``: the invitation and the token of its link."""
+
+    template = "people/invite.html"
+
+    def bind(self) -> InviteForm:
+        return InviteForm()
+
+    def save(self) -> tuple[Invitation, str]:
+        return current_access().invitations.invite(self.form.email.data, self.form.role.data)
+
+    def done(self, record: tuple[Invitation, str]) -> Response:
+        return _made(*record)
+
+    def context(self) -> dict[str, Any]:
+        return {"mails": current_mail().is_set()}
+
+
+@invitations_blueprint.route("/invite", methods=["GET", "POST"], endpoint="new")
+@needs(Role.ADMIN)
+def invite() -> Response:
+    return Inviting().answer()
+
+
+@invitations_blueprint.post("/invitations/<int:id>/renew")
+@needs(Role.ADMIN)
+def renew(id: int) -> Answer:
+    try:
+        return _made(*current_access().invitations.renew(id))
+    except Invalid as fault:  # the address has an account now
+        flash(str(fault), "warning")
+        return redirect(url_for("people.index"))
+
+
+@invitations_blueprint.post("/invitations/<int:id>/revoke")
+@needs(Role.ADMIN)
+def revoke(id: int) -> Answer:
+    revoked = current_access().invitations.revoke(id)
+    flash(
+        _("Invitation of %(email)s revoked. Its link no longer works.", email=revoked.email),
+        "success",
+    )
+    return redirect(url_for("people.index"))
+
+
+@invitations_blueprint.post("/<int:id>/password-link")
+@needs(Role.ADMIN)
+def password_link(id: int) -> Answer:
+    """A link that the person sets a invite password with, for the admin to hand over."""
+    person = current_access().people.get(id)
+    token = current_access().recovery.make(id)
+    link = links.own(f"/invite-password/{token}")
+    back = url_for("people.edit", id=id)
+    return shown_once("people/password_link.html", back, person=person, link=link)
+
+
+def _made(invitation: Invitation, token: str) -> Response:
+    """The invite link, mailed where that works, and shown in any case."""
+    link = links.own(f"/invitation/{token}")
+    sent: Sent | None = None
+    if current_mail().is_set():
+        inviter = current_user.person.label
+        sent = current_mail().send_invitation(invitation.email, link, inviter, INVITED_DAYS)
+    back = url_for("people.index")
+    return shown_once("people/invited.html", back, invitation=invitation, link=link, sent=sent)

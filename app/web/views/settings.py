@@ -15,7 +15,7 @@ from app.errors import Conflict
 from app.i18n import N_, _
 from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_memory
 from app.net.policy import Policy
-from app.records import Role
+from app.records import LAST_BACKUP, Role
 from app.stores import Extent, current_access
 from app.web.factor_forms import RequiredForm
 from app.web.forms import NetworksForm
@@ -212,3 +212,20 @@ def webhooks_wait() -> bool:
 def _settings() -> Settings:
     settings: Settings = current_app.extensions["wakeful.settings"]
     return settings
+
+
+# --- How to back up -------------------------------------------------------------------------------
+
+
+backups_blueprint = guarded(Blueprint("backups", __name__, url_prefix="/settings/backup"))
+
+
+@backups_blueprint.get("", endpoint="show")
+@needs(Role.ADMIN)
+def show_backups() -> str:
+    last = current_access().settings.get(LAST_BACKUP)
+    return render_template(
+        "settings/backup.html",
+        last=datetime.fromisoformat(last) if last else None,
+        instance=current_app.extensions["wakeful.settings"].instance,
+    )
