@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
@@ -13,8 +13,7 @@ from wtforms import widgets
 from app.forms.browser import BrowserForm
 from app.forms.fields import (
     Moment,
-    NumberChoice,
-    OneValue,
+    Number,
     Options,
     Password,
     Switch,
@@ -22,26 +21,18 @@ from app.forms.fields import (
     Word,
     Zone,
 )
-from app.forms.imported import Shared
-from app.forms.lists import IdList, Names, Tags
-from app.forms.monitor import RULE_LABELS, interval_labels
 from app.i18n import N_, _
-from app.imports.candidates import FORMATS
 from app.records import (
-    MAX_COMMENT,
-    MAX_CONTACT_NAME,
     MAX_CREDENTIAL,
-    MAX_LOCATION,
     MAX_NAME,
-    MAX_OWN_NAME,
     MAX_PERSON_NAME,
     MAX_TAG,
     MIN_PASSWORD,
-    LocationRule,
     Role,
     Scope,
 )
-from app.rules import addresses, text
+from app.rules import addresses, smtp, text
+from app.rules.smtp import Server, Tls
 from app.web.shown.looks import ROLES
 
 Rule = Callable[[str], object]  # raises ValueError with a sentence
@@ -265,147 +256,98 @@ class NetworksForm(BrowserForm):
     )
 
 
-class AcknowledgeForm(BrowserForm):
-    name = Text(
-        N_("Your name (optional)"),
-        most=MAX_OWN_NAME,
-        description=N_("Others see who acknowledged it. This device remembers the name."),
-        render_kw={"autocomplete": "name"},
+class InviteForm(BrowserForm):
+    email = email_field("off")
+    role = Word(N_("Role"), words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
+
+
+class JoinForm(PasswordTwiceForm):
+    """Somebody who was invited makes their account."""
+
+    name = person_name_field()
+    password = new_password_field(N_("Password"))
+    password_again = password_field(N_("Password again"), "new-password")
+    time_zone = own_zone_field()
+
+
+class ForgottenForm(BrowserForm):
+    email = email_field("username")
+
+
+class RecoveryForm(PasswordTwiceForm):
+    password = new_password_field(
+        N_("New password"),
+        N_("%(least)s characters or more. It logs you out everywhere.", least=MIN_PASSWORD),
     )
+    password_again = password_field(N_("New password again"), "new-password")
 
 
-class CommentForm(BrowserForm):
-    """``unknown``: why the comment that is stored is not known, if it is not."""
-
-    replace = Switch(N_("Replace the stored comment"), default=False)
-    unknown = ""
-
-    text = Text(
-        N_("Add a comment"), required=True, most=MAX_COMMENT, lines=True, render_kw={"rows": "3"}
-    )
-
-
-BULK_ACTIONS = {
-    "pause": N_("Pause"),
-    "resume": N_("Resume"),
-    "interval": N_("Change interval"),
-    "tag": N_("Add a tag"),
-    "untag": N_("Remove a tag"),
-    "contact": N_("Add a contact"),
-    "uncontact": N_("Remove a contact"),
-    "recontact": N_("Replace all alerts with a contact"),
-    "place": N_("Add a place"),
-    "unplace": N_("Remove a place"),
-    "rule": N_("Change the rule of places"),
-    "maintenance": N_("Plan maintenance"),
-    "delete": N_("Delete"),
+TLS_LABELS = {
+    Tls.REQUIRED: N_("STARTTLS (port 587)"),
+    Tls.FROM_START: N_("TLS from the start (port 465)"),
+    Tls.OFFERED: N_("STARTTLS if offered (port 25)"),
 }
-CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
-PLACE_ACTIONS = ("place", "unplace")
+SMTP_PORTS = {Tls.REQUIRED: 587, Tls.FROM_START: 465, Tls.OFFERED: 25}
+LOGIN_CHANGED = N_("Enter the password again: the host or the user name has changed.")
+NO_USER = N_("A password needs a user name.")
+_PLAIN = {"spellcheck": "false", "autocapitalize": "none", "autocomplete": "off"}
 
 
-class BulkForm(BrowserForm):
-    """What to do with the ticked monitors."""
-
-    ids = IdList(N_("Monitors"))
-    everything = Switch(N_("All that match"), default=False)
-    rest = Text(N_("What is left"), default="", most=1_000_000)
-    action = Options(N_("Action"), required=True, labels=list(BULK_ACTIONS.items()))
-    tag = Text(N_("Tag"), most=MAX_TAG)
-    interval = NumberChoice(N_("Interval"), labels=interval_labels, none=N_("Choose…"))
-    contact = Text(N_("Contact"), most=MAX_CONTACT_NAME)
-    contacts: Sequence[tuple[str, str]] = ()  # those that can be chosen: name and label
-
-    place = Text(N_("Place"), most=MAX_LOCATION)
-    places: Mapping[str, str]  # those that can be chosen: what people call each, by its name
-    rule = Word(N_("Rule"), words=LocationRule, labels=RULE_LABELS.__getitem__, none=N_("Rule…"))
-
-    def leave_out_places(self) -> None:
-        """For a server that has none, or where there is only one."""
-        self.action.leave_out(*PLACE_ACTIONS, "rule")
-
-    def leave_out_contacts(self) -> None:
-        """For a server that has none, or where there are none yet."""
-        self.action.leave_out(*CONTACT_ACTIONS)
-
-    def leave_out_tags(self) -> None:
-        """For a server that has none."""
-        self.action.leave_out("tag", "untag")
-
-    def leave_out_maintenance(self) -> None:
-        """For a server that has none."""
-        self.action.leave_out("maintenance")
-
-    def check_together(self) -> None:
-        if not self.ids.data and not self.everything.data and not self.rest.data:
-            self.ids.fault(_("Select the monitors first."))
-        if self.action.data in ("tag", "untag") and self.flawless(self.tag) and not self.tag.data:
-            self.tag.fault(_("Enter the tag."))
-        if self.action.data in CONTACT_ACTIONS and not self.contact.data:
-            self.contact.fault(_("Choose the contact."))
-        if self.action.data in PLACE_ACTIONS and not self.place.data:
-            self.place.fault(_("Choose the place."))
-        if self.action.data == "rule" and not self.rule.data:
-            self.rule.fault(_("Choose the rule."))
-        if self.action.data == "interval" and self.interval.data is None:
-            self.interval.fault(_("Choose the new interval."))
-
-
-class Upload(OneValue):
-    """A file that a person chose: its bytes; none if they chose none."""
-
-    widget = widgets.FileInput()
-
-    def process_formdata(self, valuelist: list[Any]) -> None:
-        chosen = [one for one in valuelist if getattr(one, "filename", "")]
-        self.sent, self.data = bool(chosen), chosen[0].read() if chosen else None
-
-
-class ImportForm(BrowserForm):
-    """Many monitors: lines, or a file."""
-
-    urls = Text(
-        N_("Lines"),
-        default="",
-        most=1_000_000,
-        lines=True,
-        description=N_("One monitor a line: the URL alone, or name, URL, tags, contact."),
-        render_kw={"rows": "8", "spellcheck": "false"},
-    )
-    file: Any = Upload(N_("File"))
-    format = Options(N_("Format"), labels=list(FORMATS.items()), none=N_("Detect automatically"))
-    interval = NumberChoice(
-        N_("Interval"),
+class MailServerForm(BrowserForm):
+    host = Text(
+        N_("Host"),
         required=True,
-        labels=interval_labels,
-        default=60,
-        description=N_("For entries without an interval."),
+        most=MAX_NAME,
+        rule=smtp.check_host,
+        description=N_("Such as mail.example.com."),
+        render_kw=_PLAIN,
     )
-    tags = Tags(N_("Tags"), description=N_("Comma-separated, added to every monitor."))
-    contacts: Any = Names(N_("Contacts"), most=MAX_CONTACT_NAME)
+    tls = Word(N_("Encryption"), words=Tls, labels=TLS_LABELS.__getitem__, default=Tls.REQUIRED)
+    port = Number(N_("Port"), low=1, high=65535)
+    user = Text(N_("User name"), most=MAX_CREDENTIAL, render_kw=_PLAIN)
+    password = Password(N_("Password"), most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"})
+    sender = Text(
+        N_("Sender"),
+        required=True,
+        most=MAX_NAME,
+        rule=smtp.check_sender,
+        description=N_("Such as Wakeful <alerts@example.com>."),
+        render_kw=_PLAIN,
+    )
+
+    known: Server | None = None  # what is stored
+
+    @property
+    def keeps_password(self) -> bool:
+        return self.known is not None and self.known.password is not None
 
     def check_together(self) -> None:
-        lines = bool((self.urls.data or "").strip())
-        if lines and self.sends_file():
-            self.file.fault(_("Enter lines or choose a file, not both."))
-        elif not lines and not self.sends_file() and self.flawless(self.urls):
-            self.urls.fault(_("Enter at least one line, or choose a file."))
+        if self.password.data and not self.user.data:
+            self.password.fault(_(NO_USER))
+        elif self._needs_password():
+            self.password.fault(_(LOGIN_CHANGED))
 
-    def content(self) -> bytes:
-        """The bytes of the file, or of the lines."""
-        return bytes(self.file.data or b"") if self.sends_file() else self.urls.data.encode()
+    def _needs_password(self) -> bool:
+        """A stored password must not be sent to a server that it was not entered for."""
+        asked = bool(self.user.data) and not self.password.data
+        return asked and self.keeps_password and not self._is_same_login()
 
-    def sends_file(self) -> bool:
-        return self.file.data is not None
+    def _is_same_login(self) -> bool:
+        known = self.known
+        return known is not None and (known.host, known.user) == (self.host.data, self.user.data)
 
-    def source(self) -> Any:
-        """The field that ``content`` comes from."""
-        return self.file if self.sends_file() else self.urls
+    def server(self) -> Server:
+        kept = self.known.password if self.known is not None else None
+        tls = Tls(self.tls.data)
+        return Server(
+            host=self.host.data,
+            port=self.port.data or SMTP_PORTS[tls],
+            sender=self.sender.data,
+            user=self.user.data or None,
+            password=(self.password.data or kept) if self.user.data else None,
+            tls=tls,
+        )
 
-    def shared(self) -> Shared:
-        """What every monitor gets."""
-        tags = self.tags.data if "tags" in self else ()
-        return Shared(self.interval.data, tags, self.ticked())
 
-    def ticked(self) -> Sequence[str]:
-        return self.contacts.data if "contacts" in self else ()
+class TestMailForm(BrowserForm):
+    address = email_field("email")

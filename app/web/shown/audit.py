@@ -20,13 +20,13 @@ from app.records.resources import RESOURCES
 from app.rules.time import iso
 from app.web.forms import (
     KeyForm,
+    MailServerForm,
     NetworksForm,
     NewPasswordForm,
     PersonForm,
     ProfileForm,
     WallLinkForm,
 )
-from app.web.mail_forms import MailServerForm
 
 ACTORS: Mapping[ActorKind, str] = {
     ActorKind.PERSON: N_("Person"),

@@ -10,10 +10,17 @@ from app.access import actors
 from app.access.acknowledgements import Acknowledgement, read_token
 from app.cookies import cookie_name, is_secure
 from app.errors import Denied, NotFound
+from app.forms.browser import BrowserForm
+from app.forms.fields import (
+    Text,
+)
 from app.i18n import N_, _
-from app.records import MAX_OWN_NAME, Actor, Incident
+from app.records import (
+    MAX_OWN_NAME,
+    Actor,
+    Incident,
+)
 from app.stores import current_store
-from app.web.forms import AcknowledgeForm
 from app.web.frame import servers
 
 blueprint = Blueprint("acknowledge", __name__)
@@ -22,6 +29,15 @@ ELSEWHERE = N_("This dashboard sends no alerts. Open the link on the server that
 NAME = "wakeful_name"  # the cookie
 NAME_SECONDS = 365 * 24 * 3600
 Answer = str | Response | tuple[str, int]
+
+
+class AcknowledgeForm(BrowserForm):
+    name = Text(
+        N_("Your name (optional)"),
+        most=MAX_OWN_NAME,
+        description=N_("Others see who acknowledged it. This device remembers the name."),
+        render_kw={"autocomplete": "name"},
+    )
 
 
 @blueprint.route("/acknowledge/<token>", methods=["GET", "POST"])

@@ -13,8 +13,7 @@ from app.records import Actor, Person
 from app.rules import zones
 from app.stores import current_access, current_mail
 from app.stores.mail import BUSY
-from app.web.account_forms import ForgottenForm, JoinForm, RecoveryForm
-from app.web.forms import LoginForm, SetupForm
+from app.web.forms import ForgottenForm, JoinForm, LoginForm, RecoveryForm, SetupForm
 from app.web.frame import session as sessions
 from app.web.frame.editing import show_errors
 from app.web.frame.store_errors import throttled, too_often

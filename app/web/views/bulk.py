@@ -19,10 +19,10 @@ from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, MonitorSortBy, Pa
 from app.rules.brackets import write
 from app.stores import current_store
 from app.stores.importing import sentences
-from app.web.forms import CONTACT_ACTIONS, BulkForm
 from app.web.frame import links, progress, servers
 from app.web.frame.editing import is_kept
 from app.web.frame.session import guarded, safe_next
+from app.web.many_forms import CONTACT_ACTIONS, BulkForm
 from app.web.views import monitors, windows
 
 blueprint = guarded(Blueprint("bulk", __name__, url_prefix="/monitors"))

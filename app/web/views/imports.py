@@ -22,9 +22,9 @@ from app.imports.candidates import Candidate, NotReadable, Reading
 from app.records import PAGE_SIZES, MonitorQuery, Pair, masked_alert
 from app.stores import current_store
 from app.stores.importing import Importer, Row, alert_nobody, counts, notes
-from app.web.forms import ImportForm
 from app.web.frame import choices, progress, servers
 from app.web.frame.session import SAFE_METHODS, guarded
+from app.web.many_forms import ImportForm
 
 blueprint = guarded(Blueprint("imports", __name__, url_prefix="/monitors/import"))
 

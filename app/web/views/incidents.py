@@ -13,11 +13,13 @@ from werkzeug.wrappers import Response
 from app.errors import Conflict, Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserForm, BrowserIncidentForm, browser
+from app.forms.fields import Switch, Text
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.queries import IncidentQueryForm
 from app.forms.schema import why_unclear
 from app.i18n import N_, _
 from app.records import (
+    MAX_COMMENT,
     SUSPECTED,
     Classification,
     Delivery,
@@ -32,7 +34,6 @@ from app.rules import comments
 from app.rules.what_changed import compared_with
 from app.rules.who_saw import places_of, title_of, who_saw
 from app.stores import current_store
-from app.web.forms import CommentForm
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.editing import Editing, confirmed, is_kept, not_saved
 from app.web.frame.session import guarded
@@ -60,6 +61,17 @@ CLASSIFIED: Mapping[str | None, str] = {
     Classification.FALSE_ALARM: N_("Its time counts as up now. The figures are corrected."),
     None: N_("It is a real incident again. Its time counts as down."),
 }
+
+
+class CommentForm(BrowserForm):
+    """``unknown``: why the comment that is stored is not known, if it is not."""
+
+    replace = Switch(N_("Replace the stored comment"), default=False)
+    unknown = ""
+
+    text = Text(
+        N_("Add a comment"), required=True, most=MAX_COMMENT, lines=True, render_kw={"rows": "3"}
+    )
 
 
 @blueprint.get("")

@@ -14,9 +14,9 @@ from app.i18n import N_, _
 from app.records import Role
 from app.rules.smtp import Server, compose, parse
 from app.stores import current_access, current_mail
+from app.web.forms import TLS_LABELS, MailServerForm, TestMailForm
 from app.web.frame.editing import confirmed
 from app.web.frame.session import guarded, needs
-from app.web.mail_forms import TLS_LABELS, MailServerForm, TestMailForm
 
 blueprint = guarded(Blueprint("mail_settings", __name__, url_prefix="/settings/email"))
 

@@ -40,11 +40,11 @@ from app.records import (
     Sort,
 )
 from app.stores import Extent, current_store, same_url
-from app.web.forms import BulkForm
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.editing import Editing, confirmed, is_kept
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
+from app.web.many_forms import BulkForm
 from app.web.shown import checked, form_sums, monitor_rows, planned, statistics, times
 from app.web.shown.places import title as place_title
 from app.web.views import channel_tests, contacts

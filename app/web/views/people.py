@@ -15,8 +15,14 @@ from app.i18n import N_, _
 from app.records import Invitation, Person, Role
 from app.stores import current_access, current_mail
 from app.stores.mail import Sent
-from app.web.account_forms import InviteForm
-from app.web.forms import KeysOf, NewPasswordForm, NewPersonForm, PersonDeletionForm, PersonForm
+from app.web.forms import (
+    InviteForm,
+    KeysOf,
+    NewPasswordForm,
+    NewPersonForm,
+    PersonDeletionForm,
+    PersonForm,
+)
 from app.web.frame import links, session
 from app.web.frame.editing import DeleteForm, Editing, confirmed, show_errors
 from app.web.frame.repeated import shown_once

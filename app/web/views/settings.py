@@ -12,12 +12,18 @@ from app.access import networks, webhook_secret
 from app.access.networks import ALLOW_NETWORKS
 from app.config import Settings
 from app.errors import Conflict
+from app.forms.browser import BrowserForm
+from app.forms.fields import (
+    Switch,
+)
 from app.i18n import N_, _
 from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_memory
 from app.net.policy import Policy
-from app.records import LAST_BACKUP, Role
+from app.records import (
+    LAST_BACKUP,
+    Role,
+)
 from app.stores import Extent, current_access
-from app.web.factor_forms import RequiredForm
 from app.web.forms import NetworksForm
 from app.web.frame import servers
 from app.web.frame.editing import DeleteForm
@@ -34,6 +40,18 @@ CHANGED_ALONE = N_(
     "Webhook secret changed. Show the new one below and give it to your receivers now: they reject "
     "messages until they have it."
 )
+
+
+class RequiredForm(BrowserForm):
+    """The roles that must have a second factor."""
+
+    admin = Switch(N_("Admins"), default=False)
+    editor = Switch(N_("Editors"), default=False)
+    viewer = Switch(N_("Viewers"), default=False)
+
+    def roles(self) -> list[Role]:
+        return [role for role in Role if self[role].data]
+
 
 # Pages of their own: label, what for, endpoint, and how much the store must have. Those that are
 # not there are left out.

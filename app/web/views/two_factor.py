@@ -18,11 +18,18 @@ from app.errors import Conflict, Denied, Invalid, NotFound
 from app.i18n import N_, _
 from app.records import Person, Role
 from app.stores import current_access, current_mail
-from app.web.factor_forms import AppForm, ConfirmedForm, PasskeyForm, show_faults
 from app.web.frame import session
 from app.web.frame.repeated import shown_once
 from app.web.frame.session import for_set_up, guarded, needs
-from app.web.views.second import for_browser, no_options, passkey_site
+from app.web.views.second import (
+    AppForm,
+    ConfirmedForm,
+    PasskeyForm,
+    for_browser,
+    no_options,
+    passkey_site,
+    show_faults,
+)
 
 blueprint = guarded(Blueprint("two_factor", __name__, url_prefix="/profile/two-factor"))
 

@@ -1,0 +1,154 @@
+"""Forms about many monitors at once: the bar below their list, and imports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wtforms import widgets
+
+from app.forms.browser import BrowserForm
+from app.forms.fields import (
+    NumberChoice,
+    OneValue,
+    Options,
+    Switch,
+    Text,
+    Word,
+)
+from app.forms.imported import Shared
+from app.forms.lists import IdList, Names, Tags
+from app.forms.monitor import RULE_LABELS, interval_labels
+from app.i18n import N_, _
+from app.imports.candidates import FORMATS
+from app.records import (
+    MAX_CONTACT_NAME,
+    MAX_LOCATION,
+    MAX_TAG,
+    LocationRule,
+)
+
+BULK_ACTIONS = {
+    "pause": N_("Pause"),
+    "resume": N_("Resume"),
+    "interval": N_("Change interval"),
+    "tag": N_("Add a tag"),
+    "untag": N_("Remove a tag"),
+    "contact": N_("Add a contact"),
+    "uncontact": N_("Remove a contact"),
+    "recontact": N_("Replace all alerts with a contact"),
+    "place": N_("Add a place"),
+    "unplace": N_("Remove a place"),
+    "rule": N_("Change the rule of places"),
+    "maintenance": N_("Plan maintenance"),
+    "delete": N_("Delete"),
+}
+CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
+PLACE_ACTIONS = ("place", "unplace")
+
+
+class BulkForm(BrowserForm):
+    """What to do with the ticked monitors."""
+
+    ids = IdList(N_("Monitors"))
+    everything = Switch(N_("All that match"), default=False)
+    rest = Text(N_("What is left"), default="", most=1_000_000)
+    action = Options(N_("Action"), required=True, labels=list(BULK_ACTIONS.items()))
+    tag = Text(N_("Tag"), most=MAX_TAG)
+    interval = NumberChoice(N_("Interval"), labels=interval_labels, none=N_("Choose…"))
+    contact = Text(N_("Contact"), most=MAX_CONTACT_NAME)
+    contacts: Sequence[tuple[str, str]] = ()  # those that can be chosen: name and label
+
+    place = Text(N_("Place"), most=MAX_LOCATION)
+    places: Mapping[str, str]  # those that can be chosen: what people call each, by its name
+    rule = Word(N_("Rule"), words=LocationRule, labels=RULE_LABELS.__getitem__, none=N_("Rule…"))
+
+    def leave_out_places(self) -> None:
+        """For a server that has none, or where there is only one."""
+        self.action.leave_out(*PLACE_ACTIONS, "rule")
+
+    def leave_out_contacts(self) -> None:
+        """For a server that has none, or where there are none yet."""
+        self.action.leave_out(*CONTACT_ACTIONS)
+
+    def leave_out_tags(self) -> None:
+        """For a server that has none."""
+        self.action.leave_out("tag", "untag")
+
+    def leave_out_maintenance(self) -> None:
+        """For a server that has none."""
+        self.action.leave_out("maintenance")
+
+    def check_together(self) -> None:
+        if not self.ids.data and not self.everything.data and not self.rest.data:
+            self.ids.fault(_("Select the monitors first."))
+        if self.action.data in ("tag", "untag") and self.flawless(self.tag) and not self.tag.data:
+            self.tag.fault(_("Enter the tag."))
+        if self.action.data in CONTACT_ACTIONS and not self.contact.data:
+            self.contact.fault(_("Choose the contact."))
+        if self.action.data in PLACE_ACTIONS and not self.place.data:
+            self.place.fault(_("Choose the place."))
+        if self.action.data == "rule" and not self.rule.data:
+            self.rule.fault(_("Choose the rule."))
+        if self.action.data == "interval" and self.interval.data is None:
+            self.interval.fault(_("Choose the new interval."))
+
+
+class Upload(OneValue):
+    """A file that a person chose: its bytes; none if they chose none."""
+
+    widget = widgets.FileInput()
+
+    def process_formdata(self, valuelist: list[Any]) -> None:
+        chosen = [one for one in valuelist if getattr(one, "filename", "")]
+        self.sent, self.data = bool(chosen), chosen[0].read() if chosen else None
+
+
+class ImportForm(BrowserForm):
+    """Many monitors: lines, or a file."""
+
+    urls = Text(
+        N_("Lines"),
+        default="",
+        most=1_000_000,
+        lines=True,
+        description=N_("One monitor a line: the URL alone, or name, URL, tags, contact."),
+        render_kw={"rows": "8", "spellcheck": "false"},
+    )
+    file: Any = Upload(N_("File"))
+    format = Options(N_("Format"), labels=list(FORMATS.items()), none=N_("Detect automatically"))
+    interval = NumberChoice(
+        N_("Interval"),
+        required=True,
+        labels=interval_labels,
+        default=60,
+        description=N_("For entries without an interval."),
+    )
+    tags = Tags(N_("Tags"), description=N_("Comma-separated, added to every monitor."))
+    contacts: Any = Names(N_("Contacts"), most=MAX_CONTACT_NAME)
+
+    def check_together(self) -> None:
+        lines = bool((self.urls.data or "").strip())
+        if lines and self.sends_file():
+            self.file.fault(_("Enter lines or choose a file, not both."))
+        elif not lines and not self.sends_file() and self.flawless(self.urls):
+            self.urls.fault(_("Enter at least one line, or choose a file."))
+
+    def content(self) -> bytes:
+        """The bytes of the file, or of the lines."""
+        return bytes(self.file.data or b"") if self.sends_file() else self.urls.data.encode()
+
+    def sends_file(self) -> bool:
+        return self.file.data is not None
+
+    def source(self) -> Any:
+        """The field that ``content`` comes from."""
+        return self.file if self.sends_file() else self.urls
+
+    def shared(self) -> Shared:
+        """What every monitor gets."""
+        tags = self.tags.data if "tags" in self else ()
+        return Shared(self.interval.data, tags, self.ticked())
+
+    def ticked(self) -> Sequence[str]:
+        return self.contacts.data if "contacts" in self else ()
