@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flask import (
-    Blueprint,
     Flask,
     abort,
     current_app,
@@ -27,7 +26,7 @@ from app.records import Role
 from app.stores import Extent, current_store
 from app.web.frame.session import SAFE_METHODS, guarded, needs
 
-blueprint = guarded(Blueprint("remote", __name__))
+blueprint = guarded("remote", __name__)
 
 CHOICE = "server"  # the cookie has the name, because the order of the settings may change
 PLACE = "/on/"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -184,7 +184,7 @@ def _remember_device(response: Response) -> Response:
 
 
 def needs(role: Role) -> Callable[[V], V]:
-    """The role that a view needs if it is not the default (``default_role``)."""
+    """The role that a view needs, if it is not that of its blueprint."""
 
     def mark(view: V) -> V:
         view.needs_role = role  # type: ignore[attr-defined]
@@ -205,9 +205,12 @@ def default_role() -> Role:
     return Role.EDITOR if changes else Role.VIEWER
 
 
-def guarded(blueprint: Blueprint) -> Blueprint:
-    """Close a blueprint to people who are not logged in or lack the role."""
-    blueprint.before_request(_guard)
+def guarded(name: str, module: str, path: str | None = None, role: Role | None = None) -> Blueprint:
+    """A blueprint at ``path``, closed to people who are not logged in or lack the role: that of the
+    view (``needs``), or else ``role``, or else the default.
+    """
+    blueprint = Blueprint(name, module, url_prefix=path)
+    blueprint.before_request(partial(_guard, role))
     return blueprint
 
 
@@ -217,7 +220,7 @@ class LoggedOut(Exception):
     """
 
 
-def _guard() -> Response | None:
+def _guard(role: Role | None) -> Response | None:
     if not current_user.is_authenticated:
         if request.method not in SAFE_METHODS and request.form:
             raise LoggedOut
@@ -227,7 +230,7 @@ def _guard() -> Response | None:
         if request.method not in SAFE_METHODS:
             raise Denied(_(SET_UP_FIRST))
         return redirect(url_for("two_factor.show"))
-    role: Role = getattr(view, "needs_role", default_role())
+    role = getattr(view, "needs_role", role or default_role())
     if not current_user.can(role):
         raise Denied(_(NOT_ALLOWED[role]))
     return None

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, render_template, request, stream_with_context, url_for
+from flask import Response, render_template, request, stream_with_context, url_for
 
 from app.errors import Invalid
 from app.forms.browser import BrowserForm
@@ -29,12 +29,12 @@ from app.records import (
 )
 from app.stores import current_access
 from app.web.frame import links, servers
-from app.web.frame.session import guarded, needs
+from app.web.frame.session import guarded
 from app.web.shown import audit, times
 from app.web.shown.audit import field_name
 from app.web.shown.zoom import Instant
 
-blueprint = guarded(Blueprint("audit", __name__))
+blueprint = guarded("audit", __name__, role=Role.ADMIN)
 
 NO_STORE = {"Cache-Control": "no-store"}
 BEFORE = N_("This link is not complete. Open the audit log again.")
@@ -75,7 +75,6 @@ class AuditForm(BrowserForm):
 
 
 @blueprint.get("/audit")
-@needs(Role.ADMIN)
 def index() -> Response:
     form = AuditForm(formdata=request.args, zone=times.zone())
     status = 200
@@ -99,7 +98,6 @@ def index() -> Response:
 
 
 @blueprint.get("/audit.jsonl")
-@needs(Role.ADMIN)
 def export() -> Response:
     """All lines that the filters find, one JSON object a line, as they are read."""
     form = AuditForm(formdata=request.args, zone=times.zone())

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, session
+from flask import flash, redirect, render_template, request, session
 from werkzeug.wrappers import Response
 
 from app.errors import Accepted, Invalid, NotFound
@@ -25,7 +25,7 @@ from app.web.frame.session import guarded, safe_next
 from app.web.many_forms import CONTACT_ACTIONS, BulkForm
 from app.web.views import monitors, windows
 
-blueprint = guarded(Blueprint("bulk", __name__, url_prefix="/monitors"))
+blueprint = guarded("bulk", __name__, "/monitors")
 
 Answer = str | Response | tuple[str, int]
 

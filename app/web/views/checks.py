@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound
@@ -24,7 +24,7 @@ from app.web.frame import links, servers
 from app.web.frame.session import guarded
 from app.web.shown import looks, overlapping, places, statistics, times
 
-blueprint = guarded(Blueprint("checks", __name__, url_prefix="/monitors/<int:id>"))
+blueprint = guarded("checks", __name__, "/monitors/<int:id>")
 
 PER_PAGE = 25
 DAY = timedelta(days=1)

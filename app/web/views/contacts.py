@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
+from flask import current_app, flash, redirect, render_template, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response
 
@@ -35,7 +35,7 @@ from app.web.shown import times
 from app.web.views import channel_tests
 from app.web.views.deliveries import names_of
 
-blueprint = guarded(Blueprint("contacts", __name__, url_prefix="/contacts"))
+blueprint = guarded("contacts", __name__, "/contacts")
 
 Answer = str | Response | tuple[str, int]
 
@@ -155,7 +155,7 @@ def delete(id: int) -> Answer:
 # --- A contact of a channel that several monitors have --------------------------------------------
 
 
-shared_channels_blueprint = guarded(Blueprint("shared_channels", __name__, url_prefix="/contacts"))
+shared_channels_blueprint = guarded("shared_channels", __name__, "/contacts")
 
 
 WHAT = {

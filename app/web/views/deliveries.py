@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from flask import Blueprint, flash, g, redirect, render_template, request, url_for
+from flask import flash, g, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import WakefulError
@@ -30,7 +30,7 @@ from app.web.frame import fragments, links, servers, session
 from app.web.frame.session import guarded
 from app.web.shown import times
 
-blueprint = guarded(Blueprint("deliveries", __name__, url_prefix="/deliveries"))
+blueprint = guarded("deliveries", __name__, "/deliveries")
 
 # What the outbox says in a word (``app.alerts.lanes.Reason``), for people. Other reasons are
 # sentences already: the last answer of the service.

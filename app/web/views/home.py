@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from flask import Blueprint, Response
+from flask import Response
 
 from app.i18n import _, _n
 from app.records import (
@@ -27,7 +27,7 @@ from app.web.frame import fragments, servers
 from app.web.frame.session import guarded
 from app.web.shown import monitor_rows, planned
 
-blueprint = guarded(Blueprint("home", __name__))
+blueprint = guarded("home", __name__)
 
 OPEN_SHOWN = 50
 CHANGES_SHOWN = 12

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, current_app, render_template, request, url_for
+from flask import current_app, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
@@ -26,7 +26,7 @@ from app.web.frame import choices, progress, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.many_forms import ImportForm
 
-blueprint = guarded(Blueprint("imports", __name__, url_prefix="/monitors/import"))
+blueprint = guarded("imports", __name__, "/monitors/import")
 
 Answer = str | Response | tuple[str, int]
 

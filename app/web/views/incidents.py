@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
@@ -41,7 +41,7 @@ from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import hour, markers, timeline, times
 
 OPENS_AGAIN = N_("Resolved. If checks still fail, a new incident opens.")
-blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
+blueprint = guarded("incidents", __name__, "/incidents")
 
 Answer = str | Response | tuple[str, int]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from flask import Blueprint, current_app, render_template, request, url_for
+from flask import current_app, render_template, request, url_for
 from flask_login import current_user
 
 from app.errors import WakefulError
@@ -32,7 +32,7 @@ from app.web.frame.session import guarded
 from app.web.shown import looks, times
 from app.web.shown.places import titles
 
-blueprint = guarded(Blueprint("jump", __name__))
+blueprint = guarded("jump", __name__)
 
 MONITORS_SHOWN = 8
 OTHERS_SHOWN = 4

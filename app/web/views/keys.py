@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, request, url_for
+from flask import request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
@@ -24,7 +24,7 @@ from app.web.frame.repeated import shown_once
 from app.web.frame.session import guarded, needs
 from app.web.shown import times
 
-blueprint = guarded(Blueprint("keys", __name__, url_prefix="/keys"))
+blueprint = guarded("keys", __name__, "/keys", Role.EDITOR)
 
 Answer = str | Response | tuple[str, int]
 
@@ -98,13 +98,11 @@ class KeyEditing(Editing[ApiKey, KeyEditForm]):
 
 
 @blueprint.route("", methods=["GET", "POST"])
-@needs(Role.EDITOR)
 def index() -> Response:
     return KeyMaking().answer()
 
 
 @blueprint.route("/<prefix>", methods=["GET", "POST"])
-@needs(Role.EDITOR)
 def edit(prefix: str) -> Response:
     return KeyEditing(prefix).answer()
 
@@ -124,7 +122,6 @@ def adopt(prefix: str) -> Answer:
 
 
 @blueprint.route("/<prefix>/revoke", methods=["GET", "POST"])
-@needs(Role.EDITOR)
 def revoke(prefix: str) -> Answer:
     key = _managed(prefix)
     return confirmed(

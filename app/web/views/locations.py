@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
@@ -33,7 +33,7 @@ from app.web.frame.editing import DeleteForm, Editing
 from app.web.frame.repeated import shown_once
 from app.web.frame.session import guarded, needs
 
-blueprint = guarded(Blueprint("locations", __name__, url_prefix="/settings/locations"))
+blueprint = guarded("locations", __name__, "/settings/locations")
 
 QUEUE_COMMANDS = (
     "WAKEFUL_LOCATION={name} wakeful checker --carrier queue",

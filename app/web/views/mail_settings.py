@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, current_app, flash, redirect, render_template, url_for
+from flask import current_app, flash, redirect, render_template, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
@@ -16,9 +16,9 @@ from app.rules.smtp import Server, compose, parse
 from app.stores import current_access, current_mail
 from app.web.forms import TLS_LABELS, MailServerForm, TestMailForm
 from app.web.frame.editing import confirmed
-from app.web.frame.session import guarded, needs
+from app.web.frame.session import guarded
 
-blueprint = guarded(Blueprint("mail_settings", __name__, url_prefix="/settings/email"))
+blueprint = guarded("mail_settings", __name__, "/settings/email", Role.ADMIN)
 
 SAVED = N_("Email settings saved. Send a test email to see whether they work.")
 REMOVED = N_("Email settings removed. No email is sent from now on.")
@@ -27,7 +27,6 @@ Answer = str | Response | tuple[str, int]
 
 
 @blueprint.route("", methods=["GET", "POST"])
-@needs(Role.ADMIN)
 def show() -> Answer:
     form = _form()
     if not mail_server.is_locked(_settings()) and form.validate_on_submit():
@@ -38,7 +37,6 @@ def show() -> Answer:
 
 
 @blueprint.post("/test")
-@needs(Role.ADMIN)
 def test() -> Answer:
     """Tried once: whoever presses the button sees what the server says."""
     form = TestMailForm()
@@ -60,7 +58,6 @@ def test() -> Answer:
 
 
 @blueprint.route("/remove", methods=["GET", "POST"])
-@needs(Role.ADMIN)
 def remove() -> str | Response:
     return confirmed(
         "settings/remove_email.html",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, url_for
+from flask import url_for
 from werkzeug.wrappers import Response
 
 from app.forms import binding
@@ -17,7 +17,7 @@ from app.web.frame import links
 from app.web.frame.editing import Editing, confirmed
 from app.web.frame.session import guarded
 
-blueprint = guarded(Blueprint("markers", __name__, url_prefix="/markers"))
+blueprint = guarded("markers", __name__, "/markers")
 
 Answer = str | Response | tuple[str, int]
 

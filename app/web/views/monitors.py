@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from flask import (
-    Blueprint,
     current_app,
     flash,
     redirect,
@@ -49,7 +48,7 @@ from app.web.shown import checked, form_sums, monitor_rows, planned, statistics,
 from app.web.shown.places import title as place_title
 from app.web.views import channel_tests, contacts
 
-blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
+blueprint = guarded("monitors", __name__, "/monitors")
 
 Answer = str | Response | tuple[str, int]
 

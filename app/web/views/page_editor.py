@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from flask import Blueprint, current_app, request, url_for
+from flask import current_app, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import NotFound
@@ -42,7 +42,7 @@ from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import page_lines, times
 from app.web.shown.page_lines import Line
 
-blueprint = guarded(Blueprint("page_editor", __name__, url_prefix="/status-pages"))
+blueprint = guarded("page_editor", __name__, "/status-pages")
 
 FOUND = 30  # monitors that a search shows
 MORE_THAN_FOUND = FOUND + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
@@ -26,9 +26,9 @@ from app.web.forms import (
 from app.web.frame import links, session
 from app.web.frame.editing import DeleteForm, Editing, confirmed, show_errors
 from app.web.frame.repeated import shown_once
-from app.web.frame.session import guarded, needs
+from app.web.frame.session import guarded
 
-blueprint = guarded(Blueprint("people", __name__, url_prefix="/people"))
+blueprint = guarded("people", __name__, "/people", Role.ADMIN)
 
 Answer = str | Response | tuple[str, int]
 
@@ -40,7 +40,6 @@ FACTOR_RESET = N_("An admin removed the second factor. Your password alone logs 
 
 
 @blueprint.get("")
-@needs(Role.ADMIN)
 def index() -> str:
     access = current_access()
     return render_template(
@@ -133,13 +132,11 @@ class PersonEditing(Editing[Person, PersonForm]):
 
 
 @blueprint.route("/new", methods=["GET", "POST"])
-@needs(Role.ADMIN)
 def new() -> Response:
     return PersonAdding().answer()
 
 
 @blueprint.route("/<int:id>", methods=["GET", "POST"])
-@needs(Role.ADMIN)
 def edit(id: int) -> Response:
     return PersonEditing(id).answer()
 
@@ -152,7 +149,6 @@ def _settled(chosen: str | None) -> dict[str, Any]:
 
 
 @blueprint.post("/<int:id>/password")
-@needs(Role.ADMIN)
 def password(id: int) -> Answer:
     person = current_access().people.get(id)
     if id == current_user.person.id:
@@ -176,7 +172,6 @@ def password(id: int) -> Answer:
 
 
 @blueprint.route("/<int:id>/second-factor/reset", methods=["GET", "POST"])
-@needs(Role.ADMIN)
 def reset_second_factor(id: int) -> Answer:
     person = current_access().people.get(id)
     if id == current_user.person.id:
@@ -193,7 +188,6 @@ def reset_second_factor(id: int) -> Answer:
 
 
 @blueprint.post("/<int:id>/sessions/end")
-@needs(Role.ADMIN)
 def end_sessions(id: int) -> Response:
     """Log somebody out of every browser."""
     person = current_access().people.get(id)
@@ -205,7 +199,6 @@ def end_sessions(id: int) -> Response:
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-@needs(Role.ADMIN)
 def delete(id: int) -> Answer:
     person = current_access().people.get(id)
     keys = current_access().keys.of(id)
@@ -224,7 +217,7 @@ def delete(id: int) -> Answer:
 # --- Invitations, and links to set a new password: each is shown once -----------------------------
 
 
-invitations_blueprint = guarded(Blueprint("invitations", __name__, url_prefix="/people"))
+invitations_blueprint = guarded("invitations", __name__, "/people", Role.ADMIN)
 
 
 class Inviting(Editing[tuple[Invitation, str], InviteForm]):
@@ -246,13 +239,11 @@ class Inviting(Editing[tuple[Invitation, str], InviteForm]):
 
 
 @invitations_blueprint.route("/invite", methods=["GET", "POST"], endpoint="new")
-@needs(Role.ADMIN)
 def invite() -> Response:
     return Inviting().answer()
 
 
 @invitations_blueprint.post("/invitations/<int:id>/renew")
-@needs(Role.ADMIN)
 def renew(id: int) -> Answer:
     try:
         return _made(*current_access().invitations.renew(id))
@@ -262,7 +253,6 @@ def renew(id: int) -> Answer:
 
 
 @invitations_blueprint.post("/invitations/<int:id>/revoke")
-@needs(Role.ADMIN)
 def revoke(id: int) -> Answer:
     revoked = current_access().invitations.revoke(id)
     flash(
@@ -273,7 +263,6 @@ def revoke(id: int) -> Answer:
 
 
 @invitations_blueprint.post("/<int:id>/password-link")
-@needs(Role.ADMIN)
 def password_link(id: int) -> Answer:
     """A link that the person sets a invite password with, for the admin to hand over."""
     person = current_access().people.get(id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, render_template, request, url_for
+from flask import render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.forms import binding
@@ -17,7 +17,7 @@ from app.web.frame import links, servers
 from app.web.frame.editing import Editing, confirmed
 from app.web.frame.session import guarded
 
-blueprint = guarded(Blueprint("post_templates", __name__, url_prefix="/status-pages/templates"))
+blueprint = guarded("post_templates", __name__, "/status-pages/templates")
 
 
 @blueprint.get("")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import NotFound
@@ -33,7 +33,7 @@ from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times
 from app.web.shown.page_lines import names_on
 
-blueprint = guarded(Blueprint("posts", __name__, url_prefix="/status-pages/<int:page_id>/posts"))
+blueprint = guarded("posts", __name__, "/status-pages/<int:page_id>/posts")
 
 Answer = str | Response | tuple[str, int]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from flask import flash, redirect, render_template, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
@@ -15,9 +15,9 @@ from app.stores import current_access
 from app.web.forms import PasswordForm, ProfileForm
 from app.web.frame import session
 from app.web.frame.editing import Editing, show_errors
-from app.web.frame.session import guarded, needs
+from app.web.frame.session import guarded
 
-blueprint = guarded(Blueprint("profile", __name__, url_prefix="/profile"))
+blueprint = guarded("profile", __name__, "/profile", Role.VIEWER)
 
 Answer = str | Response | tuple[str, int]
 
@@ -47,13 +47,11 @@ class ProfileEditing(Editing[Person, ProfileForm]):
 
 
 @blueprint.route("", methods=["GET", "POST"])
-@needs(Role.VIEWER)
 def show() -> Response:
     return ProfileEditing(current_user.person.id).answer()
 
 
 @blueprint.post("/password")
-@needs(Role.VIEWER)
 def password() -> Answer:
     form = PasswordForm()
     if form.validate_on_submit():
@@ -76,11 +74,10 @@ def password() -> Answer:
 # --- The browsers in which a person is logged in --------------------------------------------------
 
 
-sessions_blueprint = guarded(Blueprint("sessions", __name__, url_prefix="/profile/sessions"))
+sessions_blueprint = guarded("sessions", __name__, "/profile/sessions", Role.VIEWER)
 
 
 @sessions_blueprint.get("")
-@needs(Role.VIEWER)
 def index() -> str:
     own = current_user.session.id
     found = current_access().sessions.of(current_user.person.id)
@@ -100,7 +97,6 @@ def browser(one: Session) -> str:
 
 
 @sessions_blueprint.post("/<int:id>/end")
-@needs(Role.VIEWER)
 def end(id: int) -> Response:
     if id == current_user.session.id:
         return forget()
@@ -110,7 +106,6 @@ def end(id: int) -> Response:
 
 
 @sessions_blueprint.post("/others/end")
-@needs(Role.VIEWER)
 def end_others() -> Response:
     current_access().sessions.end_all(current_user.person.id, but=current_user.session.id)
     flash(_("You are logged out everywhere else."), "success")
@@ -118,7 +113,6 @@ def end_others() -> Response:
 
 
 @sessions_blueprint.post("/forget")
-@needs(Role.VIEWER)
 def forget() -> Response:
     """For a computer that others use: it is a stranger's from now on."""
     session.end(forget=True)

@@ -10,7 +10,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
@@ -26,7 +26,7 @@ from app.web.shown.months import Month
 from app.web.shown.paper import plain
 from app.web.shown.report import Report
 
-blueprint = guarded(Blueprint("reports", __name__, url_prefix="/reports"))
+blueprint = guarded("reports", __name__, "/reports")
 
 # What a line of the file says, and what it calls it.
 COLUMNS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from flask import Blueprint, current_app, flash, redirect, render_template, url_for
+from flask import current_app, flash, redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
 from app.access import networks, webhook_secret
@@ -27,9 +27,9 @@ from app.stores import Extent, current_access
 from app.web.forms import NetworksForm
 from app.web.frame import servers
 from app.web.frame.editing import DeleteForm
-from app.web.frame.session import guarded, needs
+from app.web.frame.session import guarded
 
-blueprint = guarded(Blueprint("settings", __name__, url_prefix="/settings"))
+blueprint = guarded("settings", __name__, "/settings", Role.ADMIN)
 
 CHANGED = N_(
     "Webhook secret changed. Show the new one below and give it to your receivers within 24"
@@ -102,7 +102,6 @@ Answer = str | Response | tuple[str, int]
 
 
 @blueprint.route("", methods=["GET", "POST"])
-@needs(Role.ADMIN)
 def show() -> Answer:
     settings = _settings()
     form = NetworksForm(data={ALLOW_NETWORKS: networks.allowed_networks(settings)})
@@ -119,7 +118,6 @@ def show() -> Answer:
 
 
 @blueprint.post("/second-factor")
-@needs(Role.ADMIN)
 def require_second_factor() -> Response:
     form = RequiredForm()
     if form.validate_on_submit():
@@ -177,7 +175,6 @@ def _entries() -> list[tuple[str, str, str]]:
 
 
 @blueprint.post("/webhook-secret/show")
-@needs(Role.ADMIN)
 def show_secret() -> Answer:
     """The present secret, once, made where there is none. A POST, so that no history keeps it."""
     settings, access = _settings(), current_access()
@@ -193,7 +190,6 @@ def show_secret() -> Answer:
 
 
 @blueprint.route("/webhook-secret/change", methods=["GET", "POST"])
-@needs(Role.ADMIN)
 def change_secret() -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
@@ -235,11 +231,10 @@ def _settings() -> Settings:
 # --- How to back up -------------------------------------------------------------------------------
 
 
-backups_blueprint = guarded(Blueprint("backups", __name__, url_prefix="/settings/backup"))
+backups_blueprint = guarded("backups", __name__, "/settings/backup", Role.ADMIN)
 
 
 @backups_blueprint.get("", endpoint="show")
-@needs(Role.ADMIN)
 def show_backups() -> str:
     last = current_access().settings.get(LAST_BACKUP)
     return render_template(

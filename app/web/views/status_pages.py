@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.forms import binding
@@ -31,7 +31,7 @@ from app.web.frame.session import guarded, needs
 from app.web.shown.page_lines import names_on
 from app.web.shown.paper import plain
 
-blueprint = guarded(Blueprint("status_pages", __name__, url_prefix="/status-pages"))
+blueprint = guarded("status_pages", __name__, "/status-pages")
 
 Answer = str | Response | tuple[str, int]
 

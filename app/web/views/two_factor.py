@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import segno
-from flask import Blueprint, flash, redirect, render_template, url_for
+from flask import flash, redirect, render_template, url_for
 from flask_login import current_user
 from markupsafe import Markup
 from werkzeug.wrappers import Response
@@ -20,7 +20,7 @@ from app.records import Person, Role
 from app.stores import current_access, current_mail
 from app.web.frame import session
 from app.web.frame.repeated import shown_once
-from app.web.frame.session import for_set_up, guarded, needs
+from app.web.frame.session import for_set_up, guarded
 from app.web.views.second import (
     AppForm,
     ConfirmedForm,
@@ -31,7 +31,7 @@ from app.web.views.second import (
     show_faults,
 )
 
-blueprint = guarded(Blueprint("two_factor", __name__, url_prefix="/profile/two-factor"))
+blueprint = guarded("two_factor", __name__, "/profile/two-factor", Role.VIEWER)
 
 APP_ADDED = N_("An authenticator app was set up.")
 APP_REMOVED = N_("The authenticator app was removed.")
@@ -47,7 +47,6 @@ Answer = str | Response | tuple[str, int]
 
 
 @blueprint.get("")
-@needs(Role.VIEWER)
 @for_set_up
 def show() -> str:
     site, why_not = passkey_site()
@@ -60,7 +59,6 @@ def show() -> str:
 
 
 @blueprint.route("/app", methods=["GET", "POST"])
-@needs(Role.VIEWER)
 @for_set_up
 def app() -> Answer:
     access, form = current_access(), AppForm()
@@ -101,7 +99,6 @@ def _started(form: AppForm) -> tuple[str, str]:
 
 
 @blueprint.route("/app/remove", methods=["GET", "POST"])
-@needs(Role.VIEWER)
 def remove_app() -> Answer:
     return _confirmed(
         "two_factor/remove_app.html",
@@ -111,7 +108,6 @@ def remove_app() -> Answer:
 
 
 @blueprint.route("/passkeys/new", methods=["GET", "POST"])
-@needs(Role.VIEWER)
 @for_set_up
 def new_passkey() -> Answer:
     site, why_not = passkey_site()
@@ -142,7 +138,6 @@ def _add_passkey(form: PasskeyForm, site: Site) -> tuple[Person, list[str]]:
 
 
 @blueprint.post("/passkeys/options")
-@needs(Role.VIEWER)
 @for_set_up
 def passkey_options() -> Answer:
     """What the script hands to the browser, which makes the passkey. Where the form has a fault,
@@ -162,7 +157,6 @@ def passkey_options() -> Answer:
 
 
 @blueprint.route("/passkeys/<int:id>/remove", methods=["GET", "POST"])
-@needs(Role.VIEWER)
 def remove_passkey(id: int) -> Answer:
     known = current_access().factors.of(_id()).passkeys
     passkey = next((one for one in known if one.id == id), None)
@@ -177,7 +171,6 @@ def remove_passkey(id: int) -> Answer:
 
 
 @blueprint.route("/codes", methods=["GET", "POST"])
-@needs(Role.VIEWER)
 def codes() -> Answer:
     has = current_access().factors.of(_id())
     if not has.is_set:

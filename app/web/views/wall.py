@@ -33,10 +33,10 @@ from app.web.forms import WallLinkForm
 from app.web.frame import fragments, links, notices, servers
 from app.web.frame.editing import Editing, confirmed
 from app.web.frame.repeated import shown_once
-from app.web.frame.session import guarded, needs
+from app.web.frame.session import guarded
 from app.web.shown import looks, times
 
-blueprint = guarded(Blueprint("wall", __name__, url_prefix="/wall"))
+blueprint = guarded("wall", __name__, "/wall")
 
 TILES = 200  # more cannot be told apart on any screen; the rest is counted
 PAGE = 100
@@ -229,7 +229,7 @@ def _tile(monitor: Monitor, incident: Incident | None) -> Tile:
 # --- Links to the wall for a screen: made, shown once, listed, revoked ----------------------------
 
 
-wall_links_blueprint = guarded(Blueprint("wall_links", __name__, url_prefix="/settings/wall-links"))
+wall_links_blueprint = guarded("wall_links", __name__, "/settings/wall-links", Role.ADMIN)
 public = Blueprint("screen", __name__)
 
 # The address holds a secret: no index keeps it, no other site is told it, no cache keeps the page.
@@ -268,13 +268,11 @@ class WallLinkMaking(Editing[tuple[WallLink, str], WallLinkForm]):
 
 
 @wall_links_blueprint.route("", methods=["GET", "POST"])
-@needs(Role.ADMIN)
 def index() -> Response:
     return WallLinkMaking().answer()
 
 
 @wall_links_blueprint.route("/<int:id>/revoke", methods=["GET", "POST"])
-@needs(Role.ADMIN)
 def revoke(id: int) -> str | Response:
     link = next((link for link in current_access().wall_links.all() if link.id == id), None)
     return confirmed(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from flask import Blueprint, request, url_for
+from flask import request, url_for
 from werkzeug.wrappers import Response
 
 from app.forms.browser import BrowserForm
@@ -22,7 +22,7 @@ from app.web.frame.editing import Editing, confirmed
 from app.web.frame.session import guarded
 from app.web.shown import months, planned, times
 
-blueprint = guarded(Blueprint("windows", __name__, url_prefix="/maintenance"))
+blueprint = guarded("windows", __name__, "/maintenance")
 
 CRON = "cron"
 OFTEN = [
