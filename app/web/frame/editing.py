@@ -21,7 +21,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from flask import flash, redirect, render_template, request, url_for
+from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, Unavailable, WakefulError
@@ -52,6 +52,9 @@ class Editing(Generic[R, F]):
     template = ""
     subject = "record"  # what the template calls the record
     on_bare_servers = False
+    leads = ".index"  # where saving leads: to a list, or to the page of the record
+    deletion_template = ""
+    deleted = N_("%(name)s deleted.")
 
     form: F
     record: R | None = None
@@ -132,11 +135,15 @@ class Editing(Generic[R, F]):
         saved(self.form, self.notice(record), record if self.collection else None)
         return redirect(self.next(record))
 
+    def name_of(self, record: R) -> str:
+        return str(getattr(record, "name", ""))
+
     def notice(self, record: R) -> str:
-        return _("%(name)s saved.", name=getattr(record, "name"))  # noqa: B009 - R is any record
+        return _("%(name)s saved.", name=self.name_of(record))
 
     def next(self, record: R) -> str:
-        return url_for(".index")
+        lists = self.leads.endswith("index")
+        return url_for(self.leads) if lists else url_for(self.leads, id=getattr(record, "id", None))
 
     def context(self) -> dict[str, Any]:
         """What the template needs besides the form and the record."""
@@ -148,6 +155,38 @@ class Editing(Generic[R, F]):
         # What was typed comes back, secrets too: nothing may keep a copy.
         headers = {"Cache-Control": "no-store"} if self.form.is_submitted() else {}
         return Response(page, status, headers, mimetype="text/html")
+
+    def delete(self) -> str | Response:
+        record = self.records.get(*self.parents, self.id)
+        return confirmed(
+            self.deletion_template,
+            lambda: self.records.delete(*self.parents, self.id),
+            _(self.deleted, name=self.name_of(record)),
+            self.list_address(),
+            **{self.subject: record},
+        )
+
+    def list_address(self) -> str:
+        return url_for(".index")
+
+    @classmethod
+    def register(cls, blueprint: Blueprint) -> None:
+        """Give ``blueprint`` the pages of a new record, an edited and a deleted one."""
+        methods = ["GET", "POST"]
+
+        def new(**parents: int) -> Response:
+            return cls(None, *parents.values()).answer()
+
+        def edit(id: int, **parents: int) -> Response:
+            return cls(id, *parents.values()).answer()
+
+        def delete(id: int, **parents: int) -> str | Response:
+            return cls(id, *parents.values()).delete()
+
+        blueprint.add_url_rule("/new", "new", new, methods=methods)
+        blueprint.add_url_rule("/<int:id>/edit", "edit", edit, methods=methods)
+        if cls.deletion_template:
+            blueprint.add_url_rule("/<int:id>/delete", "delete", delete, methods=methods)
 
 
 class DeleteForm(BrowserForm):

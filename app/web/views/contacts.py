@@ -84,6 +84,7 @@ def named() -> Response:
 
 class ContactEditing(Editing[Contact, BrowserForm]):
     collection, template, subject = "contacts", "contacts/form.html", "contact"
+    leads = ".show"
 
     def stand_in(self, id: int) -> Contact:
         return Contact(id, request.form.get("name") or _("Contact %(id)s", id=id))
@@ -104,21 +105,11 @@ class ContactEditing(Editing[Contact, BrowserForm]):
             return self.page(200, tried=channel_tests.rows(self.form.channels, None))
         return None
 
-    def next(self, record: Contact) -> str:
-        return url_for(".show", id=record.id)
-
     def context(self) -> dict[str, Any]:
         return {"lacking": choices.lacking(self.form)}
 
 
-@blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Response:
-    return ContactEditing().answer()
-
-
-@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Response:
-    return ContactEditing(id).answer()
+ContactEditing.register(blueprint)
 
 
 @blueprint.post("/<int:id>/test")
@@ -207,7 +198,7 @@ def what(key: str) -> str:
 
 class ContactFromChannel(Editing[Contact, BrowserForm]):
     collection, template = "contacts", "contacts/from_channel.html"
-    on_bare_servers = True
+    on_bare_servers, leads = True, "contacts.show"
 
     def bind(self) -> BrowserForm:
         args = request.args
@@ -237,9 +228,6 @@ class ContactFromChannel(Editing[Contact, BrowserForm]):
             num=f"{record.monitors:,}",
         )
         return f"{created} {uses}"
-
-    def next(self, record: Contact) -> str:
-        return url_for("contacts.show", id=record.id)
 
     def page(self, status: int, **more: Any) -> Response:
         channel = self._channel() if status in (200, 422) else None

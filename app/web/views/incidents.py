@@ -35,7 +35,7 @@ from app.rules.what_changed import compared_with
 from app.rules.who_saw import places_of, title_of, who_saw
 from app.stores import current_store
 from app.web.frame import choices, fragments, links, servers
-from app.web.frame.editing import Editing, confirmed, is_kept, not_saved
+from app.web.frame.editing import Editing, is_kept, not_saved
 from app.web.frame.session import guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import hour, markers, timeline, times
@@ -169,7 +169,8 @@ class IncidentReporting(Editing[Incident, BrowserForm]):
 
 class IncidentEditing(Editing[Incident, BrowserIncidentForm]):
     collection, template, subject = "incidents", "incidents/edit.html", "incident"
-    on_bare_servers, is_read = True, True
+    deletion_template, deleted = "incidents/delete.html", N_("Incident deleted.")
+    on_bare_servers, is_read, leads = True, True, ".show"
 
     def stand_in(self, id: int) -> Incident:
         self.is_read = False
@@ -190,9 +191,6 @@ class IncidentEditing(Editing[Incident, BrowserIncidentForm]):
 
     def notice(self, record: Incident) -> str:
         return _("Incident saved.")
-
-    def next(self, record: Incident) -> str:
-        return url_for(".show", id=self.id)
 
     def context(self) -> dict[str, Any]:
         return {"unread": not self.is_read}
@@ -285,14 +283,7 @@ def _comment_alone(id: int, form: CommentForm, fault: WakefulError) -> Answer:
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
 def delete(id: int) -> str | Response:
-    incident = current_store().incidents.get(id)
-    return confirmed(
-        "incidents/delete.html",
-        lambda: current_store().incidents.delete(id),
-        _("Incident deleted."),
-        url_for(".index"),
-        incident=incident,
-    )
+    return IncidentEditing(id).delete()
 
 
 def _comment(incident: Incident, text: str) -> None:

@@ -97,8 +97,8 @@ class LocationEditing(Editing[Place, BrowserForm]):
     def done(self, record: Place) -> Response:
         return _started(record, url_for(".index")) if record.token else super().done(record)
 
-    def notice(self, record: Place) -> str:
-        return _("%(name)s saved.", name=record.title)
+    def name_of(self, record: Place) -> str:
+        return record.title
 
     def next(self, record: Place) -> str:
         """How to start the place, where that is new and takes several commands."""
@@ -115,14 +115,7 @@ class LocationEditing(Editing[Place, BrowserForm]):
         }
 
 
-@blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Response:
-    return LocationEditing().answer()
-
-
-@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Response:
-    return LocationEditing(id).answer()
+LocationEditing.register(blueprint)
 
 
 @blueprint.get("/<int:id>/start")

@@ -40,7 +40,7 @@ from app.records import (
 )
 from app.stores import Extent, current_store, same_url
 from app.web.frame import choices, fragments, links, servers
-from app.web.frame.editing import Editing, confirmed, is_kept
+from app.web.frame.editing import Editing, is_kept
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.many_forms import BulkForm
@@ -168,7 +168,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
     """``clone``: a new monitor from the one of this id."""
 
     collection, template, subject = "monitors", "monitors/form.html", "monitor"
-    on_bare_servers = True
+    deletion_template, on_bare_servers = "monitors/delete.html", True
+    leads = ".show"
 
     def __init__(self, id: int | None = None, *, clone: bool = False) -> None:
         super().__init__(id)
@@ -229,15 +230,16 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         contacts.offer(record, before)
         return response
 
-    def next(self, record: Monitor) -> str:
-        return url_for(".show", id=record.id)
-
     def context(self) -> dict[str, Any]:
         form = self.form
         if CONTACTS in form:
             names = choices.contacts(form, form.contacts.data)
             form.contacts.choices = choices.contact_choices(names, form)
         return {"sums": form_sums, "lacking": choices.lacking(form)}
+
+    @property
+    def deleted(self) -> str:  # type: ignore[override]
+        return DELETED if servers.is_bare() else DELETED_WITH_ALL
 
     def _tried(self) -> Response:
         """Send a test alert to the channels as they are typed, saved or not."""
@@ -284,19 +286,12 @@ def _show_faults(form: BrowserMonitorForm, check: BrowserForm) -> None:
             ours.rows = field.rows
 
 
-@blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Response:
-    return MonitorEditing().answer()
+MonitorEditing.register(blueprint)
 
 
 @blueprint.route("/<int:id>/clone", methods=["GET", "POST"])
 def clone(id: int) -> Response:
     return MonitorEditing(id, clone=True).answer()
-
-
-@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Response:
-    return MonitorEditing(id).answer()
 
 
 def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
@@ -374,19 +369,6 @@ def _shaped(form: BrowserMonitorForm) -> BrowserMonitorForm:
         for value, label in form.interval.choices
     ]
     return form
-
-
-@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(id: int) -> str | Response:
-    monitor, bare = current_store().monitors.get(id), servers.is_bare()
-    return confirmed(
-        "monitors/delete.html",
-        lambda: current_store().monitors.delete(id),
-        _(DELETED if bare else DELETED_WITH_ALL, name=monitor.name),
-        url_for(".index"),
-        monitor=monitor,
-        bare=bare,
-    )
 
 
 @blueprint.post("/<int:id>/pause")

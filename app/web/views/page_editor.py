@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from flask import current_app, request, url_for
+from flask import current_app, request
 from werkzeug.wrappers import Response
 
 from app.errors import NotFound
@@ -104,6 +104,7 @@ class Done:
 
 class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
     collection, template, subject = "status_pages", "status_pages/form.html", "shown_page"
+    leads = "status_pages.show"
     known: Mapping[int, MonitorRef] = {}
 
     def load(self) -> StatusPage | None:
@@ -136,9 +137,6 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
             return self.refuse(trouble)
         return self.page(200, done=done)
 
-    def next(self, record: StatusPage) -> str:
-        return url_for("status_pages.show", id=record.id)
-
     def page(self, status: int, *, done: Done | None = None, **more: Any) -> Response:
         part = request.headers.get(HEADER) == "lines"
         self.template = "status_pages/_lines.html" if part else self.template
@@ -152,11 +150,6 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
         )
 
 
-@blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Response:
-    return StatusPageEditing().answer()
-
-
 def _asked_for() -> list[Line]:
     """The monitor that the address names: a monitor's page leads here."""
     try:
@@ -167,9 +160,7 @@ def _asked_for() -> list[Line]:
     return page_lines.of_monitors([MonitorRef(monitor.id, monitor.name, monitor.url)])
 
 
-@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Response:
-    return StatusPageEditing(id).answer()
+StatusPageEditing.register(blueprint)
 
 
 def _pressed() -> str:

@@ -119,8 +119,8 @@ class PersonEditing(Editing[Person, PersonForm]):
             flash(_(HANDED_OVER if self.settled["heir_id"] else ALL_REVOKED), "info")
         return response
 
-    def notice(self, record: Person) -> str:
-        return _("%(name)s saved.", name=record.email)
+    def name_of(self, record: Person) -> str:
+        return record.email
 
     def context(self) -> dict[str, Any]:
         return {

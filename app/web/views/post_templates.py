@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from flask import render_template, request, url_for
-from werkzeug.wrappers import Response
+from flask import render_template, request
 
 from app.forms import binding
 from app.forms.browser import BrowserForm, browser
@@ -14,7 +13,7 @@ from app.rules.page_state import POST
 from app.rules.posts import built_in
 from app.stores import current_store
 from app.web.frame import links, servers
-from app.web.frame.editing import Editing, confirmed
+from app.web.frame.editing import Editing
 from app.web.frame.session import guarded
 
 blueprint = guarded("post_templates", __name__, "/status-pages/templates")
@@ -31,6 +30,7 @@ def index() -> str:
 
 class PostTemplateEditing(Editing[PostTemplate, BrowserForm]):
     collection, template, subject = "post_templates", "post_templates/form.html", "template"
+    deletion_template = "post_templates/delete.html"
 
     def stand_in(self, id: int) -> PostTemplate:
         name = request.form.get("name") or _("Template %(id)s", id=id)
@@ -45,23 +45,4 @@ class PostTemplateEditing(Editing[PostTemplate, BrowserForm]):
         return form
 
 
-@blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Response:
-    return PostTemplateEditing().answer()
-
-
-@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Response:
-    return PostTemplateEditing(id).answer()
-
-
-@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(id: int) -> str | Response:
-    template = current_store().post_templates.get(id)
-    return confirmed(
-        "post_templates/delete.html",
-        lambda: current_store().post_templates.delete(id),
-        _("%(name)s deleted.", name=template.name),
-        url_for(".index"),
-        template=template,
-    )
+PostTemplateEditing.register(blueprint)

@@ -27,7 +27,7 @@ from app.rules.page_state import POST
 from app.rules.text import record_id
 from app.stores import current_store
 from app.web.frame import servers
-from app.web.frame.editing import Editing, confirmed
+from app.web.frame.editing import Editing
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times
@@ -84,7 +84,12 @@ def _offer(form: BrowserForm, maintenance: bool) -> None:
 
 
 class PostEditing(Editing[Post, BrowserForm]):
+    """A new post, which starts with what ``kind``, ``template`` and ``incident_id`` in the address
+    say; or one whose title, monitors and times are corrected. Each text is corrected by itself.
+    """
+
     collection, template, subject = "posts", "posts/form.html", "post"
+    deletion_template = "posts/delete.html"
 
     def load(self) -> Post | None:
         """Of a new one, also what it starts with."""
@@ -109,6 +114,12 @@ class PostEditing(Editing[Post, BrowserForm]):
         else:
             self.maintenance = self.record.state in MAINTENANCE_STATES
         return form
+
+    def name_of(self, record: Post) -> str:
+        return record.title
+
+    def list_address(self) -> str:
+        return url_for("status_pages.show", id=self.parents[0])
 
     def notice(self, record: Post) -> str:
         if self.record is None:
@@ -135,16 +146,7 @@ class PostEditing(Editing[Post, BrowserForm]):
         }
 
 
-@blueprint.route("/new", methods=["GET", "POST"])
-def new(page_id: int) -> Response:
-    """``kind``, ``template`` and ``incident_id`` in the address say what the post starts with."""
-    return PostEditing(None, page_id).answer()
-
-
-@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(page_id: int, id: int) -> Response:
-    """Correct title, monitors and times; each text is corrected by itself."""
-    return PostEditing(id, page_id).answer()
+PostEditing.register(blueprint)
 
 
 def _templates() -> Sequence[PostTemplate]:
@@ -212,19 +214,6 @@ def _choices(form: BrowserForm, page: StatusPage) -> Iterable[tuple[int, str]]:
             if request.method in SAFE_METHODS:
                 raise
     return [(id, _("Monitor %(id)s", id=id)) for id in form.monitors.data if id is not None]
-
-
-@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(page_id: int, id: int) -> str | Response:
-    page, post = _page(page_id), current_store().posts.get(page_id, id)
-    return confirmed(
-        "posts/delete.html",
-        lambda: current_store().posts.delete(page_id, id),
-        _("%(name)s deleted.", name=post.title),
-        url_for("status_pages.show", id=page_id),
-        shown=page,
-        post=post,
-    )
 
 
 # --- Updates --------------------------------------------------------------------------------------

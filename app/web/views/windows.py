@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from flask import request, url_for
+from flask import request
 from werkzeug.wrappers import Response
 
 from app.forms.browser import BrowserForm
@@ -18,7 +18,7 @@ from app.records import MAX_SEARCH, MaintenanceWindow, MonitorRef
 from app.rules import recurrence
 from app.stores import current_store
 from app.web.frame import choices, fragments, links, servers
-from app.web.frame.editing import Editing, confirmed
+from app.web.frame.editing import Editing
 from app.web.frame.session import guarded
 from app.web.shown import months, planned, times
 
@@ -133,6 +133,8 @@ def show(id: int) -> Response:
 
 class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
     collection, template, subject = "windows", "maintenance/form.html", "window"
+    deletion_template, leads = "maintenance/delete.html", ".show"
+    deleted = N_("%(name)s deleted. It no longer silences alerts.")
 
     def stand_in(self, id: int) -> MaintenanceWindow:
         name, now = request.form.get("name") or _("Window %(id)s", id=id), times.now()
@@ -164,9 +166,6 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
         occurrences = recurrence.next_occurrences(typed, PREVIEW, times.now())
         return self.page(200, occurrences=occurrences)
 
-    def next(self, record: MaintenanceWindow) -> str:
-        return url_for(".show", id=record.id)
-
     def context(self) -> dict[str, Any]:
         chosen = self.form.monitors.data
         search = request.form.get("search", "").strip()[:MAX_SEARCH]
@@ -176,14 +175,7 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
         return {"search": search, "found": "find" in request.form}
 
 
-@blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Response:
-    return WindowEditing().answer()
-
-
-@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Response:
-    return WindowEditing(id).answer()
+WindowEditing.register(blueprint)
 
 
 def plan_for(ids: Sequence[int], tags: Sequence[str] = ()) -> Response:
@@ -204,18 +196,6 @@ def _first() -> dict[str, Any]:
         "repeat": recurrence.ONCE,
         "zone": times.zone().key,
     }
-
-
-@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(id: int) -> str | Response:
-    window = current_store().windows.get(id)
-    return confirmed(
-        "maintenance/delete.html",
-        lambda: current_store().windows.delete(id),
-        _("%(name)s deleted. It no longer silences alerts.", name=window.name),
-        url_for(".index"),
-        window=window,
-    )
 
 
 def _names(known: Iterable[MaintenanceWindow]) -> dict[int, MonitorRef]:
