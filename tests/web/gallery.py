@@ -18,8 +18,9 @@ from flask import Flask
 from flask.sessions import SecureCookieSessionInterface
 
 from app import create_app
-from app.access import Access, recovery_codes
+from app.access import recovery_codes
 from app.access.acknowledgements import make_token
+from app.access.second_factor import SecondFactors
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import (
@@ -191,11 +192,11 @@ def type_wrong_code(page: Page) -> None:
 def codes_in_vain() -> Iterator[None]:
     """New recovery codes are shown, but the old ones and all sessions stay: others look too."""
 
-    def renew(access: Access, id: int, *, current: str) -> tuple[Person, list[str]]:
-        return access.people.get(id), CODES
+    def renew(factors: SecondFactors, id: int, *, current: str) -> tuple[Person, list[str]]:
+        return factors.people.get(id), CODES
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Access, "renew_codes", renew)
+        patched.setattr(SecondFactors, "renew_codes", renew)
         patched.setattr(session, "begin", lambda *_arguments, **_named: None)
         yield
 

@@ -175,7 +175,7 @@ def offer(monitor: Monitor, before: Sequence[Pair]) -> None:
 
 
 def _offer(monitor: Monitor, channel: SharedChannel) -> None:
-    address = url_for("shared_channels.make_from_channel", monitor=monitor.id, mark=channel.mark)
+    address = url_for("shared_channels.make", monitor=monitor.id, mark=channel.mark)
     said = _n(
         "%(num)s monitor uses this %(channel)s.",
         "%(num)s monitors use this %(channel)s.",

@@ -264,16 +264,16 @@ def revoke(id: int) -> Answer:
 
 @invitations_blueprint.post("/<int:id>/password-link")
 def password_link(id: int) -> Answer:
-    """A link that the person sets a invite password with, for the admin to hand over."""
+    """A link that the person sets a new password with, for the admin to hand over."""
     person = current_access().people.get(id)
     token = current_access().recovery.make(id)
-    link = links.own(f"/invite-password/{token}")
+    link = links.own(f"/new-password/{token}")
     back = url_for("people.edit", id=id)
     return shown_once("people/password_link.html", back, person=person, link=link)
 
 
 def _made(invitation: Invitation, token: str) -> Response:
-    """The invite link, mailed where that works, and shown in any case."""
+    """The new link, mailed where that works, and shown in any case."""
     link = links.own(f"/invitation/{token}")
     sent: Sent | None = None
     if current_mail().is_set():
