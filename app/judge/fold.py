@@ -7,7 +7,8 @@ one of two ways:
   and has a vote (an agent brings it seconds later). If it may change what was judged after it
   (``is_late``), the results of some time are judged in their order (``in_turn``): the state, and
   the begin of a failure or of a recovery, are as if it had not been late. What people were alerted
-  to stays: an open incident began when it began, and one that has ended stays as it is.
+  to stays: an open incident began when it began, and one that has ended stays as it is. No incident
+  opens for what is over by now.
 - Too late for a vote: it changes no state. The results around it are judged in their order, and the
   outages beside the known incidents are stored as incidents that have ended
   (``app/engine/recorder/late.py``).
@@ -185,7 +186,7 @@ def is_late(before: Situation, check: PlaceCheck, decision: Decision) -> bool:
     it changes the state by the ``decision`` on it as the newest of all.
     """
     others = (vote.at for place, vote in before.votes.items() if place != check.place)
-    if check.at >= max(others, default=check.at):
+    if check.at >= max(others, default=check.at) or check.verdict is Verdict.UNKNOWN:
         return False
     state, good = before.state, _is_good(check.verdict)
     if state.stands in (Stands.CONFIRMING, Stands.RECOVERING):
@@ -229,6 +230,8 @@ def in_turn(
         new = replace(new, status_since=state.status_since)  # it changed before, nobody knows when
     if state.started_at and new.started_at:
         new = replace(new, started_at=state.started_at)
+    elif new.stands is Stands.RECOVERING:
+        new = cleared(new)  # nobody is alerted to an outage that is known to be over
     done, moment = _difference(state, new, fold.outages)
     changed = _confirmed(state) != _confirmed(new)
     confirms = new.stands in (Stands.CONFIRMING, Stands.RECOVERING)

@@ -408,9 +408,8 @@ def step(rules: Rules, before: Situation, check: PlaceCheck) -> Decision:
     votes = {**before.votes, check.place: vote}
     if len(votes) == 1 and rules.places.keys() <= votes.keys():
         # Of one place alone, each result counts: what follows says the same, and takes longer.
-        return _counted(
-            rules, state, Decision(Situation(state, votes), check.verdict, check.at), check
-        )
+        alone = Decision(Situation(state, votes), check.verdict, check.at, (vote,))
+        return _counted(rules, state, alone, check)
     at = _moment(before, check)
     voting = heard(votes.values(), at, rules.stale_after, maintenance=check.maintenance)
     awaited = _awaited(rules, votes, at, maintenance=check.maintenance)

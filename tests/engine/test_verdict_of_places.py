@@ -985,3 +985,35 @@ def test_a_place_that_failed_alone_for_long_keeps_its_evidence_when_others_join(
     seen = {place["name"]: place for place in incident.evidence["places"]}
     assert seen["sydney"]["verdict"] == "down"
     assert seen["sydney"]["check"] is not None
+
+
+@pytest.mark.sqlite
+def test_no_incident_opens_for_an_outage_that_is_known_to_be_over(places):
+    """The check that made it a majority comes after the one that was good again."""
+    places.start(confirmations=0)
+    places.round(0)
+    places.see("oslo", "down", 60)
+    places.see("oslo", "up", 70)
+    places.see("sydney", "down", 65, recorded=30)
+    assert places.opened == []
+    assert places.shown.cause == "Down in 1 of 3 places (sydney): The server refused."
+
+
+@pytest.mark.sqlite
+def test_a_late_result_without_a_vote_opens_nothing(places):
+    """By it the only place with a vote is all of them, from before its failure on."""
+    places.start(confirmations=0, location_rule="all")
+    places.round(0)
+    places.see("oslo", "unknown", 60)
+    places.see("sydney", "down", 60.3, recorded=0.1)
+    places.see("berlin", "unknown", 60.1, recorded=0.9)
+    assert places.opened == []
+
+
+@pytest.mark.sqlite
+def test_a_recovery_of_the_only_place_is_shown_though_it_is_slow(places):
+    """It was shown as down until the recheck, as if other places were to be heard."""
+    id = places.monitor(confirmations=0)
+    places.check(id, "down", 0)
+    places.check(id, "degraded", 60)
+    assert places.state(id).verdict == "degraded"

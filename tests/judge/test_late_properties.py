@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from app.judge.verdict import (
     PlaceCheck,
     Rules,
     Situation,
+    Stands,
     State,
     Step,
     after_gap,
@@ -21,16 +23,19 @@ from app.judge.verdict import (
     step,
 )
 from app.records import LocationRule, Verdict
+from app.stats.cover import DEGRADED, UNKNOWN, WATCHED, covered
 
 BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SLOT, COVERS, STALE = (timedelta(seconds=seconds) for seconds in (60, 150, 150))
 PLACES = (1, 2, 3)
+AGES = BEGIN - timedelta(days=1)  # no place is awaited any more
 VERDICTS = st.one_of(st.sampled_from((Verdict.DOWN, Verdict.UP)), st.sampled_from(Verdict))
 # In each slot: who checks, how many ms after its begin, and after how many its result arrives.
 CHECK = st.tuples(VERDICTS, st.integers(0, 12_500), st.integers(0, 90_000))
 HISTORY = st.lists(
     st.dictionaries(st.sampled_from(PLACES), CHECK, min_size=1, max_size=3), max_size=15
 )
+SLOTS = st.fixed_dictionaries(dict.fromkeys(PLACES, CHECK))
 WINDOW = st.one_of(st.none(), st.tuples(st.integers(0, 10), st.integers(1, 5)))
 
 
@@ -54,6 +59,10 @@ def results(history, window):
     return sorted(checks)
 
 
+def check_of(result):
+    return PlaceCheck(result.place, at(result), result.verdict, result.maintenance)
+
+
 class Live:
     """What the recorder does with each result."""
 
@@ -62,7 +71,7 @@ class Live:
         self.stored, self.incidents, self.newest = [], [], None
 
     def record(self, result):
-        check = PlaceCheck(result.place, at(result), result.verdict, result.maintenance)
+        check = check_of(result)
         before = self.situation
         if self.newest is not None and check.at - self.newest > self.rules.longest_gap:
             before = Situation(after_gap(before.state), before.votes)
@@ -93,8 +102,7 @@ class Live:
 
 
 def rules_of(rule, confirmations, gap=timedelta(days=1)):
-    begun = dict.fromkeys(PLACES, BEGIN - timedelta(days=1))
-    return Rules(rule, confirmations, STALE, begun, gap)
+    return Rules(rule, confirmations, STALE, dict.fromkeys(PLACES, AGES), gap)
 
 
 def judged(situation):
@@ -102,6 +110,7 @@ def judged(situation):
     return state.stands, state.failing_since, state.failures, state.recovering_since
 
 
+KINDS = {Verdict.UP: WATCHED, Verdict.DEGRADED: DEGRADED, Verdict.UNKNOWN: UNKNOWN}
 MANY = settings(max_examples=500, deadline=None)
 
 
@@ -112,9 +121,12 @@ def test_live_in_any_order_of_arrival_is_the_fold_over_the_sorted_results(
 ):
     live = Live(rules_of(rule, confirmations))
     for _arrival, result in results(history, window):
-        if at(result) < live.since:
-            return  # of before an incident that people know: it counts from its end on
+        newest = live.newest or at(result)
+        if at(result) < live.since or (result.verdict is Verdict.UNKNOWN and at(result) < newest):
+            return  # before an incident that people know, or without a vote: it does not count then
         live.record(result)
+        if live.folded().state.stands is Stands.RECOVERING and not live.situation.state.started_at:
+            return  # no incident opens for what is over by now
         assert judged(live.situation) == judged(live.folded())
 
 
@@ -130,3 +142,50 @@ def test_results_in_their_order_lead_to_the_outages_of_the_fold(
     fold.see(sorted(result for _arrival, result in results(history, window)))
     assert fold.situation == live.situation
     assert fold.outages == [(start, end) for start, end in live.incidents if start < end]
+
+
+@MANY
+@given(HISTORY, WINDOW, st.integers(0, 3))
+def test_one_place_alone_is_judged_as_one_of_several_is(history, window, confirmations):
+    """``step`` has a shorter way for it."""
+    rules = rules_of(LocationRule.MAJORITY, confirmations)
+    alone, several = replace(rules, places={1: BEGIN}), replace(rules, places={1: BEGIN, 2: AGES})
+    short = long = Situation()
+    for _arrival, result in results([{1: slot[1]} for slot in history if 1 in slot], window):
+        check = check_of(result)
+        one, other = step(alone, short, check), step(several, long, check)
+        assert (one.after, one.step, one.moment) == (other.after, other.step, other.moment)
+        assert (one.counted, one.shown, one.recheck) == (other.counted, other.shown, other.recheck)
+        short, long = one.after, other.after
+
+
+@MANY
+@given(HISTORY, st.integers(0, 3))
+def test_a_good_check_of_a_clear_monitor_changes_nothing(history, confirmations):
+    """So the recorder's fast path (``steady``) only stores it."""
+    rules = replace(rules_of(LocationRule.MAJORITY, confirmations), places={1: BEGIN})
+    situation = Situation()
+    for _arrival, result in results([{1: slot[1]} for slot in history if 1 in slot], None):
+        check, before = check_of(result), situation.state
+        decision = step(rules, situation, check)
+        is_up = before.verdict is check.verdict is Verdict.UP
+        if is_up and before.stands is Stands.CLEAR and not situation.votes[1].failures:
+            assert decision.after.state == replace(before, checked_at=check.at)
+            assert (decision.step, decision.recheck) == (Step.NONE, False)
+        situation = decision.after
+
+
+@MANY
+@given(st.lists(SLOTS, max_size=15), st.sampled_from(LocationRule), st.integers(0, 3))
+def test_figures_say_of_a_moment_what_the_fold_says(history, rule, confirmations):
+    """But where it is down: of that, the incident tells."""
+    rules, situation = rules_of(rule, confirmations), Situation()
+    checks = sorted(result for _arrival, result in results(history, None))
+    limit = round(COVERS.total_seconds() * 1000)
+    covers = covered(checks, limit, (), confirmations)
+    for result in checks:
+        decision = step(rules, situation, check_of(result))
+        situation = decision.after
+        if decision.verdict is not Verdict.DOWN:
+            (kind,) = {kind for kind, begin, end in covers if begin <= result.at < end}
+            assert kind == KINDS[decision.verdict]
