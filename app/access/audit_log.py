@@ -138,6 +138,5 @@ def _record(row: AuditRow) -> AuditLine:
     of = None
     if row.object_kind in set(Kind):
         of = Thing(Kind(row.object_kind), row.object_id, row.object_name)
-    kind = ActorKind(row.actor_kind) if row.actor_kind in set(ActorKind) else ActorKind.WAKEFUL
-    who = Actor(kind, row.actor_name, row.actor_id, row.address)
+    who = Actor(ActorKind(row.actor_kind), row.actor_name, row.actor_id, row.address)
     return AuditLine(row.id, row.at, who, row.action, of, row.changes)

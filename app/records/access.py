@@ -133,7 +133,7 @@ class Client:
 @dataclass(frozen=True, slots=True)
 class Session:
     """A browser in which a person is logged in. ``browser`` and ``system`` are words of
-    ``app.rules.user_agents``. ``password_at``: when the password was last typed in it.
+    ``app.access.sessions``. ``password_at``: when the password was last typed in it.
     """
 
     id: int

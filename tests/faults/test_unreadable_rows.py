@@ -268,15 +268,14 @@ def test_results_with_a_damaged_context_lose_only_the_context(app, api, data):
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("value", ["'junk'", "x'ff41'", FAR])
-@pytest.mark.parametrize(
-    "field", ["verdict", "response_time", "covers_s", "dns", "status_code", "maintenance"]
-)
-def test_a_damaged_result_hides_no_other(app, api, field, value):
+def test_a_damaged_result_hides_no_other(app, api, value):
     shops = [make_monitor(app), make_monitor(app)]
+    fields = ("verdict", "response_time", "covers_s", "dns", "status_code", "maintenance")
+    damaged = ", ".join(f"{field} = {value}" for field in fields)
     with app.app_context():
         recorder.record([(shop.id, make_outcome("up")) for shop in shops], now())
         with writing() as session:
-            session.execute(text(f"UPDATE results SET {field} = {value} WHERE monitor_id = 1"))
+            session.execute(text(f"UPDATE results SET {damaged} WHERE monitor_id = 1"))
             session.execute(text("UPDATE monitor_states SET verdict = 'junk' WHERE monitor_id = 1"))
     assert len(api.get("/monitors")["data"]) == 2
     for path in ("results", "statistics"):

@@ -97,7 +97,7 @@ class SessionRow(Model):
     # Of the token before that: requests that were already on their way still send it.
     former_digest: Mapped[str | None] = mapped_column(String(64), index=True)
     address: Mapped[str | None] = mapped_column(String(64))
-    # Words of app.rules.user_agents
+    # Words of app.access.sessions
     browser: Mapped[str | None] = mapped_column(String(32))
     system: Mapped[str | None] = mapped_column(String(32))
     device_id: Mapped[int | None] = mapped_column(Id)  # its row may be deleted

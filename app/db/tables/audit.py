@@ -10,7 +10,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.tables.columns import NEVER_REUSED, Folded, Id
-from app.db.types import CheckedJson, Moment
+from app.db.types import CheckedJson, Moment, Word
+from app.records import ActorKind
 
 
 class AuditRow(Model):
@@ -31,7 +32,7 @@ class AuditRow(Model):
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     at: Mapped[datetime] = mapped_column(Moment)
-    actor_kind: Mapped[str] = mapped_column(String(16))
+    actor_kind: Mapped[str] = mapped_column(Word(16, ActorKind, ActorKind.WAKEFUL))
     actor_id: Mapped[int | None] = mapped_column(Id)
     actor_name: Mapped[str] = mapped_column(Text)
     address: Mapped[str | None] = mapped_column(String(64))

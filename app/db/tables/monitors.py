@@ -35,6 +35,7 @@ from app.records import (
     Carrier,
     LocationRule,
     RequestMethod,
+    Verdict,
 )
 
 # No interval and no time limit is longer, so reckoning with them never overflows.
@@ -142,7 +143,7 @@ class MonitorStateRow(Model):
 
     monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True)
     checked_at: Mapped[datetime | None] = mapped_column(Moment)
-    verdict: Mapped[str | None] = mapped_column(String(16))
+    verdict: Mapped[str | None] = mapped_column(Word(16, Verdict, Verdict.UNKNOWN))
     cause_code: Mapped[str | None] = mapped_column(String(32))
     cause: Mapped[str | None] = mapped_column(Text)
     response_time: Mapped[int | None]  # ms

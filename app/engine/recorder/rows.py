@@ -66,8 +66,7 @@ def state_of(row: Any, started_at: datetime | None, by_hand: bool) -> State:
     """``row`` has the columns of MonitorStateRow; the rest is of the open incident, if any."""
     return State(
         checked_at=row.checked_at,
-        # A damaged value counts as none; the next check sets it.
-        verdict=Verdict(row.verdict) if row.verdict in set(Verdict) else None,
+        verdict=Verdict(row.verdict) if row.verdict else None,
         status_since=row.status_since,
         failing_since=row.failing_since,
         failures=row.failures,
