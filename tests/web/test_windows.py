@@ -57,7 +57,9 @@ def test_a_window_is_planned_in_the_zone_of_the_person(app, editor):
 def test_it_repeats_on_the_clocks_of_the_zone_where_it_was_planned(app, editor):
     live_in(app, "Europe/Berlin")
     typed = {"start_at": "2027-03-27T03:30", "end_at": "2027-03-27T04:00", "often": "daily"}
-    editor.open("/maintenance/new").press("Preview", name="Works", **typed)
+    assert "Next times" not in editor.open("/maintenance/new").text
+    editor.press("Preview", name="Works", **typed)
+    assert "Next times" in editor.text
     assert "28 Mar 2027 03:30 CEST" in editor.text  # the clocks went forward in this night
     editor.press("Save")
     assert stored(app).zone == "Europe/Berlin"

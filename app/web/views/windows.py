@@ -172,7 +172,7 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
         offered = choices.monitors(self.form, chosen, search)
         offered.sort(key=lambda monitor: monitor.id not in chosen)  # the chosen ones first
         self.form.monitors.choices = [(str(monitor.id), monitor.name) for monitor in offered]
-        return {"search": search, "found": "find" in request.form}
+        return {"search": search, "found": "find" in request.form, "occurrences": None}
 
 
 WindowEditing.register(blueprint)
