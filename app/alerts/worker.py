@@ -14,29 +14,39 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from flask import Flask
+from sqlalchemy import select
 
-from app.alerts import claims, digests, moved, subscribers
+from app.access import Access, acknowledgements, webhook_secret
+from app.access.mail_server import with_mail
+from app.access.networks import Policies
+from app.alerts import claims, digests, messages, moved, subscribers
 from app.alerts.answers import Answer, bug, permanent
 from app.alerts.channels import SENDERS, webhook
-from app.alerts.channels.base import Sender
+from app.alerts.channels.base import Outgoing, Sender, Tools
 from app.alerts.chores import CHORES
-from app.alerts.jobs import Job, Jobs
 from app.alerts.lanes import Claim, Lanes, outcome_of
 from app.config import Settings
 from app.db import AnySession, best_effort, db, faults, heartbeats, writing
 from app.db.faults import passes, unavailable
-from app.i18n import _
+from app.db.tables import IncidentRow, MonitorRow
+from app.errors import Conflict
+from app.i18n import N_, _
 from app.lasting import Lasting
+from app.net.policy import Policy
+from app.records import NOT_SENT, Channel
+from app.rules.channel_values import CHANNELS
 from app.rules.masking import frames_of, place_of
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25
+MAX_OTHERS = 200  # monitors that a message may name as down too
+SUBSCRIBER_NETWORKS = N_("in WAKEFUL_SUBSCRIBER_NETWORKS")
 MAX_LANES = 64  # threads at a time
 MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
 MAX_SUBSCRIBERS = 16  # threads beside them, for mails to the subscribers of status pages
@@ -373,3 +383,91 @@ class Worker:
             for one in sent:
                 self._store_outcome(one, self.clock())
         self._forget(sent)
+
+
+# --- What is sent ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Job:
+    claim: Claim
+    outgoing: Outgoing = field(repr=False)
+    tools: Tools = field(repr=False)
+
+
+class Jobs:
+    """Makes jobs with the present settings. Needs an application context."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stored = Access().settings
+        self._policies = Policies(settings)
+        self._network = settings.network(self._policies.current())
+        # Strangers choose where their webhooks go: what is open to monitors is closed to them.
+        self._strangers_network = settings.network(
+            Policy.parse(settings.subscriber_networks, SUBSCRIBER_NETWORKS)
+        )
+
+    def tools(self, now: datetime) -> Tools:
+        """What channels send with. To be called before the transaction that claims rows."""
+        self._policies.refresh()
+        if self._policies.current() is not self._network.policy:
+            self._network = self._settings.network(self._policies.current())
+        try:
+            secrets = webhook_secret.webhook_secrets(self._settings, self._stored, now)
+        except Conflict:
+            secrets = ()  # webhooks then wait and the log says why; other channels are not affected
+        settings = with_mail(self._settings)
+        db.session.rollback()
+        return Tools(settings, self._network, secrets)
+
+    def make(self, claimed: Sequence[Claim], tools: Tools, now: datetime) -> list[Job]:
+        """A job for each claim. A claim whose message cannot be composed is given up."""
+        alerts = any(claim.subscriber_id is None for claim in claimed)
+        others = _others_down(db.session) if alerts else {}
+        jobs: list[Job] = []
+        for claim in claimed:
+            try:
+                message = messages.compose(claim.facts, self._context(claim, others))
+                outgoing = Outgoing(claim.message_id, claim.value, message, now)
+                jobs.append(Job(claim, outgoing, self._tools_for(claim, tools)))
+            except Exception as fault:
+                # One message that cannot be composed must not stop all the others.
+                log.exception("Delivery %d could not be written.", claim.id)
+                reason = _("Wakeful could not write it (%(fault)s).", fault=type(fault).__name__)
+                claims.give_up(db.session, claim.id, NOT_SENT + reason)
+        return jobs
+
+    def _tools_for(self, claim: Claim, tools: Tools) -> Tools:
+        if claim.strangers_webhook:
+            return replace(tools, network=self._strangers_network)
+        return tools
+
+    def _context(self, claim: Claim, others: Mapping[int, str]) -> messages.Context:
+        reader = _reader(claim)
+        return messages.Context(
+            base_url=messages.base_url(self._settings.public_url, self._settings.bind),
+            acknowledge_token=lambda id: acknowledgements.make_token(id, reader),
+            others_down=others,
+        )
+
+
+def _reader(claim: Claim) -> str:
+    """Who gets the acknowledge link, without secrets: an email address, or the channel's name. The
+    acknowledgement is shown under this name.
+    """
+    if claim.channel == Channel.EMAIL:
+        return _("email to %(address)s", address=claim.value)
+    return _("%(channel)s message", channel=_(CHANNELS[Channel(claim.channel)].label))
+
+
+def _others_down(session: AnySession) -> dict[int, str]:
+    """The names of the monitors that are down now, by id, the longest outage first."""
+    query = (
+        select(MonitorRow.id, MonitorRow.name)
+        .join(IncidentRow, IncidentRow.monitor_id == MonitorRow.id)
+        .where(IncidentRow.ended_at.is_(None))
+        .order_by(IncidentRow.started_at)
+        .limit(MAX_OTHERS)
+    )
+    return {row.id: row.name for row in session.execute(query)}

@@ -26,8 +26,7 @@ from app.records import (
     PlaceState,
 )
 from app.stores import current_store
-from app.stores.backlog import late_checks, oldest_alert
-from app.stores.health import Health, health
+from app.stores.health import Health, health, late_checks, oldest_alert
 
 
 def init_app(app: Flask) -> None:

@@ -24,8 +24,7 @@ from app.net.client import Blocked, Unreachable
 from app.records import Notice
 from app.rules.masking import frames_of
 from app.rules.url import parse_url
-from app.stores import backlog
-from app.stores.health import WORKER_SILENT, health
+from app.stores.health import WORKER_SILENT, alerts_stuck, health
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +47,7 @@ def withheld(now: datetime) -> str | None:
         return _(WORKER_SILENT)
     if noticed(Notice.NETWORK_DOWN):
         return _(NETWORK_DOWN)
-    return _(ALERTS_STUCK) if backlog.alerts_stuck(now) else None
+    return _(ALERTS_STUCK) if alerts_stuck(now) else None
 
 
 class Heartbeat:

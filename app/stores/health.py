@@ -1,4 +1,5 @@
-"""The health of this installation, for ``/readyz`` and ``/metrics``, which do not read tables.
+"""The health of this installation, for ``/readyz``, ``/metrics`` and the heartbeat: which parts
+run, and what is overdue, checks and alerts. Every function needs an application context.
 
 Checkers and alert workers write a heartbeat while they run. That none runs is no fault where there
 is nothing for them to do: a fresh installation is ready. A dashboard over remote servers has
@@ -7,22 +8,38 @@ neither, and is ready while one of its servers answers.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from cachetools import TTLCache
 from flask import current_app
-from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    case,
+    cast,
+    exists,
+    func,
+    select,
+    type_coerce,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, faults, heartbeats, patience, places, schema, shards, unreadable
-from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, ShardRow
+from app.db.tables import (
+    AssignmentRow,
+    DeliveryRow,
+    LocationRow,
+    MonitorRow,
+    ResultRow,
+    ShardRow,
+)
+from app.db.types import to_ms
 from app.i18n import N_, _, _n
-from app.records import Carrier
+from app.records import Carrier, DeliveryStatus
 from app.rules.time import SKEW
 from app.stores import remote_servers
-from app.stores.backlog import late_checks
 from app.stores.writable import cannot_write, is_settling
 
 # Live checkers take a shard that has lost its checker within this time.
@@ -33,7 +50,13 @@ CHECKS_LATE_AFTER = timedelta(seconds=150)
 ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
 
 COUNTED_EVERY = 60.0  # seconds between two counts of unreadable values
-_KEPT = "wakeful.unreadable"
+_CACHE = "wakeful.unreadable"
+
+# An alert that waited for so long, while no other was delivered, says that none leave.
+ALERTS_STUCK_AFTER = timedelta(minutes=15)
+# Nothing is retried for longer, so what is delivered was written within this time, or retried by
+# hand. It is there for the index: the table has a year of deliveries.
+WRITTEN_WITHIN = timedelta(days=2)
 
 CHECKER_SILENT = N_("No checker is running.")
 WORKER_SILENT = N_("No alert worker is running, so no alerts are sent.")
@@ -254,11 +277,61 @@ def _are_late(checked: datetime | None, now: datetime) -> bool:
 
 def _unreadable() -> int:
     """How many values cannot be read. Counting reads them all, so the result is cached."""
-    kept: tuple[float, int] | None = current_app.extensions.get(_KEPT)
-    if kept is None or time.monotonic() - kept[0] >= COUNTED_EVERY:
-        kept = time.monotonic(), sum(1 for _field in unreadable.scan(schema.IN_USE))
-        current_app.extensions[_KEPT] = kept
-    return kept[1]
+    cache: TTLCache[str, int] = current_app.extensions.setdefault(
+        _CACHE, TTLCache(1, COUNTED_EVERY)
+    )
+    if (count := cache.get(_CACHE)) is None:
+        count = cache[_CACHE] = sum(1 for _field in unreadable.scan(schema.IN_USE))
+    return count
+
+
+# --- What is overdue ------------------------------------------------------------------------------
+
+
+def late_checks(now: datetime) -> dict[str, float]:
+    """For each place with watched monitors, the seconds since its most overdue check was due; 0 if
+    none is. Slots are stored within a minute, so up to 60 s mean nothing.
+    """
+    # The next slot is at most an interval after the last one; a new monitor is due at once.
+    due = case(
+        (AssignmentRow.slot.is_(None), type_coerce(MonitorRow.updated_at, BigInteger)),
+        else_=type_coerce(AssignmentRow.slot, BigInteger)
+        + cast(MonitorRow.interval, BigInteger) * 1000,
+    )
+    found = db.session.execute(
+        select(LocationRow.name, func.min(due))
+        .select_from(AssignmentRow)
+        .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
+        .join(LocationRow, LocationRow.id == AssignmentRow.location_id)
+        .where(MonitorRow.paused.is_(False))
+        .group_by(LocationRow.id, LocationRow.name)
+        .order_by(LocationRow.id)
+    )
+    return {place: max(0.0, (to_ms(now) - first) / 1000) for place, first in found}
+
+
+def oldest_alert(now: datetime) -> float:
+    """The seconds since the oldest alert was written that still waits for its delivery; 0 if none
+    does. Messages held in quiet hours and those to subscribers do not count.
+    """
+    first = db.session.scalar(
+        select(func.min(DeliveryRow.created_at)).where(
+            DeliveryRow.status == DeliveryStatus.PENDING, DeliveryRow.subscriber_id.is_(None)
+        )
+    )
+    return 0.0 if first is None else max(0.0, (now - first).total_seconds())
+
+
+def alerts_stuck(now: datetime) -> bool:
+    """Whether an alert has waited for long, and no other was delivered meanwhile."""
+    if oldest_alert(now) <= ALERTS_STUCK_AFTER.total_seconds():
+        return False
+    delivered = exists().where(
+        DeliveryRow.created_at > now - WRITTEN_WITHIN,
+        DeliveryRow.subscriber_id.is_(None),
+        DeliveryRow.delivered_at > now - ALERTS_STUCK_AFTER,
+    )
+    return not db.session.scalar(select(delivered))
 
 
 def _age(now: datetime, moment: datetime | None) -> float | None:
