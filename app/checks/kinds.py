@@ -153,5 +153,5 @@ def _rule(url: str, *values: Any) -> Sequence[tuple[str, str]]:
     return strange_fields(url, dict(zip(FIELDS, values, strict=True)))
 
 
-# Like the rules of ``app.rules.together``: the fields that it reads, and the rule itself.
+# Like the rules of ``app.rules.cross_field``: the fields that it reads, and the rule itself.
 RULE = (("url", *FIELDS), _rule)

@@ -34,7 +34,7 @@ from app.records import CheckedNow, CheckSpec, Notice, Outcome, PlaceChecked, Re
 from app.slots import BUSY_SECONDS, LONG_WAITS, WAITS_ELSEWHERE
 
 _KEY = "wakeful.prober"
-_TOGETHER = "wakeful.checks_on_request"
+_SINGLE_FLIGHT = "wakeful.checks_on_request"
 BUSY = N_("Too many manual checks are running at this moment. Try again in a few seconds.")
 ALREADY = N_("This monitor is being checked at this moment. The results will be among its checks.")
 # ``unknown`` says nothing of the target.
@@ -96,7 +96,9 @@ def _made(
 
 def _shared(spec: CheckSpec) -> Result:
     """The result of a check that is made here, for all who ask while it is being made."""
-    running: Together[Result] = current_app.extensions.setdefault(_TOGETHER, Together())
+    running: SingleFlight[Result] = current_app.extensions.setdefault(
+        _SINGLE_FLIGHT, SingleFlight()
+    )
     return running.get(spec, lambda: _recorded(spec))
 
 
@@ -207,7 +209,7 @@ def _own() -> _Own:
 T = TypeVar("T")
 
 
-class Together(Generic[T]):
+class SingleFlight(Generic[T]):
     """Lets those who ask for the same at the same time share one answer. Threads of one process
     only.
     """

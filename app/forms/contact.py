@@ -8,7 +8,7 @@ from app.forms.monitor import CHANNEL_CHOICES, check_channel, quiet_hours_fields
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
 from app.records import MAX_ALERTS, MAX_CONTACT_NAME, MinSeverity
-from app.rules.together import quiet_hours
+from app.rules.cross_field import quiet_hours
 
 DIGITS_ALONE = N_("A name of digits alone could be mistaken for an id. Add a letter.")
 LIKE_A_MASK = N_("This looks like a masked value. Choose another name.")

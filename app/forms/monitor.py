@@ -63,8 +63,8 @@ from app.records import (
 )
 from app.rules import text
 from app.rules.channel_values import CHANNELS, check_value
+from app.rules.cross_field import RULES
 from app.rules.statuses import parse_statuses
-from app.rules.together import RULES
 from app.rules.url import scheme_of
 
 CONDITION_LABELS = {

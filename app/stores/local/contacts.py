@@ -19,7 +19,7 @@ from app.errors import Conflict, Invalid, NotFound
 from app.forms.monitor import no_contact
 from app.i18n import N_, _
 from app.records import CONTACT, Contact, PageQuery, Pair, SharedChannel
-from app.rules.together import quiet_hours
+from app.rules.cross_field import quiet_hours
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local import shared_channels

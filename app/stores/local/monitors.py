@@ -45,7 +45,7 @@ from app.records import (
     Page,
     Sort,
 )
-from app.rules.together import RULES
+from app.rules.cross_field import RULES
 from app.stores import base, same_url
 from app.stores.base import Fields
 from app.stores.local import contacts, states

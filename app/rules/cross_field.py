@@ -1,4 +1,4 @@
-"""Rules that concern several fields of a monitor.
+"""Cross-field rules: what several fields of a monitor may be at once.
 
 The form checks them on the stored record with the sent fields over it. The store checks them again
 before it writes, because two valid updates at the same time may combine into an invalid monitor.
