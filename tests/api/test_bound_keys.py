@@ -12,6 +12,7 @@ from app.api.blueprint import OF_A_TAG
 from app.api.operations import PATHS
 from app.records import ApiKey, Role
 from app.stores import current_access
+from tests import samples
 from tests.api.conftest import MONITOR, Api
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 
@@ -54,11 +55,8 @@ def others(app, api):
     )  # fmt: skip
     times = {"start_at": "2027-01-01T00:00:00", "end_at": "2027-01-01T01:00:00"}
     api.data("POST", "/maintenance-windows", data={"name": CANARY, **times})
-    api.data("POST", "/markers", data={"name": CANARY})
-    api.data(
-        "POST", "/post-templates",
-        data={"name": CANARY, "title": CANARY, "state": "investigating", "body": CANARY},
-    )  # fmt: skip
+    for name, sample in samples.SAMPLES.items():
+        api.data("POST", samples.PATHS[name], data=sample.fields | {"name": CANARY})
     api.data("POST", "/locations", data={"name": CANARY, "label": CANARY})
     return {"monitor": monitor["id"], "incident": incident["id"], "contact": contact["id"],
             "page": page["id"], "post": post["id"]}  # fmt: skip

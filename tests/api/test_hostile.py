@@ -9,22 +9,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import samples
 from tests.api.conftest import MONITOR
+from tests.samples import SAMPLES
 
 # Hundreds of requests in a minute must not end in 429, which is a 4xx too.
 pytestmark = pytest.mark.settings(rate_limit=0)
 
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
+DESCRIBED = [samples.PATHS[name] for name in SAMPLES]
 TARGETS = [
     ("POST", "/monitors"),
     ("PATCH", "/monitors/1"),
     ("POST", "/incidents"),
     ("PUT", "/incidents/1"),
     ("POST", "/maintenance-windows"),
-    ("POST", "/markers"),
-    ("PATCH", "/markers/1"),
-    ("POST", "/post-templates"),
-    ("PATCH", "/post-templates/1"),
+    *(("POST", path) for path in DESCRIBED),
+    *(("PATCH", f"{path}/1") for path in DESCRIBED),
     ("POST", "/checks"),
     ("POST", "/status-pages"),
     ("PATCH", "/status-pages/1"),
@@ -125,9 +126,8 @@ def world(api):
         "POST", "/status-pages/1/posts", json={"title": "t", "state": "identified", "body": "b"}
     )
 
-    template = {"name": "n", "title": "t", "state": "resolved", "body": "b"}
-    api.data("POST", "/post-templates", json=template)
-    api.data("POST", "/markers", json={"name": "n", "time": "2026-01-01T00:00:00"})
+    for name, sample in SAMPLES.items():
+        api.data("POST", samples.PATHS[name], json=sample.fields)
 
     def snapshot():
         found = [
@@ -139,8 +139,7 @@ def world(api):
                 "/deliveries",
                 "/status-pages",
                 "/status-pages/1/posts",
-                "/post-templates",
-                "/markers",
+                *DESCRIBED,
             )
         ]
         return found
@@ -187,7 +186,7 @@ QUERIES = {
 }
 LISTS = ["/monitors", "/incidents", "/deliveries", "/maintenance-windows", "/monitors/1/results",
          "/status-pages", "/status-pages/1/posts", "/status-pages/1/subscribers",
-         "/status-pages/1/draft", "/post-templates", "/markers"]  # fmt: skip
+         "/status-pages/1/draft", *DESCRIBED]  # fmt: skip
 
 
 def test_hostile_queries_are_refused(api, world):
@@ -202,7 +201,7 @@ IDS = ["0", str(2**63 - 1), str(2**63), str(2**64), "1" + "0" * 30, "1" + "0" * 
 def test_a_huge_id_is_404(api):
     for digits in IDS:
         for path in ("monitors", "incidents", "maintenance-windows", "status-pages",
-                     "status-pages/1/posts", "post-templates", "markers"):  # fmt: skip
+                     "status-pages/1/posts", *(path[1:] for path in DESCRIBED)):  # fmt: skip
             for method in ("GET", "DELETE", "PATCH"):
                 assert api(method, f"/{path}/{digits}").status_code == 404
         assert api("GET", f"/deliveries/{digits}").status_code == 404

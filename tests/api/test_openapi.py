@@ -23,6 +23,7 @@ from app.records import (
     StatisticsRange,
 )
 from app.stats import RANGES
+from tests import samples
 from tests.factories import make_incident, make_key, make_monitor, make_subscriber
 from tests.faults.broken import corrupt
 
@@ -149,9 +150,10 @@ def test_answers_match_the_document(app, api, admin, written):
     for _ in range(2):
         api.monitor(**channel)  # with it, three have this channel
     page = api.data("POST", "/status-pages", json={"name": "p", "monitors": [stored["id"]]})
-    template = {"name": "n", "title": "t", "state": "resolved", "body": "b"}
-    api.data("POST", "/post-templates", data=template)
-    api.data("POST", "/markers", data={"name": "n", "tags": "t"})
+    described = {
+        samples.SCHEMAS[name]: [api.data("POST", samples.PATHS[name], json=sample.fields)]
+        for name, sample in samples.SAMPLES.items()
+    }
     path = f"/status-pages/{page['id']}"
     post = {"title": "t", "state": "identified", "body": "b", "monitors[0]": stored["id"]}
     posted = api.data("POST", f"{path}/posts", data=post)
@@ -164,11 +166,10 @@ def test_answers_match_the_document(app, api, admin, written):
         "Delivery": api.get("/deliveries")["data"],
         "Contact": [api.data("POST", "/contacts", json={"name": "Shop", "channels": MAIL})],
         "MaintenanceWindow": api.get("/maintenance-windows")["data"],
-        "Marker": api.get("/markers")["data"],
+        **described,
         "StatusPage": api.get("/status-pages")["data"],
         "Post": api.get(f"{path}/posts")["data"],
         "ReportMail": [api.data("POST", "/report-mails", json={"contact": "Shop"})],
-        "PostTemplate": api.get("/post-templates")["data"],
         "PostUpdate": [api.get(f"{path}/posts/{posted['id']}/updates/1")["data"]],
         "PostDraft": [api.get(f"{path}/draft", incident_id=broken["id"])["data"]],
         "Subscriber": api.get(f"{path}/subscribers")["data"],

@@ -14,8 +14,10 @@ from app.db import db
 from app.db.tables import AuditRow
 from app.stores import current_access
 from app.web.frame.session import SAFE_METHODS
+from tests import samples
 from tests.api.conftest import MONITOR, Api
 from tests.factories import PASSWORD, make_key
+from tests.samples import SAMPLES
 from tests.web.visitor import Visitor, token
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
@@ -48,9 +50,6 @@ REQUESTS = [
     ("POST /maintenance-windows", {"name": "Works", **TIMES}),
     ("PUT /maintenance-windows/{id}", {"name": "More"}),
     ("PATCH /maintenance-windows/{id}", {"monitors[0]": "1"}),
-    ("POST /markers", {"name": "Deploy"}),
-    ("PUT /markers/{id}", {"name": "Deploy 2"}),
-    ("PATCH /markers/{id}", {"name": "Deploy 3"}),
     ("POST /status-pages", {"name": "Page"}),
     ("PUT /status-pages/{id}", {"name": "Other"}),
     ("PATCH /status-pages/{id}", {"monitors[0]": "1"}),
@@ -63,10 +62,6 @@ REQUESTS = [
     ("DELETE /status-pages/{id}/posts/{post}", {}),
     ("DELETE /status-pages/{id}/subscribers", {}),
     ("DELETE /status-pages/{id}", {}),
-    ("POST /post-templates", {"name": "N", "title": "T", "state": "investigating", "body": "B"}),
-    ("PUT /post-templates/{id}", {"name": "O"}),
-    ("PATCH /post-templates/{id}", {"name": "P"}),
-    ("DELETE /post-templates/{id}", {}),
     ("POST /report-mails", {"contact": "Bob"}),
     ("PUT /report-mails/{id}", {"tag": "a"}),
     ("PATCH /report-mails/{id}", {"tag": "b"}),
@@ -79,12 +74,19 @@ REQUESTS = [
     ("POST /deliveries/{id}/give-up", {}),
     ("POST /deliveries/{id}/retry", {}),
     ("DELETE /maintenance-windows/{id}", {}),
-    ("DELETE /markers/{id}", {}),
     ("DELETE /incidents/{id}", {}),
     ("POST /contacts/from-channel", None),
     ("DELETE /contacts/{id}", {}),
     ("DELETE /monitors/{id}", {}),
 ]  # fmt: skip
+for _name, _sample in SAMPLES.items():
+    _path, (_field, _value, _other) = samples.PATHS[_name], _sample.change
+    REQUESTS += [
+        (f"POST {_path}", dict(_sample.fields)),
+        (f"PUT {_path}/{{id}}", {_field: _value}),
+        (f"PATCH {_path}/{{id}}", {_field: _other}),
+        (f"DELETE {_path}/{{id}}", {}),
+    ]
 
 
 def last_line(app):
@@ -193,9 +195,6 @@ AS_THE_API = {
     "monitors.resume": "PATCH /monitors/{id}",
     "page_editor.edit": "PATCH /status-pages/{id}",
     "page_editor.new": "POST /status-pages",
-    "post_templates.delete": "DELETE /post-templates/{id}",
-    "post_templates.edit": "PATCH /post-templates/{id}",
-    "post_templates.new": "POST /post-templates",
     "posts.add_update": "POST /status-pages/{id}/posts/{post}/updates",
     "posts.correct_update": "PATCH /status-pages/{id}/posts/{post}/updates/{update}",
     "posts.delete": "DELETE /status-pages/{id}/posts/{post}",
@@ -210,6 +209,13 @@ AS_THE_API = {
     "windows.edit": "PATCH /maintenance-windows/{id}",
     "windows.new": "POST /maintenance-windows",
 }
+for _name in samples.PAGES:
+    _path = samples.PATHS[_name]
+    AS_THE_API |= {
+        f"{_name}.new": f"POST {_path}",
+        f"{_name}.edit": f"PATCH {_path}/{{id}}",
+        f"{_name}.delete": f"DELETE {_path}/{{id}}",
+    }
 SECRET = "canary-of-a-password-1"
 # What an admin sends to the rest: endpoint, path, fields, and what the line says.
 SENT = [

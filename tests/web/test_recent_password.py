@@ -17,6 +17,7 @@ from app.rules.time import SKEW
 from app.stores import current_access
 from app.web.frame.recent import CARRIED_FOR, CHANGES, MASK, MOST_CARRIED
 from app.web.frame.session import SAFE_METHODS
+from tests import samples
 from tests.factories import PASSWORD, make_person
 from tests.support.clock import clock_of
 from tests.web.visitor import Visitor
@@ -379,7 +380,7 @@ def test_a_form_that_is_too_large_to_carry_is_refused(late):
 # What everybody with the role may do at any time, by blueprint: monitors and what belongs to them.
 ORDINARY = {
     "acknowledge", "bulk", "checks", "contacts", "deliveries", "imports", "incidents", "markers",
-    "monitors", "page_editor", "post_templates", "posts", "reports", "shared_channels",
+    "monitors", "page_editor", *samples.PAGES, "posts", "reports", "shared_channels",
     "status_pages", "windows",
 }  # fmt: skip
 UNASKED = {

@@ -25,6 +25,7 @@ from app.config import Settings
 from app.db import db, writing
 from app.db.tables import ApiKeyRow, PersonRow
 from app.pages import routes
+from tests import samples
 from tests.conftest import SECRET_KEY
 from tests.factories import make_key, make_person
 from tests.pages.made import make_page, make_shown
@@ -46,7 +47,7 @@ MAY_OPEN = {
     VIEWER: """
         checks.day checks.index checks.open_day contacts.index contacts.named contacts.show
         deliveries.index deliveries.show home.show incidents.index incidents.show jump.show
-        locations.index markers.index monitors.index monitors.show post_templates.index posts.show
+        locations.index markers.index monitors.index monitors.show posts.show
         profile.show remote.lacking reports.download reports.show sessions.index
         status_pages.index status_pages.show status_pages.subscribers two_factor.app
         two_factor.codes two_factor.new_passkey two_factor.remove_app two_factor.remove_passkey
@@ -54,13 +55,11 @@ MAY_OPEN = {
     """,
     EDITOR: """
         contacts.delete contacts.edit contacts.new imports.start incidents.delete incidents.edit
-        incidents.new keys.edit keys.index
-        keys.revoke locations.delete locations.edit locations.new
-        locations.start markers.delete monitors.clone monitors.delete monitors.edit
-        monitors.new page_editor.edit page_editor.new post_templates.delete post_templates.edit
-        post_templates.new posts.add_update posts.correct_update posts.delete posts.edit posts.new
-        shared_channels.make status_pages.clear status_pages.delete status_pages.export
-        windows.delete windows.edit windows.new
+        incidents.new keys.edit keys.index keys.revoke locations.delete locations.edit locations.new
+        locations.start markers.delete monitors.clone monitors.delete monitors.edit monitors.new
+        page_editor.edit page_editor.new posts.add_update posts.correct_update posts.delete
+        posts.edit posts.new shared_channels.make status_pages.clear status_pages.delete
+        status_pages.export windows.delete windows.edit windows.new
     """,
     ADMIN: """
         audit.export audit.index backups.show invitations.new keys.adopt mail_settings.remove
@@ -83,14 +82,13 @@ MAY_SEND = {
         bulk.act contacts.delete contacts.edit contacts.new contacts.test deliveries.give_up
         deliveries.retry imports.create imports.start incidents.acknowledge incidents.classify
         incidents.comment incidents.delete incidents.edit incidents.new incidents.reopen
-        incidents.resolve keys.edit keys.index
-        keys.revoke locations.delete locations.edit locations.new
-        markers.add markers.delete monitors.check monitors.clone monitors.delete
+        incidents.resolve keys.edit keys.index keys.revoke locations.delete locations.edit
+        locations.new markers.add markers.delete monitors.check monitors.clone monitors.delete
         monitors.edit monitors.new monitors.pause monitors.resume monitors.test_alert
-        page_editor.edit page_editor.new page_editor.preview post_templates.delete
-        post_templates.edit post_templates.new posts.add_update posts.correct_update posts.delete
-        posts.edit posts.new reports.send_monthly reports.stop_monthly shared_channels.make
-        status_pages.clear status_pages.delete windows.delete windows.edit windows.new
+        page_editor.edit page_editor.new page_editor.preview posts.add_update posts.correct_update
+        posts.delete posts.edit posts.new reports.send_monthly reports.stop_monthly
+        shared_channels.make status_pages.clear status_pages.delete windows.delete windows.edit
+        windows.new
     """,
     ADMIN: """
         invitations.new invitations.password_link invitations.renew invitations.revoke
@@ -101,6 +99,11 @@ MAY_SEND = {
         settings.show_secret locations.token wall_links.index wall_links.revoke
     """,
 }
+for _name in samples.PAGES:
+    MAY_OPEN[VIEWER] += f" {_name}.index"
+    for _act in ("new", "edit", "delete"):
+        MAY_OPEN[EDITOR] += f" {_name}.{_act}"
+        MAY_SEND[EDITOR] += f" {_name}.{_act}"
 # They end the session that asks: each is tried with a session of its own.
 ENDS_SESSION = {"auth.logout", "sessions.forget"}
 # They refuse what this test sends with 403, to everybody: it was not sealed by the page before.
@@ -112,26 +115,26 @@ MAY_CALL = {
     READ: """
         contacts_list_ contacts_show deliveries_channels deliveries_list_ deliveries_show
         deliveries_unreadable incidents_list_ incidents_show locations_list_ locations_of_monitor
-        locations_show markers_list_ markers_show me_show monitors_certificates monitors_list_
-        monitors_overview monitors_results monitors_show monitors_statistics post_templates_list_
-        post_templates_show posts_draft posts_list_ posts_show posts_show_update report_mails_list_
-        report_mails_show reports_show shared_channels_list_ status_pages_list_ status_pages_show
-        windows_list_ windows_show
+        locations_show me_show monitors_certificates monitors_list_ monitors_overview
+        monitors_results monitors_show monitors_statistics posts_draft posts_list_ posts_show
+        posts_show_update report_mails_list_ report_mails_show reports_show shared_channels_list_
+        status_pages_list_ status_pages_show windows_list_ windows_show
     """,
     WRITE: """
         contacts_delete contacts_store contacts_test contacts_update deliveries_give_up
         deliveries_retry deliveries_test incidents_delete incidents_store incidents_update
-        locations_delete locations_store locations_update markers_delete
-        markers_store markers_update monitors_check monitors_check_unsaved monitors_delete
-        monitors_store monitors_test_alert monitors_update post_templates_delete
-        post_templates_store post_templates_update posts_add_update posts_correct_update
-        posts_delete posts_store posts_update report_mails_delete report_mails_store
-        report_mails_update shared_channels_store status_pages_delete status_pages_store
-        status_pages_update subscribers_clear subscribers_list_ windows_delete windows_store
-        windows_update
+        locations_delete locations_store locations_update monitors_check monitors_check_unsaved
+        monitors_delete monitors_store monitors_test_alert monitors_update posts_add_update
+        posts_correct_update posts_delete posts_store posts_update report_mails_delete
+        report_mails_store report_mails_update shared_channels_store status_pages_delete
+        status_pages_store status_pages_update subscribers_clear subscribers_list_ windows_delete
+        windows_store windows_update
     """,
     ADMIN: "locations_token",
 }
+for _name in samples.SAMPLES:
+    MAY_CALL[READ] += f" {_name}_list_ {_name}_show"
+    MAY_CALL[WRITE] += f" {_name}_store {_name}_update {_name}_delete"
 SCOPES = (READ, WRITE, ADMIN)
 KEYS = ("none", "session of an admin", "expired", "revoked", "of the disabled", *SCOPES)
 

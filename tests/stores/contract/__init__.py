@@ -14,6 +14,7 @@ from tests.stores.contract.channels import ChannelsContract
 from tests.stores.contract.checks import ChecksContract
 from tests.stores.contract.contacts import ContactsContract
 from tests.stores.contract.deliveries import DeliveriesContract
+from tests.stores.contract.described import DescribedContract
 from tests.stores.contract.importing import ImportingContract
 from tests.stores.contract.incidents import IncidentsContract
 from tests.stores.contract.locations import LocationsContract
@@ -36,6 +37,7 @@ class StoreContract(
     ResultsContract,
     ChecksContract,
     DeliveriesContract,
+    DescribedContract,
     ChannelsContract,
     ContactsContract,
     ImportingContract,

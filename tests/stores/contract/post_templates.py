@@ -9,7 +9,7 @@ import pytest
 from app.errors import Invalid
 from app.records import PageQuery, PostTemplate
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, needs_wakeful, not_found
+from tests.stores.contract.making import needs_wakeful
 
 SLOW = {"name": "Slow", "title": "Slow answers", "state": "investigating", "body": "We look."}
 
@@ -20,27 +20,6 @@ def add_template(store: Store, **fields: Any) -> PostTemplate:
 
 
 class PostTemplatesContract:
-    def test_post_templates_are_stored_changed_and_deleted(self, store: Store) -> None:
-        template = add_template(store)
-        assert (template.name, template.title, template.state, template.body) == (*SLOW.values(),)
-        assert template.created_at == template.updated_at
-        assert store.post_templates.get(template.id) == template
-        changed = store.post_templates.update(template.id, {"state": "scheduled", "body": "a\nb"})
-        assert (changed.name, changed.state, changed.body) == ("Slow", "scheduled", "a\nb")
-        assert store.post_templates.list(PageQuery()).items == [changed]
-        store.post_templates.delete(template.id)
-        assert not store.post_templates.list(PageQuery()).items
-
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_an_unknown_post_template_is_not_found(self, store: Store, id: int) -> None:
-        needs_wakeful(store)
-        not_found(
-            lambda: store.post_templates.get(id),
-            lambda: store.post_templates.update(id, {"title": "x"}),
-            lambda: store.post_templates.update(id, {"name": "x"}),
-            lambda: store.post_templates.delete(id),
-        )
-
     @pytest.mark.parametrize("taken", ["Straße", "STRASSE", " strasse "])
     def test_no_two_post_templates_have_the_same_name(self, store: Store, taken: str) -> None:
         add_template(store, name="Straße")

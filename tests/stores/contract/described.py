@@ -1,0 +1,66 @@
+"""What every store promises about the resources that are a record and its form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.records import MarkerQuery, PageQuery
+from app.stores.base import Store
+from tests.samples import SAMPLES
+from tests.stores.contract.making import HUGE, needs_wakeful, not_found
+
+QUERIES = {"markers": MarkerQuery}
+
+
+def shown(record: Any, names: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
+described = pytest.mark.parametrize("name", SAMPLES)
+
+
+class DescribedContract:
+    @described
+    def test_a_described_record_is_stored_changed_and_deleted(
+        self, store: Store, name: str
+    ) -> None:
+        needs_wakeful(store)
+        records, sample = getattr(store, name), SAMPLES[name]
+        field, value, _other = sample.change
+        record = records.create(sample.fields)
+        assert shown(record, sample.fields) == sample.fields
+        assert record.created_at == record.updated_at
+        assert records.get(record.id) == record
+        changed = records.update(record.id, {field: value})
+        assert changed == replace(record, **{field: value}, updated_at=changed.updated_at)
+        query = QUERIES.get(name, PageQuery)
+        assert records.list(query()).items == [changed]
+        records.delete(record.id)
+        assert not records.list(query()).items
+
+    @described
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_an_unknown_described_record_is_not_found(
+        self, store: Store, name: str, id: int
+    ) -> None:
+        needs_wakeful(store)
+        records, (field, value, _other) = getattr(store, name), SAMPLES[name].change
+        not_found(
+            lambda: records.get(id),
+            lambda: records.update(id, {field: value}),
+            lambda: records.delete(id),
+        )
+
+    @described
+    def test_described_records_come_in_pages(self, store: Store, name: str) -> None:
+        needs_wakeful(store)
+        records, sample = getattr(store, name), SAMPLES[name]
+        ids = [records.create(sample.fields | {"name": f"n{n:02}"}).id for n in range(12)]
+        query = QUERIES.get(name, PageQuery)
+        pages = [records.list(query(page=page)) for page in (1, 2, 3)]
+        assert [len(page.items) for page in pages] == [10, 2, 0]
+        assert {one.id for page in pages for one in page.items} == set(ids)
+        assert [page.total for page in pages] == [12, 12, 12]
