@@ -13,7 +13,7 @@ from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, Mon
 from app.db.tags import tags_of
 from app.db.types import EARLIEST, LATEST, unreadable_in
 from app.records import MaintenanceWindow
-from app.rules.recurrence import ONCE
+from app.rules.recurrence import ONCE, applies_to, in_maintenance
 
 _FIELDS = ("start_at", "end_at", "repeat_until", "repeat", "zone")
 _MONITOR: Any = MonitorRow.__table__.c
@@ -94,3 +94,30 @@ def in_own_window(start: Any, end: Any) -> ColumnElement[bool]:
         _MONITOR.maintenance_start_at >= EARLIEST,
         _MONITOR.maintenance_end_at <= LATEST,
     )
+
+
+# A check may have begun this long before it is recorded.
+RECORDED_WITHIN = timedelta(minutes=5)
+
+
+class Quiet:
+    """Which monitors are in maintenance, for a batch of results: the windows as they are in this
+    transaction. They are few, so all are read.
+    """
+
+    def __init__(self, session: AnySession, now: datetime) -> None:
+        rows = session.scalars(
+            select(MaintenanceWindowRow).where(
+                or_(
+                    MaintenanceWindowRow.repeat != ONCE,
+                    MaintenanceWindowRow.end_at > now - RECORDED_WITHIN,
+                )
+            )
+        ).all()
+        self._windows = with_monitors(session, rows)
+
+    def covers(self, monitor: Any, at: datetime) -> bool:
+        """``monitor`` has ``id``, ``tags``, ``maintenance_start_at`` and ``maintenance_end_at``."""
+        tags = tags_of(monitor.tags) if self._windows else ()
+        windows = [window for window in self._windows if applies_to(window, monitor.id, tags)]
+        return in_maintenance(at, own_window(monitor), windows)

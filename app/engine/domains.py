@@ -19,8 +19,8 @@ from app.db.latest import lock_states
 from app.db.statements import insert_new
 from app.db.tables import DomainRow, MonitorRow, MonitorStateRow
 from app.db.types import Unreadable
+from app.db.windows import Quiet
 from app.engine.recorder.alerting import with_alerted
-from app.engine.recorder.quiet import Quiet
 from app.records import ALERT_DAYS, Event
 from app.rules.time import SKEW, days_left
 

@@ -24,7 +24,7 @@ from app.db.tables import (
     StatusPageMonitorRow,
     StatusPageRow,
 )
-from app.engine.recorder.quiet import Quiet
+from app.db.windows import Quiet
 from app.i18n import N_, _
 from app.records import Ending, PostState
 from app.rules.public_causes import draft

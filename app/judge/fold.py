@@ -48,7 +48,7 @@ EVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
+class IncidentSpan:
     """``ended_at`` is None while it is open. ``pause``: it is a pause of the monitor, and what its
     places saw before has no vote after it.
     """
@@ -72,7 +72,7 @@ class Fold:
         covers: timedelta,
         since: datetime,
         state: State,
-        incidents: Sequence[Incident] = (),
+        incidents: Sequence[IncidentSpan] = (),
         reach: datetime | None = None,
     ) -> None:
         self._rules, self._covers = rules, covers

@@ -51,9 +51,10 @@ class Figures(Places):
         (listed,) = self.store.monitors.list(MonitorQuery(hours=True)).items
         found.append(self._sum(listed.hours))
         midnight = to_ms(now) // DAY_MS * DAY_MS
-        (days,) = rollups.KeptDays().read([self.id], [midnight, midnight + DAY_MS], now).values()
+        day = [midnight, midnight + DAY_MS]
+        (days,) = rollups.KeptDays().read([self.id], [now.date()], day, now).values()
         since = days.since.get(0, (0, 0, 0, 0))
-        found.append([sum(two) for two in zip(days.summed.whole, since, strict=True)])
+        found.append([sum(two) for two in zip(days.seconds[0], since, strict=True)])
         whole = found[0]
         for other in found[1:]:  # hours are rounded
             assert all(abs(a - b) <= 2 for a, b in zip(whole, other, strict=True)), found

@@ -12,8 +12,8 @@ from app.db import db, journal, writing
 from app.db.tables import DeliveryRow, LocationRow, MonitorEvidenceRow, MonitorRow, ResultRow
 from app.db.types import to_ms
 from app.engine import recorder
+from app.engine.recorder.evidence import FEWEST_CHECKS
 from app.engine.recorder.rows import whole
-from app.engine.recorder.usual import FEWEST_CHECKS
 from app.engine.schedule import due
 from app.records import LocationRule
 from app.rules import comments

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.judge.fold import Fold, Incident
+from app.judge.fold import Fold, IncidentSpan
 from app.judge.verdict import Check, Observation, Rules, State, Step, advance
 from app.records import LocationRule, Verdict
 
@@ -71,7 +71,7 @@ def stored(history):
 
 def span_of(incident):
     first, slots, by_hand = incident
-    return Incident(BEGIN + first * SLOT, BEGIN + (first + slots) * SLOT, by_hand)
+    return IncidentSpan(BEGIN + first * SLOT, BEGIN + (first + slots) * SLOT, by_hand)
 
 
 @settings(max_examples=1000, deadline=None)

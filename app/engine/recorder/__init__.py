@@ -18,6 +18,7 @@ good results of a checker that change nothing. Whoever changes a monitor notes t
 feed, and ``Steady`` reads the feed in the transaction in which it stores.
 """
 
+from app.engine.recorder.alerting import remind
 from app.engine.recorder.asking import ask
 from app.engine.recorder.incidents import (
     change_incident,
@@ -35,7 +36,6 @@ from app.engine.recorder.monitors import (
     watch,
     watch_from,
 )
-from app.engine.recorder.reminders import remind
 from app.engine.recorder.results import judge_anew, record, record_claimed
 from app.engine.recorder.steady import Steady
 

@@ -21,7 +21,7 @@ from app.db import AnySession, rollups
 from app.db.tables import IncidentRow
 from app.db.types import to_ms
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, stale_after, whole
-from app.judge.fold import EVER, Fold, Incident, Span, margin
+from app.judge.fold import EVER, Fold, IncidentSpan, Span, margin
 from app.judge.verdict import Check, Rules, State
 from app.records import MAX_CAUSE, Result, Verdict
 from app.stats.tally import HOUR_MS
@@ -192,8 +192,8 @@ def end(session: AnySession, monitor_id: int, now: datetime) -> None:
     )
 
 
-def _incidents(session: AnySession, looks: Sequence[Look]) -> dict[int, list[Incident]]:
-    found: dict[int, list[Incident]] = {look.monitor.id: [] for look in looks}
+def _incidents(session: AnySession, looks: Sequence[Look]) -> dict[int, list[IncidentSpan]]:
+    found: dict[int, list[IncidentSpan]] = {look.monitor.id: [] for look in looks}
     if looks:
         row = IncidentRow
         ended, begin = row.ended_at, min(look.begin for look in looks)
@@ -205,17 +205,17 @@ def _incidents(session: AnySession, looks: Sequence[Look]) -> dict[int, list[Inc
             .order_by(row.started_at, row.id)
         )
         for id, started_at, ended_at, by_hand in rows:
-            found[id].append(Incident(started_at, ended_at, by_hand))
+            found[id].append(IncidentSpan(started_at, ended_at, by_hand))
     for look in looks:
         # A pause ends an outage and keeps one from being found, as an incident by hand does.
         if pause := last_pause(look.monitor):
-            found[look.monitor.id].append(Incident(*pause, by_hand=True, pause=True))
+            found[look.monitor.id].append(IncidentSpan(*pause, by_hand=True, pause=True))
             found[look.monitor.id].sort(key=lambda one: one.started_at)
     return found
 
 
 def _replayed(
-    looks: Sequence[Look], incidents: Mapping[int, Sequence[Incident]]
+    looks: Sequence[Look], incidents: Mapping[int, Sequence[IncidentSpan]]
 ) -> Iterator[tuple[Look, list[IncidentRow], Sequence[Span]]]:
     """Each with the stored incidents whose time was judged again, and what was found of it."""
     begun = []
@@ -238,7 +238,7 @@ def _replayed(
         yield look, list(look.stored), _found(replay.ended(), without.ended(), look.stored)
 
 
-def _fold(look: Look, incidents: Sequence[Incident]) -> Fold:
+def _fold(look: Look, incidents: Sequence[IncidentSpan]) -> Fold:
     before = next((row for row in look.stored if row.started_at < look.since), None)
     state = State(started_at=before.started_at if before else None)
     reach = _end_of(before) if before else None

@@ -18,9 +18,9 @@ from app.db import AnySession, assignments, db, journal, rollups, writing
 from app.db.latest import lock_states
 from app.db.tables import IncidentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import to_ms
+from app.db.windows import Quiet
 from app.engine.recorder import found_late, gaps
 from app.engine.recorder.found_late import Look
-from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, lock
 from app.judge.verdict import MOMENT_S
 from app.records import Result

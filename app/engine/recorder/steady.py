@@ -27,8 +27,8 @@ from app.db.assignments import Assigned
 from app.db.journal import VERDICT_NUMBERS
 from app.db.turns import Turn, share_turn
 from app.db.types import to_ms
+from app.db.windows import Quiet
 from app.engine.recorder import alerting, evidence
-from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import covers_s, state_of
 from app.engine.schedule import Claim, Standing, last_slot
 from app.judge.verdict import Stands, State
