@@ -17,8 +17,6 @@ from collections.abc import Mapping, Sequence
 
 from app.i18n import N_, _
 
-NO_RECORD = N_("There is no %(kind)s with the id %(id)s.")
-
 
 class WakefulError(Exception):
     """The root. ``str(error)`` is a sentence for a person, free of secrets."""

@@ -98,7 +98,7 @@ def prepare(engine: Engine) -> None:
     ping = engine.dialect.do_ping
 
     def _ping(connection: Any) -> bool:
-        with patience(_at_most(CONNECT_SECONDS)):  # a server that lives says so at once
+        with patience(_connect_seconds()):  # a server that lives says so at once
             return ping(connection)
 
     engine.dialect.do_ping = _ping  # type: ignore[method-assign,assignment]
@@ -111,13 +111,13 @@ def prepare(engine: Engine) -> None:
             return _connected(arguments, options)
 
 
-def _at_most(seconds: float) -> float:
+def _connect_seconds() -> float:
     patient = patient_for()
-    return seconds if patient is None else min(seconds, patient)
+    return CONNECT_SECONDS if patient is None else min(CONNECT_SECONDS, patient)
 
 
 def _connected(arguments: Any, options: dict[str, Any]) -> psycopg.Connection[Any]:
-    limit = _at_most(CONNECT_SECONDS)
+    limit = _connect_seconds()
     # What the database's address says goes first.
     connection = _Bounded.connect(
         *arguments, **{"connect_timeout": max(1, round(limit)), **_LIBPQ, **options}

@@ -27,9 +27,7 @@ from app.i18n import _
 from app.records import Ending, Event
 
 
-def store_incident(
-    session: AnySession, fields: Mapping[str, Any], now: datetime, *, by: str | None = None
-) -> IncidentRow:
+def store_incident(session: AnySession, fields: Mapping[str, Any], now: datetime) -> IncidentRow:
     """Report an incident by hand. Raises Invalid (unknown monitor) and Conflict (another is open).
 
     ``fields``: ``monitor_id`` and ``started_at``, and any of ``acknowledged_at``, ``ended_at``,
@@ -55,7 +53,7 @@ def store_incident(
         updated_at=whole(now),
     )
     _set_cause(incident, fields.get("cause"))
-    _set_acknowledged(incident, fields.get("acknowledged_at"), by)
+    _set_acknowledged(incident, fields.get("acknowledged_at"), None)
     session.add(incident)
     session.flush()
     if ended is None:
