@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from app.codec.sealing import key_of
 from app.i18n import N_, _
 from app.net.canary import parse_canaries
-from app.net.hosts import Server, SystemNames, parse_servers
+from app.net.hosts import DnsServer, SystemNames, parse_servers
 from app.net.policy import Policy
 from app.proxies import Network, is_folder, networks
 from app.rules import sms, smtp
@@ -108,7 +108,7 @@ class Settings:
         return (self.secret_key, *self.old_keys) if self.secret_key else ()
 
     @property
-    def name_servers(self) -> tuple[Server, ...]:
+    def name_servers(self) -> tuple[DnsServer, ...]:
         """Those of DNS_SERVERS; empty for the system's."""
         return parse_servers(self.dns_servers or "")
 

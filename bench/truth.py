@@ -27,7 +27,7 @@ from app.checks.certificate import TrustStore
 from app.checks.http.checks import HttpChecks
 from app.checks.http.exchange import Trace
 from app.checks.http.outcome import Outcomes
-from app.engine.network import Network
+from app.engine.network import OwnNetwork
 from app.judge.verdict import Observation, State, Step, advance
 from app.records import DEFAULT_CONFIRMATIONS, CheckSpec, Outcome, Verdict
 from tests.lab.lab import Lab
@@ -149,7 +149,7 @@ def run_healthy(lab: Lab) -> bool:
     began = time.monotonic()
     dice = random.Random(20261121)  # noqa: S311  (the same results each time)
     trust = TrustStore(lab.ca_bundle)
-    outcomes, network = Outcomes(trust, "bench"), Network(lambda: True, lambda: None)
+    outcomes, network = Outcomes(trust, "bench"), OwnNetwork(lambda: True, lambda: None)
     start = datetime(2026, 11, 21, tzinfo=UTC)
     opened = wrong = 0
     for number in range(MONITORS):

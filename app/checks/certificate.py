@@ -33,7 +33,7 @@ _MAX_PATH = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class ServerCertificate:
     """What a check needs of one certificate. ``names`` are its DNS names in lower case,
     ``addresses`` its IP addresses.
     """
@@ -53,12 +53,12 @@ class Certificate:
 
 
 @lru_cache(maxsize=20_000)
-def read_certificate(pem: str) -> Certificate | None:
+def read_certificate(pem: str) -> ServerCertificate | None:
     """Read one certificate; None if it cannot be read, so that only curl's verdict counts."""
     try:
         parsed = _load(pem.encode("ascii"))
         names, addresses = _alternative_names(parsed)
-        return Certificate(
+        return ServerCertificate(
             subject=_title(parsed.subject),
             issuer=_title(parsed.issuer),
             not_before=parsed.not_valid_before_utc,
@@ -97,7 +97,7 @@ def _title(name: x509.Name) -> str:
     return name.rfc4514_string() or _("(no name)")
 
 
-def fits_host(certificate: Certificate, host: str) -> bool:
+def fits_host(certificate: ServerCertificate, host: str) -> bool:
     """Whether the certificate is for this host (RFC 6125; a common name does not count)."""
     try:
         address: IPv4Address | IPv6Address | None = ip_address(host)
@@ -150,7 +150,7 @@ def _pem_blocks(data: bytes) -> list[bytes]:
 
 
 def judge_chain(
-    chain: Sequence[Certificate], host: str, trust: TrustStore, now: datetime
+    chain: Sequence[ServerCertificate], host: str, trust: TrustStore, now: datetime
 ) -> Failure | None:
     """The first fault of the chain in the order of decisions.md 10; None if there is none here.
 
@@ -167,7 +167,7 @@ def judge_chain(
     return None if fits_host(leaf, host) else wrong_host(leaf, host)
 
 
-def wrong_host(leaf: Certificate, host: str) -> Failure:
+def wrong_host(leaf: ServerCertificate, host: str) -> Failure:
     names = [*leaf.names, *leaf.addresses]
     shown, more = ", ".join(names[:3]), len(names) - 3
     if more > 0:
@@ -187,7 +187,7 @@ def wrong_host(leaf: Certificate, host: str) -> Failure:
     return Failure(Cause.TLS_HOSTNAME, _(sentence, **values))
 
 
-def _path(chain: Sequence[Certificate], trust: TrustStore) -> list[Certificate]:
+def _path(chain: Sequence[ServerCertificate], trust: TrustStore) -> list[ServerCertificate]:
     """The certificates that were sent, from the leaf up to the first with a trusted issuer."""
     path = [chain[0]]
     while len(path) < _MAX_PATH:
@@ -203,7 +203,7 @@ def _path(chain: Sequence[Certificate], trust: TrustStore) -> list[Certificate]:
     return path
 
 
-def _dates(path: Sequence[Certificate], now: datetime) -> Failure | None:
+def _dates(path: Sequence[ServerCertificate], now: datetime) -> Failure | None:
     for place, one in enumerate(path):
         if one.not_after < now:
             return Failure(
@@ -228,7 +228,7 @@ def _dates(path: Sequence[Certificate], now: datetime) -> Failure | None:
     return None
 
 
-def _authority(path: Sequence[Certificate], trust: TrustStore) -> Failure | None:
+def _authority(path: Sequence[ServerCertificate], trust: TrustStore) -> Failure | None:
     leaf, last = path[0], path[-1]
     if trust.holds(last.parsed) or _trusted_issuer(last, trust):
         return None
@@ -252,7 +252,7 @@ def _authority(path: Sequence[Certificate], trust: TrustStore) -> Failure | None
     return Failure(cause, _(sentence, subject=leaf.subject, issuer=last.issuer))
 
 
-def _trusted_issuer(certificate: Certificate, trust: TrustStore) -> bool:
+def _trusted_issuer(certificate: ServerCertificate, trust: TrustStore) -> bool:
     return any(_signed(certificate.parsed, issuer) for issuer in trust.issuers(certificate.parsed))
 
 
@@ -264,7 +264,7 @@ def _signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     return True
 
 
-def _which(certificate: Certificate, place: int) -> str:
+def _which(certificate: ServerCertificate, place: int) -> str:
     if place == 0:
         return _("The certificate for %(subject)s", subject=certificate.subject)
     if certificate.self_issued:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from app.checks.tcp import address as tcp
-from app.checks.tools import Checks, Tools
+from app.checks.tools import CheckTools, KindChecks
 from app.i18n import N_, _
 from app.records import Monitor
 from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
@@ -36,17 +36,17 @@ class Kind:
     read: Callable[[str], Target]
     fields: frozenset[str]
     phases: Sequence[str]
-    checks: Callable[[Tools], Checks]
+    checks: Callable[[CheckTools], KindChecks]
 
 
 # Imported on first use: forms and pages need the kinds, but neither curl nor OpenSSL.
-def _http(tools: Tools) -> Checks:
+def _http(tools: CheckTools) -> KindChecks:
     from app.checks.http.checks import HttpChecks
 
     return HttpChecks(tools)
 
 
-def _tcp(tools: Tools) -> Checks:
+def _tcp(tools: CheckTools) -> KindChecks:
     from app.checks.tcp.checks import TcpChecks
 
     return TcpChecks(tools)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.checks.outcome import Failure
-from app.checks.tools import Broken, Tools, guarded
+from app.checks.tools import Broken, CheckTools, guarded
 from app.i18n import _
 from app.net.loop import Timer
 from app.net.policy import Policy, Refusal
@@ -38,7 +38,7 @@ class LookUp:
 
     def __init__(
         self,
-        tools: Tools,
+        tools: CheckTools,
         target: Target,
         policy: Policy,
         deadline: float,

@@ -15,10 +15,10 @@ from functools import partial
 
 from app.checks.kinds import KINDS, read_url
 from app.checks.outcome import check_error
-from app.checks.tools import Bundle, Done, Tools
+from app.checks.tools import Bundle, CheckTools, Done
 from app.i18n import _
 from app.net.families import Families
-from app.net.hosts import Server, SystemNames
+from app.net.hosts import DnsServer, SystemNames
 from app.net.loop import MOST_ENDING, Loop
 from app.net.policy import Policy
 from app.net.resolver import Resolver
@@ -46,7 +46,7 @@ class Prober:
         self,
         *,
         policy: Callable[[], Policy],
-        dns_servers: Sequence[Server] = (),
+        dns_servers: Sequence[DnsServer] = (),
         ca_bundle: str | None = None,
         location: str = "default",
         user_agent: str = DEFAULT_USER_AGENT,
@@ -57,7 +57,7 @@ class Prober:
         self._loop = Loop()
         self._families = Families(self._loop)
         self._resolver = Resolver(self._loop, names or SystemNames(tuple(dns_servers)))
-        self._tools = Tools(
+        self._tools = CheckTools(
             loop=self._loop,
             resolver=self._resolver,
             families=self._families,

@@ -22,7 +22,7 @@ Broken = Callable[[Exception], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class CheckTools:
     """What all checks of one prober share. ``ca_bundle`` is the file of all trusted authorities."""
 
     loop: Loop
@@ -33,7 +33,7 @@ class Tools:
     user_agent: str
 
 
-class Checks(Protocol):
+class KindChecks(Protocol):
     """The checks of one kind in one prober. Lives on the loop's thread."""
 
     def start(

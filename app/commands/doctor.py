@@ -322,9 +322,9 @@ def _canaries(subject: Subject) -> Statements:
         subject.settings.name_servers,
     )
     for name, answer in canary.ask(canaries, SECONDS, dns_servers=servers).items():
-        if answer is canary.Said.ACCEPTED:
+        if answer is canary.CanaryAnswer.ACCEPTED:
             yield _("%(name)s answers.", name=name)
-        elif answer is canary.Said.NOTHING:
+        elif answer is canary.CanaryAnswer.NOTHING:
             yield Fault(_("%(name)s does not answer.", name=name))
         elif name in accepted:
             yield Fault(_(REFUSES_NOW, name=name))

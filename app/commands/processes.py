@@ -24,7 +24,7 @@ from app.i18n import N_, _
 
 if TYPE_CHECKING:  # a prober has no database
     from app.access.networks import Policies
-    from app.engine.carriers import Carrier, RemoteNetwork
+    from app.engine.carriers import CheckCarrier, RemoteNetwork
 
 EARLY = "Until it works, status pages come from their last copies, and all other requests get 503."
 NO_CELERY = N_(
@@ -137,7 +137,7 @@ def _extra() -> Iterator[None]:
 
 def _queue_carrier(
     settings: Settings,
-) -> tuple[Callable[[Settings, Policies], Carrier], RemoteNetwork]:
+) -> tuple[Callable[[Settings, Policies], CheckCarrier], RemoteNetwork]:
     """What makes the carrier of a checker, and the network of the probers behind it."""
     with _extra():
         from app.engine.carriers import RemoteNetwork

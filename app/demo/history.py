@@ -24,7 +24,7 @@ GAP = timedelta(hours=20)
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class PastOutage:
     """Trouble in the past: how many days ago it began and how many minutes it took."""
 
     days_ago: float
@@ -48,7 +48,7 @@ class Past:
 
     response_ms: int = 120
     unrest: float = 0.25
-    outages: Sequence[Outage] = ()
+    outages: Sequence[PastOutage] = ()
     https: bool = True
     ip: str = "127.0.0.1"
     gap_days_ago: float | None = None  # the machine was off for GAP then
@@ -133,7 +133,7 @@ def _connected(result: Result) -> Result:
     return replace(result, status_code=None, http_version=None, timings=timings)
 
 
-def _incident(monitor_id: int, outage: Outage, now: datetime) -> IncidentRow:
+def _incident(monitor_id: int, outage: PastOutage, now: datetime) -> IncidentRow:
     started = outage.start(now)
     ended = started + timedelta(minutes=outage.minutes)
     acknowledged = started + timedelta(minutes=min(3.0, outage.minutes / 2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.demo.history import Outage, Past
+from app.demo.history import Past, PastOutage
 from app.demo.targets import Targets
 
 Pairs = list[tuple[str, str]]
@@ -35,24 +35,24 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
         (
             _form("Shop", f"{http}/shop", "shop,production", *team),
             Past(180, outages=(
-                Outage(71.3, 42, *REFUSED, "The load balancer was moved. Runbook updated.", ADA),
-                Outage(33.6, 9, acknowledged_by=LIN),
-                Outage(12.1, 4),
+                PastOutage(71.3, 42, *REFUSED, "The load balancer was moved.", ADA),
+                PastOutage(33.6, 9, acknowledged_by=LIN),
+                PastOutage(12.1, 4),
             )),
         ),
         (_form("Public API", f"{http}/api", "api,production", *team), Past(45, 0.15)),
         (
             _form("Documentation", f"{http}/docs", "docs"),
-            Past(90, outages=(Outage(54.4, 180, *SLOW_HEADERS, "A crawler. Blocked.", ADA),)),
+            Past(90, outages=(PastOutage(54.4, 180, *SLOW_HEADERS, "A crawler. Blocked.", ADA),)),
         ),
         (_form("Asset server", f"{http}/assets", "production"), Past(60, gap_days_ago=20)),
         (
             _form("Login", f"{http}/login", "production,auth", ("confirmations", "1"), *team),
-            Past(110, outages=tuple(Outage(day, 6) for day in (48.2, 47.9, 21.4, 6.8, 2.3, 1.1))),
+            Past(110, outages=tuple(PastOutage(day, 6) for day in (48, 47.9, 21.4, 6.8, 2.3, 1.1))),
         ),
         (
             _form("Search", f"{http}/search", "production", ("slow_after", "600")),
-            Past(420, 0.4, outages=(Outage(15.5, 25, acknowledged_by=ADA),)),
+            Past(420, 0.4, outages=(PastOutage(15.5, 25, acknowledged_by=ADA),)),
         ),
         (
             _form(
@@ -63,7 +63,7 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
         ),
         (
             _form("Payments", f"{http}/payments", "shop,production", *team),
-            Past(240, outages=(Outage(60.2, 15, acknowledged_by=LIN), Outage(8.4, 33))),
+            Past(240, outages=(PastOutage(60.2, 15, acknowledged_by=LIN), PastOutage(8.4, 33))),
         ),
         (_form("Blog", f"{http}/blog", "docs", *gone), Past(130)),
         (_form("Old intranet", "http://127.0.0.1:9/", "internal"), Past(35, https=False)),
@@ -80,7 +80,7 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
                 ("alert_condition", "url_no_text"), ("alert_text_lookup", "220 "),
                 ("timeout", "5"), *team,
             ),
-            Past(12, outages=(Outage(25.7, 18, *NO_PORT, acknowledged_by=LIN),)),
+            Past(12, outages=(PastOutage(25.7, 18, *NO_PORT, acknowledged_by=LIN),)),
         ),
         (_form("Data warehouse", f"{http}/docs", "internal"), Past(310)),
         (_form("Newsletter", f"{http}/api", "shop"), Past(75)),

@@ -26,7 +26,7 @@ HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TargetAnswer:
     """What a target sends. ``wait`` in seconds before the first byte."""
 
     status: int = 200
@@ -36,36 +36,40 @@ class Answer:
 
 
 # What a path answers at a given minute of the hour.
-Script = Callable[[int], Answer]
+Script = Callable[[int], TargetAnswer]
 
 
-def _well(minute: int) -> Answer:
-    return Answer(wait=0.02)
+def _well(minute: int) -> TargetAnswer:
+    return TargetAnswer(wait=0.02)
 
 
-def _flapping(minute: int) -> Answer:
+def _flapping(minute: int) -> TargetAnswer:
     broken = minute % 12 < 4
-    return Answer(503, "The pool of workers is exhausted", 0.02) if broken else Answer(wait=0.03)
+    return (
+        TargetAnswer(503, "The pool of workers is exhausted", 0.02)
+        if broken
+        else TargetAnswer(wait=0.03)
+    )
 
 
-def _sometimes_slow(minute: int) -> Answer:
-    return Answer(wait=0.9 if minute % 10 < 7 else 0.12)
+def _sometimes_slow(minute: int) -> TargetAnswer:
+    return TargetAnswer(wait=0.9 if minute % 10 < 7 else 0.12)
 
 
-def _text_comes_and_goes(minute: int) -> Answer:
-    return Answer(body="Out of stock" if minute % 20 < 6 else "<p>In stock</p>", wait=0.04)
+def _text_comes_and_goes(minute: int) -> TargetAnswer:
+    return TargetAnswer(body="Out of stock" if minute % 20 < 6 else "<p>In stock</p>", wait=0.04)
 
 
 SCRIPTS: dict[str, Script] = {
-    "/shop": lambda minute: Answer(wait=0.06),
-    "/api": lambda minute: Answer(body='{"ok": true}', wait=0.015),
-    "/docs": lambda minute: Answer(wait=0.03),
-    "/assets": lambda minute: Answer(body="." * 200_000, wait=0.01),
+    "/shop": lambda minute: TargetAnswer(wait=0.06),
+    "/api": lambda minute: TargetAnswer(body='{"ok": true}', wait=0.015),
+    "/docs": lambda minute: TargetAnswer(wait=0.03),
+    "/assets": lambda minute: TargetAnswer(body="." * 200_000, wait=0.01),
     "/login": _flapping,
     "/search": _sometimes_slow,
     "/stock": _text_comes_and_goes,
-    "/payments": lambda minute: Answer(500, "Internal Server Error", 0.05),
-    "/blog": lambda minute: Answer(302, "", 0.01, location="/blog"),
+    "/payments": lambda minute: TargetAnswer(500, "Internal Server Error", 0.05),
+    "/blog": lambda minute: TargetAnswer(302, "", 0.01, location="/blog"),
 }
 
 

@@ -25,7 +25,7 @@ from app.db.faults import passes, tell
 from app.db.settings import keep_setting, noticed
 from app.engine import owner, schedule
 from app.engine.canaries import Canaries
-from app.engine.carriers import Carrier, RemoteNetwork, Report
+from app.engine.carriers import CheckCarrier, ProberReport, RemoteNetwork
 from app.engine.checking import (
     AT_ONCE,
     LEAST_PAUSE_SECONDS,
@@ -41,8 +41,7 @@ from app.engine.shards import LOOK_SECONDS, Shards
 from app.engine.unread import Unread
 from app.errors import Conflict
 from app.i18n import N_, _
-from app.records import Carrier as How
-from app.records import Notice
+from app.records import Carrier, Notice
 from app.rules.time import iso
 
 log = logging.getLogger(__name__)
@@ -71,9 +70,9 @@ def _standing(one: assignments.Assigned) -> Standing:
 
 
 CHECKED_BY = {
-    How.LOCAL: N_("a checker on the database (wakeful checker)"),
-    How.QUEUE: N_("probers on a queue (wakeful checker --carrier queue)"),
-    How.AGENT: N_("an agent (wakeful agent)"),
+    Carrier.LOCAL: N_("a checker on the database (wakeful checker)"),
+    Carrier.QUEUE: N_("probers on a queue (wakeful checker --carrier queue)"),
+    Carrier.AGENT: N_("an agent (wakeful agent)"),
 }
 
 
@@ -84,7 +83,7 @@ class OtherCarrier(Conflict):
     """
 
 
-def join(location: str, own: How, now: datetime) -> None:
+def join(location: str, own: Carrier, now: datetime) -> None:
     """Add the place of a checker with its carrier ``own``, unless it is there; raises OtherCarrier
     if it is there with another one.
     """
@@ -95,18 +94,18 @@ def join(location: str, own: How, now: datetime) -> None:
         raise OtherCarrier(_refusal(location, own, str(stored)))
 
 
-def _refusal(location: str, own: How, stored: str) -> str:
+def _refusal(location: str, own: Carrier, stored: str) -> str:
     return _(
         "The place %(place)s is checked by %(stored)s, not by %(own)s. Set %(prefix)sLOCATION to "
         'another place, or change "Checked by" of this one under Settings, Places.',
         place=location,
-        stored=_(CHECKED_BY[How(stored)]) if stored in CHECKED_BY else stored,
+        stored=_(CHECKED_BY[Carrier(stored)]) if stored in CHECKED_BY else stored,
         own=_(CHECKED_BY[own]),
         prefix=PREFIX,
     )
 
 
-def in_process(settings: Settings, policies: Policies) -> Carrier:
+def in_process(settings: Settings, policies: Policies) -> CheckCarrier:
     """Checks are made in this process."""
     return make_prober(settings, policies.current)
 
@@ -125,7 +124,7 @@ class Checker:
         *,
         works: Callable[[], bool] | None = None,
         paced: bool = True,
-        carrier: Callable[[Settings, Policies], Carrier] = in_process,
+        carrier: Callable[[Settings, Policies], CheckCarrier] = in_process,
         remote: RemoteNetwork | None = None,
     ) -> None:
         self.app = app
@@ -144,7 +143,7 @@ class Checker:
         self._outdated: set[int] = set()  # monitors that the plan must reload
         self._away = False  # whether the database could not be used
         self._unread = Unread()
-        self._how = How.LOCAL if remote is None else How.QUEUE
+        self._how = Carrier.LOCAL if remote is None else Carrier.QUEUE
         self._start_at = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
         self._ahead = time.time() - time.monotonic()  # changes when the clock is set
@@ -289,7 +288,7 @@ class Checker:
         self._unread.done(piece, assignments.last_of(found))
         self._pace_at = float("-inf")
 
-    def _report(self, told: Sequence[Report], now: float) -> None:
+    def _report(self, told: Sequence[ProberReport], now: float) -> None:
         """Store what those who make the checks elsewhere said of themselves. How many checks they
         make is in our own heartbeat: each came back to one checker.
         """

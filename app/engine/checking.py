@@ -16,8 +16,8 @@ from functools import partial
 
 from app.checks.prober import Prober
 from app.config import Settings
-from app.engine.carriers import Carrier, Finished, RemoteNetwork
-from app.engine.network import Network
+from app.engine.carriers import CheckCarrier, Finished, RemoteNetwork
+from app.engine.network import OwnNetwork
 from app.engine.plan import Job, Plan
 from app.engine.schedule import Claim
 from app.net.canary import network_works, parse_canaries
@@ -60,7 +60,7 @@ class CheckLoop:
     checks elsewhere, in its place. ``gather``: how many seconds an outcome waits for others.
     """
 
-    carrier: Carrier  # makes the checks; set after a fork, before the loop runs
+    carrier: CheckCarrier  # makes the checks; set after a fork, before the loop runs
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class CheckLoop:
         remote: RemoteNetwork | None = None,
         gather: float = GATHER_SECONDS,
     ) -> None:
-        self.network = remote or Network(works, self.wake)
+        self.network = remote or OwnNetwork(works, self.wake)
         self.on_turn: Callable[[], object] = lambda: None  # called at each turn
         self.made = 0  # checks since the start, without those that policy blocked
         self._gather = gather

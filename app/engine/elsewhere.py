@@ -34,7 +34,7 @@ SIGNS_SECONDS = 1.0  # how often it is then looked whether they are
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CheckingPlace:
     """A place that makes a monitor's checks. ``seen_at``: when one of those who make them was last
     heard; not the checker that sends the checks of a queue, which may outlive all probers.
     """
@@ -52,7 +52,7 @@ class Place:
         return self.seen_at is not None and now - self.seen_at <= HEARD
 
 
-def places_of(monitor_id: int, now: datetime) -> Sequence[Place]:
+def places_of(monitor_id: int, now: datetime) -> Sequence[CheckingPlace]:
     """The places that check a monitor; none if nobody does, because it is paused."""
     rows = db.session.scalars(
         select(LocationRow)
@@ -62,7 +62,7 @@ def places_of(monitor_id: int, now: datetime) -> Sequence[Place]:
         .order_by(LocationRow.id)
     ).all()
     signs = places.signs_of(rows, now) if rows else {}
-    found = [Place(row.id, row.name, row.label, signs[row.id].seen_at) for row in rows]
+    found = [CheckingPlace(row.id, row.name, row.label, signs[row.id].seen_at) for row in rows]
     db.session.rollback()
     return found
 
@@ -73,13 +73,13 @@ def seconds_of(spec: CheckSpec) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CheckRequest:
     """Places were asked for a check. ``since``: when each was, by its id. ``began``: when the wait
     began, and ``until``: when it ends (monotonic).
     """
 
     monitor_id: int
-    places: Sequence[Place]
+    places: Sequence[CheckingPlace]
     since: Mapping[int, datetime]
     patience: timedelta
     began: float
@@ -94,16 +94,16 @@ class Brought:
     """
 
     results: Mapping[int, Result] = field(default_factory=dict)
-    silent: Mapping[int, Place] = field(default_factory=dict)
+    silent: Mapping[int, CheckingPlace] = field(default_factory=dict)
     seconds: float = 0.0
 
 
-def ask(spec: CheckSpec, heard: Sequence[Place], now: datetime) -> Request:
+def ask(spec: CheckSpec, heard: Sequence[CheckingPlace], now: datetime) -> CheckRequest:
     """Ask these places. Raises NotFound."""
     monitor_id, patience = spec.monitor_id or 0, timedelta(seconds=seconds_of(spec))
     since = _asked(monitor_id, [one.id for one in heard], now, patience)
     began = time.monotonic()
-    return Request(monitor_id, heard, since, patience, began, began + seconds_of(spec))
+    return CheckRequest(monitor_id, heard, since, patience, began, began + seconds_of(spec))
 
 
 def _asked(
@@ -113,7 +113,7 @@ def _asked(
         return recorder.ask(session, monitor_id, ids, now, patience)
 
 
-def wait(request: Request) -> Brought:
+def wait(request: CheckRequest) -> Brought:
     """What the places bring, until all have, or are silent, or the time is over.
 
     If the clock is set while this waits, the places take the request for an old one, or for one
@@ -141,13 +141,13 @@ class _Signs:
     one may be set meanwhile.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: CheckRequest) -> None:
         self._monitor_id = request.monitor_id
         self._seen = {one.id: one for one in request.places}
         self._since = dict.fromkeys(self._seen, request.began)
         self._look_at = request.began + SIGN_SECONDS
 
-    def silent(self, clock: float) -> Mapping[int, Place]:
+    def silent(self, clock: float) -> Mapping[int, CheckingPlace]:
         """Those of which nothing new was heard for ``SIGN_SECONDS``, as they were last seen."""
         if clock >= self._look_at:
             self._look(clock)

@@ -60,7 +60,7 @@ def may_be_ours(outcome: Outcome) -> bool:
     return silent and result.cause_code in _NETWORK_CAUSES
 
 
-class Network:
+class OwnNetwork:
     """Sorts finished checks into those to record and those that wait for an answer from another
     target, or from the canaries.
 

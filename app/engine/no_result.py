@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from app.engine.elsewhere import Brought, Place
+from app.engine.elsewhere import Brought, CheckingPlace
 from app.errors import Conflict, Unavailable
 from app.i18n import N_, _, _n
 from app.rules.figures import about
@@ -18,7 +18,7 @@ GONE = N_("No result from %(place)s, which was last heard from %(time)s ago.")
 LATE = N_("No result from %(place)s within %(seconds)d s.")
 
 
-def require_heard(asked: Sequence[Place], now: datetime) -> None:
+def require_heard(asked: Sequence[CheckingPlace], now: datetime) -> None:
     """Raise Conflict if all of these places are silent."""
     if any(one.is_heard(now) for one in asked):
         return
@@ -29,7 +29,7 @@ def require_heard(asked: Sequence[Place], now: datetime) -> None:
 
 
 def require_some(
-    found: Mapping[str, object], asked: Sequence[Place], brought: Brought, now: datetime
+    found: Mapping[str, object], asked: Sequence[CheckingPlace], brought: Brought, now: datetime
 ) -> None:
     """Raise Unavailable if none of these places, which were asked, has brought a result."""
     if found:
@@ -64,7 +64,7 @@ def require_some(
     )
 
 
-def why(place: Place, brought: Brought, now: datetime, *, asked: bool) -> str:
+def why(place: CheckingPlace, brought: Brought, now: datetime, *, asked: bool) -> str:
     """Why there is no result of a place, if others have brought some. ``asked``: it was to make the
     check.
     """

@@ -26,7 +26,7 @@ from app.db.settings import noticed
 from app.engine import elsewhere, no_result, recorder
 from app.engine.canaries import Canaries
 from app.engine.checking import make_prober
-from app.engine.elsewhere import Brought, Place
+from app.engine.elsewhere import Brought, CheckingPlace
 from app.engine.network import may_be_ours, unknown
 from app.errors import NotFound, Throttled, Unavailable
 from app.i18n import N_, _
@@ -77,7 +77,7 @@ def check_now(monitor_id: int) -> CheckedNow:
 
 
 def _made(
-    spec: CheckSpec, heard: Sequence[Place], now: datetime, *, is_here: bool
+    spec: CheckSpec, heard: Sequence[CheckingPlace], now: datetime, *, is_here: bool
 ) -> tuple[Mapping[str, Result], Brought]:
     """The results by place, of those that have brought one, and what the other places have."""
     request = elsewhere.ask(spec, heard, now) if heard else None
@@ -113,14 +113,17 @@ def _recorded(spec: CheckSpec) -> Result:
 
 
 def _answer(
-    places: Sequence[Place], results: Mapping[str, Result], brought: Brought, asked: Collection[str]
+    places: Sequence[CheckingPlace],
+    results: Mapping[str, Result],
+    brought: Brought,
+    asked: Collection[str],
 ) -> CheckedNow:
     """``places``: of the monitor. There are none of one that is paused. ``asked``: the names of
     those that were to make the check.
     """
     now = datetime.now(UTC)
 
-    def told_of(one: Place) -> PlaceChecked:
+    def told_of(one: CheckingPlace) -> PlaceChecked:
         if (result := results.get(one.name)) is not None:
             return PlaceChecked(one.name, one.label, result)
         why = no_result.why(one, brought, now, asked=one.name in asked)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from app.i18n import _
 from app.net.families import routed
-from app.net.hosts import Server, SystemNames
+from app.net.hosts import DnsServer, SystemNames
 from app.net.loop import HANG_UP_SECONDS, Loop
 from app.net.race import APART, Race, Raced, by_turns
 from app.rules.url import take_apart
@@ -38,7 +38,7 @@ MEMORY = "canaries"
 ASK_SECONDS = 3.0
 
 
-class Said(StrEnum):
+class CanaryAnswer(StrEnum):
     ACCEPTED = "accepted"
     REFUSED = "refused"
     NOTHING = "nothing"
@@ -86,7 +86,7 @@ def network_works(
     accepted: Collection[str] = (),
     timeout: float = ASK_SECONDS,
     *,
-    dns_servers: Sequence[Server] = (),
+    dns_servers: Sequence[DnsServer] = (),
 ) -> bool:
     """Whether at least one canary answers a TCP connect.
 
@@ -100,7 +100,8 @@ def network_works(
     """
     try:
         return not canaries or any(
-            said is Said.ACCEPTED or (said is Said.REFUSED and name_of(canary) not in accepted)
+            said is CanaryAnswer.ACCEPTED
+            or (said is CanaryAnswer.REFUSED and name_of(canary) not in accepted)
             for canary, said in _answers(canaries, timeout, dns_servers)
         )
     except Exception:
@@ -109,50 +110,53 @@ def network_works(
 
 
 def ask(
-    canaries: Sequence[Canary], timeout: float = ASK_SECONDS, *, dns_servers: Sequence[Server] = ()
-) -> dict[str, Said]:
+    canaries: Sequence[Canary],
+    timeout: float = ASK_SECONDS,
+    *,
+    dns_servers: Sequence[DnsServer] = (),
+) -> dict[str, CanaryAnswer]:
     """How each canary responds to a TCP connect, by its name. Raises only for faults of ours."""
     answers = _answers(canaries, timeout, dns_servers)
     responses = {name_of(canary): said for canary, said in answers}
-    return {name: responses.get(name, Said.NOTHING) for name in map(name_of, canaries)}
+    return {name: responses.get(name, CanaryAnswer.NOTHING) for name in map(name_of, canaries)}
 
 
-def read_memory(text: str | None, place: str) -> dict[str, Said]:
+def read_memory(text: str | None, place: str) -> dict[str, CanaryAnswer]:
     """How the canaries of a place have responded so far, from the setting ``MEMORY``."""
     try:
         kept = json.loads(text or "{}").get(place, {})
-        return {str(name): Said(said) for name, said in kept.items()}
+        return {str(name): CanaryAnswer(said) for name, said in kept.items()}
     except (AttributeError, ValueError):  # unreadable: learn it again
         return {}
 
 
-def write_memory(text: str | None, place: str, responses: Mapping[str, Said]) -> str:
+def write_memory(text: str | None, place: str, responses: Mapping[str, CanaryAnswer]) -> str:
     """The setting with new responses added; that a canary has accepted once is kept for ever."""
     try:
         kept = dict(json.loads(text or "{}"))
     except (TypeError, ValueError):
         kept = {}
     before = read_memory(text, place)
-    proven = {name: said for name, said in before.items() if said is Said.ACCEPTED}
+    proven = {name: said for name, said in before.items() if said is CanaryAnswer.ACCEPTED}
     kept[place] = {**before, **responses, **proven}
     return json.dumps(kept, sort_keys=True)
 
 
-def have_accepted(memory: Mapping[str, Said]) -> frozenset[str]:
-    return frozenset(name for name, said in memory.items() if said is Said.ACCEPTED)
+def have_accepted(memory: Mapping[str, CanaryAnswer]) -> frozenset[str]:
+    return frozenset(name for name, said in memory.items() if said is CanaryAnswer.ACCEPTED)
 
 
-def only_refuse(canaries: Sequence[Canary], memory: Mapping[str, Said]) -> list[str]:
+def only_refuse(canaries: Sequence[Canary], memory: Mapping[str, CanaryAnswer]) -> list[str]:
     """The names of canaries that have refused and never accepted, for a warning to the admin."""
-    return [name for name in map(name_of, canaries) if memory.get(name) is Said.REFUSED]
+    return [name for name in map(name_of, canaries) if memory.get(name) is CanaryAnswer.REFUSED]
 
 
-_Answer = tuple[Canary, Said] | Exception
+_Answer = tuple[Canary, CanaryAnswer] | Exception
 
 
 def _answers(
-    canaries: Sequence[Canary], timeout: float, dns_servers: Sequence[Server]
-) -> Iterator[tuple[Canary, Said]]:
+    canaries: Sequence[Canary], timeout: float, dns_servers: Sequence[DnsServer]
+) -> Iterator[tuple[Canary, CanaryAnswer]]:
     """The responses as they arrive; late ones are left out. Raises for faults of ours."""
     deadline = time.monotonic() + timeout
     answers: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
@@ -173,7 +177,7 @@ def _answers(
 
 def _ask(
     canaries: Sequence[Canary],
-    dns_servers: Sequence[Server],
+    dns_servers: Sequence[DnsServer],
     deadline: float,
     put: Callable[[_Answer], None],
 ) -> None:
@@ -223,7 +227,7 @@ class _Asked:
 
     def _resolved(self, resolved: Resolved) -> None:
         if not resolved.addresses:  # a name that cannot be resolved counts as no answer
-            self._put((self._canary, Said.NOTHING))
+            self._put((self._canary, CanaryAnswer.NOTHING))
             return
         addresses = by_turns(routed(resolved.addresses))
         race = Race(self._loop, addresses, self._canary[1], self._deadline, apart=APART)
@@ -232,10 +236,10 @@ class _Asked:
     def _raced(self, raced: Raced) -> None:
         if raced.tcp is not None:
             self._loop.hang_up(raced.tcp)
-            self._put((self._canary, Said.ACCEPTED))
+            self._put((self._canary, CanaryAnswer.ACCEPTED))
         elif raced.ours is not None:
             self._put(OSError(raced.ours, os.strerror(raced.ours)))
         elif errno.ECONNREFUSED in raced.errors:
-            self._put((self._canary, Said.REFUSED))
+            self._put((self._canary, CanaryAnswer.REFUSED))
         else:
-            self._put((self._canary, Said.NOTHING))
+            self._put((self._canary, CanaryAnswer.NOTHING))

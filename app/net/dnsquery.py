@@ -23,7 +23,7 @@ import dns.rcode
 import dns.rdataclass
 import dns.rdatatype
 
-from app.net.hosts import Server
+from app.net.hosts import DnsServer
 from app.net.loop import READ, WRITE, Loop, Timer
 from app.records import Cause
 
@@ -40,7 +40,7 @@ _FAULT_OF_RCODE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DnsAnswer:
     """The result of one question: addresses with their TTL in seconds, or ``fault``; neither if no
     such record exists.
     """
@@ -48,7 +48,7 @@ class Part:
     addresses: tuple[str, ...] = ()
     ttl: int = 0
     fault: Cause | None = None
-    server: Server | None = None
+    server: DnsServer | None = None
 
 
 class Question:
@@ -61,21 +61,21 @@ class Question:
         loop: Loop,
         name: dns.name.Name,
         rdtype: dns.rdatatype.RdataType,
-        servers: Sequence[Server],
-        done: Callable[[Part], None],
-        silent: Callable[[Server], None],
+        servers: Sequence[DnsServer],
+        done: Callable[[DnsAnswer], None],
+        silent: Callable[[DnsServer], None],
     ) -> None:
         self._loop = loop
         self._name = name
         self._rdtype = rdtype
         self._servers = servers
-        self._done: Callable[[Part], None] | None = done
+        self._done: Callable[[DnsAnswer], None] | None = done
         self._silent = silent
         self._attempt = -1
         self._hops = 0
         self._timer: Timer | None = None
         self._sockets: list[socket.socket] = []
-        self._faults: dict[Server, Cause] = {}
+        self._faults: dict[DnsServer, Cause] = {}
 
     def start(self) -> None:
         self._next()
@@ -92,7 +92,7 @@ class Question:
             one.close()
         self._sockets.clear()
 
-    def _finish(self, part: Part) -> None:
+    def _finish(self, part: DnsAnswer) -> None:
         done, self._done = self._done, None
         self._release()
         if done is not None:
@@ -123,20 +123,20 @@ class Question:
                 self._wait(pause, self._next)
                 return
 
-    def _gone_silent(self, server: Server) -> None:
+    def _gone_silent(self, server: DnsServer) -> None:
         self._silent(server)
         self._next()
 
-    def so_far(self) -> Part:
+    def so_far(self) -> DnsAnswer:
         """The result if nothing more arrives: the error of a server, or a timeout."""
         faults = set(self._faults.values())
         for fault in (Cause.DNS_SERVFAIL, Cause.DNS_REFUSED):
             if fault in faults:
                 failed = next(server for server, said in self._faults.items() if said == fault)
-                return Part(fault=fault, server=failed)
-        return Part(fault=Cause.DNS_TIMEOUT)
+                return DnsAnswer(fault=fault, server=failed)
+        return DnsAnswer(fault=Cause.DNS_TIMEOUT)
 
-    def _failed(self, server: Server, fault: Cause) -> None:
+    def _failed(self, server: DnsServer, fault: Cause) -> None:
         """The server answered with an error: ask another one."""
         self._faults[server] = fault
         self._next()
@@ -144,7 +144,7 @@ class Question:
     def _query(self) -> dns.message.Message:
         return dns.message.make_query(self._name, self._rdtype, id=secrets.randbits(16))
 
-    def _open(self, server: Server, kind: socket.SocketKind) -> socket.socket:
+    def _open(self, server: DnsServer, kind: socket.SocketKind) -> socket.socket:
         family = socket.AF_INET6 if ":" in server.address else socket.AF_INET
         one = socket.socket(family, kind | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         self._sockets.append(one)
@@ -157,7 +157,7 @@ class Question:
 
     # --- UDP
 
-    def _send(self, server: Server) -> bool:
+    def _send(self, server: DnsServer) -> bool:
         query = self._query()
         try:
             udp = self._open(server, socket.SOCK_DGRAM)
@@ -168,7 +168,7 @@ class Question:
         self._loop.watch(udp.fileno(), READ, lambda fd, events: self._received(udp, server, query))
         return True
 
-    def _received(self, udp: socket.socket, server: Server, query: dns.message.Message) -> None:
+    def _received(self, udp: socket.socket, server: DnsServer, query: dns.message.Message) -> None:
         try:
             data = udp.recv(65_535)
         except BlockingIOError:
@@ -192,7 +192,7 @@ class Question:
 
     # --- TCP, for answers that do not fit
 
-    def _ask_over_tcp(self, server: Server) -> None:
+    def _ask_over_tcp(self, server: DnsServer) -> None:
         query = self._query()
         tcp = self._open(server, socket.SOCK_STREAM)
         code = tcp.connect_ex((server.address, server.port))
@@ -223,7 +223,7 @@ class Question:
 
     # --- reading
 
-    def _read(self, answer: dns.message.Message | None, server: Server) -> None:
+    def _read(self, answer: dns.message.Message | None, server: DnsServer) -> None:
         if answer is None:
             self._failed(server, Cause.DNS_SERVFAIL)
             return
@@ -234,24 +234,24 @@ class Question:
         target, ttl, addresses = _follow(answer, self._name, self._rdtype)
         if target is None:
             self._finish(
-                Part(fault=Cause.DNS_SERVFAIL, server=server)
+                DnsAnswer(fault=Cause.DNS_SERVFAIL, server=server)
             )  # a CNAME loop: other servers have it too
         elif addresses:
-            self._finish(Part(addresses, ttl, server=server))
+            self._finish(DnsAnswer(addresses, ttl, server=server))
         elif code == dns.rcode.NXDOMAIN:
-            self._finish(Part(fault=Cause.DNS_NXDOMAIN, server=server))
+            self._finish(DnsAnswer(fault=Cause.DNS_NXDOMAIN, server=server))
         elif target != self._name and not _says_no(answer):
             self._ask_for(target, server)
         else:
-            self._finish(Part(server=server))
+            self._finish(DnsAnswer(server=server))
 
-    def _ask_for(self, target: dns.name.Name, server: Server) -> None:
+    def _ask_for(self, target: dns.name.Name, server: DnsServer) -> None:
         """The server sent a CNAME without its target: ask for the target, as a client of
         authoritative servers must.
         """
         self._hops += 1
         if self._hops > _MAX_CHAIN:
-            self._finish(Part(fault=Cause.DNS_SERVFAIL, server=server))
+            self._finish(DnsAnswer(fault=Cause.DNS_SERVFAIL, server=server))
             return
         self._release()
         self._name, self._attempt = target, -1

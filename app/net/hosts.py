@@ -17,7 +17,7 @@ _LOCALHOST = ("127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class DnsServer:
     """One DNS server; ``address`` is an IP address."""
 
     address: str
@@ -32,7 +32,7 @@ class Server:
 class SystemConfig:
     """The DNS servers, and how a short name is completed."""
 
-    servers: tuple[Server, ...]
+    servers: tuple[DnsServer, ...]
     search: tuple[str, ...] = ()
     ndots: int = 1
 
@@ -46,12 +46,12 @@ class SystemConfig:
         return (host, *found) if host.count(".") >= self.ndots else (*found, host)
 
 
-def parse_servers(text: str) -> tuple[Server, ...]:
+def parse_servers(text: str) -> tuple[DnsServer, ...]:
     """Read ``127.0.0.1:5353, [::1]:53, 9.9.9.9``. Raises ValueError with a sentence."""
     return tuple(_server(part.strip()) for part in text.split(",") if part.strip())
 
 
-def _server(part: str) -> Server:
+def _server(part: str) -> DnsServer:
     host, port = part, "53"
     if part.startswith("["):
         host, bracket, rest = part[1:].partition("]")
@@ -71,21 +71,21 @@ def _server(part: str) -> Server:
                 part=repr(part),
             )
         )
-    return Server(address, number)
+    return DnsServer(address, number)
 
 
 def read_resolv_conf(text: str) -> SystemConfig:
     """Read /etc/resolv.conf. If it names no server, it is the one on this machine, as in the C
     library.
     """
-    servers: list[Server] = []
+    servers: list[DnsServer] = []
     search: tuple[str, ...] = ()
     ndots = 1
     for line in text.splitlines():
         word, *rest = line.split() or [""]
         if word == "nameserver" and rest:
             try:
-                servers.append(Server(str(ip_address(rest[0]))))
+                servers.append(DnsServer(str(ip_address(rest[0]))))
             except ValueError:
                 continue
         elif word in ("search", "domain"):
@@ -95,7 +95,7 @@ def read_resolv_conf(text: str) -> SystemConfig:
                 name, _colon, value = option.partition(":")
                 if name == "ndots" and value.isdigit():
                     ndots = min(int(value), 15)
-    return SystemConfig(tuple(servers) or (Server("127.0.0.1"),), search, ndots)
+    return SystemConfig(tuple(servers) or (DnsServer("127.0.0.1"),), search, ndots)
 
 
 def read_hosts(text: str) -> dict[str, tuple[str, ...]]:
@@ -148,7 +148,7 @@ class SystemNames:
 
     def __init__(
         self,
-        servers: tuple[Server, ...] = (),
+        servers: tuple[DnsServer, ...] = (),
         hosts: str = "/etc/hosts",
         resolv_conf: str = "/etc/resolv.conf",
     ) -> None:
@@ -156,7 +156,7 @@ class SystemNames:
         self._resolv_file = _File(resolv_conf)
         self._hosts: dict[str, tuple[str, ...]] = {}
         self._fixed = SystemConfig(servers) if servers else None
-        self._config = SystemConfig((Server("127.0.0.1"),))
+        self._config = SystemConfig((DnsServer("127.0.0.1"),))
 
     def local(self, host: str) -> tuple[str, ...] | None:
         """The addresses that this machine itself has for the name; None: ask DNS."""

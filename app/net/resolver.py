@@ -23,8 +23,8 @@ import dns.rdatatype
 from cachetools import TLRUCache
 
 from app.i18n import N_, _
-from app.net.dnsquery import AAAA, A, Part, Question
-from app.net.hosts import Server, SystemNames
+from app.net.dnsquery import AAAA, A, DnsAnswer, Question
+from app.net.hosts import DnsServer, SystemNames
 from app.net.loop import Loop, Timer
 from app.records import Cause
 
@@ -77,7 +77,7 @@ class Resolver:
         self._names = names or SystemNames()
         self._cache = Cache() if cache is None else cache
         self._running: dict[str, _Lookup] = {}
-        self._silent: dict[Server, float] = {}
+        self._silent: dict[DnsServer, float] = {}
 
     def known(self, host: str) -> Resolved | None:
         """The answer if it is known without DNS. ``host`` is an IP address, or a name in lower-case
@@ -144,14 +144,14 @@ class Resolver:
     def candidates(self, host: str) -> tuple[str, ...]:
         return self._names.config().names(host)
 
-    def servers(self) -> Sequence[Server]:
+    def servers(self) -> Sequence[DnsServer]:
         """In order, but those that did not answer recently come last."""
         now = time.monotonic()
         return sorted(
             self._names.config().servers, key=lambda server: self._silent.get(server, 0.0) > now
         )
 
-    def gone_silent(self, server: Server) -> None:
+    def gone_silent(self, server: DnsServer) -> None:
         self._silent[server] = time.monotonic() + SILENCE_SECONDS
 
     def finished(self, lookup: _Lookup, resolved: Resolved, ttl: float) -> None:
@@ -170,10 +170,10 @@ class _Lookup:
         self.waiting: list[Callable[[Resolved], None]] = []
         self._resolver = resolver
         self._names = list(resolver.candidates(host))
-        self._parts: dict[dns.rdatatype.RdataType, Part] = {}
+        self._parts: dict[dns.rdatatype.RdataType, DnsAnswer] = {}
         self._questions: dict[dns.rdatatype.RdataType, Question] = {}
         self._timer: Timer | None = None
-        self._worst: Part | None = None
+        self._worst: DnsAnswer | None = None
         self._began = time.monotonic()
 
     def start(self) -> None:
@@ -181,7 +181,7 @@ class _Lookup:
             name = dns.name.from_text(self._names.pop(0))
         except dns.exception.DNSException:
             self._resolver.finished(
-                self, _fault(self.host, Part(fault=Cause.DNS_NXDOMAIN)), NEGATIVE_TTL
+                self, _fault(self.host, DnsAnswer(fault=Cause.DNS_NXDOMAIN)), NEGATIVE_TTL
             )
             return
         self._parts = {}
@@ -200,7 +200,7 @@ class _Lookup:
         for question in list(self._questions.values()):
             question.start()
 
-    def so_far(self) -> Part | None:
+    def so_far(self) -> DnsAnswer | None:
         """The most serious error of a server until now; None while all are silent."""
         parts = [
             self._parts.get(kind) or question.so_far() for kind, question in self._questions.items()
@@ -219,8 +219,8 @@ class _Lookup:
         for question in self._questions.values():
             question.cancel()
 
-    def _receiver(self, kind: dns.rdatatype.RdataType) -> Callable[[Part], None]:
-        def received(part: Part) -> None:
+    def _receiver(self, kind: dns.rdatatype.RdataType) -> Callable[[DnsAnswer], None]:
+        def received(part: DnsAnswer) -> None:
             self._parts[kind] = part
             if len(self._parts) == 2:
                 self._conclude()
@@ -292,7 +292,7 @@ _MDNS = N_(
 )
 
 
-def _fault(host: str, part: Part, seconds: float = 0.0) -> Resolved:
+def _fault(host: str, part: DnsAnswer, seconds: float = 0.0) -> Resolved:
     said = " " + _("(said by DNS server %(server)s)", server=part.server) if part.server else ""
     cause = part.fault or Cause.DNS_NO_ADDRESS
     sentence = _(_SENTENCES[cause], host=host, said=said, seconds=f"{seconds:.3g}")
@@ -329,4 +329,4 @@ def resolve(
 
 def timed_out(host: str, seconds: float) -> Resolved:
     """The result when the caller's own time runs out during the look-up."""
-    return _fault(host, Part(fault=Cause.DNS_TIMEOUT), seconds)
+    return _fault(host, DnsAnswer(fault=Cause.DNS_TIMEOUT), seconds)

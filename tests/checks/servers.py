@@ -18,7 +18,7 @@ import dns.rcode
 import dns.rdatatype
 import dns.rrset
 
-from app.net.hosts import Server
+from app.net.hosts import DnsServer
 
 Records = Sequence[tuple[str, str, str]]  # (name, type, value)
 # The answer for a name: records, or a function of (query, how often the name was asked before) that
@@ -43,8 +43,8 @@ class NameServer:
         self._thread.start()
 
     @property
-    def server(self) -> Server:
-        return Server("127.0.0.1", self.port)
+    def server(self) -> DnsServer:
+        return DnsServer("127.0.0.1", self.port)
 
     def close(self) -> None:
         self._end.close()

@@ -11,7 +11,7 @@ import pytest
 
 from app.net.canary import (
     DEFAULT_CANARIES,
-    Said,
+    CanaryAnswer,
     ask,
     have_accepted,
     name_of,
@@ -66,15 +66,22 @@ def test_the_response_of_each_canary_is_returned(
     accepting: tuple[str, int], refusing: tuple[str, int], dropping: tuple[str, int]
 ) -> None:
     told = ask([accepting, refusing, dropping, UNREACHABLE], 0.5)
-    assert list(told.values()) == [Said.ACCEPTED, Said.REFUSED, Said.NOTHING, Said.NOTHING]
-    assert told[name_of(accepting)] is Said.ACCEPTED
+    assert list(told.values()) == [
+        CanaryAnswer.ACCEPTED,
+        CanaryAnswer.REFUSED,
+        CanaryAnswer.NOTHING,
+        CanaryAnswer.NOTHING,
+    ]
+    assert told[name_of(accepting)] is CanaryAnswer.ACCEPTED
 
 
 def test_a_canary_that_accepted_once_is_remembered() -> None:
-    kept = write_memory(None, "here", {"a:1": Said.ACCEPTED, "b:1": Said.REFUSED})
-    kept = write_memory(kept, "there", {"a:1": Said.REFUSED})
+    kept = write_memory(None, "here", {"a:1": CanaryAnswer.ACCEPTED, "b:1": CanaryAnswer.REFUSED})
+    kept = write_memory(kept, "there", {"a:1": CanaryAnswer.REFUSED})
     kept = write_memory(
-        kept, "here", {"a:1": Said.REFUSED, "b:1": Said.NOTHING, "c:1": Said.REFUSED}
+        kept,
+        "here",
+        {"a:1": CanaryAnswer.REFUSED, "b:1": CanaryAnswer.NOTHING, "c:1": CanaryAnswer.REFUSED},
     )
     here = read_memory(kept, "here")
     assert have_accepted(here) == {"a:1"}
@@ -87,7 +94,7 @@ def test_a_canary_that_accepted_once_is_remembered() -> None:
 )
 def test_an_unreadable_memory_is_replaced(odd: str | None) -> None:
     assert read_memory(odd, "here") == {}
-    kept = write_memory(odd, "here", {"a:1": Said.ACCEPTED})
+    kept = write_memory(odd, "here", {"a:1": CanaryAnswer.ACCEPTED})
     assert have_accepted(read_memory(kept, "here")) == {"a:1"}
 
 
@@ -143,7 +150,7 @@ def test_the_name_of_a_canary_is_asked_of_dns_servers(accepting: tuple[str, int]
     with closing(NameServer({"canary.test": host("canary.test", "127.0.0.1")})) as names:
         canaries = [("Canary.test", accepting[1]), ("gone.test", accepting[1])]
         told = ask(canaries, 60, dns_servers=[names.server])
-    assert list(told.values()) == [Said.ACCEPTED, Said.NOTHING]
+    assert list(told.values()) == [CanaryAnswer.ACCEPTED, CanaryAnswer.NOTHING]
 
 
 def test_without_canaries_the_network_counts_as_working() -> None:

@@ -18,7 +18,7 @@ import pytest
 from app.net import dnsquery
 from app.net.dnsquery import FIRST_WAIT
 from app.net.hosts import (
-    Server,
+    DnsServer,
     SystemConfig,
     SystemNames,
     parse_servers,
@@ -48,7 +48,7 @@ def closed_port() -> Iterator[int]:
         yield int(holder.getsockname()[1])
 
 
-def system(*servers: Server) -> SystemNames:
+def system(*servers: DnsServer) -> SystemNames:
     return SystemNames(servers, hosts="/dev/null")
 
 
@@ -217,7 +217,7 @@ def test_after_an_error_the_next_server_is_asked_at_once(
     monkeypatch.setattr(dnsquery, "FIRST_WAIT", 20)
     names.zone["a.test"] = ADDRESS
     broken = NameServer({"a.test": first}) if first is not None else None
-    server = broken.server if broken else Server("127.0.0.1", closed_port)
+    server = broken.server if broken else DnsServer("127.0.0.1", closed_port)
     began = time.monotonic()
     resolved = resolve("a.test", 60, names=system(server, names.server))
     if broken:
@@ -240,7 +240,7 @@ def test_servfail_outranks_refused_and_nxdomain_ends_the_look_up() -> None:
 
 
 def test_unreachable_servers_are_a_timeout(closed_port: int) -> None:
-    found = resolve("a.test", 0.4, names=system(Server("127.0.0.1", closed_port)))
+    found = resolve("a.test", 0.4, names=system(DnsServer("127.0.0.1", closed_port)))
     assert found.cause == Cause.DNS_TIMEOUT
 
 
@@ -307,7 +307,7 @@ def test_the_hosts_file_comes_before_dns_and_is_read_again(tmp_path: Path) -> No
         "# comment\n192.0.2.1 One.test two.test # x\n2001:db8::1\tone.test\nbad line\n\n"
         "192.0.2.1 one.test\nfe80::1%lo linked.test\n"
     )
-    names = SystemNames((Server("127.0.0.1", 1),), hosts=str(hosts))
+    names = SystemNames((DnsServer("127.0.0.1", 1),), hosts=str(hosts))
     assert resolve("one.test", 1, names=names).addresses == ("2001:db8::1", "192.0.2.1")
     assert resolve("two.test", 1, names=names).addresses == ("192.0.2.1",)
     assert resolve("linked.test", 1, names=names).addresses == ("fe80::1",)
@@ -319,7 +319,7 @@ def test_the_hosts_file_comes_before_dns_and_is_read_again(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["localhost", "any.localhost", "localhost."])
 def test_localhost_is_this_machine_without_asking_dns(name: str) -> None:
-    names = system(Server("127.0.0.1", 1))
+    names = system(DnsServer("127.0.0.1", 1))
     assert resolve(name, 1, names=names).addresses == ("::1", "127.0.0.1")
     assert read_hosts("127.0.0.1 localhost\n") == {"localhost": ("127.0.0.1",)}
 
@@ -348,12 +348,12 @@ def test_an_ip_address_resolves_to_itself() -> None:
     ("text", "config"),
     [
         ("nameserver 192.0.2.53\nnameserver 2001:db8::53\n",
-         SystemConfig((Server("192.0.2.53"), Server("2001:db8::53")))),
+         SystemConfig((DnsServer("192.0.2.53"), DnsServer("2001:db8::53")))),
         ("search one.test two.test.\noptions timeout:1 ndots:3\nnameserver 192.0.2.53",
-         SystemConfig((Server("192.0.2.53"),), ("one.test", "two.test"), 3)),
+         SystemConfig((DnsServer("192.0.2.53"),), ("one.test", "two.test"), 3)),
         ("domain one.test\n; comment\nnameserver bogus\n",
-         SystemConfig((Server("127.0.0.1"),), ("one.test",))),
-        ("", SystemConfig((Server("127.0.0.1"),))),
+         SystemConfig((DnsServer("127.0.0.1"),), ("one.test",))),
+        ("", SystemConfig((DnsServer("127.0.0.1"),))),
     ],
 )  # fmt: skip
 def test_resolv_conf_is_read_as_the_c_library_does(text: str, config: SystemConfig) -> None:
@@ -393,14 +393,14 @@ def test_the_search_list_is_tried_until_a_name_has_an_address(names: NameServer)
 @pytest.mark.parametrize(
     ("text", "servers"),
     [
-        ("127.0.0.1:5353", (Server("127.0.0.1", 5353),)),
+        ("127.0.0.1:5353", (DnsServer("127.0.0.1", 5353),)),
         ("9.9.9.9, [2001:db8::1]:54 ,2001:db8::2,[2001:db8::3]",
-         (Server("9.9.9.9"), Server("2001:db8::1", 54), Server("2001:db8::2"),
-          Server("2001:db8::3"))),
+         (DnsServer("9.9.9.9"), DnsServer("2001:db8::1", 54), DnsServer("2001:db8::2"),
+          DnsServer("2001:db8::3"))),
         ("", ()),
     ],
 )  # fmt: skip
-def test_dns_servers_are_addresses_and_ports(text: str, servers: tuple[Server, ...]) -> None:
+def test_dns_servers_are_addresses_and_ports(text: str, servers: tuple[DnsServer, ...]) -> None:
     assert parse_servers(text) == servers
     assert parse_servers(",".join(map(str, servers))) == servers
 

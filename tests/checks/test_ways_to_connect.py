@@ -29,7 +29,7 @@ from app.checks.prober import Prober
 from app.config import Settings
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock
-from app.engine.agent.link import Link
+from app.engine.agent.link import ServerLink
 from app.errors import Unavailable
 from app.net.canary import ask
 from app.net.client import Network, Unreachable
@@ -100,7 +100,7 @@ def another_server(at: str, network: Network, _folder: Path) -> None:
 
 def agents_server(at: str, network: Network, folder: Path) -> None:
     with closing(Buffer(folder)) as buffer:
-        link = Link(
+        link = ServerLink(
             f"{scheme(network)}://{at}", "wa_token", folder, buffer, Clock(),
             network=network, wake=int, figures=dict,
         )  # fmt: skip

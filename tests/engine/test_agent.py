@@ -30,7 +30,7 @@ from app.db.tables import (
 from app.db.types import from_ms, to_ms
 from app.engine.agent import link as links
 from app.engine.agent.agent import Agent, Closed
-from app.engine.agent.buffer import Buffer, Made
+from app.engine.agent.buffer import Buffer, MadeResult
 from app.engine.agent.clock import Clock, uptime
 from app.engine.agent.trouble import Later
 from app.engine.plan import Job
@@ -709,7 +709,10 @@ def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
         settings.instance.mkdir()
         with closing(Buffer(settings.instance)) as buffer:
             buffer.add(
-                [Made(monitor.id, version, at, result(monitor, Verdict.UP, at)) for at in times]
+                [
+                    MadeResult(monitor.id, version, at, result(monitor, Verdict.UP, at))
+                    for at in times
+                ]
             )
         with running(settings):
             eventually(lambda: {to_ms(at) for at in times} <= set(found()), "all are taken")
@@ -732,7 +735,7 @@ def test_an_agent_waits_a_minute_at_most_because_the_server_says_so(
 
     waits, known = [], {"network": NETWORK, "wake": int, "figures": dict}
     with serving(server) as url, closing(Buffer(tmp_path)) as buffer:
-        link = links.Link(url, "wa_token", tmp_path, buffer, Clock(), **known)
+        link = links.ServerLink(url, "wa_token", tmp_path, buffer, Clock(), **known)
         monkeypatch.setattr(link._ended, "wait", waits.append)
         with pytest.raises(Later) as caught:
             link._turn()
@@ -803,7 +806,7 @@ def said_of(url, tmp_path, caplog, **more):
     """What the log has of a server that is not reached."""
     buffer, known = Buffer(tmp_path), {"network": NETWORK, "wake": int, "figures": dict} | more
     with closing(buffer):
-        link = links.Link(url, "wa_token", tmp_path, buffer, Clock(), **known)
+        link = links.ServerLink(url, "wa_token", tmp_path, buffer, Clock(), **known)
         link.start()
         eventually(lambda: caplog.text, "the log says it")
         link.close(10)
@@ -889,9 +892,9 @@ def test_the_log_does_not_blame_the_server_for_the_agents_own_faults(
     def fail(_self):
         raise fault
 
-    monkeypatch.setattr(links.Link, "_hello", fail)
+    monkeypatch.setattr(links.ServerLink, "_hello", fail)
     with closing(Buffer(tmp_path)) as buffer:
-        link = links.Link(
+        link = links.ServerLink(
             "http://127.0.0.1:9", "wa_token", tmp_path, buffer, Clock(),
             network=NETWORK, wake=int, figures=dict,
         )  # fmt: skip

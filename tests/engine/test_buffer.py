@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 
 from app.engine.agent import buffer as buffers
-from app.engine.agent.buffer import Buffer, Made
+from app.engine.agent.buffer import Buffer, MadeResult
 from tests.faults.test_full_disk import seen
 
 pytestmark = pytest.mark.sqlite  # none has the database of a server
@@ -18,7 +18,7 @@ NOW = datetime.now(UTC)
 
 
 def made(*numbers):
-    return [Made(number, 1, NOW, number) for number in numbers]
+    return [MadeResult(number, 1, NOW, number) for number in numbers]
 
 
 def newest(buffer, count=100):
@@ -47,7 +47,7 @@ def test_a_buffer_gives_the_newest_first_and_forgets_after_a_day(tmp_path):
     now = datetime.now(UTC)
     with closing(Buffer(tmp_path)) as buffer:
         hours = [now - timedelta(hours=25 - number) for number in range(25)]
-        buffer.add([Made(7, 1, at, number) for number, at in enumerate(hours)])
+        buffer.add([MadeResult(7, 1, at, number) for number, at in enumerate(hours)])
     with closing(Buffer(tmp_path)) as buffer:
         assert buffer.forget_old(now) == 1
         assert buffer.done() == {7: (1, hours[-1])}
@@ -89,13 +89,13 @@ def test_an_agent_starts_on_a_full_disk(tmp_path):
 def test_a_damaged_buffer_is_set_aside(damage, tmp_path):
     now = datetime.now(UTC)
     with closing(Buffer(tmp_path)) as buffer:
-        buffer.add([Made(number, 1, now, "x" * 100) for number in range(300)])
+        buffer.add([MadeResult(number, 1, now, "x" * 100) for number in range(300)])
     damage(tmp_path / "agent.db")
     with closing(Buffer(tmp_path)) as buffer:
         buffer.done()
         buffer.newest(1000, 10**6)
         buffer.remove(buffer.newest(1000, 10**6))
-        buffer.add([Made(7, 1, now, "new")])
+        buffer.add([MadeResult(7, 1, now, "new")])
         assert newest(buffer) == ["new"]
     with closing(Buffer(tmp_path)) as buffer:
         assert newest(buffer) == ["new"]
@@ -169,7 +169,7 @@ def test_a_result_that_comes_while_the_file_is_replaced_is_not_removed_for_anoth
 def test_a_result_that_comes_while_old_ones_are_forgotten_is_not_removed_for_another(tmp_path):
     """The file gave it the id of a result that was being sent, and was forgotten meanwhile."""
     with closing(Buffer(tmp_path)) as buffer:
-        buffer.add([Made(0, 1, NOW - timedelta(hours=25), 0)])
+        buffer.add([MadeResult(0, 1, NOW - timedelta(hours=25), 0)])
         sent = buffer.newest(10, 100)
         assert buffer.forget_old(NOW) == 1
         buffer.add(made(1))

@@ -16,9 +16,9 @@ from app.codec import Odd
 from app.codec.sealing import ABOUT_ASSIGNED, new_private_key, public_key_of, seal_to
 from app.engine.agent import known
 from app.engine.agent import link as links
-from app.engine.agent.buffer import Buffer, Made
+from app.engine.agent.buffer import Buffer, MadeResult
 from app.engine.agent.clock import Clock
-from app.engine.agent.link import Assigned, Greeted, Link, Stood
+from app.engine.agent.link import AssignedNews, Greeted, ServerLink, Stood
 from app.engine.agent.trouble import Foreign
 from app.net.client import Network
 from app.net.hosts import SystemNames
@@ -89,7 +89,7 @@ def pauses(monkeypatch):
 
 def made(*numbers):
     now = datetime.now(UTC)
-    return [Made(number + 1, 1, now, number) for number in numbers]
+    return [MadeResult(number + 1, 1, now, number) for number in numbers]
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def linked(player, folder, backlog=0):
     more = {"network": NETWORK, "wake": int, "figures": dict}
     with serving(player) as url, closing(Buffer(folder)) as buffer:
         buffer.add(made(*range(backlog)))
-        link = Link(url, "wa_token", folder, buffer, Clock(), **more)
+        link = ServerLink(url, "wa_token", folder, buffer, Clock(), **more)
         yield link, buffer
 
 
@@ -164,7 +164,7 @@ def test_a_proxy_that_takes_no_large_request_gets_smaller_ones(
     monkeypatch.setattr(links, "FIRST_PAUSE", 0.01)
     player.limit = 21_000
     with linked(player, tmp_path) as (link, buffer):
-        buffer.add([Made(number, 1, datetime.now(UTC), "x" * 5_000) for number in range(9)])
+        buffer.add([MadeResult(number, 1, datetime.now(UTC), "x" * 5_000) for number in range(9)])
         link.start()
         eventually(lambda: len(player.taken) >= 9, "all results")
         link.close(10)
@@ -272,7 +272,7 @@ def test_standings_are_heard_and_results_sent_once_while_the_file_cannot_be_writ
         for _ in range(4):
             link._turn()
         news = heard(link)
-        assert [type(one) for one in news] == [Greeted, Stood, Assigned, Stood, Stood, Stood]
+        assert [type(one) for one in news] == [Greeted, Stood, AssignedNews, Stood, Stood, Stood]
         assert player.taken == list(reversed(range(25)))
         buffer.add(made(25))
         link._turn()
@@ -293,7 +293,7 @@ def test_what_to_check_is_heard_on_a_full_disk_and_written_when_there_is_room(
     (tmp_path / "assigned").mkdir()  # what cannot be replaced by a file
     with linked(player, tmp_path) as (link, _buffer):
         link._turn()
-        assert [type(one) for one in heard(link)] == [Greeted, Assigned]
+        assert [type(one) for one in heard(link)] == [Greeted, AssignedNews]
         link._turn()
         assert ["cannot be written to" in one for one in caplog.messages] == [True]
         (tmp_path / "assigned").rmdir()

@@ -10,7 +10,7 @@ from app.engine.network import (
     DEAD_SECONDS,
     HOLD_SECONDS,
     LAST_CHECKS_SECONDS,
-    Network,
+    OwnNetwork,
     distance,
     may_be_ours,
 )
@@ -29,7 +29,7 @@ class Canaries:
         self.answered = threading.Semaphore(0)
         self.go = threading.Event()
         self.go.set()
-        self.network = Network(self._works, self.answered.release)
+        self.network = OwnNetwork(self._works, self.answered.release)
 
     def _works(self):
         self.asked += 1
@@ -153,7 +153,7 @@ def test_an_answer_of_a_target_decides_before_the_canaries():
 
 
 def test_without_canaries_nothing_waits():
-    network = Network(None, lambda: None)
+    network = OwnNetwork(None, lambda: None)
     assert marks(network.sort([finished("1d")], 0)) == "1d"
 
 
@@ -163,7 +163,7 @@ def test_a_fault_in_asking_the_canaries_is_logged_and_hides_no_outage(caplog):
     def broken():
         raise ZeroDivisionError
 
-    network = Network(broken, asked.release)
+    network = OwnNetwork(broken, asked.release)
     assert network.sort([finished("1d")], 0) == []
     network.collect(HOLD_SECONDS)
     assert asked.acquire(timeout=60)

@@ -23,7 +23,7 @@ from app.engine.carriers.queue import prober as far
 from app.engine.carriers.queue import prober as watching
 from app.engine.carriers.queue import sender
 from app.engine.carriers.queue.broker import listeners, listeners_of, queue_of
-from app.engine.carriers.queue.messages import Refused, about_checks, about_outcomes
+from app.engine.carriers.queue.messages import MessageRefused, about_checks, about_outcomes
 from app.engine.carriers.queue.prober import FIRST_SECONDS, SILENT_SECONDS, Watch
 from app.engine.carriers.queue.sender import QueueCarrier
 from app.records import Cause, CheckSpec, Pair, Verdict
@@ -414,7 +414,7 @@ def test_a_batch_without_room_in_time_is_dropped_and_its_checks_are_sent_again(
     with full_desk(redis_server, settings, carrier, monkeypatch) as (made, sealed, gate, done):
         with monkeypatch.context() as patch:
             patch.setattr(far, "FRESH_SECONDS", 1.0)
-            with pytest.raises(Refused, match="A batch is dropped: there was no room"):
+            with pytest.raises(MessageRefused, match="A batch is dropped: there was no room"):
                 made.take(sealed)
         again = next_batch(redis_server)
         gate.open.set()
@@ -448,10 +448,10 @@ def test_a_batch_is_run_by_one_prober_or_sent_again(redis_server, settings, carr
         carrier.submit(CheckSpec(page(site), 7), lambda _outcome: None)
         lost = next_batch(redis_server)
         again = next_batch(redis_server)
-        with pytest.raises(Refused, match="A batch came too late"):
+        with pytest.raises(MessageRefused, match="A batch came too late"):
             one.take(lost)
         one.take(again)
-        with pytest.raises(Refused, match="A batch came too late"):
+        with pytest.raises(MessageRefused, match="A batch came too late"):
             other.take(again)
 
 

@@ -15,12 +15,12 @@ import pytest
 
 from app.codec.sealing import BatchKey
 from app.engine.carriers.queue import broker, sender
-from app.engine.carriers.queue.broker import KEPT_SECONDS, TASK, Trouble, make_celery, queue_of
+from app.engine.carriers.queue.broker import KEPT_SECONDS, TASK, QueueTrouble, make_celery, queue_of
 from app.engine.carriers.queue.messages import (
     REMEMBERED_SECONDS,
+    MessageRefused,
     Once,
     Receiver,
-    Refused,
     about_checks,
     about_outcomes,
 )
@@ -79,13 +79,13 @@ def test_messages_count_that_are_ours_fresh_and_new(key, about, message, refusal
     if refusal is None:
         assert receiver.open(sealed, NOW)[0] == message
         refusal = "came a second time"
-    with pytest.raises(Refused, match=refusal):
+    with pytest.raises(MessageRefused, match=refusal):
         receiver.open(sealed, NOW)
 
 
 @pytest.mark.parametrize("sealed", [b"", b"garbage", b"x" * 100])
 def test_garbage_is_refused(sealed):
-    with pytest.raises(Refused, match="not made with our BATCH_KEY"):
+    with pytest.raises(MessageRefused, match="not made with our BATCH_KEY"):
         Receiver(BatchKey(KEY), "a", dated="at", plural="Batches").open(sealed, NOW)
 
 
@@ -100,14 +100,14 @@ def test_a_message_is_remembered_for_as_long_as_a_copy_would_count():
 
 
 def test_what_is_refused_is_logged_once_a_minute(monkeypatch, caplog):
-    refuser, clock = Trouble("taking a batch"), Mock(return_value=0.0)
+    refuser, clock = QueueTrouble("taking a batch"), Mock(return_value=0.0)
     monkeypatch.setattr(broker.time, "monotonic", clock)
     receiver = Receiver(BatchKey(KEY), "a", dated="at", plural="Batches")
 
     def refuse(sealed):
         try:
             receiver.open(sealed, NOW)
-        except Refused as fault:
+        except MessageRefused as fault:
             refuser.tell(fault)
 
     undated = BatchKey(KEY).seal({"at": None}, "a")
@@ -215,7 +215,7 @@ def test_two_probers_run_a_copy_of_a_batch_once(redis_server, settings, carrier)
         carrier.submit(CheckSpec(page(site), 7), lambda _outcome: None)
         sealed = next_batch(redis_server)
         one.take(sealed)
-        with pytest.raises(Refused, match="made by another prober"):
+        with pytest.raises(MessageRefused, match="made by another prober"):
             other.take(sealed)
 
 
@@ -235,7 +235,7 @@ def test_without_the_claim_each_prober_runs_a_batch_once_and_one_result_counts(
             made.take(sealed)
             redis_server.client.delete(*redis_server.client.keys("claimed.*"))
         for made in (one, other):
-            with pytest.raises(Refused, match="second time"):
+            with pytest.raises(MessageRefused, match="second time"):
                 made.take(sealed)
         for made in (one, other):
             eventually(lambda made=made: made.sent, "the outcome")

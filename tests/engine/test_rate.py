@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from app.engine import checker as checkers
-from app.engine.carriers import RemoteNetwork, Report
+from app.engine.carriers import ProberReport, RemoteNetwork
 from app.engine.checker import Checker
 from app.engine.checking import CheckLoop, Rate
 from app.engine.schedule import Claim
@@ -52,7 +52,7 @@ def test_a_check_over_a_queue_counts_once_for_its_place(app, settings, monkeypat
     """
     monkeypatch.setattr(checkers, "LOOK_SECONDS", 0.0)
     settings, ahead = replace(settings, location="eu"), timedelta(milliseconds=250)
-    told = [Report("prober:host:1", "1.0", ahead, 1)]
+    told = [ProberReport("prober:host:1", "1.0", ahead, 1)]
     with app.app_context():
         for made in (1, 2):  # by each of two checkers
             network = RemoteNetwork()

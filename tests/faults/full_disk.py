@@ -21,7 +21,7 @@ from app import create_app
 from app.config import Settings
 from app.db import db, schema
 from app.db.tables import IncidentRow, ResultRow
-from app.engine.agent.buffer import Buffer, Made
+from app.engine.agent.buffer import Buffer, MadeResult
 from app.engine.checker import Checker
 from app.errors import WakefulError
 from app.stores import writable
@@ -132,8 +132,8 @@ def upgrade_of(app, folder: Path) -> None:
 def buffer_of(_app, folder: Path) -> None:
     """The results of an agent."""
 
-    def made(number: int) -> Made:
-        return Made(number, 1, datetime.now(UTC), number)
+    def made(number: int) -> MadeResult:
+        return MadeResult(number, 1, datetime.now(UTC), number)
 
     def send(count: int) -> list[str]:
         batch = buffer.newest(count, 1000)
@@ -159,12 +159,12 @@ def buffer_of(_app, folder: Path) -> None:
 def start_of(_app, folder: Path) -> None:
     """An agent that ended with results in its file."""
     buffer = Buffer(folder)
-    buffer.add([Made(1, 1, datetime.now(UTC), number) for number in range(2)])
+    buffer.add([MadeResult(1, 1, datetime.now(UTC), number) for number in range(2)])
     buffer.close()
     with full(folder):
         buffer = Buffer(folder)
         buffer.done()
-        buffer.add([Made(1, 1, datetime.now(UTC), 2)])
+        buffer.add([MadeResult(1, 1, datetime.now(UTC), 2)])
         say("newest", *buffer.newest(3, 1000).bodies, "opened", buffer._file is not None)
     say("newest", *buffer.newest(3, 1000).bodies)
     buffer.close()

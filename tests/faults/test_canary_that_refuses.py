@@ -21,7 +21,7 @@ from app.db.tables import IncidentRow, MonitorStateRow
 from app.engine import now
 from app.engine.canaries import Canaries
 from app.engine.checker import NOTICE_NETWORK
-from app.net.canary import MEMORY, Said, read_memory
+from app.net.canary import MEMORY, CanaryAnswer, read_memory
 from app.records import CheckSpec, Role
 from tests.engine.test_checker import Place, due_at_once, running, until
 from tests.factories import make_monitor, make_person
@@ -42,7 +42,7 @@ def naming(settings: Settings, *canaries: Place) -> Settings:
     return replace(settings, canaries=",".join(f"127.0.0.1:{one.port}" for one in canaries))
 
 
-def said(place: str = "default") -> dict[str, Said]:
+def said(place: str = "default") -> dict[str, CanaryAnswer]:
     return read_memory(setting(MEMORY), place)
 
 
@@ -67,7 +67,7 @@ def test_one_canary_that_never_accepts_blinds_nobody(core, settings, canary):
     with core.app_context():
         canaries = Canaries(naming(settings, canary))
         canaries.learn(NOW)
-        assert list(said().values()) == [Said.REFUSED]
+        assert list(said().values()) == [CanaryAnswer.REFUSED]
         assert canaries.works()
 
 
@@ -116,9 +116,9 @@ def test_the_canaries_are_asked_at_the_start_and_each_hour(core, settings, canar
     monkeypatch.setattr("app.engine.housekeeping.LOOK_SECONDS", 0.02)
     canary.be(ClosedPort)
     with running(core, naming(settings, canary)):
-        until(core, lambda: Said.REFUSED in said().values())
+        until(core, lambda: CanaryAnswer.REFUSED in said().values())
         canary.be(Listener)
-        until(core, lambda: Said.ACCEPTED in said().values())
+        until(core, lambda: CanaryAnswer.ACCEPTED in said().values())
 
 
 @pytest.mark.sqlite

@@ -456,7 +456,7 @@ def test_a_place_whose_check_lasts_is_waited_for_while_it_is_heard(app):
     monitor = make_monitor(app, places=[id], timeout=60)
     with app.app_context():
         heard = elsewhere.places_of(monitor.id, now())
-        request = elsewhere.Request(monitor.id, heard, {id: now()}, 70 * SECOND, 100.0, 170.0)
+        request = elsewhere.CheckRequest(monitor.id, heard, {id: now()}, 70 * SECOND, 100.0, 170.0)
         signs = elsewhere._Signs(request)
 
         def silent(seconds):
@@ -594,7 +594,7 @@ def test_a_place_is_asked_if_it_was_heard_within_half_a_minute(app, monkeypatch)
 
         def check(seconds):
             seen = at - seconds * SECOND
-            found = [elsewhere.Place(id, "oslo", "Oslo", seen)]
+            found = [elsewhere.CheckingPlace(id, "oslo", "Oslo", seen)]
             monkeypatch.setattr(elsewhere, "places_of", lambda _id, _now: found)
             current_store().checks.run(monitor.id)
 
@@ -604,7 +604,7 @@ def test_a_place_is_asked_if_it_was_heard_within_half_a_minute(app, monkeypatch)
         with pytest.raises(Unavailable, match="Oslo has brought no result"):
             check(25)
     assert asked(app, monitor.id) != [None]
-    heard = elsewhere.Place(id, "oslo", "Oslo", at - elsewhere.HEARD)
+    heard = elsewhere.CheckingPlace(id, "oslo", "Oslo", at - elsewhere.HEARD)
     assert heard.is_heard(at)
     assert not heard.is_heard(at + timedelta(milliseconds=1))
 

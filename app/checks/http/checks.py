@@ -13,12 +13,12 @@ from typing import Any
 from app.checks.certificate import TrustStore
 from app.checks.http.compose import Carried
 from app.checks.http.curls import Curls
-from app.checks.http.exchange import Hop, Request, Seen, Trace
+from app.checks.http.exchange import Exchange, Hop, Request, Trace
 from app.checks.http.failures import is_untrusted
 from app.checks.http.outcome import Outcomes
 from app.checks.lookup import Found, LookUp
 from app.checks.redact import Redactor
-from app.checks.tools import Broken, Done, Tools, guarded
+from app.checks.tools import Broken, CheckTools, Done, guarded
 from app.i18n import _
 from app.net.families import routed
 from app.net.policy import Policy
@@ -27,14 +27,14 @@ from app.rules.text import shortened
 from app.rules.url import Target, join
 
 
-class Run:
+class HttpCheck:
     """A running check. ``done`` is called once, on the loop; an exception goes to ``broken``
     instead.
     """
 
     def __init__(
         self,
-        tools: Tools,
+        tools: CheckTools,
         curls: Curls,
         spec: CheckSpec,
         policy: Policy,
@@ -111,11 +111,11 @@ class Run:
         )
         self._curls.start(request, partial(self._guarded, self._seen), self._broken)
 
-    def _seen(self, seen: Seen) -> None:
-        self.trace.hops[-1].seen = seen
-        if seen.redirect and seen.fault is None and not is_untrusted(seen):
-            self._follow(seen)
-        elif seen.ip and seen.connect > 0:
+    def _seen(self, exchange: Exchange) -> None:
+        self.trace.hops[-1].exchange = exchange
+        if exchange.redirect and exchange.fault is None and not is_untrusted(exchange):
+            self._follow(exchange)
+        elif exchange.ip and exchange.connect > 0:
             # Not earlier: a dead family may take all the time that a redirect needs.
             hops = {(hop.target.ascii_host, hop.target.port): hop for hop in self.trace.hops}
             self._other_families(list(hops.values()))
@@ -133,12 +133,12 @@ class Run:
                 self.trace.warnings.append(warning)
             self._other_families(hops)
 
-        if hop.seen is None or not hop.seen.ip or len(hop.addresses) < 2:
+        if hop.exchange is None or not hop.exchange.ip or len(hop.addresses) < 2:
             warned(None)
             return
         self._tools.families.judge(
             hop.addresses,
-            hop.seen.ip,
+            hop.exchange.ip,
             hop.target.port,
             self._deadline,
             partial(self._guarded, warned),
@@ -146,9 +146,9 @@ class Run:
 
     # --- redirects
 
-    def _follow(self, seen: Seen) -> None:
+    def _follow(self, exchange: Exchange) -> None:
         here = self.trace.hops[-1].target
-        location = _as_sent(seen.header("location") or "")
+        location = _as_sent(exchange.header("location") or "")
         try:
             target = join(here, location)
         except ValueError as error:
@@ -157,8 +157,8 @@ class Run:
             self._done(self.trace)
             return
         self._visited.add(self._carried.state(here))
-        self._carried.remember(here, seen.all_headers("set-cookie"))
-        self._carried.redirected(seen.status)
+        self._carried.remember(here, exchange.all_headers("set-cookie"))
+        self._carried.redirected(exchange.status)
         state = self._carried.state(target)
         taken = len(self.trace.hops)
         if state in self._visited:
@@ -214,7 +214,7 @@ def _cannot_follow(here: Target, location: str, why: str) -> str:
 
 
 class HttpChecks:
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: CheckTools) -> None:
         self._tools = tools
         self._curls = Curls(tools.loop, tools.ca_bundle, tools.user_agent)
         self.outcomes = Outcomes(TrustStore(tools.ca_bundle), tools.location)
@@ -225,7 +225,7 @@ class HttpChecks:
         def finished(trace: Trace) -> None:
             done(self.outcomes.make(trace))
 
-        Run(self._tools, self._curls, spec, policy, finished, broken).start(target)
+        HttpCheck(self._tools, self._curls, spec, policy, finished, broken).start(target)
 
     def close(self) -> None:
         self._curls.close()

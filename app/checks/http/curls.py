@@ -10,7 +10,7 @@ from typing import Any
 
 import pycurl
 
-from app.checks.http.exchange import Request, Seen
+from app.checks.http.exchange import Exchange, Request
 from app.checks.http.wire import Wire
 from app.net.loop import READ, WRITE, Loop, Timer
 
@@ -42,7 +42,7 @@ class Curls:
     def start(
         self,
         request: Request,
-        done: Callable[[Seen], None],
+        done: Callable[[Exchange], None],
         broken: Callable[[Exception], None],
     ) -> None:
         """Send a request; ``done`` is called on the loop, never before this returns.
@@ -150,7 +150,7 @@ class Curls:
         wire.owner = None
         self._multi.remove_handle(curl)
         try:
-            seen = wire.seen(code, words)
+            exchange = wire.exchange(code, words)
         except Exception as error:
             wire.close()  # its state is unknown, so it is not reused
             broken(error)
@@ -160,4 +160,4 @@ class Curls:
             self._idle.append(wire)
         else:
             wire.close()
-        done(seen)
+        done(exchange)

@@ -51,31 +51,33 @@ def make_evidence(trace: Trace, timings: Timings) -> dict[str, Any]:
 def _redirect(before: Hop, hop: Hop, redactor: Redactor) -> dict[str, Any]:
     """One redirect: the status line that sent it, its target, and the address that answered."""
     return {
-        "status_line": clean(redactor.text(before.seen.status_line)) if before.seen else None,
+        "status_line": clean(redactor.text(before.exchange.status_line))
+        if before.exchange
+        else None,
         "url": redactor.text(hop.target.url)[:MAX_URL],
-        "ip": hop.seen.ip if hop.seen else None,
+        "ip": hop.exchange.ip if hop.exchange else None,
     }
 
 
 def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
     found = addresses(hop.resolved, hop.refusals)
-    seen = hop.seen
-    if seen is None:
+    exchange = hop.exchange
+    if exchange is None:
         return found
     found.update(
-        status_line=clean(redactor.text(seen.status_line)) or None,
+        status_line=clean(redactor.text(exchange.status_line)) or None,
         headers=[
             [clean(name), clean(redactor.header(name, value))[:_MAX_HEADER_VALUE]]
-            for name, value in seen.headers[:_MAX_HEADER_LINES]
+            for name, value in exchange.headers[:_MAX_HEADER_LINES]
         ],
-        body=_body(seen.body, seen.header("content-type"), redactor),
-        body_bytes=len(seen.body),
-        body_cut=seen.cut or len(seen.body) > EVIDENCE_BODY_BYTES,
-        ip=seen.ip,
-        http_version=seen.http_version,
-        tls=[_certificate(pem) for pem in seen.certificates],
-        curl={"code": seen.code, "words": redactor.text(seen.words)}
-        if seen.code and not seen.stopped
+        body=_body(exchange.body, exchange.header("content-type"), redactor),
+        body_bytes=len(exchange.body),
+        body_cut=exchange.cut or len(exchange.body) > EVIDENCE_BODY_BYTES,
+        ip=exchange.ip,
+        http_version=exchange.http_version,
+        tls=[_certificate(pem) for pem in exchange.certificates],
+        curl={"code": exchange.code, "words": redactor.text(exchange.words)}
+        if exchange.code and not exchange.stopped
         else None,
     )
     return found

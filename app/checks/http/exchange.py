@@ -42,7 +42,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Seen:
+class Exchange:
     """The result of one request. Times are in seconds from the start of the transfer, 0 for a phase
     that was not reached.
     """
@@ -122,8 +122,8 @@ def read_headers(lines: Sequence[bytes]) -> list[tuple[str, str]]:
 
 @dataclass(slots=True)
 class Hop:
-    """One request of a chain, sent or attempted. ``dns`` is in seconds; ``seen`` is None if nothing
-    was sent.
+    """One request of a chain, sent or attempted. ``dns`` is in seconds; ``exchange`` is None if
+    nothing was sent.
     """
 
     target: Target
@@ -131,7 +131,7 @@ class Hop:
     addresses: tuple[str, ...] = ()  # those that policy leaves open
     refusals: tuple[Refusal, ...] = ()
     dns: float | None = None
-    seen: Seen | None = None
+    exchange: Exchange | None = None
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 import pycurl
 
 from app.checks.certificate import TrustStore
-from app.checks.http.exchange import Seen
+from app.checks.http.exchange import Exchange
 from app.checks.http.telling import failure, openssl_reason
 from app.checks.http.tls_failures import (
     CERTIFICATE_CODES,
@@ -43,92 +43,96 @@ _OUR_CODES = frozenset(
 )
 
 
-def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | None:
+def failure_on_wire(exchange: Exchange, trust: TrustStore, now: datetime) -> Failure | None:
     """What went wrong in one request; None if a whole answer arrived, whatever its status."""
-    early = _our_own(seen)
+    early = _our_own(exchange)
     if early is not None:
         return early
-    if seen.overflow or seen.code == _TOO_LARGE:
+    if exchange.overflow or exchange.code == _TOO_LARGE:
         sentence = N_("The response headers are larger than %(most)s KiB in all.")
-        return failure(seen, Cause.HEADERS_TOO_LARGE, sentence, most=HEADERS_CAP_BYTES // 1024)
-    if seen.undecodable is not None:
+        return failure(exchange, Cause.HEADERS_TOO_LARGE, sentence, most=HEADERS_CAP_BYTES // 1024)
+    if exchange.undecodable is not None:
         sentence = N_("The body cannot be decoded: %(why)s.")
-        return failure(seen, Cause.INVALID_HTTP, sentence, why=seen.undecodable)
-    named = wrong_common_name(seen)
+        return failure(exchange, Cause.INVALID_HTTP, sentence, why=exchange.undecodable)
+    named = wrong_common_name(exchange)
     if named is not None:
         return named
-    if seen.complete and not seen.status:
+    if exchange.complete and not exchange.status:
         sentence = N_("The answer is not valid HTTP: it has no status (it begins with %(begin)s).")
-        begin = f"“{seen.status_line}”" if seen.status_line else _("an empty line")
-        return failure(seen, Cause.INVALID_HTTP, sentence, begin=begin)
-    if seen.stopped:
+        begin = f"“{exchange.status_line}”" if exchange.status_line else _("an empty line")
+        return failure(exchange, Cause.INVALID_HTTP, sentence, begin=begin)
+    if exchange.stopped:
         return None
-    if seen.code == 0:
-        return _whole(seen)
-    if seen.code == pycurl.E_OPERATION_TIMEDOUT:
-        return _timeout(seen)
-    if seen.code == pycurl.E_COULDNT_CONNECT:
-        return _connect(seen)
-    if seen.code in CERTIFICATE_CODES:
-        return certificate_failure(seen, trust, now)
-    if seen.code == pycurl.E_SSL_CONNECT_ERROR or is_late_alert(seen):
-        return handshake_failure(seen)
-    return _exchange(seen)
+    if exchange.code == 0:
+        return _whole(exchange)
+    if exchange.code == pycurl.E_OPERATION_TIMEDOUT:
+        return _timeout(exchange)
+    if exchange.code == pycurl.E_COULDNT_CONNECT:
+        return _connect(exchange)
+    if exchange.code in CERTIFICATE_CODES:
+        return certificate_failure(exchange, trust, now)
+    if exchange.code == pycurl.E_SSL_CONNECT_ERROR or is_late_alert(exchange):
+        return handshake_failure(exchange)
+    return _exchange(exchange)
 
 
-def _our_own(seen: Seen) -> Failure | None:
-    if seen.vetoed is not None and seen.connect == 0 and seen.fault is None:
-        return Failure(Cause.BLOCKED_BY_POLICY, seen.vetoed.sentence)
-    if seen.fault is None and seen.code not in _OUR_CODES:
+def _our_own(exchange: Exchange) -> Failure | None:
+    if exchange.vetoed is not None and exchange.connect == 0 and exchange.fault is None:
+        return Failure(Cause.BLOCKED_BY_POLICY, exchange.vetoed.sentence)
+    if exchange.fault is None and exchange.code not in _OUR_CODES:
         return None
-    fault = type(seen.fault).__name__ if seen.fault else seen.words or f"curl error {seen.code}"
+    fault = (
+        type(exchange.fault).__name__
+        if exchange.fault
+        else exchange.words or f"curl error {exchange.code}"
+    )
     return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(fault)s.", fault=fault))
 
 
-def anything_arrived(seen: Seen) -> bool:
+def anything_arrived(exchange: Exchange) -> bool:
     """Whether any byte arrived: headers, a certificate, a TLS alert, or other than HTTP."""
-    if seen.lines or seen.certificates or seen.status:
+    if exchange.lines or exchange.certificates or exchange.status:
         return True
-    if seen.code in (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_RECV_ERROR):
-        return openssl_reason(seen.words) not in (0, UNEXPECTED_EOF)
-    return seen.code in _GARBAGE_CODES
+    if exchange.code in (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_RECV_ERROR):
+        return openssl_reason(exchange.words) not in (0, UNEXPECTED_EOF)
+    return exchange.code in _GARBAGE_CODES
 
 
-def is_untrusted(seen: Seen) -> bool:
+def is_untrusted(exchange: Exchange) -> bool:
     """Whether an answer, such as a redirect, came from a server that curl trusts but we do not."""
-    return wrong_common_name(seen) is not None
+    return wrong_common_name(exchange) is not None
 
 
-def _whole(seen: Seen) -> Failure | None:
-    if not seen.complete:
+def _whole(exchange: Exchange) -> Failure | None:
+    if not exchange.complete:
         sentence = N_("%(server)s closed the connection before the headers were complete.")
-        return failure(seen, Cause.EMPTY_RESPONSE, sentence)
-    if not seen.coding_whole:
+        return failure(exchange, Cause.EMPTY_RESPONSE, sentence)
+    if not exchange.coding_whole:
         sentence = N_("The compressed body ends before its end, after %(count)s decoded bytes.")
-        return failure(seen, Cause.BODY_TRUNCATED, sentence)
+        return failure(exchange, Cause.BODY_TRUNCATED, sentence)
     return None
 
 
-def _timeout(seen: Seen) -> Failure:
-    if seen.connect == 0:
+def _timeout(exchange: Exchange) -> Failure:
+    if exchange.connect == 0:
         cause = Cause.TIMEOUT_CONNECT
         sentence = N_(
             "No TCP connection to %(tried)s port %(port)s within the limit of %(limit)s s."
         )
-    elif seen.request.target.scheme == "https" and seen.tls == 0:
+    elif exchange.request.target.scheme == "https" and exchange.tls == 0:
         cause = Cause.TIMEOUT_TLS
         sentence = N_(
             "The TLS handshake%(with_place)s was not complete within the limit of %(limit)s s"
             " (connected after %(connected)s)."
         )
-    elif not seen.complete:
+    elif not exchange.complete:
         cause = Cause.TIMEOUT_TTFB
         sentence = (
             N_(
                 "The request was sent%(to_place)s, but the headers did not end within the limit of"
                 " %(limit)s s (connected after %(connected)s)."
             )
-            if seen.lines
+            if exchange.lines
             else N_(
                 "The request was sent%(to_place)s, but no answer came within the limit of"
                 " %(limit)s s (connected after %(connected)s)."
@@ -140,29 +144,29 @@ def _timeout(seen: Seen) -> Failure:
             "The body was not complete within the limit of %(limit)s s: %(count)s bytes had come"
             " (headers after %(headers)s)."
         )
-    return failure(seen, cause, sentence)
+    return failure(exchange, cause, sentence)
 
 
-def _connect(seen: Seen) -> Failure:
-    target = seen.request.target
+def _connect(exchange: Exchange) -> Failure:
+    target = exchange.request.target
     place = _(
-        "%(host)s port %(port)s", host=", ".join(seen.request.addresses[:3]), port=target.port
+        "%(host)s port %(port)s", host=", ".join(exchange.request.addresses[:3]), port=target.port
     )
-    if seen.os_errno in RESET and target.scheme == "https":
+    if exchange.os_errno in RESET and target.scheme == "https":
         sentence = N_("The connection was reset by %(place)s before the TLS handshake.")
-        return failure(seen, Cause.TLS_HANDSHAKE, sentence, place=place)
-    return connect_failure(seen.os_errno, place, seen.total, seen.words)
+        return failure(exchange, Cause.TLS_HANDSHAKE, sentence, place=place)
+    return connect_failure(exchange.os_errno, place, exchange.total, exchange.words)
 
 
-def _exchange(seen: Seen) -> Failure | None:
+def _exchange(exchange: Exchange) -> Failure | None:
     """Faults from the request to the end of the body."""
-    reset = seen.os_errno in RESET or "reset by peer" in seen.words
-    closed = openssl_reason(seen.words) == UNEXPECTED_EOF
-    if seen.complete and closed and not seen.delimited:
+    reset = exchange.os_errno in RESET or "reset by peer" in exchange.words
+    closed = openssl_reason(exchange.words) == UNEXPECTED_EOF
+    if exchange.complete and closed and not exchange.delimited:
         # Closed without TLS close_notify, as by many old servers; browsers show the page.
-        return _whole(seen)
+        return _whole(exchange)
     cause = Cause.INVALID_HTTP
-    if seen.complete and (reset or closed or seen.code == pycurl.E_PARTIAL_FILE):
+    if exchange.complete and (reset or closed or exchange.code == pycurl.E_PARTIAL_FILE):
         cause = Cause.BODY_TRUNCATED
         sentence = (
             N_(
@@ -178,11 +182,11 @@ def _exchange(seen: Seen) -> Failure | None:
     elif reset:
         cause = Cause.CONNECTION_RESET
         sentence = N_("%(server)s reset the connection before the headers were complete.")
-    elif closed or (seen.code == pycurl.E_GOT_NOTHING and seen.status != 101):
+    elif closed or (exchange.code == pycurl.E_GOT_NOTHING and exchange.status != 101):
         cause = Cause.EMPTY_RESPONSE
         sentence = N_("%(server)s closed the connection without an answer.")
-    elif _TURNED_AWAY in seen.words:
+    elif _TURNED_AWAY in exchange.words:
         sentence = N_("%(server)s takes HTTP/2 connections, but refused the request each time.")
     else:
         sentence = N_("The answer is not valid HTTP: %(error)s.")
-    return failure(seen, cause, sentence)
+    return failure(exchange, cause, sentence)

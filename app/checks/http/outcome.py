@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from app.checks.certificate import TrustStore
 from app.checks.http.evidence import make_evidence
-from app.checks.http.exchange import Seen, Trace
+from app.checks.http.exchange import Exchange, Trace
 from app.checks.http.failures import anything_arrived
-from app.checks.http.verdict import Judged, judge
+from app.checks.http.verdict import HttpVerdict, judge
 from app.checks.outcome import GoodEvidence
 from app.checks.redact import Redactor
 from app.records import MAX_RESULT_CAUSE, MAX_URL, Outcome, Result, Timings, Verdict
@@ -26,7 +26,7 @@ class Outcomes:
     def make(self, trace: Trace) -> Outcome:
         timings, response_ms = figures(trace)
         judged = judge(trace, self._trust, response_ms)
-        seen = trace.last.seen if trace.last else None
+        exchange = trace.last.exchange if trace.last else None
         hide: Callable[[str], str] = str
         if judged.failure or len(trace.hops) > 1:
             # A redirect may echo secrets, and sentences about causes quote it.
@@ -39,16 +39,18 @@ class Outcomes:
             cause=shortened(hide(judged.failure.sentence), MAX_RESULT_CAUSE)
             if judged.failure
             else None,
-            status_code=seen.status or None if seen is not None and seen.complete else None,
+            status_code=exchange.status or None
+            if exchange is not None and exchange.complete
+            else None,
             response_time=response_ms,
             timings=timings,
-            ip=seen.ip if seen else None,
-            http_version=seen.http_version if seen else None,
+            ip=exchange.ip if exchange else None,
+            http_version=exchange.http_version if exchange else None,
             redirects=tuple(hide(url)[:MAX_URL] for url in trace.redirects),
             warnings=judged.warnings,
             location=self._location,
         )
-        wanted = judged.verdict != Verdict.UP or self._wants_good(trace, seen, judged)
+        wanted = judged.verdict != Verdict.UP or self._wants_good(trace, exchange, judged)
         return Outcome(
             result=result,
             evidence=make_evidence(trace, timings) if wanted else None,
@@ -60,15 +62,19 @@ class Outcomes:
             matched=judged.matched,
         )
 
-    def _wants_good(self, trace: Trace, seen: Seen | None, judged: Judged) -> bool:
+    def _wants_good(self, trace: Trace, exchange: Exchange | None, judged: HttpVerdict) -> bool:
         leaf = judged.leaf.fingerprint if judged.leaf else None
-        face = (trace.spec.url, seen.status, seen.ip, leaf, len(trace.hops)) if seen else ()
+        face = (
+            (trace.spec.url, exchange.status, exchange.ip, leaf, len(trace.hops))
+            if exchange
+            else ()
+        )
         return self._good.wanted(trace.spec.monitor_id, face)
 
 
 def answered(trace: Trace) -> bool:
     """Whether any byte of an answer, even a certificate or a TLS alert, came from the target."""
-    return any(hop.seen is not None and anything_arrived(hop.seen) for hop in trace.hops)
+    return any(hop.exchange is not None and anything_arrived(hop.exchange) for hop in trace.hops)
 
 
 def figures(trace: Trace) -> tuple[Timings, int | None]:
@@ -82,10 +88,10 @@ def figures(trace: Trace) -> tuple[Timings, int | None]:
         if hop.dns is not None:
             dns = (dns or 0.0) + hop.dns
             total += hop.dns
-        if hop.seen is not None:
-            total += hop.seen.total
-            _add_phases(hop.seen, phases)
-    last = trace.last.seen if trace.last else None
+        if hop.exchange is not None:
+            total += hop.exchange.total
+            _add_phases(hop.exchange, phases)
+    last = trace.last.exchange if trace.last else None
     whole = last is not None and last.complete and (last.code == 0 or last.stopped)
     timings = Timings(
         None if dns is None else round(dns * 1000),
@@ -94,18 +100,23 @@ def figures(trace: Trace) -> tuple[Timings, int | None]:
     return timings, round(total * 1000) if whole else None
 
 
-def _add_phases(seen: Seen, phases: list[float]) -> None:
+def _add_phases(exchange: Exchange, phases: list[float]) -> None:
     """Add one request's connect, tls, ttfb and download, in seconds; -1 means not reached. The
     phase in which the request ended, well or not, gets the rest of its time.
     """
     # Until the headers are complete, the request waits for its first byte, though one has arrived.
-    ends = (seen.connect, seen.tls, seen.first_byte if seen.complete else 0.0, seen.total)
-    secure = seen.request.target.scheme == "https"
+    ends = (
+        exchange.connect,
+        exchange.tls,
+        exchange.first_byte if exchange.complete else 0.0,
+        exchange.total,
+    )
+    secure = exchange.request.target.scheme == "https"
     before = 0.0
     for place, end in enumerate(ends):
         if place == 1 and not secure:
             continue
-        reached = end if end > 0 else seen.total
+        reached = end if end > 0 else exchange.total
         phases[place] = max(phases[place], 0.0) + max(0.0, reached - before)
         if end <= 0:
             return

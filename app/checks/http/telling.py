@@ -5,28 +5,28 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from app.checks.http.exchange import Seen
+from app.checks.http.exchange import Exchange
 from app.checks.outcome import Failure
 from app.i18n import _
 
 _OPENSSL_ERROR = re.compile(r"error:([0-9A-Fa-f]{8})")
 
 
-def failure(seen: Seen, cause: str, sentence: str, **values: Any) -> Failure:
+def failure(exchange: Exchange, cause: str, sentence: str, **values: Any) -> Failure:
     """A failure with its sentence, which may name any of the values below, and ``values``."""
-    target = seen.request.target
-    place = _("%(host)s port %(port)s", host=seen.ip, port=target.port)
+    target = exchange.request.target
+    place = _("%(host)s port %(port)s", host=exchange.ip, port=target.port)
     shared = {
-        "server": _("The server at %(place)s", place=place) if seen.ip else _("The server"),
-        "with_place": " " + _("with %(place)s", place=place) if seen.ip else "",
-        "to_place": " " + _("to %(place)s", place=place) if seen.ip else "",
-        "tried": ", ".join(seen.request.addresses[:3]),
+        "server": _("The server at %(place)s", place=place) if exchange.ip else _("The server"),
+        "with_place": " " + _("with %(place)s", place=place) if exchange.ip else "",
+        "to_place": " " + _("to %(place)s", place=place) if exchange.ip else "",
+        "tried": ", ".join(exchange.request.addresses[:3]),
         "port": target.port,
-        "limit": f"{seen.request.limit:g}",
-        "connected": _ms(seen.connect),
-        "headers": _ms(seen.first_byte),
-        "count": len(seen.body),
-        "error": tidy(seen.words),
+        "limit": f"{exchange.request.limit:g}",
+        "connected": _ms(exchange.connect),
+        "headers": _ms(exchange.first_byte),
+        "count": len(exchange.body),
+        "error": tidy(exchange.words),
     }
     return Failure(cause, _(sentence, **shared | values))
 

@@ -7,7 +7,7 @@ from datetime import datetime
 import pycurl
 
 from app.checks.certificate import TrustStore, fits_host, judge_chain, read_certificate, wrong_host
-from app.checks.http.exchange import Seen
+from app.checks.http.exchange import Exchange
 from app.checks.http.telling import failure, openssl_reason
 from app.checks.outcome import RESET, Failure
 from app.i18n import N_
@@ -47,48 +47,52 @@ _VERIFY_FAULTS = {
 CERTIFICATE_CODES = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_ISSUER_ERROR})
 
 
-def wrong_common_name(seen: Seen) -> Failure | None:
+def wrong_common_name(exchange: Exchange) -> Failure | None:
     """curl accepts a common name if there is no alternative name; browsers do not (decisions.md
     10).
     """
-    if not seen.request.verify_tls or not seen.certificates or seen.code in CERTIFICATE_CODES:
+    if (
+        not exchange.request.verify_tls
+        or not exchange.certificates
+        or exchange.code in CERTIFICATE_CODES
+    ):
         return None
-    leaf = read_certificate(seen.certificates[0])
-    host = seen.request.target.ascii_host
+    leaf = read_certificate(exchange.certificates[0])
+    host = exchange.request.target.ascii_host
     return None if leaf is None or fits_host(leaf, host) else wrong_host(leaf, host)
 
 
-def certificate_failure(seen: Seen, trust: TrustStore, now: datetime) -> Failure:
-    chain = [one for pem in seen.certificates if (one := read_certificate(pem)) is not None]
-    fault = judge_chain(chain, seen.request.target.ascii_host, trust, now)
+def certificate_failure(exchange: Exchange, trust: TrustStore, now: datetime) -> Failure:
+    chain = [one for pem in exchange.certificates if (one := read_certificate(pem)) is not None]
+    fault = judge_chain(chain, exchange.request.target.ascii_host, trust, now)
     if fault is not None:
         return fault
-    cause = _VERIFY_FAULTS.get(seen.verify_result, Cause.TLS_UNTRUSTED)
-    return failure(seen, cause, N_("The certificate cannot be verified: %(error)s."))
+    cause = _VERIFY_FAULTS.get(exchange.verify_result, Cause.TLS_UNTRUSTED)
+    return failure(exchange, cause, N_("The certificate cannot be verified: %(error)s."))
 
 
-def is_late_alert(seen: Seen) -> bool:
+def is_late_alert(exchange: Exchange) -> bool:
     """In TLS 1.3 a server that wants a client certificate says so after our side of the handshake
     is done.
     """
     return (
-        not seen.complete
-        and not seen.lines
-        and seen.code == pycurl.E_RECV_ERROR
-        and (openssl_reason(seen.words) >= _ALERT)
+        not exchange.complete
+        and not exchange.lines
+        and exchange.code == pycurl.E_RECV_ERROR
+        and (openssl_reason(exchange.words) >= _ALERT)
     )
 
 
-def handshake_failure(seen: Seen) -> Failure:
-    why = openssl_reason(seen.words)
+def handshake_failure(exchange: Exchange) -> Failure:
+    why = openssl_reason(exchange.words)
     cause = Cause.TLS_PROTOCOL if why in _PROTOCOL_REASONS else Cause.TLS_HANDSHAKE
     if why in _PROTOCOL_REASONS:
         sentence = (
             N_("%(server)s does not support TLS 1.2 or 1.3: %(error)s.")
-            if seen.request.verify_tls
+            if exchange.request.verify_tls
             else N_("%(server)s does not support TLS 1.0 to 1.3: %(error)s.")
         )
-    elif why == _NO_SECURE_RENEGOTIATION and seen.request.verify_tls:
+    elif why == _NO_SECURE_RENEGOTIATION and exchange.request.verify_tls:
         sentence = N_(
             "%(server)s does not support secure renegotiation (RFC 5746), so the connection is"
             " not safe. It can be checked only without verifying the certificate."
@@ -99,8 +103,8 @@ def handshake_failure(seen: Seen) -> Failure:
         )
     elif why == UNEXPECTED_EOF:
         sentence = N_("The connection was closed during the TLS handshake%(with_place)s.")
-    elif seen.os_errno in RESET:
+    elif exchange.os_errno in RESET:
         sentence = N_("The connection was reset during the TLS handshake%(with_place)s.")
     else:
         sentence = N_("The TLS handshake%(with_place)s failed: %(error)s.")
-    return failure(seen, cause, sentence)
+    return failure(exchange, cause, sentence)

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from app.checks.certificate import Certificate, TrustStore, read_certificate
-from app.checks.http.exchange import Seen, Trace
+from app.checks.certificate import ServerCertificate, TrustStore, read_certificate
+from app.checks.http.exchange import Exchange, Trace
 from app.checks.http.failures import failure_on_wire
 from app.checks.outcome import Failure, excerpt, judge_text, verdict_of
 from app.checks.redact import Redactor
@@ -24,72 +24,72 @@ _BEHIND_THE_STATUS = frozenset({Cause.BODY_TRUNCATED, Cause.TIMEOUT_BODY, Cause.
 
 
 @dataclass(slots=True)
-class Judged:
+class HttpVerdict:
     verdict: Verdict
     failure: Failure | None
     warnings: tuple[str, ...]
     matched: str | None = None
-    leaf: Certificate | None = None
+    leaf: ServerCertificate | None = None
     leaf_host: str | None = None
 
 
-def judge(trace: Trace, trust: TrustStore, response_ms: int | None) -> Judged:
+def judge(trace: Trace, trust: TrustStore, response_ms: int | None) -> HttpVerdict:
     """The verdict of a whole check."""
     leaf, leaf_host = _leaf(trace)
     failure = trace.failure
     matched: str | None = None
     warnings = list(trace.warnings)
-    seen = trace.last.seen if trace.last else None
-    if failure is None and seen is not None:
-        failure = failure_on_wire(seen, trust, trace.checked_at)
+    exchange = trace.last.exchange if trace.last else None
+    if failure is None and exchange is not None:
+        failure = failure_on_wire(exchange, trust, trace.checked_at)
         if failure is None or failure.code in _BEHIND_THE_STATUS:
-            failure = _bad_status(seen, trace) or failure
-        if seen.cut:
+            failure = _bad_status(exchange, trace) or failure
+        if exchange.cut:
             warnings.append(Warn.BODY_CUT_AT_CAP)
-        if seen.stream:
+        if exchange.stream:
             warnings.append(Warn.STREAM_OPEN)
         if failure is None and trace.spec.alert_condition in TEXT_CONDITIONS:
-            failure, matched = _text(seen, trace)
+            failure, matched = _text(exchange, trace)
     setting = trace.spec.ssl_alert_days
     if leaf and warns(setting, leaf.not_before, leaf.not_after, trace.checked_at):
         warnings.append(Warn.TLS_EXPIRING)
     verdict, failure = verdict_of(failure, trace.spec, response_ms)
     words = tuple(str(word) for word in warnings)
-    return Judged(verdict, failure, words, matched, leaf, leaf_host)
+    return HttpVerdict(verdict, failure, words, matched, leaf, leaf_host)
 
 
-def _leaf(trace: Trace) -> tuple[Certificate | None, str | None]:
+def _leaf(trace: Trace) -> tuple[ServerCertificate | None, str | None]:
     """The certificate of all hops that ends first, and its host. Without that of a host that only
     redirects, visitors cannot reach the page either.
     """
     found = [
         (leaf, hop.target.ascii_host)
         for hop in reversed(trace.hops)  # among equals the last one: its chain is in the evidence
-        if hop.seen is not None and hop.seen.certificates
-        if (leaf := read_certificate(hop.seen.certificates[0])) is not None
+        if hop.exchange is not None and hop.exchange.certificates
+        if (leaf := read_certificate(hop.exchange.certificates[0])) is not None
     ]
     return min(found, key=lambda one: one[0].not_after, default=(None, None))
 
 
-def _bad_status(seen: Seen, trace: Trace) -> Failure | None:
+def _bad_status(exchange: Exchange, trace: Trace) -> Failure | None:
     """A status that is not accepted; it outranks a fault in the body."""
-    if not seen.complete or not seen.status:
+    if not exchange.complete or not exchange.status:
         return None
-    if is_accepted(seen.status, trace.spec.accepted_statuses):
+    if is_accepted(exchange.status, trace.spec.accepted_statuses):
         return None
     sentence = _(
         "The server answered %(status)s; expected %(accepted)s.",
-        status=reason(seen.status),
+        status=reason(exchange.status),
         accepted=trace.spec.accepted_statuses,
     )
-    if trace.withheld and 400 <= seen.status < 500:
+    if trace.withheld and 400 <= exchange.status < 500:
         host, what = trace.withheld
         sentence += " " + _(
             "The redirect to %(host)s led to another origin, so this was not sent: %(what)s.",
             host=host,
             what=what,
         )
-    return Failure(f"{Cause.HTTP_STATUS}:{seen.status}", sentence)
+    return Failure(f"{Cause.HTTP_STATUS}:{exchange.status}", sentence)
 
 
 def reason(status: int) -> str:
@@ -100,10 +100,10 @@ def reason(status: int) -> str:
         return str(status)
 
 
-def _text(seen: Seen, trace: Trace) -> tuple[Failure | None, str | None]:
+def _text(exchange: Exchange, trace: Trace) -> tuple[Failure | None, str | None]:
     lookup = trace.spec.alert_text_lookup or ""
-    text = decode(seen.body, seen.header("content-type"))
-    cause = judge_text(trace.spec.alert_condition, lookup, text, seen.cut)
+    text = decode(exchange.body, exchange.header("content-type"))
+    cause = judge_text(trace.spec.alert_condition, lookup, text, exchange.cut)
     shown = shortened(lookup, 80)
     failure = None
     if cause is not None:
@@ -112,6 +112,6 @@ def _text(seen: Seen, trace: Trace) -> tuple[Failure | None, str | None]:
             if cause == Cause.TEXT_FOUND
             else N_("The answer (%(status)s, %(size)s bytes) does not contain the text “%(text)s”.")
         )
-        size = len(seen.body)
-        failure = Failure(cause, _(sentence, status=reason(seen.status), size=size, text=shown))
+        size = len(exchange.body)
+        failure = Failure(cause, _(sentence, status=reason(exchange.status), size=size, text=shown))
     return failure, excerpt(text, lookup, Redactor(trace.spec)) if lookup else None

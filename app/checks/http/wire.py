@@ -16,7 +16,7 @@ from typing import Any
 import pycurl
 
 from app.checks.http import old_tls
-from app.checks.http.exchange import Request, Seen, read_headers
+from app.checks.http.exchange import Exchange, Request, read_headers
 from app.net.codings import ACCEPT_ENCODING, Decoder, Undecodable, codings
 from app.net.policy import Refusal
 from app.records import BODY_CAP_BYTES, HEADERS_CAP_BYTES
@@ -46,8 +46,8 @@ class _Lent(_socket.socket):
 
 
 class Wire:
-    """One curl handle. ``send`` prepares it for the multi; ``seen`` reads the result, after which
-    it is free again.
+    """One curl handle. ``send`` prepares it for the multi; ``exchange`` reads the result, after
+    which it is free again.
     """
 
     def __init__(self, ca_bundle: str, user_agent: str) -> None:
@@ -247,14 +247,14 @@ class Wire:
 
     # --- reading
 
-    def seen(self, code: int, words: str) -> Seen:
+    def exchange(self, code: int, words: str) -> Exchange:
         """What happened. ``code`` and ``words`` are curl's (0 and empty on success)."""
         get, c = self.curl.getinfo, pycurl
         first = self._lines[self._block] if self._block < len(self._lines) else b""
         secure = self._asked.target.scheme == "https"
         version = _HTTP_VERSIONS.get(get(c.INFO_HTTP_VERSION)) if first else None
         decoder = self._decoder
-        return Seen(
+        return Exchange(
             request=self._asked,
             code=code,
             words=words,

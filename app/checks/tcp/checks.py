@@ -12,8 +12,8 @@ from functools import partial
 
 from app.checks.lookup import Found, LookUp
 from app.checks.outcome import GoodEvidence
-from app.checks.tcp.outcome import Seen, make_outcome
-from app.checks.tools import Broken, Done, Tools, guarded
+from app.checks.tcp.outcome import TcpTrace, make_outcome
+from app.checks.tools import Broken, CheckTools, Done, guarded
 from app.net.families import routed
 from app.net.loop import READ, Timer
 from app.net.policy import Policy
@@ -24,18 +24,18 @@ from app.rules.url import Target
 BANNER_BYTES = 1024  # decisions.md 3
 
 
-class Run:
+class TcpCheck:
     """A running check. ``done`` is called once, on the loop; an exception goes to ``broken``
     instead.
     """
 
     def __init__(
         self,
-        tools: Tools,
+        tools: CheckTools,
         spec: CheckSpec,
         target: Target,
         policy: Policy,
-        done: Callable[[Seen], None],
+        done: Callable[[TcpTrace], None],
         broken: Broken,
     ) -> None:
         self._tools = tools
@@ -47,10 +47,10 @@ class Run:
         self._race: Race | None = None
         self._tcp: socket.socket | None = None
         self._timer: Timer | None = None
-        self.seen = Seen(spec, target, datetime.now(UTC))
+        self.trace = TcpTrace(spec, target, datetime.now(UTC))
 
     def start(self) -> None:
-        spec, target = self.seen.spec, self.seen.target
+        spec, target = self.trace.spec, self.trace.target
         self._deadline = time.monotonic() + spec.timeout
         found = self._step(self._found)
         LookUp(
@@ -67,70 +67,70 @@ class Run:
         return partial(guarded, self._broken, step)
 
     def _found(self, found: Found) -> None:
-        self.seen.found = found
+        self.trace.found = found
         if found.failure is not None:
-            self._done(self.seen)
+            self._done(self.trace)
             return
-        self.seen.tried = by_turns(routed(found.addresses))
+        self.trace.tried = by_turns(routed(found.addresses))
         self._began = time.monotonic()
         self._race = Race(
-            self._tools.loop, self.seen.tried, self.seen.target.port, self._deadline, apart=APART
+            self._tools.loop, self.trace.tried, self.trace.target.port, self._deadline, apart=APART
         )
         self._race.start(self._step(self._raced))
 
     def _raced(self, raced: Raced) -> None:
         self._tcp = raced.tcp
         now = time.monotonic()
-        self.seen.connect, self._began = now - self._began, now
-        self.seen.ip = raced.address
-        self.seen.raced = raced
+        self.trace.connect, self._began = now - self._began, now
+        self.trace.ip = raced.address
+        self.trace.raced = raced
         if self._tcp is None:
-            self._done(self.seen)
-        elif self.seen.listens:
+            self._done(self.trace)
+        elif self.trace.listens:
             self._timer = self._tools.loop.call_at(self._deadline, self._step(self._end))
             self._tools.loop.watch(self._tcp.fileno(), READ, self._step(self._ready))
         else:
             self._end()
 
     def _ready(self, _fd: int, _events: int) -> None:
-        seen = self.seen
+        trace = self.trace
         if self._tcp is None:
             return
         try:
-            piece = self._tcp.recv(BANNER_BYTES - len(seen.banner))
+            piece = self._tcp.recv(BANNER_BYTES - len(trace.banner))
         except BlockingIOError:
             return
         except OSError as error:
-            seen.broken_by = error.errno
+            trace.broken_by = error.errno
             self._end()
             return
         if not piece:
-            seen.closed = True
+            trace.closed = True
             self._end()
             return
         took = time.monotonic() - self._began
-        seen.first_byte = took if seen.first_byte is None else seen.first_byte
-        seen.rest = took - seen.first_byte
-        seen.banner += piece
-        if len(seen.banner) == BANNER_BYTES or (seen.spec.alert_text_lookup or "") in seen.text:
+        trace.first_byte = took if trace.first_byte is None else trace.first_byte
+        trace.rest = took - trace.first_byte
+        trace.banner += piece
+        if len(trace.banner) == BANNER_BYTES or (trace.spec.alert_text_lookup or "") in trace.text:
             self._end()
 
     def _end(self) -> None:
         self._hang_up()
-        seen = self.seen
+        trace = self.trace
         # Not earlier: a dead family may take all the time that the banner needs.
         self._tools.families.judge(
-            seen.found.addresses,
-            seen.ip or "",
-            seen.target.port,
+            trace.found.addresses,
+            trace.ip or "",
+            trace.target.port,
             self._deadline,
             self._step(self._warned),
         )
 
     def _warned(self, warning: Warn | None) -> None:
         if warning is not None:
-            self.seen.warnings.append(warning)
-        self._done(self.seen)
+            self.trace.warnings.append(warning)
+        self._done(self.trace)
 
     def _hang_up(self) -> None:
         if self._timer is not None:
@@ -142,16 +142,16 @@ class Run:
 
 
 class TcpChecks:
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: CheckTools) -> None:
         self._tools = tools
         self._good = GoodEvidence()
-        self._runs: set[Run] = set()
+        self._runs: set[TcpCheck] = set()
 
     def start(
         self, spec: CheckSpec, target: Target, policy: Policy, done: Done, broken: Broken
     ) -> None:
-        def finished(seen: Seen) -> None:
-            outcome = make_outcome(seen, self._tools.location, self._good)
+        def finished(trace: TcpTrace) -> None:
+            outcome = make_outcome(trace, self._tools.location, self._good)
             self._runs.discard(run)
             done(outcome)
 
@@ -160,7 +160,7 @@ class TcpChecks:
             run.cancel()
             broken(error)
 
-        run = Run(self._tools, spec, target, policy, finished, failed)
+        run = TcpCheck(self._tools, spec, target, policy, finished, failed)
         self._runs.add(run)
         run.start()
 

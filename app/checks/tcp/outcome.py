@@ -37,7 +37,7 @@ from app.rules.url import Target
 
 
 @dataclass(slots=True)
-class Seen:
+class TcpTrace:
     """What a check saw. Times are in seconds, each from the end of the phase before it; None for a
     phase that was not reached. ``ip`` is the address that accepted the connection.
     """
@@ -66,91 +66,91 @@ class Seen:
         return self.banner.decode("utf-8", "replace")
 
 
-def make_outcome(seen: Seen, location: str, good: GoodEvidence) -> Outcome:
-    timings, response_ms = figures(seen)
-    verdict, failure = verdict_of(judge(seen), seen.spec, response_ms)
+def make_outcome(trace: TcpTrace, location: str, good: GoodEvidence) -> Outcome:
+    timings, response_ms = figures(trace)
+    verdict, failure = verdict_of(judge(trace), trace.spec, response_ms)
     result = Result(
-        checked_at=seen.checked_at,
+        checked_at=trace.checked_at,
         verdict=verdict,
-        monitor_id=seen.spec.monitor_id,
+        monitor_id=trace.spec.monitor_id,
         cause_code=failure.code if failure else None,
         cause=failure.sentence if failure else None,
         response_time=response_ms,
         timings=timings,
-        ip=seen.ip,
-        warnings=tuple(str(warning) for warning in seen.warnings),
+        ip=trace.ip,
+        warnings=tuple(str(warning) for warning in trace.warnings),
         location=location,
     )
     wanted = verdict != Verdict.UP or good.wanted(
-        seen.spec.monitor_id, (seen.spec.url, seen.ip, seen.banner)
+        trace.spec.monitor_id, (trace.spec.url, trace.ip, trace.banner)
     )
-    lookup = seen.spec.alert_text_lookup if seen.listens else None
+    lookup = trace.spec.alert_text_lookup if trace.listens else None
     return Outcome(
         result=result,
-        evidence=evidence(seen, timings) if wanted else None,
-        answered=seen.ip is not None,
-        matched=excerpt(seen.text, lookup, Redactor(seen.spec)) if lookup else None,
+        evidence=evidence(trace, timings) if wanted else None,
+        answered=trace.ip is not None,
+        matched=excerpt(trace.text, lookup, Redactor(trace.spec)) if lookup else None,
     )
 
 
-def figures(seen: Seen) -> tuple[Timings, int | None]:
+def figures(trace: TcpTrace) -> tuple[Timings, int | None]:
     """Milliseconds in each phase, and in all if the connection was made and did not break."""
-    dns = seen.found.dns
-    spent = (dns, seen.connect, seen.first_byte, seen.rest)
+    dns = trace.found.dns
+    spent = (dns, trace.connect, trace.first_byte, trace.rest)
     dns_ms, connect, ttfb, download = (None if one is None else round(one * 1000) for one in spent)
     timings = Timings(dns=dns_ms, connect=connect, ttfb=ttfb, download=download)
-    if seen.ip is None or seen.broken_by is not None:
+    if trace.ip is None or trace.broken_by is not None:
         return timings, None
     return timings, round(sum(one or 0.0 for one in spent) * 1000)
 
 
-def evidence(seen: Seen, timings: Timings) -> dict[str, Any]:
+def evidence(trace: TcpTrace, timings: Timings) -> dict[str, Any]:
     found = {
-        "url": seen.spec.url,
-        **addresses(seen.found.resolved, seen.found.refusals),
-        "ip": seen.ip,
+        "url": trace.spec.url,
+        **addresses(trace.found.resolved, trace.found.refusals),
+        "ip": trace.ip,
         "timings": timings.by_phase(),
     }
-    if seen.ip is not None and seen.listens:
-        found["banner"] = clean(seen.banner.decode("utf-8", "backslashreplace"))
-        found["banner_bytes"] = len(seen.banner)
+    if trace.ip is not None and trace.listens:
+        found["banner"] = clean(trace.banner.decode("utf-8", "backslashreplace"))
+        found["banner_bytes"] = len(trace.banner)
     return found
 
 
-def judge(seen: Seen) -> Failure | None:
-    if seen.found.failure is not None:
-        return seen.found.failure
-    if seen.ip is None:
-        return _not_connected(seen)
-    return _text(seen) if seen.listens else None
+def judge(trace: TcpTrace) -> Failure | None:
+    if trace.found.failure is not None:
+        return trace.found.failure
+    if trace.ip is None:
+        return _not_connected(trace)
+    return _text(trace) if trace.listens else None
 
 
-def _not_connected(seen: Seen) -> Failure:
-    place = _("%(host)s port %(port)s", host=", ".join(seen.tried[:3]), port=seen.target.port)
-    number, error = seen.raced.error, os.strerror(seen.raced.error)
-    if seen.raced.ours is not None:
+def _not_connected(trace: TcpTrace) -> Failure:
+    place = _("%(host)s port %(port)s", host=", ".join(trace.tried[:3]), port=trace.target.port)
+    number, error = trace.raced.error, os.strerror(trace.raced.error)
+    if trace.raced.ours is not None:
         return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(error)s.", error=error))
-    if seen.raced.silent:
+    if trace.raced.silent:
         sentence = N_("No TCP connection to %(place)s within the limit of %(limit)s s.")
-        limit = f"{seen.spec.timeout:g}"
+        limit = f"{trace.spec.timeout:g}"
         return Failure(Cause.TIMEOUT_CONNECT, _(sentence, place=place, limit=limit))
-    return connect_failure(number, place, seen.connect or 0.0, error)
+    return connect_failure(number, place, trace.connect or 0.0, error)
 
 
-def _text(seen: Seen) -> Failure | None:
-    if seen.broken_by is not None:
-        return _broken(seen, seen.broken_by)
-    lookup = seen.spec.alert_text_lookup or ""
-    cause = judge_text(seen.spec.alert_condition, lookup, seen.text, cut=False)
+def _text(trace: TcpTrace) -> Failure | None:
+    if trace.broken_by is not None:
+        return _broken(trace, trace.broken_by)
+    lookup = trace.spec.alert_text_lookup or ""
+    cause = judge_text(trace.spec.alert_condition, lookup, trace.text, cut=False)
     if cause is None:
         return None
-    if not seen.banner:
+    if not trace.banner:
         sentence = (
             N_(
                 "The server at %(ip)s port %(port)s closed the connection without sending anything."
                 " The text “%(text)s” is expected."
             )
-            if seen.closed
+            if trace.closed
             else N_(
                 "The server at %(ip)s port %(port)s sent nothing within %(limit)s s. The text"
                 " “%(text)s” is expected."
@@ -167,23 +167,25 @@ def _text(seen: Seen) -> Failure | None:
             " text “%(text)s”."
         )
     values = {
-        "ip": seen.ip,
-        "port": seen.target.port,
-        "limit": f"{seen.spec.timeout:g}",
-        "size": _size(seen),
+        "ip": trace.ip,
+        "port": trace.target.port,
+        "limit": f"{trace.spec.timeout:g}",
+        "size": _size(trace),
         "text": shortened(lookup, 80),
     }
     return Failure(cause, _(sentence, **values))
 
 
-def _broken(seen: Seen, number: int) -> Failure:
+def _broken(trace: TcpTrace, number: int) -> Failure:
     sentence = (
         N_("The connection was reset by the other side after %(size)s.")
         if number in RESET
         else N_("The connection was broken (%(error)s) by the other side after %(size)s.")
     )
-    return Failure(Cause.CONNECTION_RESET, _(sentence, error=os.strerror(number), size=_size(seen)))
+    return Failure(
+        Cause.CONNECTION_RESET, _(sentence, error=os.strerror(number), size=_size(trace))
+    )
 
 
-def _size(seen: Seen) -> str:
-    return _n("%(num)s byte", "%(num)s bytes", len(seen.banner))
+def _size(trace: TcpTrace) -> str:
+    return _n("%(num)s byte", "%(num)s bytes", len(trace.banner))

@@ -22,9 +22,9 @@ from app.codec.specs import spec_of
 from app.codec.values import Json, Odd, moment, must, object_, own_id, whole
 from app.config import PREFIX, SettingError, Settings
 from app.engine import schedule
-from app.engine.agent.buffer import Buffer, InUse, Made
+from app.engine.agent.buffer import Buffer, InUse, MadeResult
 from app.engine.agent.clock import Clock
-from app.engine.agent.link import Assigned, Greeted, Link, News, Stood
+from app.engine.agent.link import AssignedNews, Greeted, News, ServerLink, Stood
 from app.engine.carriers import Finished
 from app.engine.checking import (
     LEAST_PAUSE_SECONDS,
@@ -89,7 +89,7 @@ class Agent:
         self._clean_at = 0.0
         self._closed = Closed()
         self._log = Lasting(log)
-        self._link = Link(
+        self._link = ServerLink(
             settings.server or "",
             settings.agent_token or "",
             folder,
@@ -153,7 +153,7 @@ class Agent:
                 at = now
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
             body = {"made_for": claim.turn, "outcome": pack(placed)}
-            kept.append(Made(claim.monitor_id, claim.turn, at, body))
+            kept.append(MadeResult(claim.monitor_id, claim.turn, at, body))
             self._plan.back(claim, self._stood(job, placed), now)
         if kept:
             back = [(claim.monitor_id, outcome.result) for claim, outcome in finished]
@@ -189,12 +189,12 @@ class Agent:
         if isinstance(news, Greeted):
             log.info("Checking for the place %s.", news.location)
             self._plan.set_confirm(news.confirm, self._clock.now())
-        elif isinstance(news, Assigned):
+        elif isinstance(news, AssignedNews):
             self._assign(news)
         else:
             self._stand(news)
 
-    def _assign(self, news: Assigned) -> None:
+    def _assign(self, news: AssignedNews) -> None:
         now = self._clock.now()
         found: set[int] = set()
         odd: list[str] = []

@@ -46,7 +46,7 @@ class _Damaged(sqlite3.DatabaseError):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeResult:
     """A result and its time; ``version`` is that of the monitor."""
 
     monitor_id: int
@@ -70,7 +70,7 @@ class Batch:
 @dataclass(frozen=True, slots=True)
 class _Unwritten:
     id: int
-    made: Made
+    made: MadeResult
     body: str
 
 
@@ -101,7 +101,7 @@ class Buffer:
             os.close(self._alone)
             raise InUse from None
 
-    def add(self, results: Sequence[Made]) -> None:
+    def add(self, results: Sequence[MadeResult]) -> None:
         with self._lock:
             for one in results:
                 self._newest += 1

@@ -41,7 +41,7 @@ MOST_KEPT = 50  # answers, before everything is to be asked for again
 RETRY_SECONDS = 10.0  # after a write that failed: it may be of 90 MB
 
 
-class Known:
+class AssignedFile:
     """The last answer of the server that had everything, and all since."""
 
     def __init__(self, folder: Path) -> None:

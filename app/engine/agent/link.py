@@ -26,8 +26,8 @@ from app.config import SettingError
 from app.engine.agent import trouble
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
-from app.engine.agent.known import Known, replace_file
-from app.engine.agent.trouble import Failing, Foreign, Later, Refused
+from app.engine.agent.known import AssignedFile, replace_file
+from app.engine.agent.trouble import AgentRefused, Foreign, Later, ServerFault
 from app.i18n import _
 from app.lasting import Lasting
 from app.net.client import Adapter, Network
@@ -60,7 +60,7 @@ LEAST = 20_000  # the same, if a proxy takes no more
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
+class AssignedNews:
     """News of what to check. ``whole``: it is all, and everything else has gone."""
 
     whole: bool
@@ -81,10 +81,10 @@ class Greeted:
     confirm: timedelta
 
 
-News = Greeted | Assigned | Stood
+News = Greeted | AssignedNews | Stood
 
 
-class Link:
+class ServerLink:
     """``news`` has what the server said; ``figures`` returns what the agent says of itself. The
     thread closes ``buffer`` when it ends.
     """
@@ -108,7 +108,7 @@ class Link:
         self._wake, self._figures = wake, figures
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
         self._private = _key_in(folder)
-        self._known = Known(folder)
+        self._known = AssignedFile(folder)
         self._session = requests.Session()
         # No netrc, and no proxy but the one for HTTPS: it is for the server, never for checks.
         self._session.trust_env = False
@@ -241,7 +241,7 @@ class Link:
 
     def _trouble(self, fault: Exception) -> None:
         """Log a fault once: a cut may last for hours."""
-        if isinstance(fault, Refused):
+        if isinstance(fault, AgentRefused):
             self._location = ""
         sentence = trouble.said(self._named, fault)
         self._log.error(
@@ -324,21 +324,21 @@ class Link:
             self._largest = max(LEAST, min(self._largest, len(body) // 2))
         told = _read(status, found)
         if status != 200:
-            raise (Failing if status >= 500 else Refused)(f"{status}: {_sentence(told)}")
+            raise (ServerFault if status >= 500 else AgentRefused)(f"{status}: {_sentence(told)}")
         said = object_(told["data"], "data")
         received, answered = moment(said.get("received")), moment(said.get("now"))
         if received is not None and answered is not None:
             self._clock.measure(sent, took, received, answered)
         return said
 
-    def _opened(self, location: str, sealed: str) -> Assigned:
+    def _opened(self, location: str, sealed: str) -> AssignedNews:
         """Raises Odd and Forged."""
         about = ABOUT_ASSIGNED.format(location)
         found = unseal_text(self._private, _from_base64(sealed), about)
         told = object_(parsed(found, MOST_VALUES), "sealed")
         assigned = [object_(one, "assigned") for one in _list(told, "assigned")]
         gone = [must(own_id(one), "gone") for one in _list(told, "gone")]
-        return Assigned(told.get("whole") is True, assigned, gone)
+        return AssignedNews(told.get("whole") is True, assigned, gone)
 
     def _tell(self, news: News) -> None:
         self.news.put(news)

@@ -20,11 +20,11 @@ AWAY = (502, 503, 504)  # what a proxy answers if the server behind it is stoppe
 TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})\b")  # a text of http.client
 
 
-class Refused(Exception):
+class AgentRefused(Exception):
     """The server refuses the agent. The text is its sentence."""
 
 
-class Failing(Exception):
+class ServerFault(Exception):
     """The server has a fault of its own. The text is its sentence."""
 
 
@@ -43,14 +43,14 @@ class Foreign(Exception):
 
 
 # Those that ``said`` has words for: all others are faults of the agent, or of its machine.
-KNOWN = (Refused, Failing, Later, Foreign, Odd, Forged, requests.RequestException)
+KNOWN = (AgentRefused, ServerFault, Later, Foreign, Odd, Forged, requests.RequestException)
 
 
 def said(server: str, fault: Exception) -> str:
     """What the log has of an exchange with ``server`` that failed."""
-    if isinstance(fault, Refused):
+    if isinstance(fault, AgentRefused):
         return f"The server {server} refuses the agent: {fault}"
-    if isinstance(fault, Failing):
+    if isinstance(fault, ServerFault):
         return f"The server {server} has a fault: {fault}"
     if isinstance(fault, Later):
         why = f"429: {fault}" if str(fault) else "429"

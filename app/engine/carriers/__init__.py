@@ -18,7 +18,7 @@ Done = Callable[[Outcome], None]
 Finished = tuple[Claim, Outcome]  # the claim of a check, and its outcome
 
 
-class Carrier(Protocol):
+class CheckCarrier(Protocol):
     """To be created after a fork, because it may have threads."""
 
     def submit(self, spec: CheckSpec, done: Done) -> None:
@@ -33,7 +33,7 @@ class Carrier(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ProberReport:
     """What a process that makes checks elsewhere said of itself. ``clock_offset``: how far its
     clock is ahead of ours. ``checks``: how many came back since the last report that somebody
     waited for.
@@ -46,15 +46,15 @@ class Report:
 
 
 class RemoteNetwork:
-    """In place of ``app.engine.network.Network`` when checks are made elsewhere. Who makes them has
-    sorted out failures of its own network, and ``down`` is what it says.
+    """In place of ``app.engine.network.OwnNetwork`` when checks are made elsewhere. Who makes them
+    has sorted out failures of its own network, and ``down`` is what it says.
 
     ``reports`` returns what these processes said of themselves since the last call.
     """
 
     def __init__(self) -> None:
         self.down = False
-        self.reports: Callable[[], Sequence[Report]] = lambda: ()
+        self.reports: Callable[[], Sequence[ProberReport]] = lambda: ()
 
     def sort(self, finished: list[Finished], _now: float) -> list[Finished]:
         return finished

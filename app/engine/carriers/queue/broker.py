@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError, ResponseError
 
 from app.config import PREFIX, SettingError, Settings
-from app.engine.carriers.queue.messages import FRESH_SECONDS, Refused
+from app.engine.carriers.queue.messages import FRESH_SECONDS, MessageRefused
 from app.i18n import _
 from app.lasting import Lasting
 
@@ -139,7 +139,7 @@ LONGEST_TEXT = 200
 Line = tuple[str, int]  # of a file
 
 
-class Trouble:
+class QueueTrouble:
     """What the log says when a part of the queue fails, without a flood.
 
     The broker may be away for hours: that is logged once. A message that is refused is logged once
@@ -159,7 +159,7 @@ class Trouble:
         if isinstance(fault, BROKER_FAULTS):
             words = _words(fault)
             self._log.error("The broker cannot be used (%s). Trying again.", words, cause=True)
-        elif isinstance(fault, Refused):
+        elif isinstance(fault, MessageRefused):
             self._refusals.warning("%s", fault, topic=topic, cause=True)
         else:
             self._faults.error(

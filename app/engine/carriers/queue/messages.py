@@ -28,7 +28,7 @@ def about_outcomes(location: str, checker: str) -> str:
     return f"wakeful outcomes v1 {location} {checker}"
 
 
-class Refused(Exception):
+class MessageRefused(Exception):
     """A message that counts nothing. The text says why."""
 
 
@@ -42,24 +42,26 @@ class Receiver:
         self._once = Once()
 
     def open(self, sealed: bytes, now: datetime) -> tuple[Any, timedelta]:
-        """The message, and how far its time is ahead of ``now``. Raises Refused."""
+        """The message, and how far its time is ahead of ``now``. Raises MessageRefused."""
         try:
             message = self._key.open(sealed, self._about)
         except Forged:
             why = "not made with our BATCH_KEY, or for another place"
-            raise Refused(f"{self._plural} were dropped: {why}.") from None
+            raise MessageRefused(f"{self._plural} were dropped: {why}.") from None
         at = moment(message[self._dated])
         if at is None:
-            raise Refused(f"{self._plural} that do not say when they were sent were dropped.")
+            raise MessageRefused(
+                f"{self._plural} that do not say when they were sent were dropped."
+            )
         if abs(at - now) > timedelta(seconds=FRESH_SECONDS):
-            raise Refused(
+            raise MessageRefused(
                 f"{self._plural} are {(now - at).total_seconds():.0f} s old by our clock;"
                 f" {FRESH_SECONDS:.0f} s are allowed. They were held back, or the clocks of the"
                 " checker and of the prober differ."
             )
         # The nonce cannot be changed, and no two messages have the same.
         if not self._once.is_new(sealed[:NONCE_BYTES], time.monotonic()):
-            raise Refused(f"{self._plural} came a second time, and were dropped.")
+            raise MessageRefused(f"{self._plural} came a second time, and were dropped.")
         return message, at - now
 
 

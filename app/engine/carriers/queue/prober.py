@@ -37,7 +37,7 @@ from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
     KEPT_SECONDS,
     TASK,
-    Trouble,
+    QueueTrouble,
     claim,
     listeners,
     make_celery,
@@ -47,8 +47,8 @@ from app.engine.carriers.queue.broker import (
 )
 from app.engine.carriers.queue.messages import (
     FRESH_SECONDS,
+    MessageRefused,
     Receiver,
-    Refused,
     about_checks,
     about_outcomes,
 )
@@ -83,7 +83,7 @@ class _Running:
 
 
 @dataclass(slots=True)
-class _State:
+class _ProberState:
     batches: dict[str, _Running] = field(default_factory=dict)
     claims: dict[int, tuple[str, int]] = field(default_factory=dict)  # batch and ticket
     unsent: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
@@ -119,15 +119,15 @@ class Desk:
         self._claim = claim
         self._listeners = listeners
         self._lock = threading.Lock()
-        self._state = _State()
+        self._state = _ProberState()
         self._closing, self._ended = False, threading.Event()
         self._alive_at = self._sign_at = float("-inf")
-        self._trouble = Trouble("sending outcomes")
+        self._trouble = QueueTrouble("sending outcomes")
         self._thread = threading.Thread(target=self._run, name="outcomes", daemon=True)
         self._thread.start()
 
     def take(self, sealed: bytes) -> None:
-        """Start the checks of a batch, once there is room for them. Raises Refused, and what
+        """Start the checks of a batch, once there is room for them. Raises MessageRefused, and what
         ``claim`` raises.
         """
         self.taken += 1
@@ -135,7 +135,7 @@ class Desk:
         age = max(0.0, -ahead.total_seconds())
         checks = [(ticket, _spec(packed)) for ticket, packed in batch["checks"]]
         if not self._claim(batch["id"]):
-            raise Refused("A batch came too late: its checks are made by another prober.")
+            raise MessageRefused("A batch came too late: its checks are made by another prober.")
         with self._lock:  # from now on, the checker hears that it is here
             tickets = {ticket for ticket, _spec in checks}
             self._state.batches[batch["id"]] = _Running(batch["to"], tickets)
@@ -143,12 +143,12 @@ class Desk:
         self._begin(batch["id"], checks)
 
     def _wait_for_room(self, batch_id: str, until: float) -> None:
-        """Raises Refused if there is none in time; the checker sends the checks again then."""
+        """Raises MessageRefused if there is none in time; the checker sends the checks again."""
         while not (self.has_room() or self._closing):
             if time.monotonic() >= until:
                 with self._lock:
                     del self._state.batches[batch_id]
-                raise Refused(
+                raise MessageRefused(
                     f"A batch is dropped: there was no room for its checks in {FRESH_SECONDS:.0f} "
                     "s. This prober has too much to do; start another one."
                 )
@@ -166,7 +166,7 @@ class Desk:
             for spec, claim in begun:
                 self._checks.start(spec, claim)
         except RuntimeError:
-            raise Refused("A batch came while this prober was ending.") from None
+            raise MessageRefused("A batch came while this prober was ending.") from None
 
     def has_room(self) -> bool:
         return self._prober.in_flight <= MOST_AT_ONCE
@@ -315,7 +315,7 @@ def run(settings: Settings) -> int:
     own_queue = queue_of(settings.location)
     log.info("Checking for the place %s: batches from the queue %s.", settings.location, own_queue)
     celery, client = make_celery(broker_url), make_redis(broker_url)
-    desk, trouble, stop = make_desk(settings), Trouble("taking a batch"), threading.Event()
+    desk, trouble, stop = make_desk(settings), QueueTrouble("taking a batch"), threading.Event()
 
     @celery.task(name=TASK)  # type: ignore[untyped-decorator]  # Celery ships no types
     def checks(sealed: str) -> None:

@@ -17,13 +17,13 @@ from app.codec.packing import outcome_of, pack
 from app.codec.sealing import BatchKey
 from app.codec.values import Odd
 from app.config import PREFIX, Settings
-from app.engine.carriers import Done, RemoteNetwork, Report
+from app.engine.carriers import Done, ProberReport, RemoteNetwork
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
     LARGEST_SEALED,
     LISTEN_SECONDS,
     TASK,
-    Trouble,
+    QueueTrouble,
     claim,
     listen,
     make_celery,
@@ -34,8 +34,8 @@ from app.engine.carriers.queue.broker import (
 )
 from app.engine.carriers.queue.messages import (
     FRESH_SECONDS,
+    MessageRefused,
     Receiver,
-    Refused,
     about_checks,
     about_outcomes,
 )
@@ -64,7 +64,7 @@ class _Check:
 
 
 @dataclass(slots=True)
-class _Batch:
+class _SentBatch:
     """``heard``: when a prober last named it (monotonic); None if none has taken it."""
 
     tickets: set[int]
@@ -76,7 +76,7 @@ class _Batch:
 class _Prober:
     """A prober, as it last spoke. ``heard``: when (monotonic). ``told``: a report has said it."""
 
-    report: Report
+    report: ProberReport
     network_down: bool
     heard: float
     clock: Offset
@@ -84,13 +84,13 @@ class _Prober:
 
 
 @dataclass(slots=True)
-class _State:
+class _SenderState:
     """All that the threads share, under ``lock``."""
 
     pending: deque[int] = field(default_factory=deque)
     checks: dict[int, _Check] = field(default_factory=dict)  # by ticket
     tickets: dict[int, int] = field(default_factory=dict)  # the newest, by monitor
-    batches: dict[str, _Batch] = field(default_factory=dict)
+    batches: dict[str, _SentBatch] = field(default_factory=dict)
     probers: dict[str, _Prober] = field(default_factory=dict)
     last_ticket: int = 0
 
@@ -107,7 +107,7 @@ class QueueCarrier:
         self._key = BatchKey(key)
         self._celery = make_celery(broker_url)
         self._redis = make_redis(broker_url)
-        self._state = _State()
+        self._state = _SenderState()
         self._lock = threading.Lock()
         self._more = threading.Condition(self._lock)
         self._idle = threading.Condition(self._lock)
@@ -115,7 +115,10 @@ class QueueCarrier:
         self._looked = time.monotonic()
         self._listened = float("-inf")  # when it was last said that we listen
         self._away_at = float("-inf")  # when the broker could not be used
-        self._sending, self._taking = Trouble("sending batches"), Trouble("taking outcomes")
+        self._sending, self._taking = (
+            QueueTrouble("sending batches"),
+            QueueTrouble("taking outcomes"),
+        )
         about = about_outcomes(self.location, self.name)
         self._receiver = Receiver(self._key, about, dated="now", plural="Outcomes")
         self._threads = [
@@ -158,7 +161,7 @@ class QueueCarrier:
         self._redis.close()
         self._celery.close()
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[ProberReport]:
         """What the probers said of themselves since the last call. One that has said nothing is
         left out: it may have ended.
         """
@@ -171,7 +174,7 @@ class QueueCarrier:
 
     # --- the two threads
 
-    def _run(self, turn: Callable[[], bool], trouble: Trouble) -> None:
+    def _run(self, turn: Callable[[], bool], trouble: QueueTrouble) -> None:
         """``turn`` returns whether the broker was used."""
         while not self._ended:
             try:
@@ -184,7 +187,7 @@ class QueueCarrier:
                 if used:
                     trouble.over()
 
-    def _failed(self, trouble: Trouble, fault: Exception) -> None:
+    def _failed(self, trouble: QueueTrouble, fault: Exception) -> None:
         trouble.tell(fault)
         if not isinstance(fault, BROKER_FAULTS):
             return
@@ -236,7 +239,7 @@ class QueueCarrier:
         # Redis may have the batch nevertheless, so it is not sent again before it counts as lost.
         with self._lock:
             sent = {ticket for ticket, _packed in checks}
-            self._state.batches[batch_id] = _Batch(sent, time.monotonic())
+            self._state.batches[batch_id] = _SentBatch(sent, time.monotonic())
         self._celery.send_task(
             TASK,
             args=[base64.b64encode(sealed).decode()],
@@ -281,7 +284,7 @@ class QueueCarrier:
             self._log_lost(count)
         return old
 
-    def _again(self, batch_id: str, batch: _Batch) -> int:
+    def _again(self, batch_id: str, batch: _SentBatch) -> int:
         """Let the checks of a lost batch be sent again; returns how many they are. None, if a
         prober has just taken it.
         """
@@ -305,7 +308,7 @@ class QueueCarrier:
             )
 
     @staticmethod
-    def _is_lost(batch: _Batch, now: float, is_empty: bool) -> bool:
+    def _is_lost(batch: _SentBatch, now: float, is_empty: bool) -> bool:
         if batch.heard is not None:
             return now - batch.heard > LOST_SECONDS
         return now - batch.sent > (LOST_SECONDS if is_empty else FRESH_SECONDS)
@@ -332,7 +335,7 @@ class QueueCarrier:
             now = datetime.now(UTC)
             message, ahead = self._receiver.open(answer[1], now)
             self._take(message, ahead, now)
-        except Refused as fault:
+        except MessageRefused as fault:
             self._taking.tell(fault)
         return True
 
@@ -363,7 +366,7 @@ class QueueCarrier:
         # It was sent before it came: its clock is ahead at least so far.
         offset = timedelta(seconds=clock.bounds(ahead.total_seconds())[0])
         checks = taken + (before.report.checks if before else 0)
-        report = Report(name, message["version"], offset, checks)
+        report = ProberReport(name, message["version"], offset, checks)
         self._state.probers[name] = _Prober(report, message["network_down"], now, clock)
         for batch_id in message["running"]:
             if batch := self._state.batches.get(batch_id):
