@@ -10,7 +10,7 @@ from functools import partial
 
 from flask import Flask
 
-from app.pages import preview
+from app.pages import front
 from app.pages.addresses import FOLDER as FOLDER
 from app.pages.serving import StatusPages
 from app.stores.public import PublicPages
@@ -20,7 +20,7 @@ def init_app(app: Flask) -> None:
     """Answer for status pages in front of the dashboard, where this installation has them. The
     dashboard edits those of other servers too, and previews them.
     """
-    app.extensions["wakeful.preview"] = partial(preview.html, app.jinja_env)
+    app.extensions["wakeful.preview"] = partial(front.preview, app.jinja_env)
     public: PublicPages | None = app.extensions.get("wakeful.public")
     if public is not None:
         app.extensions["wakeful.pages"] = StatusPages(app, public)

@@ -1,13 +1,19 @@
-"""Where a request for a status page leads: the page, the name under it, and its relative links."""
+"""Where a request for a status page leads, and what makers of answers are handed for it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from jinja2 import Environment
+from werkzeug.wrappers import Request, Response
+
+from app.records import Component
 from app.rules.slugs import is_slug
-from app.stores.public import Address
+from app.stores.public import Address, PublicPages
 
+HTML = "text/html; charset=utf-8"
 FOLDER = "/status"
 FRONT = ""
 JSON = "summary.json"
@@ -15,7 +21,7 @@ JSON = "summary.json"
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Relative links of an address: to Wakeful's root (``root``), and as ``Place`` has them."""
+    """Relative links of an address: to Wakeful's root (``root``), and as ``Context`` has them."""
 
     root: str
     up: str
@@ -88,3 +94,50 @@ def links(target: Target, *, own_host: bool) -> Links:
     if target.name in (FRONT, JSON):
         return Links("../", f"{target.slug}/", target.slug)
     return Links(f"../../{above}", above, f"../{above}{target.slug}")
+
+
+# --- What makers of answers are handed
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """For which address something is made.
+
+    ``templates`` is where ``templates/status/...`` is. ``up`` leads from the address to the folder
+    of the page's addresses, so that a link is ``context.up + "history"``; ``front`` is the link to
+    the page itself. Both are relative: the same bytes fit behind a proxy that serves Wakeful in a
+    folder. ``static`` is the link of a file in static/, with its version. Absolute links, which
+    feeds need, begin with ``page.page.link``. ``away``: the database does not answer, and the page
+    is as it was at ``page.made_at``, which HTML has to say.
+    """
+
+    templates: Environment
+    static: Callable[[str], str]
+    up: str
+    front: str
+    own_host: bool = False
+    away: bool = False
+    component: Component | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request for something that is not kept in memory."""
+
+    request: Request
+    address: Address
+    context: Context
+    public: PublicPages
+    token: str | None = None
+
+    @property
+    def channels(self) -> Sequence[str]:
+        """How people may subscribe."""
+        return self.public.channels
+
+    def html(self, template: str, status: int = 200, **values: Any) -> Response:
+        """A page made of a template, which gets ``context`` too."""
+        body = self.context.templates.get_template(template).render(
+            context=self.context, address=self.address, theme=self.address.theme, **values
+        )
+        return Response(body, status, content_type=HTML)

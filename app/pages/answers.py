@@ -1,20 +1,25 @@
-"""Answers that are ready to send: body, compressed body, headers, and what a 304 has of them."""
+"""Answers that are ready to send: body, compressed body, headers, and what a 304 has of them.
+
+Also of the few files of static/ that pages use, for own host names.
+"""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import mimetypes
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from werkzeug.wrappers import Response
 
 from app.i18n import _
-from app.pages.place import HTML
+from app.pages.addresses import HTML
 from app.pages.routes import Shown
 from app.records import PageTheme, Visibility
 from app.stores.public import Address
@@ -200,3 +205,42 @@ def _takes_gzip(header: str | None) -> bool:
         if coding.strip() == "gzip":
             return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False
+
+
+# --- Files
+
+STATIC_PREFIX = "/static/"
+YEAR_SECONDS = 365 * 24 * 3600
+
+
+class Assets:
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+        self._folder, self._names = folder, frozenset(names)
+
+    def link(self, root: str, name: str) -> str:
+        """The relative link of a file, with its version."""
+        return f"{root}static/{name}?v={self._file(name)[0]}"
+
+    def find(self, path: str) -> Answer | None:
+        name = path.removeprefix(STATIC_PREFIX)
+        if not path.startswith(STATIC_PREFIX) or name not in self._names:
+            return None
+        return self._file(name)[1]
+
+    def _file(self, name: str) -> tuple[str, Answer]:
+        path = self._folder / name
+        return _read(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, _changed_ns: int) -> tuple[str, Answer]:
+    body = path.read_bytes()
+    version = hashlib.sha256(body).hexdigest()[:10]
+    content_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    headers = [
+        ("Content-Type", f"{content_type}; charset=utf-8"),
+        # Links have the version, so a cached copy is never outdated.
+        ("Cache-Control", f"public, max-age={YEAR_SECONDS}, immutable"),
+        ("X-Content-Type-Options", "nosniff"),
+    ]
+    return version, made("200 OK", body, headers, f'W/"{version}"')

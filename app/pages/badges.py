@@ -127,5 +127,5 @@ def _rect(parent: ElementTree.Element, x: int, width: int, fill: str, **more: st
 
 
 def _text(parent: ElementTree.Element, x: float, text: str) -> None:
-    place = {"x": f"{x:g}", "y": "14", "textLength": str(round(width(text)))}
-    ElementTree.SubElement(parent, "text", place).text = text
+    attributes = {"x": f"{x:g}", "y": "14", "textLength": str(round(width(text)))}
+    ElementTree.SubElement(parent, "text", attributes).text = text

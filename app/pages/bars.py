@@ -71,26 +71,26 @@ def kind_of(day: PublicDay) -> str:
 def _lines(kinds: Sequence[str]) -> list[tuple[str, str]]:
     paths: dict[str, str] = {}
     start = 0
-    for place in range(1, len(kinds) + 1):
-        if place < len(kinds) and kinds[place] == kinds[start]:
+    for index in range(1, len(kinds) + 1):
+        if index < len(kinds) and kinds[index] == kinds[start]:
             continue
         kind = kinds[start]
         y = f"{HEIGHT - HEIGHTS[kind] / 2:g}"
-        length = STEP * (place - start) - 1
+        length = STEP * (index - start) - 1
         paths[kind] = f"{paths.get(kind, '')}M{STEP * start} {y}h{length}"
-        start = place
+        start = index
     return list(paths.items())
 
 
 def _data(days: Sequence[PublicDay]) -> str:
-    """``place:percent:down:maintenance:unknown``, in seconds; nothing at the end is left out."""
+    """``index:percent:down:maintenance:unknown``, in seconds; nothing at the end is left out."""
     parts = []
-    for place, day in enumerate(days):
+    for index, day in enumerate(days):
         if day.uptime == 100 and not (day.maintenance_s or day.unknown_s):
             continue
         shown = "" if day.uptime is None else percent(day.uptime).rstrip("%")
         seconds = (day.down_s, day.maintenance_s, day.unknown_s)
-        text = ":".join([str(place), shown, *(str(n) if n else "" for n in seconds)])
+        text = ":".join([str(index), shown, *(str(n) if n else "" for n in seconds)])
         parts.append(text.rstrip(":"))
     return _without_runs(parts)
 
@@ -99,9 +99,9 @@ def _without_runs(parts: Sequence[str]) -> str:
     """Days without anything that follow each other as ``0-56``."""
     found: list[str] = []
     begin: int | None = None
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         plain = part.isdigit()
-        following = parts[place + 1] if place + 1 < len(parts) else ""
+        following = parts[index + 1] if index + 1 < len(parts) else ""
         if plain and begin is None:
             begin = int(part)
         if plain and following.isdigit() and int(following) == int(part) + 1:

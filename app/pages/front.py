@@ -1,19 +1,23 @@
-"""The front of a status page, the list of public pages, and the question for a password."""
+"""The front of a status page, also as the editor previews it; the list of public pages, and the
+question for a password.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, tzinfo
 from itertools import groupby
 from typing import Any
 
+from jinja2 import Environment
+from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from app.i18n import N_, _
 from app.pages import routes
+from app.pages.addresses import HTML, Context
 from app.pages.bars import KeptBars
-from app.pages.place import HTML, Place
-from app.pages.words import Times, linked
 from app.records import (
     ENDED_STATES,
     MAINTENANCE_STATES,
@@ -27,7 +31,8 @@ from app.records import (
 from app.rules.events import uid_of_post
 from app.rules.figures import percent, span
 from app.rules.page_state import COMPONENT, PAGE, POST
-from app.rules.time import zone_of
+from app.rules.posts import parts
+from app.rules.time import in_zone, iso, zone_of
 from app.stores.public import Address
 
 BARS = KeptBars()
@@ -38,6 +43,8 @@ COUNTED = {
     ComponentState.MAINTENANCE: N_("%(count)s of %(total)s maintenance"),
     ComponentState.UNKNOWN: N_("%(count)s of %(total)s unknown"),
 }
+LINK, NO_LINK = ' href="', ' data-href="'
+ICON = "<use"
 FIRST_PLANS = 10  # windows that are shown; the calendar has all
 
 
@@ -49,12 +56,12 @@ class Section:
     components: Sequence[Component]
 
 
-def page(page: PublicPage, place: Place, template: str = "status/front.html") -> bytes:
+def page(page: PublicPage, context: Context, template: str = "status/front.html") -> bytes:
     announced = [post for post in page.posts if post.state == PostState.SCHEDULED]
     return html(
         template,
         page.page,
-        place,
+        context,
         made_at=page.made_at,
         state=PAGE[page.state],
         sections=sections(page.components),
@@ -93,27 +100,26 @@ def _others(components: Sequence[Component]) -> str:
     return ", ".join(told)
 
 
-def listed(pages: Sequence[StatusPage], place: Place) -> bytes:
-    return (
-        place.templates.get_template("status/list.html").render(place=place, pages=pages).encode()
-    )
+def listed(pages: Sequence[StatusPage], context: Context) -> bytes:
+    template = context.templates.get_template("status/list.html")
+    return template.render(context=context, pages=pages).encode()
 
 
 def password(
-    address: Address, place: Place, status: int = 200, fault: str | None = None
+    address: Address, context: Context, status: int = 200, fault: str | None = None
 ) -> Response:
-    body = place.templates.get_template("status/password.html").render(
-        place=place, theme=address.theme, fault=fault
+    body = context.templates.get_template("status/password.html").render(
+        context=context, theme=address.theme, fault=fault
     )
     return Response(body, status, content_type=HTML)
 
 
-def html(template: str, page: StatusPage, place: Place, **values: Any) -> bytes:
+def html(template: str, page: StatusPage, context: Context, **values: Any) -> bytes:
     """A page of a status page, with all that its templates share."""
     shared = {
         "page": page,
         "theme": page.theme,
-        "place": place,
+        "context": context,
         "times": Times(zone_of(page.zone)),
         "looks": COMPONENT,
         "post_looks": POST,
@@ -123,4 +129,51 @@ def html(template: str, page: StatusPage, place: Place, **values: Any) -> bytes:
         "linked": linked,
         "offered": {*(one.name for one in routes.SHOWN), *(one.name for one in routes.ASKED)},
     }
-    return place.templates.get_template(template).render(shared | values).encode()
+    return context.templates.get_template(template).render(shared | values).encode()
+
+
+def preview(templates: Environment, public_page: PublicPage, static: Callable[[str], str]) -> str:
+    """The whole document. Its links are none: a page that is not saved has nothing behind them.
+    ``static`` is the link of a file in static/.
+    """
+    context = Context(templates=templates, static=static, up="", front="")
+    head, tag, body = page(public_page, context, "status/preview.html").decode().partition("<body")
+    body = body.replace(LINK, NO_LINK).replace(ICON + NO_LINK, ICON + LINK)
+    return head + tag + body
+
+
+# --- Times and texts, in the page's zone
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Moments as ``<time>``, which the script turns to the reader's zone."""
+
+    zone: tzinfo
+
+    def at(self, moment: datetime | None) -> Markup | str:
+        """``22 Nov 2026, 09:32 CET``."""
+        if moment is None:
+            return ""
+        there = in_zone(moment, self.zone)
+        text = f"{there.day} {there:%b} {there.year:04}, {there:%H:%M} {there.tzname() or ''}"
+        return _time(moment, text.rstrip(), "at")
+
+    def clock(self, moment: datetime) -> Markup:
+        """``22 Nov, 09:32``, beside one of the same year that says the zone."""
+        there = in_zone(moment, self.zone)
+        return _time(moment, f"{there.day} {there:%b}, {there:%H:%M}", "clock")
+
+    def between(self, start: datetime, end: datetime | None) -> Markup:
+        return Markup("{} – {}").format(self.clock(start), self.at(end) or _("now"))
+
+
+def _time(moment: datetime, text: str, kind: str) -> Markup:
+    return Markup('<time datetime="{}" data-{}>{}</time>').format(iso(moment), Markup(kind), text)  # noqa: S704 - our own words
+
+
+def linked(text: str) -> Markup:
+    """Plain text with its addresses as links."""
+    link = Markup('<a href="{0}" rel="nofollow noopener">{0}</a>')
+    pieces = parts(text)
+    return Markup("").join(link.format(piece) if is_link else piece for piece, is_link in pieces)

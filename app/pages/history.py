@@ -10,8 +10,8 @@ from datetime import date, datetime
 from urllib.parse import parse_qs
 
 from app.i18n import _
+from app.pages.addresses import Context
 from app.pages.front import html, names_of, sections
-from app.pages.place import Place
 from app.records import (
     Component,
     Post,
@@ -59,11 +59,11 @@ def asked_month(query: str, page: PublicPage) -> tuple[int, int] | None:
     return month
 
 
-def page(month: PublicMonth, place: Place) -> bytes:
+def page(month: PublicMonth, context: Context) -> bytes:
     return html(
         "status/history.html",
         month.page,
-        place,
+        context,
         made_at=month.made_at,
         title=f"{_(MONTHS[month.month - 1])} {month.year}",
         earlier=_name(month, -1) if month.earlier else None,
@@ -75,8 +75,8 @@ def page(month: PublicMonth, place: Place) -> bytes:
 
 
 def _name(month: PublicMonth, by: int) -> str:
-    year, place = divmod(month.year * 12 + month.month - 1 + by, 12)
-    return f"{year:04}-{place + 1:02}"
+    year, index = divmod(month.year * 12 + month.month - 1 + by, 12)
+    return f"{year:04}-{index + 1:02}"
 
 
 def days(month: PublicMonth) -> list[Day]:
@@ -90,16 +90,16 @@ def days(month: PublicMonth) -> list[Day]:
 
     found = []
     # All monitors have the same days.
-    for place, day in enumerate(one.day for one in _any_days(month)):
+    for index, day in enumerate(one.day for one in _any_days(month)):
         found.append(
             Day(
                 day,
                 [
-                    (one, one.days[place])
+                    (one, one.days[index])
                     for one in month.components
-                    if one.days[place].down_s
-                    or one.days[place].maintenance_s
-                    or one.days[place].unknown_s
+                    if one.days[index].down_s
+                    or one.days[index].maintenance_s
+                    or one.days[index].unknown_s
                 ],
                 [one for one in month.incidents if on(day, one.started_at, one.ended_at)],
                 [one for one in month.posts if on(day, *_span(one))],
@@ -108,7 +108,7 @@ def days(month: PublicMonth) -> list[Day]:
                     for one in month.windows
                     if not one.cancelled and on(day, one.start_at, one.end_at)
                 ],
-                any(one.days[place].uptime is not None for one in month.components),
+                any(one.days[index].uptime is not None for one in month.components),
             )
         )
     return found[::-1]

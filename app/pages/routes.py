@@ -2,7 +2,7 @@
 
 An address is ``/status/SLUG/NAME``, and ``/NAME`` on the page's own host name. A line in ``SHOWN``
 is a name, a content type, and a function that makes the answer from the ``PublicPage`` and the
-``Place`` that it is made for:
+``Context`` that it is made for:
 
     Shown("feed.rss", "application/rss+xml; charset=utf-8", feeds.rss)
     Shown("badge/<id>.svg", "image/svg+xml", badges.svg)
@@ -11,7 +11,7 @@ The function returns the body, or None where there is nothing (404). It must ret
 equal pages: no clock, no random number, no ``made_at``, or the ETag changes all the time. All the
 rest is done for it (``app/pages/serving.py``): who may read it, memory, ETag, compression, HEAD,
 and the answer while the database is away. ``<id>`` is the id of a monitor that the page shows; it
-comes as ``place.component``. ``/status/SLUG.json`` is ``Shown("summary.json", ...)``.
+comes as ``context.component``. ``/status/SLUG.json`` is ``Shown("summary.json", ...)``.
 
 A line in ``ASKED`` is for what cannot be kept in memory: forms, and links with a token. Its
 function gets a ``Visit`` and returns a response. It runs in an application context, after it was
@@ -31,10 +31,10 @@ from werkzeug.wrappers import Response
 
 from app.access.subscriptions import Purpose
 from app.pages import badges, calendar, feeds, subscribe, summary, widget
-from app.pages.place import HTML, Place, Visit
+from app.pages.addresses import HTML, Context, Visit
 from app.records import Component, PublicPage
 
-Make = Callable[[PublicPage, Place], bytes | None]
+Make = Callable[[PublicPage, Context], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,15 @@ class Asked:
 
 
 def _of_page(make: Callable[[PublicPage], bytes]) -> Make:
-    return lambda page, place: make(page)
+    return lambda page, context: make(page)
 
 
 def _of_component(make: Callable[[Component], bytes]) -> Make:
-    return lambda page, place: None if place.component is None else make(place.component)
+    return lambda page, context: None if context.component is None else make(context.component)
 
 
-def _widget(page: PublicPage, place: Place) -> bytes:
-    return widget.html(page, place.templates, place.static, away=place.away)
+def _widget(page: PublicPage, context: Context) -> bytes:
+    return widget.html(page, context.templates, context.static, away=context.away)
 
 
 def _widget_script(page: PublicPage) -> bytes:

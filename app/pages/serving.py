@@ -31,9 +31,12 @@ from app.pages import front, history, routes, subscribe
 from app.pages.addresses import (
     FOLDER,
     FRONT,
+    HTML,
+    Context,
     Directory,
     Links,
     Target,
+    Visit,
     is_ours,
     link_name,
     links,
@@ -41,11 +44,18 @@ from app.pages.addresses import (
     target_of,
     without_slash,
 )
-from app.pages.answers import EVERYBODY, Answer, fixed, html_headers, not_found, shown, unavailable
-from app.pages.assets import Assets
+from app.pages.answers import (
+    EVERYBODY,
+    Answer,
+    Assets,
+    fixed,
+    html_headers,
+    not_found,
+    shown,
+    unavailable,
+)
 from app.pages.copies import MONTHS, Copies, month_name, page_name, page_of
 from app.pages.memory import Made, Memory
-from app.pages.place import HTML, Place, Visit
 from app.pages.routes import Asked, Shown
 from app.pages.visitors import Visitors
 from app.records import Component, PublicMonth, PublicPage, StatusPage, Visibility
@@ -93,14 +103,14 @@ class StatusPages(Layer):
         self._copies = Copies(settings.instance, keys_of(app), self._now)
         self._our_hosts = {*LOCAL_HOSTS, *settings.own_hosts}
         self._directory: Memory[str, Directory] = Memory(
-            self._read_directory, 1, self._copied, self._now
+            self._read_directory, 1, lambda name: self._copied(name, Directory), self._now
         )
-        self._list: Memory[str, Made] = Memory(self._read_list, 1, self._copied_made, self._now)
+        self._list: Memory[str, Made] = Memory(self._read_list, 1, self._copied, self._now)
         self._pages: Memory[int, Made] = Memory(
-            self._read_page, PAGES, self._copied_page, self._now
+            self._read_page, PAGES, lambda id: self._copied(page_name(id)), self._now
         )
         self._months: Memory[tuple[int, int, int], Made] = Memory(
-            self._read_month, MONTHS, self._copied_month, self._now
+            self._read_month, MONTHS, lambda month: self._copied(month_name(*month)), self._now
         )
         self._lookups: deque[float] = deque(maxlen=LOOKUPS)
         public.on_write(app, self._expire)
@@ -293,9 +303,9 @@ class StatusPages(Layer):
             component = next((one for one in page.components if one.id == id), None)
             if component is None:
                 return not_found(address.theme)
-        place = replace(self._place(way, own_host, away), component=component)
+        context = replace(self._context(way, own_host, away), component=component)
         key = (what.name, id, own_host, away and page.made_at, address.visibility)
-        return made.get(key, lambda: shown(what, what.make(page, place), address))
+        return made.get(key, lambda: shown(what, what.make(page, context), address))
 
     def _of_month(self, environ: Environ, address: Address, way: Links, own_host: bool) -> Answer:
         made, _away = self._pages.get(address.id)
@@ -308,21 +318,21 @@ class StatusPages(Layer):
         # What was read before the page was changed may show what it no longer shows.
         if away and of_month.value.page.updated_at < made.value.page.updated_at:
             raise Unavailable(_(OUTDATED))
-        place = self._place(way, own_host, away)
+        context = self._context(way, own_host, away)
         key = (own_host, away and of_month.value.made_at, address.visibility)
         return of_month.get(
-            key, lambda: shown(HISTORY, history.page(of_month.value, place), address)
+            key, lambda: shown(HISTORY, history.page(of_month.value, context), address)
         )
 
     def _of_list(self, environ: Environ) -> Answer:
         if environ["REQUEST_METHOD"] not in READING:
             return _refused(_("This address accepts GET and HEAD only."), READING)
         made, away = self._list.get(LIST)
-        place = self._place(Links("", "status/", "status"), False, away)
-        return made.get(away, lambda: shown(FRONT_PAGE, front.listed(made.value, place), None))
+        context = self._context(Links("", "status/", "status"), False, away)
+        return made.get(away, lambda: shown(FRONT_PAGE, front.listed(made.value, context), None))
 
-    def _place(self, way: Links, own_host: bool, away: bool) -> Place:
-        return Place(
+    def _context(self, way: Links, own_host: bool, away: bool) -> Context:
+        return Context(
             templates=self._app.jinja_env,
             static=partial(self._assets.link, way.root),
             up=way.up,
@@ -346,8 +356,8 @@ class StatusPages(Layer):
         method = "GET" if request.method == "HEAD" else request.method
         if method not in asked.methods:
             return _refused(_("This address does not take that."), sorted(asked.methods))
-        place = self._place(way, own_host, away=False)
-        visit = Visit(request, address, place, self._public, token)
+        context = self._context(way, own_host, away=False)
+        visit = Visit(request, address, context, self._public, token)
         with self._app.app_context():
             return self._sent(asked.answer(visit), environ)
 
@@ -357,19 +367,19 @@ class StatusPages(Layer):
         form = what is None and method != "POST"  # a person opens it, as the front and the history
         if not form and what is not FRONT_PAGE and what is not HISTORY:
             return fixed(403, _line(_("This page needs a password.")))
-        place = self._place(way, own_host=False, away=False)
+        context = self._context(way, own_host=False, away=False)
         request = _request(environ)
         if method != "POST":
-            return self._sent(front.password(address, place), environ)
+            return self._sent(front.password(address, context), environ)
         try:
             with self._app.app_context():
                 right = self._visitors.enter(address, request)
         except Throttled as fault:
-            said = front.password(address, place, 429, str(fault))
+            said = front.password(address, context, 429, str(fault))
             said.headers["Retry-After"] = str(fault.retry_after)
             return self._sent(said, environ)
         if not right:
-            return self._sent(front.password(address, place, 422, _(front.WRONG)), environ)
+            return self._sent(front.password(address, context, 422, _(front.WRONG)), environ)
         said = Response(status=303, headers={"Location": way.front})
         said.autocorrect_location_header = False
         self._visitors.admit(address, self._paths(request, address), request, said)
@@ -414,17 +424,14 @@ class StatusPages(Layer):
             pages: tuple[StatusPage, ...] = tuple(self._public.listed())
         same = before is not None and before.value == pages
         self._copies.keep(LIST, pages, changed=not same)
-        return before if before is not None and same else Made(pages)
+        return _made(pages, before if same else None)
 
     def _read_page(self, id: int, before: Made | None) -> Made:
         with self._app.app_context():
             page = self._public.page(id)
         same = before is not None and _same(before.value, page)
         self._copies.keep(page_name(id), page, changed=not same)
-        if before is None or not same:
-            return Made(page)
-        before.advance(page)
-        return before
+        return _made(page, before if same else None)
 
     def _read_month(self, key: tuple[int, int, int], before: Made | None) -> Made:
         try:
@@ -432,27 +439,22 @@ class StatusPages(Layer):
                 month: PublicMonth = self._public.month(*key)
         except NotFound:
             return Made(None)  # kept too: whoever asks for many months asks the database once
-        known = before.value if before else None
-        same = known is not None and replace(known, made_at=month.made_at) == month
+        value = before.value if before else None
+        same = value is not None and replace(value, made_at=month.made_at) == month
         self._copies.keep_month(*key, month, changed=not same)
-        if before is None or not same:
-            return Made(month)
-        before.advance(month)
-        return before
+        return _made(month, before if same else None)
 
-    def _copied(self, name: str) -> Directory | None:
-        found = self._copies.find(name)
-        return None if found is None else Directory(found)
+    def _copied(self, name: str, make: Callable[[Any], Any] = Made) -> Any:
+        value = self._copies.find(name)
+        return None if value is None else make(value)
 
-    def _copied_made(self, name: str) -> Made | None:
-        found = self._copies.find(name)
-        return None if found is None else Made(found)
 
-    def _copied_page(self, id: int) -> Made | None:
-        return self._copied_made(page_name(id))
-
-    def _copied_month(self, key: tuple[int, int, int]) -> Made | None:
-        return self._copied_made(month_name(*key))
+def _made(value: Any, equal: Made | None) -> Made:
+    """``equal``: an earlier one that says the same, so that what was made of it is as good."""
+    if equal is None:
+        return Made(value)
+    equal.advance(value)
+    return equal
 
 
 def _same(before: PublicPage, page: PublicPage) -> bool:

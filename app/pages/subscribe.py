@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound, Throttled
 from app.i18n import N_, _
-from app.pages.place import Visit
+from app.pages.addresses import Visit
 from app.records import Channel, StatusPage
 
 LABELS = {Channel.EMAIL: N_("Email address"), Channel.WEBHOOK: N_("webhook URL")}

@@ -34,7 +34,7 @@ class Hour(NamedTuple):
 NOTHING = Hour(0, 0, 0, 0, 0, 0)
 
 
-class Strip(NamedTuple):
+class LastHours(NamedTuple):
     """``entries``: one for each of ``HOURS``, oldest first, in the form of ``series.day_state``.
     ``newest``: the figures of the last hour that has any, which may still run, by its start (ms).
     """
@@ -43,7 +43,7 @@ class Strip(NamedTuple):
     newest: Mapping[int, Hour]
 
 
-def strips(start: int, hours: Mapping[int, Mapping[int, Hour]]) -> dict[int, Strip]:
+def strips(start: int, hours: Mapping[int, Mapping[int, Hour]]) -> dict[int, LastHours]:
     """The strip since ``start`` (ms) by the key of ``hours``, which are by their start (ms).
 
     In an entry, ``up``, ``down``, ``unknown``, ``maintenance`` and ``degraded`` (part of ``up``)
@@ -52,7 +52,7 @@ def strips(start: int, hours: Mapping[int, Mapping[int, Hour]]) -> dict[int, Str
     # Once for all monitors: a list shows a hundred.
     begins = [(at, iso(at)) for at in range(start, start + HOURS * HOUR_MS, HOUR_MS)]
     return {
-        id: Strip(
+        id: LastHours(
             [_entry(text, own.get(at, NOTHING)) for at, text in begins],
             dict(sorted(own.items())[-1:]),
         )
@@ -60,7 +60,7 @@ def strips(start: int, hours: Mapping[int, Mapping[int, Hour]]) -> dict[int, Str
     }
 
 
-def with_hours(strip: Strip, start: int, hours: Mapping[int, Hour]) -> list[Mapping[str, Any]]:
+def with_hours(strip: LastHours, start: int, hours: Mapping[int, Hour]) -> list[Mapping[str, Any]]:
     """The entries of a strip since ``start`` (ms), with these hours (by their start) added."""
     entries = [*strip.entries]
     for begin, hour in hours.items():

@@ -49,7 +49,7 @@ from app.net.client import Network, Response
 from app.net.codings import Decoder, Undecodable, codings
 from app.net.hosts import SystemNames
 from app.net.policy import Policy
-from app.pages import history, words
+from app.pages import front, history
 from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
 from app.rules import (
     addresses,
@@ -451,8 +451,8 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("slug: a name", slugs.of_name, times("\u0315\u0300"), 20_000),
     ("host name: marks", url.host_name, times("\u0315\u0300"), 10_000),
     ("host name: labels", url.host_name, times("a."), 30_000),
-    ("status page: links", words.linked, times("http://a"), 15_000),
-    ("status page: ends of links", words.linked, times("http://a.b....."), 15_000),
+    ("status page: links", front.linked, times("http://a"), 15_000),
+    ("status page: ends of links", front.linked, times("http://a.b....."), 15_000),
     ("status page: month", lambda s: history._MONTH.fullmatch(s), times("1"), 30_000),
     ("form: month", lambda s: months._MONTH.fullmatch(s), times("1"), 30_000),
     ("comment: heads", comments.remarks, times("[2026-01-01 00:00:00 UTC, a\n"), 10_000),

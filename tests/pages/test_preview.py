@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 from flask import Flask
 
-from app.pages import front, preview
-from app.pages.place import Place
+from app.pages import front
+from app.pages.addresses import Context
 from app.records import PublicDay, PublicPage
 from tests.pages.a_page import NOW, page, with_text
 
@@ -29,8 +29,8 @@ def drawn(shown: PublicPage) -> PublicPage:
 
 
 def public(app: Flask, shown: PublicPage) -> str:
-    place = Place(templates=app.jinja_env, static=static, up="", front="")
-    return front.page(shown, place).decode()
+    context = Context(templates=app.jinja_env, static=static, up="", front="")
+    return front.page(shown, context).decode()
 
 
 @pytest.mark.one_on_postgres
@@ -38,7 +38,7 @@ def public(app: Flask, shown: PublicPage) -> str:
 def test_the_preview_is_the_public_page_without_scripts_and_links(
     app: Flask, shown: PublicPage
 ) -> None:
-    made = preview.html(app.jinja_env, shown, static)
+    made = front.preview(app.jinja_env, shown, static)
     assert "<script" not in made
     assert ' href="' not in made.partition("<body")[2].replace('<use href="', "")
     assert made.replace(" data-href=", " href=") == SCRIPT.sub("", public(app, shown))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.records import PHASES
-from app.web.shown import charts, monitor_rows, readings
+from app.web.shown import axis, charts, monitor_rows
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -193,7 +193,7 @@ def test_each_moment_is_told_in_a_sentence() -> None:
         bucket(4, None, checks=0, down=0, unknown=0),
         bucket(5, 90, checks=4, down=0, unknown=0) | {"maintenance": 600},
     ]
-    assert json.loads(readings.of(buckets, hour)) == [
+    assert json.loads(axis.readings(buckets, hour)) == [
         "00:00: 100 ms, p95 200 ms",
         "01:00: 100 ms",
         "02:00: down 1 h",

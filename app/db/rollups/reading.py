@@ -39,7 +39,7 @@ from app.db.types import to_ms
 from app.records import UPTIME_RANGES
 from app.stats import report, strip
 from app.stats.series import start_of
-from app.stats.strip import Hour, Strip, start_of_strip
+from app.stats.strip import Hour, LastHours, start_of_strip
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
@@ -72,7 +72,7 @@ class Figured:
 
     def __init__(self) -> None:
         self._uptimes: Cached[UpDown] = Cached(20_000)
-        self._strips: Cached[Strip] = Cached(1_000)
+        self._strips: Cached[LastHours] = Cached(1_000)
 
     def read(
         self, monitors: Sequence[Any], now: datetime, ranges: Collection[str], *, hours: bool
@@ -221,7 +221,7 @@ _STRIPS = select(
 )
 
 
-def _strips(ids: Sequence[int], start: int) -> dict[int, Strip]:
+def _strips(ids: Sequence[int], start: int) -> dict[int, LastHours]:
     """The strips of what the rollups say since ``start`` (ms)."""
     hours: dict[int, dict[int, Hour]] = {id: {} for id in ids}
     for id, begin, *figures in db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}):

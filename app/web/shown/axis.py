@@ -1,10 +1,16 @@
-"""The time axis of a chart: round times in the person's time zone. Pure."""
+"""The time of a chart: round times on its axis, in the person's time zone, and what it says of each
+of its moments, for the line that a pointer or the keyboard reads. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
+
+from app.i18n import _
+from app.web.shown import charts, monitor_rows
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 # For a time up to this long: the step between two marks, and their format. Days are counted from a
@@ -44,19 +50,47 @@ def marks(first: datetime, last: datetime, zone: tzinfo) -> list[tuple[datetime,
     end = last.astimezone(zone).replace(tzinfo=None)
     fitting = ((step, form) for longest, step, form in MARKS if last - first <= longest)
     step, form = next(fitting, (None, "%b"))
-    places = _months(begin, end) if step is None else _steps(begin, end, step)
-    found = [(place.replace(tzinfo=zone), place.strftime(form)) for place in places]
-    return [(moment, text) for moment, text in found if first <= moment <= last]
+    moments = _months(begin, end) if step is None else _steps(begin, end, step)
+    labels = [(moment.replace(tzinfo=zone), moment.strftime(form)) for moment in moments]
+    return [(moment, text) for moment, text in labels if first <= moment <= last]
 
 
 def _steps(begin: datetime, end: datetime, step: timedelta) -> Iterator[datetime]:
-    place = begin - (begin - MONDAY) % step
-    while place <= end:
-        yield place
-        place += step
+    moment = begin - (begin - MONDAY) % step
+    while moment <= end:
+        yield moment
+        moment += step
 
 
 def _months(begin: datetime, end: datetime) -> Iterator[datetime]:
     for month in range(begin.year * 12 + begin.month - 1, end.year * 12 + end.month):
         if month % MONTHS == 0:
             yield MONDAY.replace(month // 12, month % 12 + 1, 1)
+
+
+def readings(buckets: Sequence[charts.Bucket], say: Callable[[datetime], str]) -> str:
+    """A sentence for each bucket, as JSON for the page's script. ``say`` formats its moment."""
+    sentences = [
+        f"{say(datetime.fromisoformat(bucket['start']))}: {', '.join(_facts(bucket))}"
+        for bucket in buckets
+    ]
+    return json.dumps(sentences, ensure_ascii=False, separators=(",", ":"))
+
+
+def form_of(seconds: int, length: timedelta) -> str:
+    """The format of a moment: a day where buckets are days, else as short as is clear."""
+    if seconds >= DAY.total_seconds():
+        return "%a %-d %b %Y"
+    return "%H:%M" if length <= DAY + HOUR else "%a %-d %b, %H:%M"
+
+
+def _facts(bucket: charts.Bucket) -> Iterator[str]:
+    if bucket["response_time"] is not None:
+        yield charts.milliseconds(bucket["response_time"])
+        if bucket["p95"] is not None and bucket["checks"] != 1:
+            yield f"p95 {charts.milliseconds(bucket['p95'])}"
+    for state in ("down", "maintenance", "unknown"):
+        if bucket[state]:
+            yield monitor_rows.lasted(state, bucket[state])
+    if bucket["response_time"] is None and not (bucket["down"] or bucket["maintenance"]):
+        yield _("no response time") if bucket["checks"] else _("no check")

@@ -154,9 +154,9 @@ def response_chart(
     else:
         runs = [("average", run) for run in _runs(buckets, "response_time", scale)]
         areas = [(name, _area(run, scale)) for name, run in runs if len(run) > 1]
-    lines = [(name, _path(run)) for name, run in runs if len(run) > 1]
+    lines = [(name, path(run)) for name, run in runs if len(run) > 1]
     if not stacked:
-        lines += [("p95", _path(run)) for run in _runs(buckets, "p95", scale) if len(run) > 1]
+        lines += [("p95", path(run)) for run in _runs(buckets, "p95", scale) if len(run) > 1]
     return Chart(
         label=" ".join([summary(statistics), *filter(None, map(_of_place, places))]),
         areas=areas,
@@ -401,7 +401,7 @@ def _unbroken(points: Iterable[Point | None]) -> list[list[Point]]:
     return [run for run in runs if run]
 
 
-def _path(run: Sequence[Point]) -> str:
+def path(run: Sequence[Point]) -> str:
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in run)
 
 

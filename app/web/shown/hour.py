@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from app.errors import NotFound
 from app.i18n import _, _n
 from app.records import Incident, Marker, Result, ResultQuery, Verdict
 from app.stores import current_store
 from app.web.frame import servers
-from app.web.shown import charts, places, times
+from app.web.shown import axis, charts, places, times
 from app.web.shown.markers import MarkerLine, marker_lines
 
-SPAN, AFTER, STEP = timedelta(hours=1), timedelta(minutes=30), timedelta(minutes=10)
+SPAN, AFTER = timedelta(hours=1), timedelta(minutes=30)
 # In units of the SVG. Narrow, so that its letters can be read on a phone without scrolling.
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 70, 8, 12, 30
 PER_PAGE, PAGES = 100, 10  # of results: an interval of 30 s from eight places
@@ -103,12 +103,18 @@ def drawn(
     left = scale.x(first)
     return Hour(
         label=" ".join([label, *map(_of_place, _by_place(results))]) if several else label,
-        lines=[(styles[place], _path(run)) for place, run in _runs(results, scale) if len(run) > 1],
+        lines=[
+            (styles[place], charts.path(run))
+            for place, run in _runs(results, scale)
+            if len(run) > 1
+        ],
         good=[replace(scale.dot(one, said.of(one)), style=styles[one.location]) for one in good],
         failed=[scale.dot(one, said.of(one)) for one in failed],
         unknown=[scale.dot(one, said.of(one)) for one in unknown],
         incident=charts.Band(left, max(2.0, round(scale.x(last) - left, 1)), _("Incident")),
-        x_ticks=[charts.Tick(scale.x(at), f"{times.local(at):%H:%M}") for at in _marks(begin, end)],
+        x_ticks=[
+            charts.Tick(scale.x(at), text) for at, text in axis.marks(begin, end, times.zone())
+        ],
         y_ticks=[
             charts.Tick(scale.y(ms), charts.milliseconds(ms))
             for ms in (0, scale.top_ms / 2, scale.top_ms)
@@ -183,10 +189,6 @@ def _runs(results: Sequence[Result], scale: _Scale) -> Iterator[tuple[str, list[
             yield place, run
 
 
-def _path(run: Sequence[charts.Point]) -> str:
-    return "M" + "L".join(f"{x:g} {y:g}" for x, y in run)
-
-
 @dataclass(frozen=True, slots=True)
 class _Said:
     """What titles of dots say; with the place where there are several."""
@@ -230,15 +232,6 @@ def _label(
     if unknown:
         label += " " + _n("%(num)s could not be made.", "%(num)s could not be made.", unknown)
     return label
-
-
-def _marks(begin: datetime, end: datetime) -> Iterator[datetime]:
-    """Every round ten minutes. Zones differ from UTC by quarters of an hour, and are as round."""
-    place = begin.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    while place <= end:
-        if place >= begin:
-            yield place
-        place += STEP
 
 
 def _results(monitor_id: int, begin: datetime, end: datetime) -> list[Result]:

@@ -28,7 +28,7 @@ from app.rules.figures import DAY
 from app.stats import RANGES
 from app.stores import current_store
 from app.web.frame import servers
-from app.web.shown import axis, charts, looks, markers, monitor_rows, readings, times, zoom
+from app.web.shown import axis, charts, looks, markers, monitor_rows, times, zoom
 from app.web.shown import places as seen_from
 
 HOUR = 3600
@@ -148,7 +148,7 @@ def drawn(
     buckets, seconds = statistics["buckets"], statistics["bucket_seconds"]
     first = datetime.fromisoformat(buckets[0]["start"])
     last = datetime.fromisoformat(buckets[-1]["end"])
-    form, zone = readings.form(seconds, last - first), times.zone()
+    form, zone = axis.form_of(seconds, last - first), times.zone()
 
     def say(moment: datetime) -> str:
         # A bucket of a day is one of UTC.
@@ -166,7 +166,7 @@ def drawn(
     )
     return {
         "chart": chart,
-        "readings": readings.of(buckets, say),
+        "readings": axis.readings(buckets, say),
         "start": buckets[0]["start"],
         "seconds": seconds,
         "page": _larger(monitor.id),
