@@ -41,7 +41,7 @@ def to_record(
     """The record of a row. ``covers``: the ids of the rows whose ``covered_by`` is this one (see
     ``covered_ids``). ``contacts``: the names of contacts by id.
     """
-    known = contacts or {}
+    names = contacts or {}
     return Delivery(
         id=row.id,
         event=row.event,
@@ -56,7 +56,7 @@ def to_record(
         next_attempt_at=row.next_attempt_at,
         delivered_at=row.delivered_at,
         covers=tuple(covers),
-        contacts=tuple(known[id] for id in source_ids(row.sources) if id in known),
+        contacts=tuple(names[id] for id in source_ids(row.sources) if id in names),
         location=_location(row.facts),
         unreadable=tuple(name for name, _why in unreadable_parts(row)),
     )
@@ -74,15 +74,15 @@ def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int | None, lis
     """For each of these deliveries that is a grouped message: the ids of the deliveries that it
     covers.
     """
-    found: dict[int | None, list[int]] = {}
+    covered: dict[int | None, list[int]] = {}
     rows = (
         select(DeliveryRow.covered_by, DeliveryRow.id)
         .where(DeliveryRow.covered_by.in_(ids))
         .order_by(DeliveryRow.id)
     )
     for group, id in session.execute(rows):
-        found.setdefault(group, []).append(id)
-    return found
+        covered.setdefault(group, []).append(id)
+    return covered
 
 
 def failed_channels(session: AnySession) -> list[Delivery]:

@@ -72,8 +72,10 @@ def recipients_of(session: AnySession, incident_ids: Collection[int]) -> Mapping
 
 
 def _recipients(rows: Sequence[Any]) -> Recipients:
-    waits = [row.status == DeliveryStatus.HELD and row.next_attempt_at is not None for row in rows]
-    sources = {row.lane: row.sources for row, held in zip(rows, waits, strict=True) if not held}
+    on_hold = [
+        row.status == DeliveryStatus.HELD and row.next_attempt_at is not None for row in rows
+    ]
+    sources = {row.lane: row.sources for row, waits in zip(rows, on_hold, strict=True) if not waits}
     return Recipients(
         targets={
             row.lane: None if isinstance(row.value, Unreadable) else (row.channel, row.value)
@@ -82,8 +84,8 @@ def _recipients(rows: Sequence[Any]) -> Recipients:
         sources=sources,
         on_hold={
             row.lane: OnHold(row.sources, row.next_attempt_at)
-            for row, held in zip(rows, waits, strict=True)
-            if held and row.lane not in sources
+            for row, waits in zip(rows, on_hold, strict=True)
+            if waits and row.lane not in sources
         },
     )
 

@@ -193,25 +193,25 @@ class Worker:
     def _turn_of(self, kinds: Sequence[Kind]) -> list[Job]:
         now = self.clock()
         of_kinds = [lanes for lanes, *_rest in kinds]
-        sent = [one for one in self._unstored if self._lanes_of(one.claim) in of_kinds]
-        returning = {one.claim.lane for one in sent}
+        returned = [sent for sent in self._unstored if self._lanes_of(sent.claim) in of_kinds]
+        returning = {sent.claim.lane for sent in returned}
         self._do_chores(now)
         due = [
             (lanes, most, find(db.session, now, {*(lanes.busy - returning), *lanes.skipped(now)}))
             for lanes, find, most in kinds
         ]
         db.session.rollback()  # ends the read transaction, which would keep an old snapshot
-        if not sent and not any(names for *_rest, names in due):
+        if not returned and not any(names for *_rest, names in due):
             self._more = False
             self._stuck = self._stuck and any(lanes.skipped(now) for lanes in of_kinds)
             return []
         tools = self._jobs.tools(now)
-        for one in sent:
-            self._store_move(one, now)
+        for sent in returned:
+            self._store_move(sent, now)
         with writing() as session:
             claims.lock(session)
-            for one in sent:
-                self._store_outcome(one, now)
+            for sent in returned:
+                self._store_outcome(sent, now)
             with self._isolated("hold for quiet hours", session):
                 digests.hold(session, now)
             self._more, claimed = False, []
@@ -221,17 +221,17 @@ class Worker:
                 self._more = self._more or len(free) > most
             jobs = self._jobs.make(claimed, tools, now)
         # Only after the commit: a turn that fails is repeated with the same outcomes.
-        self._forget(sent)
+        self._forget(returned)
         for job in jobs:
             self._lanes_of(job.claim).busy.add(job.claim.lane)
         return jobs
 
-    def _forget(self, sent: Sequence[_Sent]) -> None:
+    def _forget(self, stored: Sequence[_Sent]) -> None:
         """Their outcomes are stored."""
-        stored = set(map(id, sent))
-        self._unstored = [one for one in self._unstored if id(one) not in stored]
-        for one in sent:
-            self._lanes_of(one.claim).busy.discard(one.claim.lane)
+        ids = set(map(id, stored))
+        self._unstored = [sent for sent in self._unstored if id(sent) not in ids]
+        for sent in stored:
+            self._lanes_of(sent.claim).busy.discard(sent.claim.lane)
 
     @property
     def _kinds(self) -> tuple[Kind, ...]:
@@ -378,11 +378,11 @@ class Worker:
             )
 
     def _store_all(self) -> None:
-        sent = list(self._unstored)
+        unstored = list(self._unstored)
         with writing():
-            for one in sent:
-                self._store_outcome(one, self.clock())
-        self._forget(sent)
+            for sent in unstored:
+                self._store_outcome(sent, self.clock())
+        self._forget(unstored)
 
 
 # --- What is sent ---------------------------------------------------------------------------------

@@ -49,9 +49,9 @@ class Canaries:
     def learn(self, now: datetime) -> None:
         """Ask all canaries, and store which of them accept."""
         if self.named:
-            told = ask(self.named, dns_servers=self._dns_servers)
+            answers = ask(self.named, dns_servers=self._dns_servers)
             self._keep(
-                change_setting(MEMORY, lambda kept: write_memory(kept, self._place, told), now)
+                change_setting(MEMORY, lambda kept: write_memory(kept, self._place, answers), now)
             )
 
     def _keep(self, memory: str | None) -> None:

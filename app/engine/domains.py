@@ -89,34 +89,36 @@ def claim_domain(now: datetime) -> str | None:
 
 def ask(domain: str, look_up: Callable[[str], DomainExpiry]) -> None:
     """Ask the registry and store its answer. A failed answer does not delete an earlier date."""
-    found = look_up(domain)
+    answer = look_up(domain)
     with writing() as session:
         row = session.get(DomainRow, domain)
         if row is None:
             return
-        row.note = found.note
-        if found.expires_at is not None:
-            row.expires_at = found.expires_at
-            row.source = found.source
+        row.note = answer.note
+        if answer.expires_at is not None:
+            row.expires_at = answer.expires_at
+            row.source = answer.source
 
 
 def tell_expiring(now: datetime) -> int:
     """Alert to domains that expire soon, once for each monitor and date; returns how many."""
-    ids = [one.monitor.id for one in _expiring(db.session, now)]
+    ids = [expiring.monitor.id for expiring in _expiring(db.session, now)]
     if not ids:
         return 0
     with writing() as session:
         lock_states(session, ids)
-        due = [one for one in _expiring(session, now) if one.monitor.id in ids]
-        for one in due:
+        due = [expiring for expiring in _expiring(session, now) if expiring.monitor.id in ids]
+        for expiring in due:
             facts = {
-                "expires_at": one.expires_at, "days_left": one.days_left, "domain": one.domain,
-            }  # fmt: skip
-            enqueue(session, Event.DOMAIN_EXPIRING, one.monitor, None, now, facts)
+                "expires_at": expiring.expires_at,
+                "days_left": expiring.days_left,
+                "domain": expiring.domain,
+            }
+            enqueue(session, Event.DOMAIN_EXPIRING, expiring.monitor, None, now, facts)
             session.execute(
                 update(MonitorStateRow)
-                .where(MonitorStateRow.monitor_id == one.monitor.id)
-                .values(alerted_domain_dates=one.alerted)
+                .where(MonitorStateRow.monitor_id == expiring.monitor.id)
+                .values(alerted_domain_dates=expiring.alerted)
             )
     return len(due)
 
@@ -144,7 +146,7 @@ def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
         .order_by(MonitorRow.id)
         .execution_options(populate_existing=True)
     ).all()
-    quiet, found = Quiet(session, now), []
+    quiet, due = Quiet(session, now), []
     for monitor, domain, alerted, expires in rows:
         if domain is None or expires is None:
             continue
@@ -156,8 +158,8 @@ def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
         if quiet.covers(monitor, now) or isinstance(monitor.alerts, Unreadable):
             continue  # alerted later, when neither applies any more
         alerted = with_alerted(alerted, f"{expires:%Y-%m-%d}")
-        found.append(_Expiring(monitor, domain, expires, left, alerted))
-    return found
+        due.append(_Expiring(monitor, domain, expires, left, alerted))
+    return due
 
 
 def _is_alerted(alerted: str | None, expires: datetime) -> bool:

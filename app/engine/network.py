@@ -83,11 +83,11 @@ class OwnNetwork:
     def sort(self, finished: list[Finished], now: float) -> list[Finished]:
         """Take finished checks; returns those that can be recorded now, in their final form."""
         ready: list[Finished] = []
-        for one in finished:
-            if may_be_ours(one[1]):
-                ready += self._doubt(one, now)
+        for check in finished:
+            if may_be_ours(check[1]):
+                ready += self._doubt(check, now)
             else:
-                ready += self._answered(one)
+                ready += self._answered(check)
         return ready
 
     def collect(self, now: float) -> list[Finished]:
@@ -95,8 +95,8 @@ class OwnNetwork:
         ready = self._judged(now) if self._answer is not None else []
         if self._asking:
             return ready
-        late = [one for since, one in self._held if now - since >= HOLD_SECONDS]
-        self._held = [held for held in self._held if now - held[0] < HOLD_SECONDS]
+        late = [check for since, check in self._held if now - since >= HOLD_SECONDS]
+        self._held = [waiting for waiting in self._held if now - waiting[0] < HOLD_SECONDS]
         if self._known_dead(now):
             return ready + self._final(late)
         self._waiting += late
@@ -104,36 +104,36 @@ class OwnNetwork:
             self._ask()  # while down also without waiting checks, so that its return is noticed
         return ready
 
-    def _doubt(self, one: Finished, now: float) -> list[Finished]:
-        claim, outcome = one
+    def _doubt(self, check: Finished, now: float) -> list[Finished]:
+        claim, outcome = check
         if self._works is None:
-            return [one]  # without canaries, no failure counts as ours
+            return [check]  # without canaries, no failure counts as ours
         if self._began_in_outage(outcome, now):
             return [(claim, unknown(outcome))]
         if self._known_dead(now) and not self._asking:
-            return self._final([one])
+            return self._final([check])
         if self.down:
-            self._waiting.append(one)
+            self._waiting.append(check)
             self._ask()
         elif self._confirmed[claim] >= CONFIRMED_OFTEN:
-            return [one]
+            return [check]
         else:
-            self._held.append((now, one))
+            self._held.append((now, check))
         return []
 
-    def _answered(self, one: Finished) -> list[Finished]:
+    def _answered(self, check: Finished) -> list[Finished]:
         """An answer, preceded by the failures that it shows to be the targets' own."""
-        claim, outcome = one
+        claim, outcome = check
         self._confirmed.pop(claim, None)
-        doubtful = [*self._waiting, *(held for _since, held in self._held)]
+        doubtful = [*self._waiting, *(waiting for _since, waiting in self._held)]
         # While our network is down, an answer may mean that it is just coming back.
         if not doubtful or self.down or not _is_fresh_answer(outcome):
-            return [one]
+            return [check]
         far = distance(outcome)
         shown = [other for other in doubtful if distance(other[1]) <= far]
         self._waiting = [other for other in self._waiting if distance(other[1]) > far]
-        self._held = [held for held in self._held if distance(held[1][1]) > far]
-        return [*shown, one]
+        self._held = [waiting for waiting in self._held if distance(waiting[1][1]) > far]
+        return [*shown, check]
 
     def _judged(self, now: float) -> list[Finished]:
         works, self._answer, self._asking = bool(self._answer), None, False
@@ -143,9 +143,9 @@ class OwnNetwork:
             self._returned = datetime.now(UTC), now
         self.down = not works
         ready: list[Finished] = []
-        for one in waiting:
-            ours = self._began_in_outage(one[1], now)
-            ready += [(one[0], unknown(one[1]))] if ours else self._final([one])
+        for check in waiting:
+            ours = self._began_in_outage(check[1], now)
+            ready += [(check[0], unknown(check[1]))] if ours else self._final([check])
         return ready
 
     def _began_in_outage(self, outcome: Outcome, now: float) -> bool:

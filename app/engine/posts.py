@@ -95,12 +95,12 @@ def _post(session: AnySession, page_id: int, now: datetime) -> bool:
     first = next((incident for incident, _monitor in open_ones if incident.started_at <= due), None)
     if first is None:
         return False
-    told = [
+    incidents = [
         (incident, monitor)
         for incident, monitor in open_ones
         if incident.started_at <= first.started_at + TOGETHER
     ]
-    _write(session, page_id, told, now)
+    _write(session, page_id, incidents, now)
     return True
 
 
@@ -120,11 +120,11 @@ def _unposted(
         )
         .order_by(IncidentRow.started_at, IncidentRow.id)
     )
-    found = [(row[0], row[1]) for row in session.execute(query)]
-    quiet = Quiet(session, now) if found else None
+    rows = [(row[0], row[1]) for row in session.execute(query)]
+    quiet = Quiet(session, now) if rows else None
     return [
         (incident, monitor)
-        for incident, monitor in found
+        for incident, monitor in rows
         if quiet is not None
         and not quiet.covers(monitor, now)
         and not quiet.covers(monitor, incident.started_at)
@@ -158,25 +158,25 @@ def _is_about(now: datetime) -> ColumnElement[bool]:
 def _write(
     session: AnySession,
     page_id: int,
-    told: Sequence[tuple[IncidentRow, MonitorRow]],
+    troubles: Sequence[tuple[IncidentRow, MonitorRow]],
     now: datetime,
 ) -> None:
-    incidents = [incident for incident, _monitor in told]
-    codes = {incident.cause_code for incident in incidents}
-    names = names_on_page(session, page_id, [monitor.id for _incident, monitor in told])
-    text = draft(names, codes.pop() if len(codes) == 1 else None, incidents[0].started_at)
+    posted = [incident for incident, _monitor in troubles]
+    codes = {incident.cause_code for incident in posted}
+    names = names_on_page(session, page_id, [monitor.id for _incident, monitor in troubles])
+    text = draft(names, codes.pop() if len(codes) == 1 else None, posted[0].started_at)
     post = PostRow(
         status_page_id=page_id,
         title=text["title"],
         state=text["state"],
-        incident_id=incidents[0].id,
+        incident_id=posted[0].id,
         automatic=True,
         created_at=now,
         updated_at=now,
     )
     session.add(post)
     session.flush()
-    session.add_all(PostMonitorRow(post_id=post.id, monitor_id=one.monitor_id) for one in incidents)
+    session.add_all(PostMonitorRow(post_id=post.id, monitor_id=row.monitor_id) for row in posted)
     _add_update(session, post, PostState(text["state"]), text["body"], now)
 
 

@@ -125,20 +125,20 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         # The app itself: threads have no current one.
         away, silent = remote_servers.faults(current_app._get_current_object())  # type: ignore[attr-defined]
         return Health((*([stuck] if stuck else ()), *away), idle=silent)
-    found = []
+    sentences = []
     # Also where none has ever run, or none for so long that its heartbeat was deleted.
     if signs.silent and (signs.ever or waits):
-        found.append(_(CHECKER_SILENT))
+        sentences.append(_(CHECKER_SILENT))
     if senders.silent and (senders.ever or alerts):
-        found.append(_(WORKER_SILENT))
+        sentences.append(_(WORKER_SILENT))
     checked = signs.checked_at
     if late:
-        found.append(_(CHECKS_LATE))
-    found += [str(place) for place in alone]
+        sentences.append(_(CHECKS_LATE))
+    sentences += [str(place) for place in alone]
     if stuck or is_settling():  # processes that cannot write leave no heartbeat, but may be alive
-        found = [stuck] if stuck else []
+        sentences = [stuck] if stuck else []
     return Health(
-        tuple(found),
+        tuple(sentences),
         checked,
         _age(now, checked),
         _age(now, signs.at),
@@ -183,17 +183,17 @@ def idle_places(now: datetime, alone: Sequence[LeftAlone]) -> list[str]:
     """Sentences about the places that bring no results, or only unknown ones, but not about those
     that are ``alone``: of these the missing checker is the cause.
     """
-    told = {place.name for place in alone}
-    return [_idle(one) for one in places.idle(now) if one.name not in told]
+    names = {place.name for place in alone}
+    return [_idle(place) for place in places.idle(now) if place.name not in names]
 
 
 def unable_places(now: datetime) -> list[str]:
     """Sentences about the places that live and can make none of their checks. A monitor with other
     places is up all the same, so nothing else says it.
     """
-    unable = [one for one in places.idle(now) if not one.silent]
-    told = {place.name for place in left_alone(now)} if unable else set()
-    return [_idle(one) for one in unable if one.name not in told]
+    unable = [place for place in places.idle(now) if not place.silent]
+    names = {place.name for place in left_alone(now)} if unable else set()
+    return [_idle(place) for place in unable if place.name not in names]
 
 
 def _idle(place: places.Idle) -> str:

@@ -78,7 +78,9 @@ def digest(facts: Facts, context: Context) -> Message:
         for member in members
     ]
     # With the present time: the number of days left has changed while the notices waited.
-    expiries = [EXPIRIES[one["event"]]({**one, "at": facts["at"]}, context) for one in notices]
+    expiries = [
+        EXPIRIES[notice["event"]]({**notice, "at": facts["at"]}, context) for notice in notices
+    ]
     items += [Item(expiry.title, expiry.links) for expiry in expiries]
     since = words.clock_time(datetime.fromisoformat(facts["since"]))
     return Message(

@@ -76,13 +76,13 @@ class Message:
         return "\n".join(self.lines(self.title))
 
     def lines(self, *first: str) -> list[str]:
-        found = [*first, self.summary]
-        found += [f"{label}: {value}" for label, value in self.details]
+        lines = [*first, self.summary]
+        lines += [f"{label}: {value}" for label, value in self.details]
         for item in self.items:
-            found.append(f"- {item}")
-            found += [f"  {link.label}: {link.url}" for link in item.links]
-        found += [f"{link.label}: {link.url}" for link in self.links]
-        return [line for line in found if line]
+            lines.append(f"- {item}")
+            lines += [f"  {link.label}: {link.url}" for link in item.links]
+        lines += [f"{link.label}: {link.url}" for link in self.links]
+        return [line for line in lines if line]
 
     def without_item_links(self) -> Message:
         """The message for channels with little room: the items without their links."""

@@ -43,16 +43,16 @@ def report(facts: Facts, context: Context) -> Message:
 
 
 def _details(total: Facts) -> list[tuple[str, str]]:
-    found: list[tuple[str, Any]] = [
+    details: list[tuple[str, Any]] = [
         (_("Downtime"), span(total["downtime"])),
         (_("Incidents"), str(total["incidents"])),
     ]
     if total["mttr"] is not None:
-        found.append((_("Mean time to recovery"), span(total["mttr"])))
+        details.append((_("Mean time to recovery"), span(total["mttr"])))
     if total["avg"] is not None:
         value = _("%(avg)s ms on average, p95 %(p95)s ms", avg=total["avg"], p95=total["p95"])
-        found.append((_("Response time"), value))
-    return found
+        details.append((_("Response time"), value))
+    return details
 
 
 def _incident(incident: Facts) -> tuple[str, str]:
