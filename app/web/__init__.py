@@ -32,7 +32,7 @@ from app.web.frame import (
     servers,
     session,
 )
-from app.web.shown import channels, looks, places, times
+from app.web.shown import looks, places, times
 from app.web.views import blueprints
 
 
@@ -56,7 +56,7 @@ def init_app(app: Flask) -> None:
         path=links.path,
         full_path=links.full_path,
         times=times,
-        channel_value=channels.label,
+        channel_value=looks.channel_value,
         words=looks,
         words_of=words_of,
         why_unclear=why_unclear,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.web.frame.labels import choice_of, label_of
+from app.web.frame.errors import choice_of, label_of
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,8 @@ class Editing(Generic[R, F]):
             if reading:
                 raise
             self.record = None if self.id is None else self.stand_in(self.id)
+            if self.record is None and self.id is not None:
+                raise
             self.form = self.bind()
             return self.unread(fault)
         form = self.form = self.bind()
@@ -92,9 +94,11 @@ class Editing(Generic[R, F]):
         record: R | None = None if self.id is None else self.records.get(*self.parents, self.id)
         return record
 
-    def stand_in(self, id: Any) -> R:
-        """The record as far as the form that was sent tells."""
-        raise NotImplementedError
+    def stand_in(self, id: Any) -> R | None:
+        """The record as far as the form that was sent tells. None: an error page shows what was
+        typed, without the form.
+        """
+        return None
 
     def unread(self, fault: WakefulError) -> Response:
         """What was typed is not judged: a mask has nothing behind it now, and that is no fault of

@@ -27,7 +27,7 @@ from app.i18n import N_, _
 from app.stores import current_access, current_store
 from app.web.forms import password_field
 from app.web.frame import errors, links
-from app.web.frame.labels import choice_of, is_box, label_of
+from app.web.frame.errors import choice_of, is_box, label_of
 from app.web.frame.session import SAFE_METHODS, TOKEN, load
 from app.web.frame.store_errors import too_often
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from app.i18n import N_, _
 from app.records import (
     WORST_FIRST,
     Carrier,
+    Channel,
     Classification,
     DeliveryStatus,
     Ending,
@@ -20,6 +22,7 @@ from app.records import (
     IncidentStatus,
     LocationRule,
     MonitorStatus,
+    Pair,
     PlaceState,
     Role,
     Verdict,
@@ -189,3 +192,22 @@ def monitor_of(incident: Incident) -> str:
     return (
         incident.monitor.name if incident.monitor else _("Monitor %(id)s", id=incident.monitor_id)
     )
+
+
+MOST_HOST = 60  # characters of a host
+
+
+def channel_value(pair: Pair, *, whole: bool) -> str:
+    """An email address, ``whole`` for those who may edit it; the host of a URL; else the mask."""
+    if pair.key == Channel.EMAIL and whole:
+        return pair.value
+    masked = pair.masked().value
+    host = _host_of(pair.value) if pair.key not in (Channel.EMAIL, Channel.APPRISE) else ""
+    return f"{host[:MOST_HOST]} {masked}" if host else masked
+
+
+def _host_of(value: str) -> str:
+    try:
+        return urlsplit(value).hostname or ""
+    except ValueError:
+        return ""

@@ -48,6 +48,8 @@ REASONS = {
     "retried by hand": N_("Retried manually."),
     "given up by hand": N_("Given up manually."),
 }
+SENT_AGAIN = N_("The message to %(channel)s is being sent again.")
+GIVEN_UP = N_("The message to %(channel)s will not be sent.")
 CHOOSABLE = 200  # monitors in the filter; beyond that, their own pages lead here
 
 
@@ -82,30 +84,18 @@ def show(id: int) -> str:
 
 @blueprint.post("/<int:id>/retry")
 def retry(id: int) -> Response:
-    delivery = current_store().deliveries.retry(id)
-    flash(
-        _(
-            "The message to %(channel)s is being sent again.",
-            channel=channel_label(delivery.channel),
-        ),
-        "success",
-    )
-    back = request.form.get("next")
-    return redirect(session.safe_next(back) if back else url_for(".show", id=id))
+    return _done(current_store().deliveries.retry(id), SENT_AGAIN)
 
 
 @blueprint.post("/<int:id>/give-up")
 def give_up(id: int) -> Response:
-    delivery = current_store().deliveries.give_up(id)
-    flash(
-        _(
-            "The message to %(channel)s will not be sent.",
-            channel=channel_label(delivery.channel),
-        ),
-        "success",
-    )
+    return _done(current_store().deliveries.give_up(id), GIVEN_UP)
+
+
+def _done(delivery: Delivery, notice: str) -> Response:
+    flash(_(notice, channel=channel_label(delivery.channel)), "success")
     back = request.form.get("next")
-    return redirect(session.safe_next(back) if back else url_for(".show", id=id))
+    return redirect(session.safe_next(back) if back else url_for(".show", id=delivery.id))
 
 
 @dataclass(frozen=True, slots=True)
