@@ -118,6 +118,12 @@ def test_a_call_is_deferred_to_the_thread_of_the_event_loop():
     assert called == ["by another thread"]
 
 
+def test_the_worker_has_the_application_that_was_loaded(worker):
+    worker.app = type("Loaded", (), {"wsgi": lambda _self: "the application"})()
+    worker.load_wsgi()
+    assert worker.wsgi == "the application"
+
+
 def test_a_parser_makes_a_request_of_the_bytes_of_a_header():
     request = request_of(HEAD)
     assert (request.method, request.path, request.query) == ("POST", "/a", "b")
@@ -128,8 +134,10 @@ def test_a_request_has_an_environment_and_a_response_to_write():
     sock = Socket()
     response, environ = wsgi.create(request_of(HEAD), sock, CLIENT, SERVER, Config())
     assert (environ["PATH_INFO"], environ["QUERY_STRING"]) == ("/a", "b")
-    response.force_close()
+    before = sock.written
     response.start_response("204 No Content", [])
+    assert (response.status_code, sock.written) == (204, before), "it is written with the body"
+    response.force_close()
     response.close()
     assert b"HTTP/1.1 204 No Content\r\n" in sock.written
     assert b"Connection: close" in sock.written

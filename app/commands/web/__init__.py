@@ -21,6 +21,8 @@ for each, so that a new version that changes one of them fails there by name:
 - ``handle_request(request, connection)`` runs the application, writes to ``connection.sock`` and
   returns whether the connection may stay open;
 - ``handle_error(request, client, address, fault)`` writes an answer with ``sendall``;
-- ``http.get_parser`` and ``wsgi.create`` take a source of bytes and make of it a request and its
-  environment; ``_expected_100_continue`` of a request makes the answer begin with 100.
+- ``http.get_parser`` and ``wsgi.create`` take a source of bytes and make of it a request, its
+  environment and a response, which writes nothing before its body and has the ``status_code``;
+  ``_expected_100_continue`` of a request makes the answer begin with 100;
+- ``wsgi`` of the worker is the application.
 """

@@ -94,8 +94,8 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         """Called in the worker process, after the fork: no connection is shared with the parent."""
         from app import create_app
 
-        self._app = create_app(self._settings)
+        app = create_app(self._settings)
         if self._early:
-            with self._app.app_context():
+            with app.app_context():
                 schema.refuse_until_current()
-        return self._app
+        return app
