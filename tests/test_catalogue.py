@@ -26,9 +26,9 @@ CATALOGUE = TRANSLATIONS / "messages.pot"
 NOT_FOR_PEOPLE = {
     "app/api/health.py": "help texts of metrics",
     "app/api/openapi.py": "the API's document, in English",
-    "app/api/resource.py": "the API's document, in English",
+    "app/api/operations.py": "the API's document, in English",
     "app/api/schemas.py": "the API's document, in English",
-    "app/commands/web/refusals.py": "gunicorn's log",
+    "app/commands/web/webworker.py": "gunicorn's log",
     "app/db/statements.py": "SQL",
     "app/db/migrations/": "SQL",
     "app/demo/": "made-up names and remarks: data, as people would type it",

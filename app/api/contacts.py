@@ -6,8 +6,7 @@ from flask import Response
 
 from app.api.call import Call
 from app.api.envelope import created, deleted, one
-from app.api.operations import operation
-from app.api.resource import register
+from app.api.operations import operation, register
 from app.codec import json_of
 from app.forms import binding
 from app.forms.contact import ContactDeletionForm, SharedChannelForm

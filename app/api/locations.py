@@ -6,8 +6,7 @@ from flask import Response
 
 from app.api.call import Call
 from app.api.envelope import one
-from app.api.operations import operation
-from app.api.resource import register
+from app.api.operations import operation, register
 from app.codec import json_of
 from app.records import Carrier, Place, Scope, needs_admin
 from app.records.resources import LOCATIONS

@@ -8,8 +8,7 @@ from flask import Response
 
 from app.api.call import Call
 from app.api.envelope import one, paged
-from app.api.operations import operation
-from app.api.resource import register, shape
+from app.api.operations import operation, register, shape
 from app.checks.kinds import kind_of
 from app.codec import json_of
 from app.forms import binding

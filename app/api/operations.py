@@ -1,29 +1,34 @@
 """The table of operations: every path and method of /api/v1, with its input and its answer.
 
 The blueprint has its routes from here, and the OpenAPI document is generated from it, so both have
-the same operations.
+the same operations. Most resources have five, out of their description: list, create, show,
+update, delete (``Handlers``).
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Response
 
-from app.forms.queries import NoQueryForm
+from app.api.call import Call
+from app.api.envelope import created, deleted, one, paged
+from app.codec import json_of
+from app.forms import binding
+from app.forms.queries import ListForm, MarkerQueryForm, NoQueryForm, PageForm
+from app.forms.resources import FORMS
 from app.forms.schema import SchemaForm
-from app.records import Scope
-
-if TYPE_CHECKING:
-    from app.api.call import Call
+from app.records import ObjectKind, Resource, Scope
+from app.records.resources import RESOURCES
+from app.stores import Store, base
 
 PREFIX = "/api/v1"
 METHOD_ORDER = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
-Handler = Callable[["Call"], Response]
+Handler = Callable[[Call], Response]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +106,103 @@ def operation(
         return handler
 
     return register
+
+
+# --- The operations of a resource ----------------------------------------------------------------
+
+Records = base.Collection[Any, Any]
+
+
+def shape(call: Call, record: Any) -> dict[str, Any]:
+    """A record in JSON, its secrets masked for a key that may only read."""
+    return json_of(record, masked=call.masked)
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """``refusals``: the statuses that only some operations answer. ``check`` raises Denied where
+    the key may not store or change what it sends; it gets the present record or None.
+    """
+
+    of: Resource
+    form: type[SchemaForm]
+    update_form: type[SchemaForm]
+    query: type[ListForm] = PageForm
+    shape: Callable[[Call, Any], Mapping[str, Any]] = shape
+    check: Callable[[Call, Any], None] | None = None
+    refusals: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def records(self, store: Store) -> Records:
+        collection: Records = getattr(store, self.of.name)
+        return collection
+
+    def list(self, call: Call) -> Response:
+        page = self.records(call.store).list(binding.list_query(self.query, call.query))
+        return paged(page, lambda record: self.shape(call, record), call.query)
+
+    def store(self, call: Call) -> Response:
+        if self.check:
+            self.check(call, None)
+        return created(self.shape(call, self.records(call.store).create(call.new(self.form))))
+
+    def show(self, call: Call) -> Response:
+        record = self.records(call.store).get(call.id)
+        call.without_input()
+        return one(self.shape(call, record))
+
+    def update(self, call: Call) -> Response:
+        record = self.records(call.store).get(call.id)
+        if self.check:
+            self.check(call, record)
+        fields = call.changes(self.update_form, record)
+        return one(self.shape(call, self.records(call.store).update(call.id, fields)))
+
+    def delete(self, call: Call) -> Response:
+        self.records(call.store).get(call.id)
+        call.without_input()
+        self.records(call.store).delete(call.id)
+        return deleted(self.of.path.removeprefix("/").removesuffix("s"), call.id)
+
+
+def register(
+    resource: Resource, *, update_form: type[SchemaForm] | None = None, **options: Any
+) -> None:
+    """Add the operations that the description of a resource has to the table."""
+    path, record, form = resource.path, resource.path + "/{id}", FORMS[resource.kind]
+    update_form = update_form or form
+    handlers = Handlers(resource, form, update_form, **options)
+    a = "an" if resource.one[0] in "aeiou" else "a"
+    operations: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
+        "list": ("GET", path, f"List {resource.many}", {"paged": True, "query": handlers.query}),
+        "store": ("POST", path, f"Create {a} {resource.one}", {"status": 201, "form": form}),
+        "show": ("GET", record, f"Show {a} {resource.one}", {}),
+        "update": (
+            "PUT PATCH", record, f"Update {a} {resource.one}",
+            {"form": update_form, "update": True},
+        ),
+        "delete": ("DELETE", record, f"Delete {a} {resource.one}", {}),
+    }  # fmt: skip
+    for verb, description in resource.about.items():
+        methods, at, summary, more = operations[verb]
+        operation(
+            methods,
+            at,
+            summary,
+            "Deleted" if verb == "delete" else resource.schema,
+            name=f"{resource.name}_{'list_' if verb == 'list' else verb}",
+            description=description,
+            refusals=handlers.refusals.get(verb, ()),
+            **more,
+        )(getattr(handlers, verb))
+
+
+_OPTIONS: Mapping[ObjectKind, Mapping[str, Any]] = {
+    ObjectKind.MARKER: {"query": MarkerQueryForm},
+    ObjectKind.STATUS_PAGE: {"refusals": {"store": (409,), "update": (409,)}},
+}
+# Those with a module here, which registers them and has operations besides.
+_OWN = {ObjectKind.MONITOR, ObjectKind.INCIDENT, ObjectKind.CONTACT, ObjectKind.LOCATION}
+
+for _resource in RESOURCES:
+    if _resource.about and _resource.kind not in _OWN:
+        register(_resource, **_OPTIONS.get(_resource.kind, {}))

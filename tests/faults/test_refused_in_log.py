@@ -12,8 +12,8 @@ import pytest
 
 from app.access.security_log import A_MINUTE, Bound
 from app.commands.serve import listen
-from app.commands.web.refusals import BEGINS, MOST_CHARACTERS, Few
 from app.commands.web.webserver import WebServer
+from app.commands.web.webworker import BEGINS, MOST_CHARACTERS, Few
 from app.config import read
 from tests.support.command import start
 from tests.support.web_process import installation

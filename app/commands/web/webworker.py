@@ -26,9 +26,9 @@ from gunicorn.http import wsgi
 from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
 from gunicorn.workers.gthread import ThreadWorker
 
+from app.access.security_log import A_MINUTE, Bound
 from app.commands.web.bodies import Malformed
 from app.commands.web.connection import Connection
-from app.commands.web.refusals import Few
 from app.headers import ALWAYS
 from app.i18n import N_, _
 from app.middleware import EARLY
@@ -50,6 +50,9 @@ REFUSED = {
     "414": N_("The address is too long. Send long values in the body."),
     "431": N_("The header is too large."),
 }
+# Of gunicorn's lines in the log about such requests.
+BEGINS = "Invalid request from ip="
+MOST_CHARACTERS = 300
 UNREADABLE = N_("The request cannot be read: it is not valid HTTP.")
 
 
@@ -353,6 +356,30 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         for conn in self._parked:
             if conn.step in (self._read_head, self._drain):
                 conn.until = min(conn.until, deadline)
+
+
+class Few(logging.Filter):
+    """gunicorn's lines in the log about requests that it refuses; others pass as they are.
+
+    Each quotes what was sent, up to 64 KB, and anybody may send such requests without end. So a
+    line is cut, and a minute has few of them: nobody fills the disk.
+    """
+
+    def __init__(self, bound: Bound | None = None) -> None:
+        super().__init__()
+        self._bound = bound or Bound(A_MINUTE)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        line = record.getMessage()
+        if not line.startswith(BEGINS):
+            return True
+        within, left_out = self._bound.take(BEGINS)
+        if len(line) > MOST_CHARACTERS:
+            line = f"{line[:MOST_CHARACTERS]}…"
+        if left_out:
+            line += f" (left out before: {left_out[BEGINS]})"
+        record.msg, record.args = line, None
+        return within
 
 
 class _Page:
