@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import delete, select
-from sqlalchemy.orm.attributes import flag_modified
 
 from app.access import passwords, security_log
 from app.access.actors import acting_as
@@ -27,7 +26,6 @@ from app.access.keys import settle_keys
 from app.access.security_log import Event
 from app.db import DbSession, db, writing
 from app.db.tables import HalfLoginRow, InvitationRow, PersonRow, RecoveryRow, SessionRow
-from app.db.types import Replaced
 from app.errors import Conflict, Invalid, NotFound, Throttled
 from app.i18n import N_, _
 from app.records import MAX_PERSON_NAME, Client, Person, Role
@@ -101,7 +99,7 @@ class People:
             for name, value in fields.items():
                 setattr(row, name, value)
             for name in anew:
-                _store_anew(row, name)
+                setattr(row, name, str(getattr(row, name)))  # changes a replaced value alone
             session.flush()
             if settle:
                 settle_keys(session, id, heir_id, self.clock())
@@ -248,14 +246,6 @@ class People:
         session.add(row)
         session.flush()
         return person_record(row)
-
-
-def _store_anew(row: PersonRow, name: str) -> None:
-    """Store the value that is shown, where the stored one cannot be read."""
-    value = getattr(row, name)
-    if isinstance(value, Replaced):
-        setattr(row, name, str(value))
-        flag_modified(row, name)
 
 
 def person_record(row: PersonRow) -> Person:
