@@ -9,12 +9,15 @@ import re
 import signal
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from unittest.mock import Mock
 
 import pytest
+from cachetools import TTLCache
 
+from app import lasting
 from app.codec.sealing import BatchKey
-from app.engine.carriers.queue import broker, sender
+from app.engine.carriers.queue import sender
 from app.engine.carriers.queue.broker import KEPT_SECONDS, TASK, QueueTrouble, make_celery, queue_of
 from app.engine.carriers.queue.messages import (
     REMEMBERED_SECONDS,
@@ -100,8 +103,9 @@ def test_a_message_is_remembered_for_as_long_as_a_copy_would_count():
 
 
 def test_what_is_refused_is_logged_once_a_minute(monkeypatch, caplog):
-    refuser, clock = QueueTrouble("taking a batch"), Mock(return_value=0.0)
-    monkeypatch.setattr(broker.time, "monotonic", clock)
+    clock = Mock(return_value=0.0)
+    monkeypatch.setattr(lasting, "TTLCache", partial(TTLCache, timer=clock))
+    refuser = QueueTrouble("taking a batch")
     receiver = Receiver(BatchKey(KEY), "a", dated="at", plural="Batches")
 
     def refuse(sealed):

@@ -38,6 +38,7 @@ from app.codec import foreign
 from app.codec import values as remote_values
 from app.commands.web import bodies
 from app.commands.web import connection as web_connection
+from app.db import contents
 from app.engine.agent import trouble
 from app.errors import Invalid, Unavailable
 from app.forms.binding import bind
@@ -300,6 +301,7 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("evidence: secrets", spec_redactor, times("password"), 30_000),
     ("evidence: users", spec_redactor, times("//a"), 30_000),
     ("evidence: one long user", spec_redactor, around("//", "a"), 30_000),
+    ("contents: ids", contents.is_ids, around(",", "1,", "x"), 30_000),
     ("telling: curl's words", telling.tidy, times("error:00000000:"), 30_000),
     ("telling: a bracket", telling.tidy, times(" (1"), 30_000),
     ("telling: openssl", telling.openssl_reason, times("error:0000000"), 30_000),
@@ -529,8 +531,6 @@ alerts/channels/teams.py _INNER
 alerts/channels/teams.py _MARKDOWN
 alerts/channels/teams.py _PASSING
 alerts/channels/telegram.py _CHAT
-api/__init__.py _BELOW_API
-api/operations.py Path
 checks/expiry/whois.py _ENDS
 checks/expiry/whois.py _LIMITED
 checks/expiry/whois.py _NAMED
@@ -563,6 +563,7 @@ config.py _SURROGATE
 commands/web/bodies.py _CHUNK_SIZE
 commands/web/bodies.py _TRAILER
 commands/web/connection.py _BARE_LF
+db/contents.py is_ids
 engine/agent/trouble.py TUNNEL
 forms/location.py _NAME
 imports/gatus_conditions.py _CODE
