@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
 
-from app.access.one_time import digest_of, make_token
+from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db
 from app.db.statements import inserting
 from app.db.tables import EndedTokenRow, LocationRow

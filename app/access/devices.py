@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select, update
 
-from app.access.one_time import digest_of, make_token
+from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
 from app.db.tables import DeviceRow
 

@@ -14,7 +14,6 @@ from sqlalchemy import delete, or_, select, update
 from app.access import actors, audit, recovery_codes, security_log, totp
 from app.access.counters import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, Counters, Limit
 from app.access.devices import device_of
-from app.access.one_time import digest_of, make_token
 from app.access.passkeys import CREDENTIAL, NOT_PROVEN, Passkeys, Signed, Site, count_use
 from app.access.people import (
     NOWHERE,
@@ -24,6 +23,7 @@ from app.access.people import (
 )
 from app.access.second_factor import CODE, WRONG_CODE, locked, thing
 from app.access.security_log import Event
+from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
 from app.db.tables import AuthenticatorAppRow, HalfLoginRow, PersonRow, RecoveryCodeRow
 from app.db.types import Unreadable

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, select
 
 from app.access import actors, audit, passwords
-from app.access.one_time import digest_of, make_token
 from app.access.people import People, check_account, check_invited, refuse_taken
+from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
 from app.db.statements import inserting
 from app.db.tables import InvitationRow

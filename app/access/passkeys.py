@@ -16,9 +16,9 @@ from typing import Any
 
 from sqlalchemy import delete, func, or_, select
 
-from app.access.one_time import digest_of
 from app.access.people import People
 from app.access.second_factor import SecondFactors, note
+from app.access.tokens import digest_of
 from app.db import DbSession, db, writing
 from app.db.statements import inserting
 from app.db.tables import PasskeyChallengeRow, PasskeyRow

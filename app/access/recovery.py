@@ -13,13 +13,13 @@ from sqlalchemy import delete, select
 from app.access import actors, audit, passwords, security_log
 from app.access.counters import Counters, Limit, origin_of
 from app.access.devices import forget_devices
-from app.access.one_time import digest_of, make_token
 from app.access.people import (
     end_sessions,
     logins_of,
     person_record,
 )
 from app.access.security_log import Event
+from app.access.tokens import digest_of, make_token
 from app.db import db, writing
 from app.db.tables import PersonRow, RecoveryRow
 from app.errors import Denied, Invalid, NotFound

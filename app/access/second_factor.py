@@ -15,9 +15,9 @@ from sqlalchemy import delete, func, select
 
 from app.access import audit, recovery_codes, security_log, totp
 from app.access.people import People, end_sessions, person_record
-from app.access.sealed import seal, unseal
 from app.access.security_log import Event
 from app.access.settings import StoredSettings
+from app.access.tokens import seal, unseal
 from app.db import DbSession, db, writing
 from app.db.tables import AuthenticatorAppRow, PasskeyRow, PersonRow, RecoveryCodeRow
 from app.db.types import Unreadable

@@ -21,7 +21,7 @@ from cachetools import TTLCache
 from flask import current_app
 
 from app.access import actors, audit, failures
-from app.access.keyed_hash import keyed_hash
+from app.access.tokens import keyed_hash
 from app.db import best_effort, is_writing, writing
 from app.records import Action, ActorKind, ObjectKind, Person, Thing
 

@@ -7,8 +7,6 @@ and until somebody ends it, by a logout or in the list, or changes the person (d
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -18,6 +16,7 @@ from sqlalchemy import bindparam, delete, or_, select, update
 from app.access import dashboard_hosts, devices, security_log
 from app.access.people import NOWHERE, end_sessions, person_record
 from app.access.security_log import Event
+from app.access.tokens import digest_of, make_token
 from app.config import SESSION_SECONDS
 from app.db import DbSession, best_effort, db, writing
 from app.db.tables import PersonRow, SessionRow
@@ -31,7 +30,6 @@ USED_AFTER = timedelta(minutes=3)  # a busy browser must not cost a write for ea
 RECENT = timedelta(minutes=10)  # how long a typed password is enough to change access
 SESSIONS_PER_PERSON = 100  # a script that logs in each minute must not fill the list
 GRACE = timedelta(seconds=30)  # for requests that were on their way with the token before
-TOKEN_BYTES = 24
 # Built once: each page asks.
 _PRESENT = select(SessionRow).where(SessionRow.digest == bindparam("digest"))
 _FORMER = select(SessionRow).where(
@@ -59,9 +57,9 @@ class Sessions:
         """Start a session of this person in the browser of ``client``, which is known from now on.
         ``password_at``: when the password was last typed, where this is no login.
         """
-        token, now = secrets.token_urlsafe(TOKEN_BYTES), self.clock()
+        token, now = make_token(), self.clock()
         row = SessionRow(
-            digest=_digest(token),
+            digest=digest_of(token),
             person_id=person_id,
             created_at=now,
             last_used_at=now,
@@ -100,7 +98,7 @@ class Sessions:
         if owner is None or owner.disabled:
             return None
         person, record = person_record(owner), _record(row)
-        if row.digest != _digest(token):  # the password was not typed where this token is
+        if row.digest != digest_of(token):  # the password was not typed where this token is
             record = replace(record, password_at=None)
         # abs(): after the clock was set back, the time must not stay in the future.
         if abs(now - record.last_used_at) >= USED_AFTER:
@@ -127,12 +125,12 @@ class Sessions:
         token: a copy of the old cookie must not have the rights that the password gives. None if
         the session is over.
         """
-        new, now = secrets.token_urlsafe(TOKEN_BYTES), self.clock()
+        new, now = make_token(), self.clock()
         with writing() as session:
             row = _with_token(session, token, now, lock=True)
             if row is None:
                 return None
-            row.former_digest, row.digest, row.password_at = row.digest, _digest(new), now
+            row.former_digest, row.digest, row.password_at = row.digest, digest_of(new), now
         return new
 
     def end(self, token: str) -> None:
@@ -198,7 +196,7 @@ def _with_token(
     """The session with this token, or that had it until a moment ago. ``lock``: of two that change
     it at once, the second sees what the first has done.
     """
-    values = {"digest": _digest(token), "after": now - GRACE, "until": now + SKEW}
+    values = {"digest": digest_of(token), "after": now - GRACE, "until": now + SKEW}
     for query in (_PRESENT, _FORMER):
         if row := session.scalar(query.with_for_update() if lock else query, values):
             return row
@@ -242,10 +240,6 @@ def _record(row: SessionRow) -> Session:
         browser=row.browser,
         system=row.system,
     )
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 # The words for a browser and its system, from a ``User-Agent`` header.

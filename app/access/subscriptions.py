@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from app.access.keyed_hash import keyed_hash
+from app.access.tokens import keyed_hash
 from app.secret_keys import keys_of
 
 CONFIRM_WITHIN = timedelta(hours=48)

@@ -5,20 +5,18 @@ Only a hash of the token is stored. Its 192 random bits cannot be guessed, so no
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from sqlalchemy import select, update
 
+from app.access.tokens import digest_of, make_token
 from app.db import best_effort, db, writing
 from app.db.tables import WallLinkRow
 from app.errors import Invalid, NotFound
 from app.i18n import N_, _
 from app.records import WallLink
 
-TOKEN_BYTES = 24
 TOUCH_AFTER = timedelta(minutes=10)  # a screen asks every few seconds, and must not write as often
 MOST_LINKS = 50
 TOO_MANY = N_("There are %(most)s links already. Revoke one that is not used.", most=MOST_LINKS)
@@ -33,13 +31,13 @@ class WallLinks:
         by: str | None = None,
     ) -> tuple[WallLink, str]:  # fmt: skip
         """A new link and its token, which cannot be read again. Raises Invalid."""
-        token = secrets.token_urlsafe(TOKEN_BYTES)
+        token = make_token()
         with writing() as session:
             if len(self.all()) >= MOST_LINKS:
                 raise Invalid({"name": [_(TOO_MANY)]})
             row = WallLinkRow(
                 name=name,
-                digest=_digest(token),
+                digest=digest_of(token),
                 tag=tag or None,
                 zone=zone,
                 server=server,
@@ -52,7 +50,7 @@ class WallLinks:
 
     def of_token(self, token: str) -> WallLink | None:
         """The link with this token; None if there is none, or no more."""
-        row = db.session.scalar(select(WallLinkRow).where(WallLinkRow.digest == _digest(token)))
+        row = db.session.scalar(select(WallLinkRow).where(WallLinkRow.digest == digest_of(token)))
         if row is None:
             return None
         link, now = _record(row), self.clock()
@@ -80,11 +78,6 @@ class WallLinks:
 def _touch(id: int, now: datetime) -> None:
     with writing() as session:
         session.execute(update(WallLinkRow).where(WallLinkRow.id == id).values(last_used_at=now))
-
-
-def _digest(token: str) -> str:
-    # "surrogatepass": a path may hold anything, and a wrong token must give a 404.
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _record(row: WallLinkRow) -> WallLink:

@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, Update, insert, or_, update
 
-from app.access.keyed_hash import keyed_hash
+from app.access.tokens import keyed_hash
 from app.alerts.lanes import BURST_HOLD, GROUPED, Reason
 from app.alerts.recipients import NOBODY, Recipients, recipients_of
 from app.alerts.snapshots import deployed_before, snapshot

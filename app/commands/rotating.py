@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import click
 
-from app.access import actors, audit, keyed_hash
+from app.access import actors, audit, tokens
 from app.access.acknowledgements import LIFETIME_SECONDS
 from app.commands.opened import opened
 from app.config import Settings, read
@@ -62,7 +62,7 @@ def rotate_keys(settings: Settings) -> bool:
     now = datetime.now(UTC)
     if others := heartbeats.with_other_keys(now):
         raise WakefulError(_(OTHERS, names=", ".join(others)))
-    keyed_hash.settle(now)
+    tokens.settle(now)
     counted = unreadable.rotate()
     changed = sum(one.changed for one in counted)
     with writing() as session:

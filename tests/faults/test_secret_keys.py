@@ -16,7 +16,7 @@ from flask import Flask
 from sqlalchemy import update
 
 from app import create_app, create_core
-from app.access import acknowledgements, keyed_hash, sealed, subscriptions
+from app.access import acknowledgements, subscriptions, tokens
 from app.access.subscriptions import Purpose
 from app.alerts.outbox import lane
 from app.commands import rotating
@@ -134,12 +134,12 @@ def test_what_was_signed_or_sealed_with_the_old_key_is_accepted(stored, settings
     with stored.app_context():
         link = acknowledgements.make_token(7, "mail")
         leave = subscriptions.make_token(end, page, who, mark, now())
-        box = sealed.seal({"a": 1}, "import")
+        box = tokens.seal({"a": 1}, "import")
     Copies(tmp_path, [SECRET_KEY]).keep("page-1", "a copy", changed=True)
     with having(settings, NEW, SECRET_KEY):
         assert acknowledgements.read_token(link).incident_id == 7
         assert subscriptions.read_token(end, leave, now()) is not None
-        assert sealed.unseal(box, "import") == {"a": 1}
+        assert tokens.unseal(box, "import") == {"a": 1}
         fresh = acknowledgements.make_token(8, "mail")
         fresh_leave = subscriptions.make_token(end, page, who, mark, now())
     assert Copies(tmp_path, [NEW, SECRET_KEY]).find("page-1") == "a copy"
@@ -304,4 +304,4 @@ def test_keys_are_separated_by_commas_or_lines(tmp_path: Path):
 def test_the_key_of_the_hashes_is_stored_before_the_old_key_can_go(stored, settings):
     rotate(settings)
     with having(settings, NEW):
-        assert db.session.get(SettingRow, keyed_hash.HASH_KEY).value == SECRET_KEY
+        assert db.session.get(SettingRow, tokens.HASH_KEY).value == SECRET_KEY

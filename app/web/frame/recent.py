@@ -20,7 +20,7 @@ from flask import Flask, Response, abort, render_template, request, session, url
 from flask_login import current_user, login_user
 from werkzeug.datastructures import ImmutableMultiDict
 
-from app.access import sealed
+from app.access import tokens
 from app.errors import Denied, Invalid, Throttled
 from app.forms.browser import BrowserForm
 from app.i18n import N_, _
@@ -185,7 +185,7 @@ def _page(
     asking: RecentForm,
     status: int,
 ) -> Response:
-    carried = sealed.seal([current_access().clock().isoformat(), form], _purpose())
+    carried = tokens.seal([current_access().clock().isoformat(), form], _purpose())
     if len(carried) > MOST_CARRIED:
         abort(413)
     methods = (request.url_rule.methods if request.url_rule else None) or set()
@@ -219,10 +219,10 @@ def _shown(name: str, value: str) -> str:
 
 def _opened(text: str) -> list[tuple[str, str]]:
     """The form that ``_page`` carried in this session to this address. Raises Denied."""
-    moment, form = sealed.unseal(text, _purpose())
+    moment, form = tokens.unseal(text, _purpose())
     age = current_access().clock() - datetime.fromisoformat(moment)
     if abs(age) >= CARRIED_FOR:  # a clock that was set back must not make it last longer
-        raise Denied(_(sealed.LOST))
+        raise Denied(_(tokens.LOST))
     return [(name, value) for name, value in form]
 
 

@@ -21,8 +21,8 @@ from flask import Response, flash, g, redirect, render_template, request, url_fo
 from flask_login import current_user
 from werkzeug.wrappers import Response as Answer
 
-from app.access.keyed_hash import keyed_hash
 from app.access.sent_forms import BegunForm
+from app.access.tokens import keyed_hash
 from app.i18n import N_, _
 from app.slots import LONG_WAITS, REPEATED_FORMS
 from app.stores import current_access

@@ -13,7 +13,7 @@ from flask import current_app, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.access import sealed
+from app.access import tokens
 from app.errors import Denied
 from app.forms.imported import Shared, candidate_of, record_of
 from app.i18n import N_, _
@@ -127,7 +127,7 @@ class Plan:
     contacts: Mapping[str, Sequence[Pair]]
 
     def sealed(self) -> str:
-        return sealed.seal(
+        return tokens.seal(
             {
                 "who": _who(),
                 "candidates": [record_of(candidate) for candidate in self.candidates],
@@ -144,9 +144,9 @@ class Plan:
 
     @staticmethod
     def opened(text: str) -> Plan:
-        content = sealed.unseal(text, PLAN)
+        content = tokens.unseal(text, PLAN)
         if content["who"] != _who():
-            raise Denied(sealed.LOST)
+            raise Denied(tokens.LOST)
         shared = Shared(content["interval"], tuple(content["tags"]), tuple(content["contacts"]))
         contacts = {
             name: tuple(Pair(*row) for row in rows)
@@ -183,7 +183,7 @@ def create() -> tuple[str, int, dict[str, str]]:
     if left:
         fields = [("sealed", text), ("rest", ",".join(map(str, left))), ("made", str(made)),
                   ("worked", str(worked)), ("unsure", str(left[0]) if trouble else ""),
-                  ("refused", sealed.seal(list(problems.items()), REFUSED))]  # fmt: skip
+                  ("refused", tokens.seal(list(problems.items()), REFUSED))]  # fmt: skip
         title = _("Creating monitors")
         return *progress.page(title, worked, len(left), fields, trouble, back), {"Location": back}
     page = render_template(
@@ -205,5 +205,5 @@ def _chosen(count: int) -> list[int]:
 
 def _problems_before(count: int) -> dict[int, str]:
     text = request.form.get("refused")
-    problems = sealed.unseal(text, REFUSED) if text else []
+    problems = tokens.unseal(text, REFUSED) if text else []
     return {place: why for place, why in problems if place < count}

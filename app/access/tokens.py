@@ -1,0 +1,83 @@
+"""What proves something without being stored: tokens of links and cookies, of which a hash is kept;
+keyed hashes, by which encrypted values are found again; and data that a page carries.
+
+Keyed hashes keep a guessed address from being recognised in the database. Their key is the secret
+key that the installation began with. When it is replaced, the hashes stay as they are: two hashes
+of one channel value would be two lanes, and a recovery could overtake its outage. Therefore
+``wakeful secrets rotate`` keeps that key among the settings, encrypted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import zlib
+from datetime import datetime
+from typing import Any
+
+from cryptography.fernet import InvalidToken, MultiFernet
+from flask import current_app
+
+from app.db.settings import keep_setting, stored_setting
+from app.db.types import readable
+from app.errors import Denied
+from app.i18n import N_, _
+from app.secret_keys import cipher, keys_of
+
+TOKEN_BYTES = 24  # 192 bits
+HASH_KEY = "hash_key"
+_FOUND = "wakeful.hash_key"
+LIFETIME_SECONDS = 24 * 3600  # of what a page carries
+LOST = N_("This page is too old, or it is not complete. Start again.")
+
+
+def make_token() -> str:
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def digest_of(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def keyed_hash(*parts: str) -> str:
+    """SHA-256 in hex. Needs an application context; may read in the present transaction."""
+    return hmac.new(_key().encode(), "\0".join(parts).encode(), hashlib.sha256).hexdigest()
+
+
+def settle(now: datetime) -> None:
+    """Store the key of the hashes before the secret key that it is can be removed."""
+    if stored_setting(HASH_KEY) is None:
+        keep_setting(HASH_KEY, keys_of()[-1], now)
+
+
+def _key() -> str:
+    """Until it is stored, it is the last of the keys: new ones are put in front."""
+    found: str | None = current_app.extensions.get(_FOUND)
+    if found is None:
+        found = readable(stored_setting(HASH_KEY)) or keys_of()[-1]
+        current_app.extensions[_FOUND] = found
+    return found
+
+
+def seal(data: Any, purpose: str) -> str:
+    """``data``, which JSON can carry, as text for the page's next request, which the person who
+    sends it may not read or change: an import's passwords must not stand in a page's source. Needs
+    an application context.
+    """
+    packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode())
+    return _fernet(purpose).encrypt(packed).decode()
+
+
+def unseal(text: str, purpose: str) -> Any:
+    """What ``seal`` was given. Raises Denied with a sentence for anything else."""
+    try:
+        packed = _fernet(purpose).decrypt(text.encode(), ttl=LIFETIME_SECONDS)
+    except (InvalidToken, ValueError):
+        raise Denied(_(LOST)) from None
+    return json.loads(zlib.decompress(packed))
+
+
+def _fernet(purpose: str) -> MultiFernet:
+    return cipher(f"wakeful sealed v1 {purpose}".encode(), keys_of())
