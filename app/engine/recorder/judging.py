@@ -69,7 +69,8 @@ class JudgedMonitor:
     assigned: MonitorAssignments
     summed_until: datetime | None
     newest: datetime | None  # when its newest check began
-    floor: datetime | None  # results from before it are of another rule, target or pause
+    ruled_since: datetime  # since when it has its present rule and places
+    voting_since: datetime  # results from before are of another target, or of before a pause
     opened_at: datetime | None = None  # when the open incident was written, if one was before
     # The lanes whose message about the open incident's opening was given up unsent
     unsent: Collection[str] = ()
@@ -158,14 +159,15 @@ def _decision(batch: RecordedBatch, judged: JudgedMonitor, check: PlaceCheck) ->
     _write_rows(batch)
     covers = timedelta(seconds=covers_s(monitor))
     ended = judged.state.started_at or last_end(batch.session, monitor.id)
-    since = check.at - margin(rules, covers)
+    since = max(check.at - margin(rules, covers), judged.ruled_since, judged.voting_since)
     if ended is not None and ended <= batch.now:
         since = max(since, ended)
-    first = since - rules.stale_after
-    if judged.floor is not None:
-        since, first = max(since, judged.floor), max(first, judged.floor)
-    last = to_ms(batch.now + SKEW) + 1
-    checks = rollups.checks([monitor.id], to_ms(first), last)[monitor.id]
+    first, last = max(since - rules.stale_after, judged.voting_since), batch.now + SKEW
+    stored = rollups.checks([monitor.id], to_ms(first), to_ms(last) + 1)[monitor.id]
+    checks = [one for one in stored if one.place in rules.places]
+    # A place that has voted meanwhile was awaited at first.
+    begun = {place: max(at, judged.ruled_since) for place, at in rules.places.items()}
+    rules = replace(rules, places=begun)
     return in_turn(rules, covers, judged.situation, check, decision, checks, since)
 
 

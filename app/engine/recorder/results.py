@@ -45,7 +45,7 @@ _STATES = MonitorStateRow.__table__
 _MONITOR_COLUMNS = (
     MonitorRow.id, MonitorRow.interval, MonitorRow.timeout, MonitorRow.confirmations,
     MonitorRow.paused, MonitorRow.maintenance_start_at, MonitorRow.maintenance_end_at,
-    MonitorRow.ssl_alert_days, MonitorRow.tags, MonitorRow.location_rule,
+    MonitorRow.ssl_alert_days, MonitorRow.tags, MonitorRow.location_rule, MonitorRow.created_at,
 )  # fmt: skip
 # Built once: building them takes longer than running them.
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
@@ -209,7 +209,7 @@ def _monitor_of(row: Any, incident: Any, its: MonitorAssignments) -> JudgedMonit
         state = replace(state, checked_at=newest)
     monitor = _Columns(row)
     rules = rules_of(monitor, its.places())
-    floors = (row.judged_since, row.resumed_at, row.spec_since)
+    restarts = (row.m_created_at, row.resumed_at, row.spec_since)
     return JudgedMonitor(
         monitor,
         rules,
@@ -218,7 +218,8 @@ def _monitor_of(row: Any, incident: Any, its: MonitorAssignments) -> JudgedMonit
         its,
         row.rolled_until,
         newest,
-        max((one for one in floors if one is not None), default=None),
+        row.judged_since or row.m_created_at,
+        max(restart for restart in restarts if restart is not None),
         incident and incident.created_at,
         silent_from=silent_from,
     )
