@@ -13,7 +13,7 @@ from typing import Any
 from app.records import Classification
 from app.stats.histogram import percentile
 from app.stats.series import iso, mttr
-from app.stats.tally import DAY_MS, Sums
+from app.stats.tally import DAY_MS, Incident, Sums, seconds
 
 ALL = 0  # the key for all monitors together; no record has this id
 
@@ -22,7 +22,6 @@ COUNTS = ("downtime", "watched", "maintenance", "unknown", "gaps", "checks", "in
 STATES = ("up", "down", "unknown", "maintenance")  # of a day, in seconds
 MEASURES = ("mttr", "longest", "avg", "p95")
 
-Incident = tuple[int, int | None, str | None]
 Pieces = Iterable[tuple[int, Sums]]
 
 
@@ -67,7 +66,7 @@ def _day(at: int, sums: Sums) -> dict[str, Any]:
     return {
         "start": iso(at),
         "uptime": sums.uptime,
-        **{state: _seconds(getattr(sums, state)) for state in STATES},
+        **{state: seconds(getattr(sums, state)) for state in STATES},
     }
 
 
@@ -80,19 +79,15 @@ def _figures(
     ]
     return {
         "uptime": total.uptime,
-        "downtime": _seconds(total.down),
-        "watched": _seconds(total.up + total.down),
-        "maintenance": _seconds(total.maintenance),
-        "unknown": _seconds(total.unknown),
-        "gaps": _seconds(max(0, (end - start) * monitors - known)),
+        "downtime": seconds(total.down),
+        "watched": seconds(total.up + total.down),
+        "maintenance": seconds(total.maintenance),
+        "unknown": seconds(total.unknown),
+        "gaps": seconds(max(0, (end - start) * monitors - known)),
         "checks": total.checks,
         "incidents": len(incidents),
         "mttr": mttr(incidents, end),
-        "longest": _seconds(max(lengths)) if lengths else None,
+        "longest": seconds(max(lengths)) if lengths else None,
         "avg": round(total.response_sum / total.response_count) if total.response_count else None,
         "p95": percentile(total.histogram, 95, total.response_max),
     }
-
-
-def _seconds(ms: int) -> int:
-    return (ms + 500) // 1000

@@ -11,7 +11,7 @@ from app.records import PHASES, Classification
 from app.rules import time
 from app.stats import RANGES
 from app.stats.histogram import percentile
-from app.stats.tally import DAY_MS, HOUR_MS, Sums
+from app.stats.tally import DAY_MS, HOUR_MS, Incident, Sums, seconds
 
 MINUTE_MS = 60_000
 # The width of a bucket of each range: a range has from 60 to some 370 of them.
@@ -27,9 +27,6 @@ BUCKETS: Mapping[str, int] = {
 WIDTHS = (MINUTE_MS, 3 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS)
 MOST_BUCKETS = 200  # wider than that, points of a chart could not be told apart
 PERCENTILES = (50, 95, 99)
-
-# Start, end and classification.
-Incident = tuple[int, int | None, str | None]
 
 
 def start_of(range_: str, now_ms: int) -> int:
@@ -96,10 +93,10 @@ def between(
         "from": iso(start),
         "to": iso(end),
         "uptime": total.uptime,
-        "downtime": _seconds(total.down),
-        "watched": _seconds(total.up + total.down),
-        "unknown": _seconds(total.unknown),
-        "maintenance": _seconds(total.maintenance),
+        "downtime": seconds(total.down),
+        "watched": seconds(total.up + total.down),
+        "unknown": seconds(total.unknown),
+        "maintenance": seconds(total.maintenance),
         "checks": total.checks,
         "incidents": len(counted),
         "mttr": mttr(counted, end),
@@ -118,7 +115,7 @@ def mttr(incidents: Iterable[Incident], end: int) -> int | None:
     did.
     """
     lengths = [stop - start for start, stop, _ in incidents if stop is not None and stop <= end]
-    return _seconds(sum(lengths) // len(lengths)) if lengths else None
+    return seconds(sum(lengths) // len(lengths)) if lengths else None
 
 
 def day_state(bucket: Mapping[str, Any]) -> str:
@@ -152,10 +149,10 @@ def _figures(sums: Sums) -> dict[str, Any]:
     return {
         "checks": sums.checks,
         "uptime": sums.uptime,
-        "up": _seconds(sums.up),
-        "down": _seconds(sums.down),
-        "unknown": _seconds(sums.unknown),
-        "maintenance": _seconds(sums.maintenance),
+        "up": seconds(sums.up),
+        "down": seconds(sums.down),
+        "unknown": seconds(sums.unknown),
+        "maintenance": seconds(sums.maintenance),
         "response_time": _mean(sums.response_sum, sums.response_count),
         "p95": percentile(sums.histogram, 95, sums.response_max),
         "max": sums.response_max,
@@ -176,11 +173,6 @@ def _response(total: Sums) -> dict[str, int | None]:
 
 def _mean(total: int, count: int) -> int | None:
     return round(total / count) if count else None
-
-
-def _seconds(ms: int) -> int:
-    # Half up: rounding half to even would drop half a second of downtime.
-    return (ms + 500) // 1000
 
 
 _NO_FIGURES: Mapping[str, Any] = _figures(Sums())

@@ -29,6 +29,8 @@ DAY_MS = 24 * HOUR_MS
 GOOD = (Verdict.UP, Verdict.DEGRADED)  # a tuple: tested for each check, and faster than a set
 
 
+Incident = tuple[int, int | None, str | None]  # start, end (None: it is open), classification
+
 # How far before a time to look for the result that covers it.
 LONGEST_COVER_MS = cover_limit_ms(max(INTERVALS), max(TIMEOUT_SECONDS))
 
@@ -94,6 +96,11 @@ class Sums:
         return self.up + self.down + self.unknown + self.maintenance
 
 
+def seconds(ms: int) -> int:
+    # Half up: rounding half to even would drop half a second of downtime.
+    return (ms + 500) // 1000
+
+
 def percent(up: int, down: int) -> float | None:
     """Uptime in percent to four places. It is 100 only if nothing was down, and 0 only if nothing
     was up. None: no data.
@@ -116,7 +123,7 @@ class Trouble:
 
 
 def trouble(
-    incidents: Iterable[tuple[int, int | None, str | None]],
+    incidents: Iterable[Incident],
     end: int,
     planned: Iterable[Span] = (),
 ) -> Trouble:

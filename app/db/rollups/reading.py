@@ -27,7 +27,6 @@ from app.db.rollups.rows import (
     HOUR_S,
     MONITORS,
     ROLLUPS,
-    Incident,
     checks_and_before,
     incidents_between,
     limit_of,
@@ -43,6 +42,7 @@ from app.stats.strip import Hour, LastHours, start_of_strip
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
+    Incident,
     Sums,
     percent,
     tally,

@@ -27,6 +27,7 @@ from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
     LONGEST_COVER_MS,
+    Incident,
     Sums,
     Trouble,
     trouble,
@@ -37,7 +38,6 @@ _MONITORS, _STATES = MonitorRow.__table__, MonitorStateRow.__table__
 _INCIDENT = IncidentRow.__table__
 ROLLUPS = RollupRow.__table__
 HOUR_S, DAY_S = HOUR_MS // 1000, DAY_MS // 1000
-Incident = tuple[int, int | None, str | None]
 
 # Statements are built once: for a list of monitors, building them would cost more than running
 # them. They use columns of tables, not of classes: the ORM's loading would double their cost.
