@@ -11,7 +11,7 @@ from app.i18n import N_, _
 from app.rules.time import pause_of
 
 
-class Verdict(StrEnum):
+class Acceptance(StrEnum):
     DELIVERED = "delivered"
     RETRY = "retry"
     PERMANENT = "permanent"
@@ -26,7 +26,7 @@ class Answer:
     the channel has this value from now on.
     """
 
-    verdict: Verdict
+    verdict: Acceptance
     text: str
     retry_after: float | None = None
     gone: bool = False
@@ -34,7 +34,7 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        return self.verdict is Verdict.DELIVERED
+        return self.verdict is Acceptance.DELIVERED
 
 
 # How the text of an answer begins that is a bug of ours. It says nothing of the service.
@@ -44,7 +44,7 @@ BUG = N_("Sending failed inside Wakeful")
 def bug(place: str) -> Answer:
     """``place``: where it is, without secrets."""
     text = _("%(bug)s (%(place)s). The log of the worker says more.", bug=_(BUG), place=place)
-    return Answer(Verdict.RETRY, text)
+    return Answer(Acceptance.RETRY, text)
 
 
 def is_bug(text: str | None) -> bool:
@@ -52,15 +52,15 @@ def is_bug(text: str | None) -> bool:
 
 
 def delivered(text: str) -> Answer:
-    return Answer(Verdict.DELIVERED, text)
+    return Answer(Acceptance.DELIVERED, text)
 
 
 def retry(text: str, retry_after: float | None = None) -> Answer:
-    return Answer(Verdict.RETRY, text, retry_after)
+    return Answer(Acceptance.RETRY, text, retry_after)
 
 
 def permanent(text: str) -> Answer:
-    return Answer(Verdict.PERMANENT, text)
+    return Answer(Acceptance.PERMANENT, text)
 
 
 # Seconds. A service that asks for more is retried after this: a single wrong header must not use
@@ -71,11 +71,11 @@ LONGEST_PAUSE = 3600.0
 _RETRIED_4XX = frozenset({408, 425, 429})
 
 
-def judge_status(status: int) -> Verdict:
+def judge_status(status: int) -> Acceptance:
     """What an HTTP status means for a delivery. Redirects are never followed, so they are final."""
     if 200 <= status < 300:
-        return Verdict.DELIVERED
-    return Verdict.RETRY if status >= 500 or status in _RETRIED_4XX else Verdict.PERMANENT
+        return Acceptance.DELIVERED
+    return Acceptance.RETRY if status >= 500 or status in _RETRIED_4XX else Acceptance.PERMANENT
 
 
 def retry_after(headers: Mapping[str, str], body: object, now: datetime) -> float | None:

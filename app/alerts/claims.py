@@ -17,10 +17,10 @@ from app.alerts import lanes
 from app.alerts.lanes import (
     AttemptOutcome,
     Changes,
-    Claim,
+    ClaimedDelivery,
+    Combine,
     Decision,
     Defer,
-    Group,
     History,
     Hold,
     Lane,
@@ -117,14 +117,14 @@ def lock(session: AnySession) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class LaneTurn:
     """What a lane claimed. ``waits``: a row of the lane is due, but may not be sent yet."""
 
-    claim: Claim | None = None
+    claim: ClaimedDelivery | None = None
     waits: bool = False
 
 
-def take_turn(session: AnySession, lane: str, state: Lane, now: datetime) -> Turn:
+def take_turn(session: AnySession, lane: str, state: Lane, now: datetime) -> LaneTurn:
     """Decide what the lane does next, store the decision, and claim the row to send, if any."""
     rows = _pending(session, lane, now, FIRST_PENDING)
     history = _history(session, lane, rows)
@@ -134,7 +134,7 @@ def take_turn(session: AnySession, lane: str, state: Lane, now: datetime) -> Tur
         rows = _pending(session, lane, now, MAX_PENDING)
         history = _history(session, lane, rows, history)
         turn = _decide(session, rows, history, state, now, cut=False)
-    return turn or Turn()
+    return turn or LaneTurn()
 
 
 def _decide(
@@ -145,7 +145,7 @@ def _decide(
     now: datetime,
     *,
     cut: bool,
-) -> Turn | None:
+) -> LaneTurn | None:
     """The turn, decided by these rows of the lane; None if it needs more of them. ``cut``: there
     may be more.
     """
@@ -155,7 +155,7 @@ def _decide(
             rows = [row for row in rows if row.id not in unreadable]
             continue
         if isinstance(decision, Send):
-            return Turn(_lease(session, decision.row.id, now, decision.flapping))
+            return LaneTurn(_lease(session, decision.row.id, now, decision.flapping))
         if isinstance(decision, Hold):
             _hold(session, decision.ids, decision.reason)
             rows = [row for row in rows if row.id not in decision.ids]
@@ -165,11 +165,11 @@ def _decide(
             rows = [row for row in rows if row.monitor_id != decision.row.monitor_id]
         elif cut:
             return None
-        elif isinstance(decision, Group):
-            return Turn(_group(session, decision, now))
+        elif isinstance(decision, Combine):
+            return LaneTurn(_group(session, decision, now))
         else:
-            return Turn(waits=any(row.next_attempt_at <= now for row in rows))
-    return None if cut else Turn()
+            return LaneTurn(waits=any(row.next_attempt_at <= now for row in rows))
+    return None if cut else LaneTurn()
 
 
 def _defer(session: AnySession, decision: Defer) -> None:
@@ -192,7 +192,7 @@ def _hold(
 
 def _lease(
     session: AnySession, id: int, now: datetime, flapping: int | None = None
-) -> Claim | None:
+) -> ClaimedDelivery | None:
     """Lease a row with a guarded update; None if it is no longer free."""
     token = secrets.token_hex(16)
     done = session.execute(
@@ -207,7 +207,7 @@ def _lease(
         return None  # cannot happen: ``give_up_unreadable`` has given such rows up
     if flapping is not None:
         row.facts = {**row.facts, "extra": {**(row.facts.get("extra") or {}), "flapping": flapping}}
-    return Claim(
+    return ClaimedDelivery(
         id=row.id,
         token=token,
         lane=row.lane,
@@ -221,7 +221,7 @@ def _lease(
     )
 
 
-def _group(session: AnySession, group: Group, now: datetime) -> Claim | None:
+def _group(session: AnySession, group: Combine, now: datetime) -> ClaimedDelivery | None:
     """Write the grouped message for these rows, set ``covered_by`` in them, and lease it."""
     ids = [row.id for row in group.rows]
     first = session.scalars(
@@ -343,7 +343,9 @@ def _anew(ids: Collection[int]) -> Any:
 # --- What came of it ------------------------------------------------------------------------------
 
 
-def store(session: AnySession, claim: Claim, outcome: AttemptOutcome, now: datetime) -> None:
+def store(
+    session: AnySession, claim: ClaimedDelivery, outcome: AttemptOutcome, now: datetime
+) -> None:
     """Store the outcome of an attempt.
 
     A message that was delivered is stored as delivered even if another worker has leased it since.
@@ -412,7 +414,7 @@ def _give_up_unreadable(session: AnySession, decision: Decision) -> set[int]:
     """Of the rows whose content is needed to carry out a decision."""
     if isinstance(decision, Send):
         return give_up_unreadable(session, [decision.row.id])
-    if isinstance(decision, Group):
+    if isinstance(decision, Combine):
         return give_up_unreadable(session, [row.id for row in decision.rows[:FIRST_NAMED]])
     return set()
 

@@ -39,7 +39,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
-from app.alerts.answers import Answer, Verdict, is_bug
+from app.alerts.answers import Acceptance, Answer, is_bug
 from app.i18n import N_, _
 from app.records import (
     NOT_SENT,
@@ -188,7 +188,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Combine:
     event: Event
     rows: tuple[Waiting, ...]
 
@@ -210,7 +210,7 @@ class Defer:
     reason: Reason | None
 
 
-Decision = Send | Group | Hold | Defer | None
+Decision = Send | Combine | Hold | Defer | None
 
 
 def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime) -> Decision:
@@ -302,7 +302,7 @@ def _single_or_group(
             firsts.setdefault(other.monitor_id, other)
         members = [other for other in firsts.values() if _joins(other, event, span, history)]
         if len(members) > 1:
-            return Group(GROUPED[event], tuple(members))
+            return Combine(GROUPED[event], tuple(members))
     until = row.created_at + BURST_HOLD + BURST_EXTRA_HOLD
     close = {monitor for at, monitor in changes if abs(at - row.created_at) <= BURST_WINDOW}
     waits = row.created_at <= now < until
@@ -412,7 +412,7 @@ class Lanes:
             closed = now + timedelta(seconds=answer.retry_after)
         # A permanent refusal is about one message, so the lane still counts as working. So does a
         # bug of ours: what follows in the lane may be sent.
-        healthy = answer.verdict is not Verdict.RETRY or is_bug(answer.text)
+        healthy = answer.verdict is not Acceptance.RETRY or is_bug(answer.text)
         self._states[name] = Lane(last_ok=healthy, last_at=now, closed_until=closed)
         self._skipped.pop(name, None)
 
@@ -421,7 +421,7 @@ class Lanes:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimedDelivery:
     """A row that a worker may send until its lease ends."""
 
     id: int
@@ -462,14 +462,16 @@ class AttemptOutcome:
     next_at: datetime | None = None
 
 
-def outcome_of(claim: Claim, answer: Answer, now: datetime, rng: random.Random) -> AttemptOutcome:
+def outcome_of(
+    claim: ClaimedDelivery, answer: Answer, now: datetime, rng: random.Random
+) -> AttemptOutcome:
     """The outcome that follows from a service's answer."""
     attempt = {"at": iso(now), "ok": answer.ok, "answer": answer.text}
     if answer.ok:
         return AttemptOutcome(attempt, DeliveryStatus.DELIVERED)
     tries = claim.tries + 1
     # A person waits for the answer to a test, and looks at it: it is tried once (decisions.md 5).
-    ends = answer.verdict is Verdict.PERMANENT or claim.facts.get("event") == Event.TEST
+    ends = answer.verdict is Acceptance.PERMANENT or claim.facts.get("event") == Event.TEST
     if ends or _is_bug_again(claim, answer) or (claim.asks_webhook and tries >= MOST_QUESTIONS):
         return AttemptOutcome(attempt, DeliveryStatus.FAILED, answer.text)
     end = began(claim.facts, claim.created_at) + GIVE_UP_AFTER
@@ -479,7 +481,7 @@ def outcome_of(claim: Claim, answer: Answer, now: datetime, rng: random.Random) 
     return AttemptOutcome(attempt, DeliveryStatus.PENDING, next_at=min(now + pause, end))
 
 
-def _is_bug_again(claim: Claim, answer: Answer) -> bool:
+def _is_bug_again(claim: ClaimedDelivery, answer: Answer) -> bool:
     """Whether a bug of ours keeps it from being sent for the second time: it would do so for a
     day, and nobody would see it.
     """

@@ -22,7 +22,7 @@ from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select,
 
 from app.access.subscriptions import CONFIRM_WITHIN, Purpose, make_token
 from app.alerts.answers import Answer
-from app.alerts.lanes import Claim
+from app.alerts.lanes import ClaimedDelivery
 from app.db import AnySession, writing
 from app.db.tables import (
     DeliveryRow,
@@ -101,7 +101,7 @@ def remind(
     session.execute(insert(DeliveryRow), [row])
 
 
-def note(session: AnySession, claim: Claim, answer: Answer, now: datetime) -> None:
+def note(session: AnySession, claim: ClaimedDelivery, answer: Answer, now: datetime) -> None:
     """What the answer to a message means for the subscription: a webhook that has sent the token
     back is confirmed, and a target that no longer exists ends it.
     """

@@ -29,7 +29,7 @@ from app.alerts.answers import Answer, bug, permanent
 from app.alerts.channels import SENDERS, webhook
 from app.alerts.channels.base import Outgoing, Sender, Tools
 from app.alerts.chores import CHORES
-from app.alerts.lanes import Claim, Lanes, outcome_of
+from app.alerts.lanes import ClaimedDelivery, Lanes, outcome_of
 from app.config import Settings
 from app.db import AnySession, best_effort, db, faults, heartbeats, writing
 from app.db.faults import passes, unavailable
@@ -70,7 +70,7 @@ _due_by_webhook = partial(claims.due_subscribers, webhooks=True)
 
 @dataclass
 class _Sent:
-    claim: Claim
+    claim: ClaimedDelivery
     answer: Answer
 
 
@@ -178,7 +178,7 @@ class Worker:
 
     # --- A turn
 
-    def _turn(self) -> list[Job]:
+    def _turn(self) -> list[SendJob]:
         """A turn of alerts, and of subscribers too unless these rest."""
         if self._rest_left:
             return self._turn_of(self._kinds[:1])
@@ -190,7 +190,7 @@ class Worker:
             self._rested_at = now + max(SHORTEST_REST, now - began)
         return jobs
 
-    def _turn_of(self, kinds: Sequence[Kind]) -> list[Job]:
+    def _turn_of(self, kinds: Sequence[Kind]) -> list[SendJob]:
         now = self.clock()
         of_kinds = [lanes for lanes, *_rest in kinds]
         returned = [sent for sent in self._unstored if self._lanes_of(sent.claim) in of_kinds]
@@ -242,15 +242,15 @@ class Worker:
             (self.webhooks, _due_by_webhook, MAX_WEBHOOKS_CLAIMED),
         )
 
-    def _lanes_of(self, claim: Claim) -> Lanes:
+    def _lanes_of(self, claim: ClaimedDelivery) -> Lanes:
         if claim.subscriber_id is None:
             return self.lanes
         return self.webhooks if claim.strangers_webhook else self.subscribers
 
-    def _claim(self, lanes: Lanes, names: list[str], now: datetime) -> list[Claim]:
-        claimed: list[Claim] = []
+    def _claim(self, lanes: Lanes, names: list[str], now: datetime) -> list[ClaimedDelivery]:
+        claimed: list[ClaimedDelivery] = []
         for lane in names:
-            turn = claims.Turn(waits=True)  # a lane that fails is skipped for a second
+            turn = claims.LaneTurn(waits=True)  # a lane that fails is skipped for a second
             with self._isolated(f"send in lane {lane}", db.session) as step:
                 turn = claims.take_turn(db.session, lane, lanes.state(lane), now)
             self._stuck = step.failed and not claims.give_up_failing(db.session, lane, now)
@@ -285,7 +285,7 @@ class Worker:
 
     # --- Sending, and what comes of it
 
-    def _send(self, job: Job) -> None:
+    def _send(self, job: SendJob) -> None:
         """On a thread that uses neither the database nor the application. Never raises."""
         claim = job.claim
         # A stranger's webhook gets no signature of ours.
@@ -389,8 +389,8 @@ class Worker:
 
 
 @dataclass
-class Job:
-    claim: Claim
+class SendJob:
+    claim: ClaimedDelivery
     outgoing: Outgoing = field(repr=False)
     tools: Tools = field(repr=False)
 
@@ -421,16 +421,18 @@ class Jobs:
         db.session.rollback()
         return Tools(settings, self._network, secrets)
 
-    def make(self, claimed: Sequence[Claim], tools: Tools, now: datetime) -> list[Job]:
+    def make(
+        self, claimed: Sequence[ClaimedDelivery], tools: Tools, now: datetime
+    ) -> list[SendJob]:
         """A job for each claim. A claim whose message cannot be composed is given up."""
         alerts = any(claim.subscriber_id is None for claim in claimed)
         others = _others_down(db.session) if alerts else {}
-        jobs: list[Job] = []
+        jobs: list[SendJob] = []
         for claim in claimed:
             try:
                 message = messages.compose(claim.facts, self._context(claim, others))
                 outgoing = Outgoing(claim.message_id, claim.value, message, now)
-                jobs.append(Job(claim, outgoing, self._tools_for(claim, tools)))
+                jobs.append(SendJob(claim, outgoing, self._tools_for(claim, tools)))
             except Exception as fault:
                 # One message that cannot be composed must not stop all the others.
                 log.exception("Delivery %d could not be written.", claim.id)
@@ -438,21 +440,23 @@ class Jobs:
                 claims.give_up(db.session, claim.id, NOT_SENT + reason)
         return jobs
 
-    def _tools_for(self, claim: Claim, tools: Tools) -> Tools:
+    def _tools_for(self, claim: ClaimedDelivery, tools: Tools) -> Tools:
         if claim.strangers_webhook:
             return replace(tools, network=self._strangers_network)
         return tools
 
-    def _context(self, claim: Claim, others: Mapping[int, str]) -> messages.Context:
+    def _context(
+        self, claim: ClaimedDelivery, others: Mapping[int, str]
+    ) -> messages.MessageContext:
         reader = _reader(claim)
-        return messages.Context(
+        return messages.MessageContext(
             base_url=messages.base_url(self._settings.public_url, self._settings.bind),
             acknowledge_token=lambda id: acknowledgements.make_token(id, reader),
             others_down=others,
         )
 
 
-def _reader(claim: Claim) -> str:
+def _reader(claim: ClaimedDelivery) -> str:
     """Who gets the acknowledge link, without secrets: an email address, or the channel's name. The
     acknowledgement is shown under this name.
     """

@@ -13,7 +13,7 @@ from flask import Flask
 from app.access import acknowledgements
 from app.alerts import words
 from app.alerts.channels import discord, flock, slack, sms, teams, telegram
-from app.alerts.messages import Context, Item, Message, base_url, compose
+from app.alerts.messages import Item, Message, MessageContext, base_url, compose
 from app.errors import Denied
 from app.records import Event
 from app.rules.channel_values import TelegramTarget
@@ -30,7 +30,9 @@ INCIDENT = {
     "cause": "The server refused the connection.",
     "cause_code": "connection_refused",
 }
-CONTEXT = Context("https://wakeful.example", lambda id: f"token-{id}", {3: "Shop", 4: "Mail"})
+CONTEXT = MessageContext(
+    "https://wakeful.example", lambda id: f"token-{id}", {3: "Shop", 4: "Mail"}
+)
 
 
 def facts(event: Event, **changes: object) -> dict[str, object]:
@@ -63,7 +65,7 @@ def test_nobody_is_asked_to_acknowledge_what_is_acknowledged() -> None:
 
 
 def test_nothing_else_that_is_down_is_not_mentioned() -> None:
-    alone = Context("https://wakeful.example", str, {3: "Shop"})
+    alone = MessageContext("https://wakeful.example", str, {3: "Shop"})
     for event in (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER, Event.INCIDENT_RESOLVED):
         text = compose(facts(event), alone).text
         assert "Also down" not in text
@@ -208,7 +210,7 @@ def test_every_event_has_a_label() -> None:
 
 def test_a_long_name_and_a_long_list_are_shortened() -> None:
     long = MONITOR | {"name": "x" * 255}
-    context = Context("https://w", str, {n: f"M{n}" for n in range(20)})
+    context = MessageContext("https://w", str, {n: f"M{n}" for n in range(20)})
     message = compose(facts(Event.INCIDENT_OPENED, monitor=long), context)
     assert len(message.title) <= 90
     assert "and 14 more" in message.text
@@ -333,7 +335,7 @@ def test_an_sms_of_a_burst_names_the_first_ten_and_stays_within_what_twilio_take
 
 
 def test_an_sms_that_is_too_long_loses_its_last_facts_and_keeps_its_links() -> None:
-    context = Context(f"https://{'w' * 715}.example", str, {4: "Mail"})
+    context = MessageContext(f"https://{'w' * 715}.example", str, {4: "Mail"})
     text = sms.text(compose(facts(Event.INCIDENT_OPENED), context))
     assert len(text) <= 1600
     assert "Down since: 2026-11-21 08:00 UTC" in text
@@ -391,7 +393,7 @@ def test_each_of_a_group_has_its_cause_and_its_links() -> None:
 def test_a_burst_fits_each_service_and_no_link_of_it_is_cut(name: str) -> None:
     member = facts(Event.INCIDENT_OPENED, monitor=MONITOR | {"name": name})
     burst = {"count": 24, "incidents": [member] * 10, "deliveries": []}
-    context = Context("https://wakeful.example", lambda id: f"{'t' * 100}-{id}")
+    context = MessageContext("https://wakeful.example", lambda id: f"{'t' * 100}-{id}")
     message = compose(facts(Event.INCIDENTS_OPENED, **burst), context)
     link, last = "/acknowledge/" + "t" * 100 + "-7", "https://wakeful.example/incidents"
 

@@ -15,7 +15,7 @@ from app.alerts.channels import mail as mails
 from app.alerts.channels.base import Outgoing
 from app.alerts.channels.email import _is_gone
 from app.alerts.log import failed_channels, forget_deliveries, lost_messages
-from app.alerts.messages import Context, compose
+from app.alerts.messages import MessageContext, compose
 from app.alerts.worker import MAX_WEBHOOKS
 from app.db import db, writing
 from app.db.tables import PostRow, StatusPageRow, SubscriberRow
@@ -120,7 +120,7 @@ def test_who_confirmed_before_the_clock_was_set_back_is_told_too(
 def test_a_mail_can_be_unsubscribed_from_by_one_click(core: Flask) -> None:
     """RFC 8058; in one piece, because mail programs do not decode these headers."""
     with core.app_context():
-        message = compose(FACTS, Context("https://w.example", str))
+        message = compose(FACTS, MessageContext("https://w.example", str))
         outgoing = Outgoing("msg_1", WHO, message, datetime.now(UTC))
         made = mails.build(outgoing, "a@b.example").message
     head, _, body = made.as_bytes().partition(b"\r\n\r\n")
@@ -148,7 +148,7 @@ def test_alert_mails_have_no_button_to_unsubscribe(mailing: Outbox, mail: MailSi
 @pytest.mark.sqlite
 def test_links_lead_to_the_pages_own_host_name() -> None:
     own = FACTS | {"page": FACTS["page"] | {"domain": "status.example.com"}}  # type: ignore[operator]
-    message = compose(own, Context("https://w.example", str))
+    message = compose(own, MessageContext("https://w.example", str))
     token = FACTS["unsubscribe"]
     assert [link.url for link in message.links] == [
         "https://status.example.com", f"https://status.example.com/unsubscribe/{token}",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
-from app.alerts.messages import Context, compose
+from app.alerts.messages import MessageContext, compose
 from app.db import db, writing
 from app.db.journal import keep, known_numbers, row_of
 from app.db.tables import DeliveryRow, ReportMailRow
@@ -73,7 +73,7 @@ def test_a_report_goes_to_the_addresses_of_its_contact_on_the_first(ordered):
     assert [(row.channel, row.value) for row in rows] == [
         ("email", "boss@shop.example"), ("email", "deputy@shop.example"),
     ]  # fmt: skip
-    message = compose(rows[0].facts, Context("https://watch.example", str))
+    message = compose(rows[0].facts, MessageContext("https://watch.example", str))
     assert message.title == "Availability of 2 monitors tagged shop, October 2026"
     assert message.items[0].text.startswith("Till: 99.73")
     assert "down 2 h, 1 incident" in message.items[0].text

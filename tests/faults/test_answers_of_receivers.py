@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from app.access.webhook_secret import PREFIX
-from app.alerts.answers import Answer, Verdict
+from app.alerts.answers import Acceptance, Answer
 from app.alerts.channels import SENDERS
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Message, Tone
@@ -29,7 +29,7 @@ from app.records import Channel
 from tests.lab.net import Connection, Listener
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
-DELIVERED, RETRY, PERMANENT = Verdict.DELIVERED, Verdict.RETRY, Verdict.PERMANENT
+DELIVERED, RETRY, PERMANENT = Acceptance.DELIVERED, Acceptance.RETRY, Acceptance.PERMANENT
 
 
 def http(body: bytes = b"ok", *headers: str, status: str = "200 OK") -> bytes:
@@ -164,7 +164,7 @@ def test_no_response_body_makes_a_sender_fail(
      ("429 Too Many Requests", RETRY), ("503 Service Unavailable", RETRY)],
 )  # fmt: skip
 def test_a_status_decides_also_where_the_body_cannot_be_read(
-    status: str, verdict: Verdict, tmp_path: Path
+    status: str, verdict: Acceptance, tmp_path: Path
 ) -> None:
     broken = http(b"ok", "Content-Type: a/b; charset=utf8mb4", "Content-Encoding: gzip",
                   "Location: http://[", status=status)  # fmt: skip

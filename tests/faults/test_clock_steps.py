@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from app.access import Access
 from app.access.networks import Policies
 from app.alerts import by_hand, lanes
-from app.alerts.answers import Answer, Verdict
+from app.alerts.answers import Acceptance, Answer
 from app.alerts.worker import Worker
 from app.commands.doctor import examine
 from app.db import db, rollups, shards, writing
@@ -153,7 +153,7 @@ def worker(core, settings, answers=(), clock=lambda: datetime.now(UTC)):
 
     def send(outgoing, _tools):
         sent.append(outgoing)
-        return next(answers, Answer(Verdict.DELIVERED, "200"))
+        return next(answers, Answer(Acceptance.DELIVERED, "200"))
 
     made = Worker(core, settings, clock=clock, senders={"webhook": send})
     return made, sent
@@ -226,7 +226,7 @@ def test_a_pause_that_a_service_asked_for_is_kept(core, settings):
 def test_a_worker_continues_after_the_clock_was_set_back(core, settings):
     """What it remembers of lanes and of its own rounds is of the later time."""
     clock = {"now": now() + HOURS}
-    slow = Answer(Verdict.RETRY, "503", retry_after=3600.0)
+    slow = Answer(Acceptance.RETRY, "503", retry_after=3600.0)
     made, sent = worker(core, settings, [slow], clock=lambda: clock["now"])
     first = deliver_notice(core)
     step_until(made, lambda: sent and made.idle)

@@ -216,7 +216,7 @@ def incident_of(id):
 
 def recovery():
     rows = db.session.query(DeliveryRow).filter_by(event=Event.INCIDENT_RESOLVED).all()
-    context = messages.Context("http://wakeful.test", lambda _id: "token")
+    context = messages.MessageContext("http://wakeful.test", lambda _id: "token")
     return messages.compose(rows[-1].facts, context)
 
 
@@ -256,7 +256,7 @@ def test_a_message_stored_without_gaps_is_still_composed():
             "cause": None,
         },
     }
-    message = messages.compose(facts, messages.Context("http://wakeful.test", str))
+    message = messages.compose(facts, messages.MessageContext("http://wakeful.test", str))
     assert message.summary == "It was down for 10 minutes."
     assert message.data["incident"]["unwatched"] == []
 
@@ -389,7 +389,7 @@ def test_an_outage_that_still_lasts_is_alerted_again_once_and_its_recovery_as_us
             check(monitor.id, "down", BACK + timedelta(minutes=minute))
         assert openings(monitor.id) == [(FAILED, UNSENT), (PENDING, None)]
         facts = db.session.query(DeliveryRow).order_by(DeliveryRow.id.desc()).first().facts
-        message = messages.compose(facts, messages.Context("http://wakeful.test", str))
+        message = messages.compose(facts, messages.MessageContext("http://wakeful.test", str))
         assert message.title == f"Still down: {monitor.name}"
         assert message.summary.endswith(SENTENCE)
         box.turn(180)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 
-from app.alerts.messages import Context, compose
+from app.alerts.messages import MessageContext, compose
 from app.db import db, writing
 from app.db.tables import DeliveryRow, DomainRow, MonitorRow
 from app.engine import domains
@@ -72,7 +72,7 @@ def test_the_condition_and_the_alerts_count_as_the_page_does(app, monitor, side)
         told = list(db.session.scalars(db.select(DeliveryRow)))
         assert len(told) == 2
         for row in told:
-            message = compose(row.facts, Context("", str))
+            message = compose(row.facts, MessageContext("", str))
             assert message.title.endswith(said)
             assert message.data["days_left"] == days
 
@@ -85,5 +85,5 @@ def test_a_message_without_its_own_count_counts_from_its_moment(side):
         "monitor": {"id": 1, "name": "Shop", "url": "https://shop.test/"},
         "extra": {"expires_at": iso(EXPIRES), "domain": "shop.test"},
     }
-    message = compose(facts, Context("", str))
+    message = compose(facts, MessageContext("", str))
     assert (message.title, message.data["days_left"]) == (f"Domain shop.test {said}", days)

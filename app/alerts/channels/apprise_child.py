@@ -19,7 +19,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from app.alerts.answers import Verdict, judge_status
+from app.alerts.answers import Acceptance, judge_status
 from app.i18n import N_, _
 from app.net.policy import Policy
 from app.rules.masking import frames_of
@@ -211,7 +211,7 @@ def refused_for_good(lines: list[str]) -> bool:
     """
     statuses = [int(found[1]) if (found := _STATUS.search(line)) else 0 for line in lines]
     return bool(statuses) and all(
-        status >= 300 and judge_status(status) is Verdict.PERMANENT for status in statuses
+        status >= 300 and judge_status(status) is Acceptance.PERMANENT for status in statuses
     )
 
 

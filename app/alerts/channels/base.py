@@ -12,7 +12,7 @@ from operator import attrgetter
 from time import monotonic
 from typing import Any
 
-from app.alerts.answers import Answer, Verdict, judge_status, permanent, retry, retry_after
+from app.alerts.answers import Acceptance, Answer, judge_status, permanent, retry, retry_after
 from app.alerts.messages import Message
 from app.config import Settings
 from app.i18n import _
@@ -50,7 +50,7 @@ class Outgoing:
 Sender = Callable[[Outgoing, Tools], Answer]
 Read = Callable[[Response], str]
 # What an answer means; None: what its status says.
-Judge = Callable[[Response], Verdict | None]
+Judge = Callable[[Response], Acceptance | None]
 # What to send in place of what was refused, because the answer says how; None if it does not.
 Correct = Callable[[Response], Any]
 JSON_TYPE = {"Content-Type": "application/json; charset=utf-8"}
@@ -144,7 +144,7 @@ def is_refused(response: Response, judge: Judge) -> bool:
     """
     if response.status == HTTPStatus.BAD_REQUEST:
         return bool(dict_of(response))
-    return is_good(response) and judge(response) is Verdict.PERMANENT
+    return is_good(response) and judge(response) is Acceptance.PERMANENT
 
 
 def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:
@@ -163,13 +163,13 @@ def _answer(response: Response, words: str, now: datetime, judge: Judge) -> Answ
     if 300 <= response.status < 400:
         text += " " + _("(a redirect, which is not followed: enter the URL that it leads to)")
     pause = None
-    if verdict is Verdict.RETRY:
+    if verdict is Acceptance.RETRY:
         pause = retry_after(response.headers, response.body, now)
     return Answer(verdict, text, pause, gone=response.status == HTTPStatus.GONE)
 
 
 def is_good(response: Response) -> bool:
-    return judge_status(response.status) is Verdict.DELIVERED
+    return judge_status(response.status) is Acceptance.DELIVERED
 
 
 def dict_of(response: Response) -> Mapping[str, Any]:

@@ -155,7 +155,7 @@ def log_in(smtp: smtplib.SMTP, user: str, password: str) -> None:
     smtp.login(user, password)
 
 
-def _transmit(smtp: smtplib.SMTP, built: mail.Mail) -> str:
+def _transmit(smtp: smtplib.SMTP, built: mail.BuiltMail) -> str:
     """One mail to one address. Raises SMTPResponseException with the server's own words."""
     _expect(smtp.mail(built.sender, ["SMTPUTF8"] if built.needs_smtputf8 else []))
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from app.alerts.answers import Answer, Verdict
+from app.alerts.answers import Acceptance, Answer
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
 from app.alerts.messages import SIGNS, Link, Message
 from app.net.client import Response
@@ -26,8 +26,8 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     return post(outgoing, tools, body, read=field_of("description"), judge=judge, correct=correct)
 
 
-def judge(response: Response) -> Verdict | None:
-    return Verdict.PERMANENT if is_good(response) and dict_of(response).get("error") else None
+def judge(response: Response) -> Acceptance | None:
+    return Acceptance.PERMANENT if is_good(response) and dict_of(response).get("error") else None
 
 
 def payload(message: Message) -> dict[str, Any]:

@@ -27,7 +27,7 @@ _POLICY = SMTP.clone(cte_type="7bit")
 
 
 @dataclass(frozen=True, slots=True)
-class Mail:
+class BuiltMail:
     """A mail, and its addresses for the envelope."""
 
     sender: str
@@ -40,11 +40,11 @@ class Mail:
         return not (self.sender + self.to).isascii()
 
 
-def build(outgoing: Outgoing, sender: str) -> Mail:
+def build(outgoing: Outgoing, sender: str) -> BuiltMail:
     """The mail. ``sender`` is an address, or ``Name <address>``. Raises ValueError on a bad one."""
     message = outgoing.message
     name, address = sender_parts(sender)
-    built = Mail(wire(address), wire(outgoing.value), EmailMessage(policy=_POLICY))
+    built = BuiltMail(wire(address), wire(outgoing.value), EmailMessage(policy=_POLICY))
     mail, domain = built.message, built.sender.rpartition("@")[2]
     mail["From"] = _address(built.sender, name or "Wakeful")
     mail["To"] = _address(built.to)

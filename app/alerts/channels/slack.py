@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from app.alerts.answers import Answer, Verdict
+from app.alerts.answers import Acceptance, Answer
 from app.alerts.channels.base import Outgoing, Tools, dict_of, is_good, is_refused, post
 from app.alerts.messages import SIGNS, Item, Link, Message
 from app.alerts.words import localized, shorten
@@ -47,13 +47,13 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     return post(outgoing, tools, body, judge=judge, correct=correct)
 
 
-def judge(response: Response) -> Verdict | None:
+def judge(response: Response) -> Acceptance | None:
     body = dict_of(response)
     refused = body.get("ok") is False or body.get("success") is False
     word = body.get("error") if refused else response.text.strip()
     if word in _PASSING:
-        return Verdict.RETRY
-    return Verdict.PERMANENT if is_good(response) and (refused or word in _REFUSED) else None
+        return Acceptance.RETRY
+    return Acceptance.PERMANENT if is_good(response) and (refused or word in _REFUSED) else None
 
 
 def payload(message: Message) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from app.alerts import words
-from app.alerts.answers import Answer, Verdict, permanent
+from app.alerts.answers import Acceptance, Answer, permanent
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, post
 from app.alerts.messages import ADDRESS, Message
 from app.i18n import N_, _
@@ -79,14 +79,14 @@ _TWILIO_PASSING = (14107, 20429, 20500, 20503, 21611, 30001, 30022)
 _TWILIO_FAILED = ("failed", "undelivered", "canceled")
 
 
-def _twilio_verdict(response: Response) -> Verdict | None:
+def _twilio_verdict(response: Response) -> Acceptance | None:
     """Twilio takes a message with 201 that it already knows it cannot send."""
     body = dict_of(response)
     code = body.get("error_code" if is_good(response) else "code")
     if code in _TWILIO_PASSING:
-        return Verdict.RETRY
+        return Acceptance.RETRY
     failed = code or body.get("status") in _TWILIO_FAILED
-    return Verdict.PERMANENT if is_good(response) and failed else None
+    return Acceptance.PERMANENT if is_good(response) and failed else None
 
 
 def _vonage(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
@@ -131,7 +131,7 @@ def _vonage_words(response: Response) -> str:
 _VONAGE_PASSING = frozenset({"1", "5", "10"})
 
 
-def _vonage_verdict(response: Response) -> Verdict | None:
+def _vonage_verdict(response: Response) -> Acceptance | None:
     """Vonage answers 200 in any case; what became of the message is in the body. A body that says
     nothing of it leaves the status: to send once more would cost, and may repeat the message.
     """
@@ -139,4 +139,4 @@ def _vonage_verdict(response: Response) -> Verdict | None:
     bad = next((status for status in statuses if status != "0"), None)
     if not is_good(response) or bad is None:
         return None
-    return Verdict.RETRY if bad in _VONAGE_PASSING else Verdict.PERMANENT
+    return Acceptance.RETRY if bad in _VONAGE_PASSING else Acceptance.PERMANENT

@@ -11,7 +11,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from app.alerts.answers import Answer, Verdict, judge_status
+from app.alerts.answers import Acceptance, Answer, judge_status
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
 from app.alerts.messages import Item, Message, Tone
 from app.net.client import Response
@@ -51,14 +51,14 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     )
 
 
-def judge(response: Response) -> Verdict | None:
+def judge(response: Response) -> Acceptance | None:
     if not is_good(response):
         return None
     if inner := _INNER.search(response.text):
         return judge_status(int(inner[1]))
     if not dict_of(response).get("error") and _FAILED not in response.text:
         return None
-    return Verdict.RETRY if _PASSING.search(response.text) else Verdict.PERMANENT
+    return Acceptance.RETRY if _PASSING.search(response.text) else Acceptance.PERMANENT
 
 
 def payload(message: Message) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from app.alerts.answers import Answer, Verdict, judge_status, permanent
+from app.alerts.answers import Acceptance, Answer, judge_status, permanent
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
 from app.alerts.messages import SIGNS, Message
 from app.i18n import _
@@ -59,13 +59,13 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     return answer
 
 
-def judge(response: Response) -> Verdict | None:
+def judge(response: Response) -> Acceptance | None:
     """By the status, which a server of one's own (TELEGRAM_API) may put into the body alone."""
     body = dict_of(response)
     if not is_good(response) or body.get("ok") is not False:
         return None
     code = body.get("error_code")
-    return judge_status(code) if isinstance(code, int) and code >= 300 else Verdict.PERMANENT
+    return judge_status(code) if isinstance(code, int) and code >= 300 else Acceptance.PERMANENT
 
 
 def _follow(response: Response, body: dict[str, Any]) -> str | None:

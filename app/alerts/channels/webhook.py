@@ -13,7 +13,7 @@ import hmac
 import json
 
 from app.access.webhook_secret import PREFIX
-from app.alerts.answers import Answer, Verdict, retry
+from app.alerts.answers import Acceptance, Answer, retry
 from app.alerts.channels.base import Outgoing, Tools, is_good, post
 from app.i18n import N_, _
 from app.net.client import Response
@@ -49,8 +49,8 @@ def send_to_subscriber(outgoing: Outgoing, tools: Tools) -> Answer:
     def echoes(response: Response) -> bool:
         return token is None or str(token) in response.text
 
-    def judge(response: Response) -> Verdict | None:
-        return Verdict.PERMANENT if is_good(response) and not echoes(response) else None
+    def judge(response: Response) -> Acceptance | None:
+        return Acceptance.PERMANENT if is_good(response) and not echoes(response) else None
 
     def read(response: Response) -> str:
         if echoes(response) or response.status >= 300:

@@ -12,24 +12,35 @@ from app.alerts.messages.facts import ADDRESS, Facts
 from app.alerts.messages.message import (
     COLOURS,
     SIGNS,
-    Context,
     Item,
     Link,
     Message,
+    MessageContext,
     Tone,
     base_url,
 )
 from app.records import Event, SubscriberEvent
 
 __all__ = [
-    "ADDRESS", "COLOURS", "FIRST_NAMED", "SIGNS", "Context", "Facts", "Item", "Link", "Message",
-    "Tone", "base_url", "compose", "is_complete",
+    "ADDRESS",
+    "COLOURS",
+    "FIRST_NAMED",
+    "SIGNS",
+    "Facts",
+    "Item",
+    "Link",
+    "Message",
+    "MessageContext",
+    "Tone",
+    "base_url",
+    "compose",
+    "is_complete",
 ]  # fmt: skip
 
 FIRST_NAMED = 10  # of a burst (decisions.md 5)
 
 
-def compose(facts: Facts, context: Context) -> Message:
+def compose(facts: Facts, context: MessageContext) -> Message:
     """The message for a row's facts."""
     return _COMPOSERS[facts["event"]](facts, context)
 
@@ -39,13 +50,13 @@ def is_complete(facts: Facts) -> bool:
     one incomplete row would keep the message for all of them from being composed.
     """
     try:
-        compose(facts, Context("", str))
+        compose(facts, MessageContext("", str))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return False
     return True
 
 
-_COMPOSERS: dict[str, Callable[[Facts, Context], Message]] = {
+_COMPOSERS: dict[str, Callable[[Facts, MessageContext], Message]] = {
     Event.INCIDENT_OPENED: incident.opened,
     Event.INCIDENT_RESOLVED: incident.resolved,
     Event.INCIDENT_REMINDER: incident.reminder,

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from app.alerts import words
-from app.alerts.messages.message import Context, Link
+from app.alerts.messages.message import Link, MessageContext
 from app.i18n import N_, _
 from app.records import Ending
 from app.rules.who_saw import how_it_ended
@@ -103,7 +103,7 @@ def unwatched(facts: Facts) -> str:
     return " " + _("No checks ran %(times)s.", times=times)
 
 
-def incident_links(facts: Facts, context: Context) -> tuple[Link, ...]:
+def incident_links(facts: Facts, context: MessageContext) -> tuple[Link, ...]:
     """The incident's page and, while nobody has acknowledged it, the acknowledge page."""
     incident = facts["incident"]
     links = [Link(_("Incident"), context.incident_url(incident["id"]))]
@@ -112,7 +112,7 @@ def incident_links(facts: Facts, context: Context) -> tuple[Link, ...]:
     return tuple(links)
 
 
-def incident_data(facts: Facts, context: Context) -> dict[str, Any]:
+def incident_data(facts: Facts, context: MessageContext) -> dict[str, Any]:
     incident = dict(facts["incident"])
     incident["status"] = (
         "resolved"

@@ -20,13 +20,13 @@ from app.alerts.messages.facts import (
     recovered,
     started_at,
 )
-from app.alerts.messages.message import Context, Item, Link, Message, Tone
+from app.alerts.messages.message import Item, Link, Message, MessageContext, Tone
 from app.alerts.messages.notices import EXPIRIES
 from app.i18n import _, _n
 from app.records import Event
 
 
-def burst(facts: Facts, context: Context) -> Message:
+def burst(facts: Facts, context: MessageContext) -> Message:
     """Many incidents that changed within a minute: ``facts["incidents"]`` are the own facts of the
     first ten.
     """
@@ -60,7 +60,7 @@ def burst(facts: Facts, context: Context) -> Message:
     )
 
 
-def digest(facts: Facts, context: Context) -> Message:
+def digest(facts: Facts, context: MessageContext) -> Message:
     """Quiet hours are over. ``facts["incidents"]`` are the first ten, as they are now;
     ``facts["notices"]`` the own facts of the first ten certificate and domain alerts.
     """
@@ -106,11 +106,11 @@ def _more(count: int) -> tuple[Item, ...]:
     return (Item(_n("and %(num)s more", "and %(num)s more", count)),) if count > 0 else ()
 
 
-def _all_incidents(context: Context) -> Link:
+def _all_incidents(context: MessageContext) -> Link:
     return Link(_("All incidents"), f"{context.base_url}/incidents")
 
 
-def _data(members: Sequence[Facts], context: Context) -> list[dict[str, Any]]:
+def _data(members: Sequence[Facts], context: MessageContext) -> list[dict[str, Any]]:
     return [
         {**incident_data(member, context), "monitor": dict(member["monitor"])} for member in members
     ]

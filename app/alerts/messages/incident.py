@@ -23,7 +23,7 @@ from app.alerts.messages.facts import (
     unwatched,
     what_ended,
 )
-from app.alerts.messages.message import Context, Message, Tone
+from app.alerts.messages.message import Message, MessageContext, Tone
 from app.i18n import N_, _, _n
 from app.records import Ending
 from app.rules.figures import about
@@ -37,7 +37,7 @@ STILL_DOWN = N_("Still down: %(name)s")
 Detail = tuple[str, str]
 
 
-def opened(facts: Facts, context: Context) -> Message:
+def opened(facts: Facts, context: MessageContext) -> Message:
     details = list(_while_open(facts, context))
     if times := _flapping(facts):
         note = _n(
@@ -53,7 +53,7 @@ def opened(facts: Facts, context: Context) -> Message:
     return _about_incident(facts, context, Tone.BAD, title, summary, details)
 
 
-def reminder(facts: Facts, context: Context) -> Message:
+def reminder(facts: Facts, context: MessageContext) -> Message:
     so_far = lasted(facts, notified_at(facts))
     details = [(_("Cause"), cause_of(facts["incident"])), *_while_open(facts, context)]
     summary = _("Down for %(length)s, and nobody has acknowledged it yet.", length=so_far)
@@ -61,7 +61,7 @@ def reminder(facts: Facts, context: Context) -> Message:
     return _about_incident(facts, context, Tone.BAD, title, summary + unwatched(facts), details)
 
 
-def acknowledged(facts: Facts, context: Context) -> Message:
+def acknowledged(facts: Facts, context: MessageContext) -> Message:
     incident = facts["incident"]
     details = [(_("Cause"), cause_of(incident)), _down_since(incident)]
     summary = _("Somebody is looking at it.")
@@ -71,7 +71,7 @@ def acknowledged(facts: Facts, context: Context) -> Message:
     return _about_incident(facts, context, Tone.PLAIN, title, summary, details)
 
 
-def resolved(facts: Facts, context: Context) -> Message:
+def resolved(facts: Facts, context: MessageContext) -> Message:
     incident = facts["incident"]
     begin, end = (words.clock_time(at) for at in (started_at(incident), ended_at(facts)))
     details = [
@@ -111,7 +111,7 @@ def _ending(facts: Facts, length: str) -> tuple[str, str]:
 
 def _about_incident(
     facts: Facts,
-    context: Context,
+    context: MessageContext,
     tone: Tone,
     title: str,
     summary: str,
@@ -141,7 +141,7 @@ def _flapping(facts: Facts) -> int | None:
     return times
 
 
-def _while_open(facts: Facts, context: Context) -> Iterator[Detail]:
+def _while_open(facts: Facts, context: MessageContext) -> Iterator[Detail]:
     """Which places see it, where there are several; what may be behind it; since when."""
     incident = facts["incident"]
     if places := incident.get("seen_from"):
@@ -175,7 +175,7 @@ def _changes(incident: Facts) -> Iterator[Detail]:
     yield _("What changed"), text
 
 
-def _others(label: str, facts: Facts, context: Context) -> Iterator[Detail]:
+def _others(label: str, facts: Facts, context: MessageContext) -> Iterator[Detail]:
     own = facts["monitor"]["id"]
     names = [name for id, name in context.others_down.items() if id != own]
     if not names:

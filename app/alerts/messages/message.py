@@ -90,7 +90,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class MessageContext:
     """What a message needs besides its facts.
 
     ``base_url`` begins every link. ``acknowledge_token`` makes a token for an incident.

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from app.alerts import words
 from app.alerts.messages.facts import Facts, address_of, name_of, notified_at
-from app.alerts.messages.message import Context, Link, Message, Tone
+from app.alerts.messages.message import Link, Message, MessageContext, Tone
 from app.i18n import N_, _, _n
 from app.records import Event
 from app.rules.time import days_left, expiry
@@ -17,7 +17,7 @@ ADVICE = N_("Check that its checker, prober or agent is running and reaches this
 FOOTER = N_("You get this message because your contact is a default contact.")
 
 
-def trial(facts: Facts, context: Context) -> Message:
+def trial(facts: Facts, context: MessageContext) -> Message:
     """The message that tests a channel."""
     monitor = facts["monitor"]
     if monitor is None:  # of a channel value that no monitor has yet
@@ -38,11 +38,11 @@ def trial(facts: Facts, context: Context) -> Message:
     )
 
 
-def _monitor_link(facts: Facts, context: Context) -> Link:
+def _monitor_link(facts: Facts, context: MessageContext) -> Link:
     return Link(_("Monitor"), f"{context.base_url}/monitors/{facts['monitor']['id']}")
 
 
-def _expiring(facts: Facts, context: Context, what: str) -> Message:
+def _expiring(facts: Facts, context: MessageContext, what: str) -> Message:
     extra = facts.get("extra") or {}
     at = notified_at(facts)
     title = _("%(what)s expires soon", what=what)
@@ -68,23 +68,23 @@ def _expiring(facts: Facts, context: Context, what: str) -> Message:
     )
 
 
-def certificate(facts: Facts, context: Context) -> Message:
+def certificate(facts: Facts, context: MessageContext) -> Message:
     return _expiring(facts, context, _("Certificate of %(name)s", name=name_of(facts)))
 
 
-def domain(facts: Facts, context: Context) -> Message:
+def domain(facts: Facts, context: MessageContext) -> Message:
     domain = (facts.get("extra") or {}).get("domain") or name_of(facts)
     what = _("Domain %(domain)s", domain=words.shorten(str(domain), 80))
     return _expiring(facts, context, what)
 
 
-EXPIRIES: dict[str, Callable[[Facts, Context], Message]] = {
+EXPIRIES: dict[str, Callable[[Facts, MessageContext], Message]] = {
     Event.CERTIFICATE_EXPIRING: certificate,
     Event.DOMAIN_EXPIRING: domain,
 }
 
 
-def silent(facts: Facts, context: Context) -> Message:
+def silent(facts: Facts, context: MessageContext) -> Message:
     """A place that checks run from brings no results."""
     extra = facts["extra"]
     since = extra["since"]
@@ -94,7 +94,7 @@ def silent(facts: Facts, context: Context) -> Message:
     return _about_place(facts, context, Tone.WARNING, title, summary, [(_("Last result"), last)])
 
 
-def online(facts: Facts, context: Context) -> Message:
+def online(facts: Facts, context: MessageContext) -> Message:
     extra, details = facts["extra"], []
     if extra["since"]:
         lasted = notified_at(facts) - datetime.fromisoformat(extra["since"])
@@ -106,7 +106,7 @@ def online(facts: Facts, context: Context) -> Message:
 
 def _about_place(
     facts: Facts,
-    context: Context,
+    context: MessageContext,
     tone: Tone,
     title: str,
     summary: str,

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from app.alerts import words
 from app.alerts.messages.facts import Facts, notified_at
-from app.alerts.messages.message import Context, Link, Message, Tone
+from app.alerts.messages.message import Link, Message, MessageContext, Tone
 from app.i18n import _
 from app.records import PostState
 from app.rules.page_state import confirm_link, page_link, post_word, unsubscribe_link
@@ -20,7 +20,7 @@ _TONES = {
 }
 
 
-def post(facts: Facts, context: Context) -> Message:
+def post(facts: Facts, context: MessageContext) -> Message:
     """Of a post, or of an update of one."""
     post = facts["post"]
     state = post_word(post["state"])
@@ -47,7 +47,7 @@ def post(facts: Facts, context: Context) -> Message:
     )
 
 
-def known(facts: Facts, context: Context) -> Message:
+def known(facts: Facts, context: MessageContext) -> Message:
     """The answer to somebody who subscribes again."""
     return _to_subscriber(
         facts,
@@ -60,7 +60,7 @@ def known(facts: Facts, context: Context) -> Message:
     )
 
 
-def _to_subscriber(facts: Facts, context: Context, title: str, summary: str) -> Message:
+def _to_subscriber(facts: Facts, context: MessageContext, title: str, summary: str) -> Message:
     page = _page(facts, context)
     end = unsubscribe_link(page, facts["unsubscribe"])
     return Message(
@@ -76,7 +76,7 @@ def _to_subscriber(facts: Facts, context: Context, title: str, summary: str) -> 
     )
 
 
-def confirm(facts: Facts, context: Context) -> Message:
+def confirm(facts: Facts, context: MessageContext) -> Message:
     """The question whether it was they who subscribed. A webhook sends the token back."""
     page = _page(facts, context)
     return Message(
@@ -98,7 +98,7 @@ def confirm(facts: Facts, context: Context) -> Message:
     )
 
 
-def _page(facts: Facts, context: Context) -> str:
+def _page(facts: Facts, context: MessageContext) -> str:
     return page_link(context.base_url, facts["page"]["slug"], facts["page"]["domain"])
 
 

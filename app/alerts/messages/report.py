@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 
 from app.alerts import words
 from app.alerts.messages.facts import UNKNOWN_CAUSE, Facts, notified_at
-from app.alerts.messages.message import Context, Item, Link, Message, Tone
+from app.alerts.messages.message import Item, Link, Message, MessageContext, Tone
 from app.i18n import _, _n
 from app.rules.figures import percent, span
 
 
-def report(facts: Facts, context: Context) -> Message:
+def report(facts: Facts, context: MessageContext) -> Message:
     """``facts["extra"]`` has the figures of the month; its monitors are the worst, in order."""
     report = facts["extra"]
     total, monitors = report["all"], report["monitors"]
