@@ -267,7 +267,7 @@ def test_a_step_of_an_hour_is_summed_once_it_is_over_and_settled(core: Flask) ->
     end = hour(now())
     monitor = make_monitor(core)
     add_results(monitor.id, end - timedelta(hours=2), end)
-    for minutes, expected in ((-11, 20), (-10, 40), (9, 40), (10, 60), (59, 60)):
+    for minutes, expected in ((-11, 30), (-10, 40), (9, 50), (10, 60), (59, 60)):
         rollups.roll(end + timedelta(minutes=minutes))
         row = rows_of(monitor.id, HOUR_MS)[to_ms(end - timedelta(hours=1)) // 1000]
         assert (row.checks, row.up_s) == (expected, 60 * expected), minutes

@@ -36,7 +36,7 @@ from app.stats.tally import DAY_MS, HOUR_MS, Sums, tally
 # failures are confirmed. Later changes call ``reroll``.
 GRACE = timedelta(minutes=10)
 # Shorter steps cost more: each reads the hour again. Longer ones leave more results to readers.
-STEP_MS = HOUR_MS // 3
+STEP_MS = HOUR_MS // 6
 # Monitors summed in one transaction: about 50 ms, so that results do not wait long for the lock.
 CHUNK = 50
 # The longest time whose results are read for several monitors at once.
