@@ -72,7 +72,9 @@ _RETRIED_4XX = frozenset({408, 425, 429})
 
 
 def judge_status(status: int) -> Acceptance:
-    """What an HTTP status means for a delivery. Redirects are never followed, so they are final."""
+    """What an HTTP status means for a delivery. A redirect that ``base.post`` has not followed is
+    final.
+    """
     if 200 <= status < 300:
         return Acceptance.DELIVERED
     return Acceptance.RETRY if status >= 500 or status in _RETRIED_4XX else Acceptance.PERMANENT

@@ -124,7 +124,7 @@ class LaneTurn:
     waits: bool = False
 
 
-def take_turn(session: AnySession, lane: str, state: Lane, now: datetime) -> LaneTurn:
+def next_of_lane(session: AnySession, lane: str, state: Lane, now: datetime) -> LaneTurn:
     """Decide what the lane does next, store the decision, and claim the row to send, if any."""
     rows = _pending(session, lane, now, FIRST_PENDING)
     history = _history(session, lane, rows)

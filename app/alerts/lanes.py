@@ -24,7 +24,7 @@ retries messages one by one: none holds a recovery for its outage, or makes one 
  pending    delivered  the service took it                                           outcome_of
  pending    pending    the service may take it later: a growing pause, Retry-After   outcome_of
  pending    failed     it is refused for good, a bug hinders it twice, 24 h are over outcome_of
- pending    failed     it cannot be read or composed                                 claims
+ pending    failed     it cannot be read or composed, or its answer not stored       claims, worker
  pending, held  failed  nobody sent it in 24 h, or a person gives it up              chores, by_hand
  any but delivered  pending  a person retries it                                     by_hand
 """
@@ -54,8 +54,8 @@ from app.rules.time import iso
 
 # An opening or a recovery waits this long for others of the same burst, and the extra time only if
 # there are others. Together they are the 2 s of decisions.md 5.
-BURST_HOLD = timedelta(seconds=0.5)
-BURST_EXTRA_HOLD = timedelta(seconds=1.5)
+BURST_WAIT = timedelta(seconds=0.5)
+BURST_EXTRA_WAIT = timedelta(seconds=1.5)
 BURST_MONITORS = 20
 BURST_WINDOW = timedelta(seconds=60)
 BURST_LOOMS = 3  # monitors at once that may become a burst: wait the full 2 s for others
@@ -78,7 +78,7 @@ GROUPED = {
 
 
 class Reason(StrEnum):
-    """Why a row is held back. The delivery log shows it, so that nothing is held back silently."""
+    """Why a row waits, is on hold or is not sent any more, as the delivery log shows it."""
 
     BURST = N_("burst")
     FLAPPING = N_("flapping")
@@ -303,7 +303,7 @@ def _single_or_group(
         members = [other for other in firsts.values() if _joins(other, event, span, history)]
         if len(members) > 1:
             return Combine(GROUPED[event], tuple(members))
-    until = row.created_at + BURST_HOLD + BURST_EXTRA_HOLD
+    until = row.created_at + BURST_WAIT + BURST_EXTRA_WAIT
     close = {monitor for at, monitor in changes if abs(at - row.created_at) <= BURST_WINDOW}
     waits = row.created_at <= now < until
     if span is None and len(close) >= BURST_LOOMS and waits and not row.attempts:

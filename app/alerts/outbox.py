@@ -2,8 +2,9 @@
 caused it.
 
 A crash after the commit cannot lose a message, because the row is there; a crash before it undoes
-the change as well. ``app/alerts/worker.py`` sends these rows, as ``lanes.py`` decides: its table
-says what each state of a row means.
+the change as well. One after the sending sends it again, with the same ``message_id``.
+``app/alerts/worker.py`` sends these rows, as ``lanes.py`` decides: its table says what each state
+of a row means.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 from sqlalchemy import BindParameter, ColumnElement, Update, insert, or_, update
 
 from app.access.tokens import keyed_hash
-from app.alerts.lanes import BURST_HOLD, GROUPED, Reason
+from app.alerts.lanes import BURST_WAIT, GROUPED, Reason
 from app.alerts.recipients import NOBODY, Recipients, recipients_of
 from app.alerts.snapshots import deployed_before, snapshot
 from app.alerts.targets import (
@@ -291,7 +292,7 @@ def _columns(
         "status": DeliveryStatus.PENDING,
         "attempts": [],
         "created_at": now,
-        "next_attempt_at": now + BURST_HOLD if event in GROUPED else now,
+        "next_attempt_at": now + BURST_WAIT if event in GROUPED else now,
     }
 
 

@@ -2,7 +2,8 @@
 
 One thread, the dispatcher, uses the database. Each lane with a message to send gets a thread of its
 own that uses only the network, so a service that hangs blocks only its own lane. A crash at any
-step leaves the row pending, with a lease that ends within 30 s.
+step leaves the row pending, with a lease that ends within 30 s. If the service had taken the
+message, it is sent again, with the same ``message_id``.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ _due_by_webhook = partial(claims.due_subscribers, webhooks=True)
 
 
 @dataclass
-class _Sent:
+class _Attempt:
+    """A message that was sent, and the answer to it."""
+
     claim: ClaimedDelivery
     answer: Answer
 
@@ -107,8 +110,8 @@ class Worker:
         self._jobs = Jobs(settings)
         self._log = Lasting(log)  # of steps
         self._stuck = False  # the last lane failed, and not because of one of its rows
-        self._sent: queue.SimpleQueue[_Sent | None] = queue.SimpleQueue()
-        self._unstored: list[_Sent] = []
+        self._sent: queue.SimpleQueue[_Attempt | None] = queue.SimpleQueue()
+        self._unstored: list[_Attempt] = []
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
         self._more = False  # some lanes were left for the next turn
         self._heartbeat_at = float("-inf")
@@ -226,7 +229,7 @@ class Worker:
             self._lanes_of(job.claim).busy.add(job.claim.lane)
         return jobs
 
-    def _forget(self, stored: Sequence[_Sent]) -> None:
+    def _forget(self, stored: Sequence[_Attempt]) -> None:
         """Their outcomes are stored."""
         ids = set(map(id, stored))
         self._unstored = [sent for sent in self._unstored if id(sent) not in ids]
@@ -252,7 +255,7 @@ class Worker:
         for lane in names:
             turn = claims.LaneTurn(waits=True)  # a lane that fails is skipped for a second
             with self._isolated(f"send in lane {lane}", db.session) as step:
-                turn = claims.take_turn(db.session, lane, lanes.state(lane), now)
+                turn = claims.next_of_lane(db.session, lane, lanes.state(lane), now)
             self._stuck = step.failed and not claims.give_up_failing(db.session, lane, now)
             claimed += [turn.claim] if turn.claim is not None else []
             if turn.waits:
@@ -299,9 +302,9 @@ class Worker:
             # The error's text and the values in its traceback may contain the channel's secrets.
             log.error("Sending delivery %d failed: %s", claim.id, frames_of(fault))
             answer = bug(place_of(fault))
-        self._sent.put(_Sent(claim, answer))
+        self._sent.put(_Attempt(claim, answer))
 
-    def _store_outcome(self, sent: _Sent, now: datetime) -> None:
+    def _store_outcome(self, sent: _Attempt, now: datetime) -> None:
         claim, answer = sent.claim, sent.answer
         lanes = self._lanes_of(claim)
         failed_before = not lanes.state(claim.lane).last_ok or claim.tries > 0
@@ -315,7 +318,7 @@ class Worker:
             reason = _("Its outcome could not be stored. The answer: %(text)s", text=answer.text)
             claims.give_up(db.session, claim.id, reason)
 
-    def _store_move(self, sent: _Sent, now: datetime) -> None:
+    def _store_move(self, sent: _Attempt, now: datetime) -> None:
         if (to := sent.answer.moved_to) is not None:
             with self._isolated("store the new address of a channel", None):
                 moved.store(sent.claim.channel, sent.claim.value, to, now)

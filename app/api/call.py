@@ -64,15 +64,16 @@ class Call:
 
     @cached_property
     def query(self) -> Pairs:
-        """The parameters of a request without a body. Read late: the 404 of an unknown record
-        precedes a bad query.
+        """The parameters of a request; body fields are refused. Read late: the 404 of an unknown
+        record precedes a bad query.
         """
         _refuse(self.body.pairs())
         return _query()
 
     def without_input(self) -> None:
         """Refuse body fields and parameters: this operation has none."""
-        _refuse(self.query)
+        _refuse(self.body.pairs())
+        _refuse(_query())
 
     def new(self, form_class: type[SchemaForm]) -> dict[str, Any]:
         """The validated fields of a new record. Raises Invalid."""

@@ -120,8 +120,11 @@ def shape(call: Call, record: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """``refusals``: the statuses that only some operations answer. ``check`` raises Denied where
-    the key may not store or change what it sends; it gets the present record or None.
+    """The five operations of a resource, named as in ``Resource.about``: ``store`` creates a
+    record, ``show`` reads one.
+
+    ``refusals``: the statuses that only some operations answer. ``check`` raises Denied where the
+    key may not store or change what it sends; it gets the present record or None.
     """
 
     of: Resource
@@ -176,6 +179,7 @@ def register(
         "list": ("GET", path, f"List {resource.many}", {"paged": True, "query": handlers.query}),
         "store": ("POST", path, f"Create {a} {resource.one}", {"status": 201, "form": form}),
         "show": ("GET", record, f"Show {a} {resource.one}", {}),
+        # PUT is as partial as PATCH: both change only what is sent.
         "update": (
             "PUT PATCH", record, f"Update {a} {resource.one}",
             {"form": update_form, "update": True},

@@ -1,10 +1,17 @@
 """Column types of our own: moments, bounded numbers, words, JSON, encrypted text, encrypted JSON.
 
 Here, and nowhere else, a damaged value is met. It never makes a query fail: an exception would lose
-all other rows of the query as well. An encrypted value that cannot be read comes back as
-``Unreadable``; any other is replaced by one that every reader can use, and marked as ``Replaced``.
-``unreadable_in`` says which fields of a row those are, ``readable`` gives None for one, and
-``app.db.unreadable`` finds them all, by what a type's ``looker`` makes of a stored value.
+all other rows of the query as well. Readers get instead:
+
+- of an encrypted value: ``Unreadable``;
+- of a time, a bounded number or a word: another one that is marked as ``Replaced``;
+- of JSON: an empty value, not marked;
+- of text that is not UTF-8 and of text in a column of numbers, which only SQLite stores: the text
+  with replacement characters, and None; not marked. ``AlertDays`` checks nothing besides.
+
+``unreadable_in`` says which fields of a row are ``Unreadable`` or ``Replaced``, and ``readable``
+gives None for one. ``app.db.unreadable`` finds all but text in a column of plain numbers, by what a
+type's ``parser`` makes of a stored value.
 """
 
 from __future__ import annotations
@@ -96,25 +103,25 @@ class Checked(TypeDecorator[Any]):
     impl: Any = Text
     cache_ok = True
 
-    def look(self, value: Any) -> Any:
+    def parse(self, value: Any) -> Any:
         """What a stored value is to a reader; ``Unreadable`` if Wakeful did not write it."""
         raise NotImplementedError
 
-    def looker(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        """``look``, for values as the driver gives them."""
-        return self.look
+    def parser(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        """``parse``, for values as the driver gives them."""
+        return self.parse
 
     def replace(self, value: Any, fault: Unreadable) -> Any:
         """What readers get in place of a stored value that cannot be read."""
         return fault
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        look, replace = self.looker(dialect, coltype), self.replace
+        parse, replace = self.parser(dialect, coltype), self.replace
 
         def read(stored: Any) -> Any:
             if stored is None:
                 return None
-            value = look(stored)
+            value = parse(stored)
             return replace(stored, value) if isinstance(value, Unreadable) else value
 
         return read
@@ -159,7 +166,7 @@ class Moment(Checked):
 
         return read
 
-    def look(self, value: Any) -> Any:
+    def parse(self, value: Any) -> Any:
         if value is None:
             return None
         if not isinstance(value, int | float) or not self.first_ms <= value <= self.last_ms:
@@ -191,7 +198,7 @@ class Bounded(Checked):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return SmallInteger() if self.small else Integer()
 
-    def look(self, value: Any) -> Any:
+    def parse(self, value: Any) -> Any:
         if value is None or (isinstance(value, int) and self.least <= value <= self.most):
             return value
         return Unreadable(Why.ODD)
@@ -236,7 +243,7 @@ class Word(Checked):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return Text() if self.most is None else String(self.most)
 
-    def look(self, value: Any) -> Any:
+    def parse(self, value: Any) -> Any:
         if value is None or (isinstance(value, str) and self._fits(value)):
             return value
         return Unreadable(Why.ODD)
@@ -257,17 +264,17 @@ class CheckedJson(Checked):
         super().__init__(none_as_null=none_as_null)
         self.fits, self.empty = fits, empty
 
-    def looker(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+    def parser(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         read = self.impl_instance.result_processor(dialect, coltype)
 
-        def look(raw: Any) -> Any:
+        def parse(raw: Any) -> Any:
             try:
                 data = raw if read is None else read(raw)
             except (ValueError, TypeError, RecursionError):
                 return Unreadable(Why.DAMAGED)
             return data if data is None or self.fits(data) else Unreadable(Why.ODD)
 
-        return look
+        return parse
 
     def replace(self, value: Any, fault: Unreadable) -> Any:
         return self.empty()
@@ -369,7 +376,7 @@ class Encrypted(Checked):
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         return None if value is None else cipher_of_database().encrypt(value.encode()).decode()
 
-    def look(self, value: Any) -> Any:
+    def parse(self, value: Any) -> Any:
         if value is None:
             return None
         if not isinstance(value, str):
@@ -395,8 +402,8 @@ class EncryptedJson(Encrypted):
         text = None if value is None else json.dumps(value, separators=(",", ":"))
         return super().process_bind_param(text, dialect)
 
-    def look(self, value: Any) -> Any:
-        text = super().look(value)
+    def parse(self, value: Any) -> Any:
+        text = super().parse(value)
         if text is None or isinstance(text, Unreadable):
             return text
         try:

@@ -43,7 +43,8 @@ from app.records import CHECK_FIELDS, SECRET_FIELDS
 from app.records.resources import BY_TABLE, MONITORS, REPORT_MAILS
 
 AT_ONCE = 500  # rows in memory at a time
-UNSEEN = {ResultRow.__tablename__, RollupRow.__tablename__}
+# Tables that are too large to be scanned.
+UNSCANNED = {ResultRow.__tablename__, RollupRow.__tablename__}
 SAMPLED = 20  # rows of a table that are enough to recognise a wrong key
 
 
@@ -106,10 +107,10 @@ class Broken:
 
 def scan(only: Iterable[str] = ()) -> Iterator[Broken]:
     """Read every column that may contain unreadable values, in all tables or those in ``only``.
-    Results and their sums (UNSEEN) are left out, because there are too many.
+    Results and their sums (UNSCANNED) are left out, because there are too many.
     """
     for table in db.metadata.sorted_tables:
-        if table.name not in UNSEEN and (not only or table.name in only):
+        if table.name not in UNSCANNED and (not only or table.name in only):
             yield from _broken(table)
 
 
@@ -129,8 +130,8 @@ def encrypted() -> Iterator[tuple[Table, list[Column[Any]]]]:
             yield table, columns
 
 
-class _Looked(TypeDecorator[Any]):
-    """Returns what the type ``of`` finds in a stored value, before it is replaced."""
+class _Parsed(TypeDecorator[Any]):
+    """Reads what ``Checked.parser`` of the type ``of`` makes of a stored value, not replaced."""
 
     impl = LargeBinary
     cache_ok = True
@@ -141,37 +142,37 @@ class _Looked(TypeDecorator[Any]):
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         own = self.of.dialect_impl(dialect)
-        return own.looker(dialect, coltype) if isinstance(own, Checked) else _look_at_text
+        return own.parser(dialect, coltype) if isinstance(own, Checked) else _decode_text
 
 
-def _look_at_text(value: Any) -> Any:
-    """Decode text, which ``_looked`` selects as bytes."""
+def _decode_text(value: Any) -> Any:
+    """Decode text, which ``_parsed`` selects as bytes."""
     try:
         return value if isinstance(value, str | None) else bytes(value).decode()
     except ValueError:
         return Unreadable(Why.DAMAGED)
 
 
-def _looked(column: Column[Any]) -> ColumnElement[Any] | None:
+def _parsed(column: Column[Any]) -> ColumnElement[Any] | None:
     """The column in the form in which it is checked; None if it needs no check."""
     if isinstance(column.type, Checked):
-        return type_coerce(column, _Looked(column.type))
+        return type_coerce(column, _Parsed(column.type))
     if isinstance(column.type, String) and db.engine.dialect.name == "sqlite":
         # PostgreSQL accepts only text that is encoded correctly, so only SQLite is checked.
-        return type_coerce(cast(column, LargeBinary), _Looked(column.type))
+        return type_coerce(cast(column, LargeBinary), _Parsed(column.type))
     return None
 
 
 def _broken(table: Table) -> Iterator[Broken]:
-    seen = {column: looked for column in table.c if (looked := _looked(column)) is not None}
-    if not seen:
+    columns = {column: parsed for column in table.c if (parsed := _parsed(column)) is not None}
+    if not columns:
         return
     keys = list(table.primary_key.columns)
-    query = _named(table, select(*keys, *seen.values()).select_from(table)).order_by(*keys)
+    query = _named(table, select(*keys, *columns.values()).select_from(table)).order_by(*keys)
     for row in db.session.execute(query.execution_options(yield_per=AT_ONCE)):
         id = row[0] if len(keys) == 1 else tuple(row[: len(keys)])
         *values, name = row[len(keys) :]
-        for column, value in zip(seen, values, strict=True):
+        for column, value in zip(columns, values, strict=True):
             if isinstance(value, Unreadable):
                 yield Broken(table.name, id, column.name, value.why, name)
 
@@ -242,7 +243,7 @@ def count(*, change: bool = False) -> Iterator[Counted]:
         counted = Counted(table.name)
         for column in columns:
             for batch in _batches(table, column):
-                olds = _look(batch, counted)
+                olds = _count_batch(batch, counted)
                 if change and olds:
                     counted.changed += _replace(table, column, olds)
         yield counted
@@ -253,7 +254,7 @@ def old_values() -> Iterator[Broken]:
     for table, columns in encrypted():
         for column in columns:
             for batch in _batches(table, column):
-                for id, _text in _look(batch, Counted(table.name)):
+                for id, _text in _count_batch(batch, Counted(table.name)):
                     yield Broken(table.name, id, column.name, Why.OTHER_KEY)
 
 
@@ -280,8 +281,8 @@ def _batches(table: Table, column: Column[Any]) -> Iterator[list[Value]]:
         after = batch[-1][0]
 
 
-def _look(batch: list[Value], counted: Counted) -> list[Value]:
-    """Count the values; those that only an old key reads."""
+def _count_batch(batch: list[Value], counted: Counted) -> list[Value]:
+    """Count the values; returns those that only an old key reads."""
     olds = []
     for id, text in batch:
         if not isinstance(text, str):

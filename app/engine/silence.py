@@ -116,7 +116,7 @@ def tend(now: datetime, watching_since: datetime, telling_since: datetime) -> No
     _notice([titles[one.id] for one in known if one.id in silent], now)
     causes = {id: _cause(ids, titles) for id, ids in unseen.items()}
     seen = partial(_seen_since, now=now, without=set(without), unheard=unheard)
-    recorder.unwatched(causes, now, seen)
+    recorder.show_unknown(causes, now, seen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,8 @@ class Resource:
     audit log; of others a line is noted where they are written.
 
     ``path``: in the API; ``record``: what it answers, which the document calls ``answer``; ``tag``:
-    what the document says of its operations, and ``about`` of each of the five that it has.
+    what the document says of its operations, and ``about`` of each that it has, by its name:
+    ``list``, ``store`` (create), ``show``, ``update`` (PUT and PATCH), ``delete``.
     ``name``: its collection in a store, and its dashboard's blueprint, whose list is in the search
     for pages as ``page``, ``also`` by other words.
     """

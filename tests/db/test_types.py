@@ -67,22 +67,22 @@ def read(type_, stored):
     return own.result_processor(sqlite.dialect(), None)(stored)
 
 
-def looked(type_, stored):
+def parsed(type_, stored):
     own = type_.dialect_impl(sqlite.dialect())
-    return own.looker(sqlite.dialect(), None)(stored)
+    return own.parser(sqlite.dialect(), None)(stored)
 
 
 @pytest.mark.parametrize(("type_", "stored", "value"), WHOLE)
 def test_a_whole_value_is_read_as_it_is(type_, stored, value):
     assert read(type_, stored) == value
-    assert not isinstance(looked(type_, stored), Unreadable)
+    assert not isinstance(parsed(type_, stored), Unreadable)
 
 
 @pytest.mark.parametrize(("type_", "stored", "instead"), DAMAGED)
 def test_a_damaged_value_is_replaced_and_found(type_, stored, instead):
     value = read(type_, stored)
     assert value == instead
-    assert isinstance(looked(type_, stored), Unreadable)
+    assert isinstance(parsed(type_, stored), Unreadable)
     if type_ is not TEXTS:
         assert isinstance(value, Replaced)
         assert readable(value) is None

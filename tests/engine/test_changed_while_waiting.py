@@ -42,7 +42,7 @@ class Waiting(Engine):
             else:
                 for name, value in changes.items():
                     setattr(row, name, value)
-                recorder.rewatch(session, row, set(changes), at(60))
+                recorder.apply_changes(session, row, set(changes), at(60))
 
         return self.before(id, change, call)
 

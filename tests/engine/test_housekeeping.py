@@ -25,7 +25,7 @@ from app.db.tables import (
 from app.db.types import to_ms
 from app.engine import domains
 from app.engine.housekeeping import Housekeeper
-from app.engine.recorder import rewatch
+from app.engine.recorder import apply_changes
 from tests.factories import make_monitor, make_outcome
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -73,7 +73,7 @@ class House:
         with writing() as session:
             monitor = session.get(MonitorRow, id)
             monitor.url = url
-            rewatch(session, monitor, {"url"}, self.now)
+            apply_changes(session, monitor, {"url"}, self.now)
 
     def look_after_domains(self, days=0):
         self.now = NOW + days * DAY

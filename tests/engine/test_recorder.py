@@ -483,7 +483,7 @@ def test_a_change_of_what_is_checked_or_how_often_is_checked_at_once(engine, cha
     engine.scheduled(engine.claim(id), "up", 0)
     on_its_way, told = engine.claim(id), count(ChangeRow)
     with writing() as session:
-        recorder.rewatch(session, session.get(MonitorRow, id), changed, at(30))
+        recorder.apply_changes(session, session.get(MonitorRow, id), changed, at(30))
     assert (engine.assignment(id).slot is None) == at_once
     assert count(ChangeRow) == told + 1
     assert (engine.scheduled(on_its_way, "up", 60) is None) == at_once

@@ -202,7 +202,7 @@ def test_a_result_that_comes_during_the_look_counts(house, monkeypatch, silent):
     else:
         house.pass_minutes(61, "default", "oslo", every=MINUTE)
         house.now += timedelta(seconds=31)
-    show = recorder.unwatched
+    show = recorder.show_unknown
 
     def recorded_first(causes, *more):
         assert id in causes
@@ -225,7 +225,7 @@ def test_a_change_that_is_made_during_the_look_counts(house, monkeypatch, change
     house.pass_minutes(1, "default", "oslo")
     house.pass_minutes(2.75, "default")
     house.now += timedelta(seconds=30)
-    show = recorder.unwatched
+    show = recorder.show_unknown
 
     def changed_first(causes, *more):
         assert id in causes

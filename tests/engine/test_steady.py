@@ -221,7 +221,9 @@ def test_a_change_that_was_read_gives_no_check_back(owner):
     with writing() as session:
         monitor = session.get(MonitorRow, owner.id)
         monitor.maintenance_start_at, monitor.maintenance_end_at = at(50), at(90)
-        recorder.rewatch(session, monitor, {"maintenance_start_at", "maintenance_end_at"}, at(0))
+        recorder.apply_changes(
+            session, monitor, {"maintenance_start_at", "maintenance_end_at"}, at(0)
+        )
     owner.read()
     assert owner.take(60) is not None
     assert owner.steady.write(at(61)) == []
@@ -311,7 +313,7 @@ def test_a_check_is_not_lost_because_its_monitor_was_renamed(owner):
     with writing() as session:
         monitor = session.get(MonitorRow, owner.id)
         monitor.name = "Another"
-        recorder.rewatch(session, monitor, {"name"}, at(0))
+        recorder.apply_changes(session, monitor, {"name"}, at(0))
     late = owner.steady.write(at(61))
     assert [standing is not None for standing in owner.record(late, 61)] == [True]
     assert owner.times() == [0, 60]
@@ -342,7 +344,7 @@ def test_what_a_former_owner_of_the_shard_brings_is_dropped(owner):
 def test_nothing_remembered_survives_the_restore_of_a_backup(owner):
     """The numbers of the change feed begin again, so what was remembered cannot be compared."""
     with writing() as session:
-        recorder.rewatch(session, session.get(MonitorRow, owner.id), {"name"}, at(0))
+        recorder.apply_changes(session, session.get(MonitorRow, owner.id), {"name"}, at(0))
     owner.take(20)
     owner.steady.write(at(21))  # reads the change
     owner.check("up", 30)

@@ -604,7 +604,7 @@ def test_what_places_saw_before_a_change_has_no_vote_and_ends_no_incident(places
         places.round(seconds, berlin="down", oslo="down")
     with writing() as session:
         monitor = session.get(MonitorRow, places.id)
-        recorder.rewatch(session, monitor, {"alert_condition"}, at(20))
+        recorder.apply_changes(session, monitor, {"alert_condition"}, at(20))
     assert places.shown.verdict == "down"
     for seconds in (20.1, 31):  # the others are slow, as places are that wait for an answer
         places.see("berlin", "down", seconds)

@@ -34,7 +34,7 @@ def test_who_deletes_a_monitor_waits_for_who_changes_it(
         pytest.skip("SQLite has one writer at a time")
     id = add_monitor(store).id
     begun: list[Future[None]] = []
-    lock_state = recorder.rewatch
+    lock_state = recorder.apply_changes
 
     def delete() -> None:
         with core.app_context():
@@ -45,7 +45,7 @@ def test_who_deletes_a_monitor_waits_for_who_changes_it(
         until_somebody_waits()
         lock_state(*arguments)
 
-    monkeypatch.setattr(recorder, "rewatch", when_the_deletion_waits)
+    monkeypatch.setattr(recorder, "apply_changes", when_the_deletion_waits)
     with ThreadPoolExecutor(1) as pool:
         with suppress(NotFound):  # it was stored, and is deleted before it is read back
             store.monitors.update(id, {"name": "Another"})

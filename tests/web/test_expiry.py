@@ -67,7 +67,7 @@ def test_the_condition_and_the_alerts_count_as_the_page_does(app, monitor, side)
         with writing() as session:
             session.get_one(MonitorRow, monitor.id).alerts = [["email", "ops@shop.test"]]
         with writing() as session:
-            alerting.tell_certificate(session, monitor.id, outcome, now)
+            alerting.notify_certificate(session, monitor.id, outcome, now)
         domains.tell_expiring(now)
         told = list(db.session.scalars(db.select(DeliveryRow)))
         assert len(told) == 2

@@ -1,15 +1,14 @@
 """The only writer of results, states and incidents, and of the alerts that they cause.
 
 ``record`` (checks on request), ``record_claimed`` (checks of the schedule), ``record_late`` (checks
-of an agent that was cut off) and ``unwatched`` write in transactions of their own, and ``remind``
-uses one for each reminder. All other functions are called inside ``app.db.writing()``, so that a
-store can change a monitor's fields in the same
-transaction:
+of an agent that was cut off) and ``show_unknown`` write in transactions of their own, and
+``remind`` uses one for each reminder. All other functions are called inside ``app.db.writing()``,
+so that a store can change a monitor's fields in the same transaction:
 
     with writing() as session:
         row = session.get(MonitorRow, id)
         ...
-        recorder.rewatch(session, row, changed, now)
+        recorder.apply_changes(session, row, changed, now)
         recorder.pause(session, row.id, now)
 
 Whoever judges a result, or changes a state or an incident, locks the monitor's state first and
@@ -28,11 +27,11 @@ from app.engine.recorder.incidents import (
 from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import (
     VOTED_FIELDS,
+    apply_changes,
     forget,
     pause,
     resume,
-    rewatch,
-    unwatched,
+    show_unknown,
     watch,
     watch_from,
 )
@@ -42,6 +41,7 @@ from app.engine.recorder.steady import Steady
 __all__ = [
     "VOTED_FIELDS",
     "Steady",
+    "apply_changes",
     "ask",
     "change_incident",
     "delete_incident",
@@ -53,9 +53,8 @@ __all__ = [
     "record_late",
     "remind",
     "resume",
-    "rewatch",
+    "show_unknown",
     "store_incident",
-    "unwatched",
     "watch",
     "watch_from",
 ]

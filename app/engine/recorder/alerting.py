@@ -1,32 +1,59 @@
-"""Alerts besides those of incidents that open and end: a certificate expires, an outage lasts whose
-first alert was given up, and reminders of incidents that nobody has acknowledged.
+"""The alerts that the recorder writes into the outbox: of incidents that open and end, of an outage
+that lasts whose first alert was given up, of a certificate that expires, and reminders of incidents
+that nobody has acknowledged.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import func, or_, select, update
 
-from app.alerts.outbox import enqueue, enqueue_again
-from app.alerts.targets import hours_of, quiet_until
+from app.alerts.outbox import Alert, enqueue, enqueue_again, enqueue_all
+from app.alerts.targets import alerting_nobody, hours_of, quiet_until
 from app.alerts.words import count_of
 from app.db import AnySession, db, writing
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable
 from app.db.windows import Quiet
-from app.engine.recorder.rows import lock, open_incident
+from app.engine.recorder.rows import lock, open_incident, remark
 from app.errors import NotFound
+from app.i18n import _
 from app.records import Event, Outcome, Verdict
 from app.rules.certificates import warns
 from app.rules.time import SKEW, days_left
+from app.rules.unreadable import NOBODY_TOLD
 
 log = logging.getLogger(__name__)
 
 
-def tell_again(session: AnySession, monitor_id: int, lanes: Collection[str], now: datetime) -> None:
+def notify_opened(
+    session: AnySession, monitor: MonitorRow, incident: IncidentRow, now: datetime
+) -> None:
+    """Alert to an incident that opens. If its alerts cannot be read, its comment says so."""
+    notify_all(session, [Alert(Event.INCIDENT_OPENED, monitor, incident)], now)
+
+
+def notify_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> None:
+    """Write these alerts into the outbox. An incident that opens says in its comment if its alerts
+    cannot be read.
+    """
+    written = zip(alerts, enqueue_all(session, alerts, now), strict=True)
+    unsent = {
+        alert.monitor.id: alert
+        for alert, count in written
+        if alert.event == Event.INCIDENT_OPENED and not count
+    }
+    for id in alerting_nobody(session, [alert.monitor for alert in unsent.values()]):
+        if (incident := unsent[id].incident) is not None:
+            remark(incident, _(NOBODY_TOLD))
+
+
+def notify_again(
+    session: AnySession, monitor_id: int, lanes: Collection[str], now: datetime
+) -> None:
     """Alert the lanes whose message about the opening was given up unsent, as after the restore of
     an old backup, because a check has just found that the incident still lasts.
     """
@@ -75,7 +102,9 @@ def certificate_due(outcome: Outcome, setting: int | str | None, now: datetime) 
     return warns(setting, outcome.ssl_issued_at, outcome.ssl_expires_at, now)
 
 
-def tell_certificate(session: AnySession, monitor_id: int, outcome: Outcome, now: datetime) -> bool:
+def notify_certificate(
+    session: AnySession, monitor_id: int, outcome: Outcome, now: datetime
+) -> bool:
     """Alert to a certificate that expires; returns whether that is done. While the monitor's alerts
     cannot be read it is not, so that it is tried again.
     """
@@ -94,7 +123,7 @@ def tell_certificate(session: AnySession, monitor_id: int, outcome: Outcome, now
 # --- Reminders, for monitors that ask for them
 
 # When people were last alerted: by the opening, a reminder, or a digest of quiet hours.
-_TOLD = func.coalesce(IncidentRow.reminded_at, IncidentRow.created_at, type_=Moment)
+_NOTIFIED = func.coalesce(IncidentRow.reminded_at, IncidentRow.created_at, type_=Moment)
 _UNANSWERED = (IncidentRow.ended_at.is_(None), IncidentRow.acknowledged_at.is_(None))
 
 
@@ -107,13 +136,16 @@ def remind(now: datetime) -> int:
     quiet = Quiet(db.session, now)
     due = [
         (incident_id, monitor.id)
-        for incident_id, told, monitor in db.session.execute(
-            select(IncidentRow.id, _TOLD, MonitorRow)
+        for incident_id, notified_at, monitor in db.session.execute(
+            select(IncidentRow.id, _NOTIFIED, MonitorRow)
             .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
             .where(*_UNANSWERED, MonitorRow.remind_after.is_not(None), MonitorRow.paused.is_(False))
             .order_by(IncidentRow.id)
         )
-        if (told <= now - timedelta(minutes=monitor.remind_after or 0) or told > now + SKEW)
+        if (
+            notified_at <= now - timedelta(minutes=monitor.remind_after or 0)
+            or notified_at > now + SKEW
+        )
         and not quiet.covers(monitor, now)
         and quiet_until(hours_of(monitor), [None], now) is None
     ]
@@ -137,7 +169,7 @@ def _remind(incident_id: int, monitor_id: int, now: datetime) -> bool:
             .where(
                 IncidentRow.id == incident_id,
                 *_UNANSWERED,
-                or_(before >= _TOLD, now + SKEW < _TOLD),
+                or_(before >= _NOTIFIED, now + SKEW < _NOTIFIED),
             )
             .values(reminded_at=now)
             .execution_options(synchronize_session=False)

@@ -15,11 +15,11 @@ from app.alerts.outbox import enqueue
 from app.db import AnySession
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.engine.recorder import gaps
+from app.engine.recorder.alerting import notify_opened
 from app.engine.recorder.rows import (
     lock,
     open_incident,
     start_afresh,
-    tell_opened,
     whole,
 )
 from app.errors import Conflict, Invalid, NotFound
@@ -58,7 +58,7 @@ def store_incident(session: AnySession, fields: Mapping[str, Any], now: datetime
     session.flush()
     if ended is None:
         start_afresh(session, state)
-        tell_opened(session, monitor, incident, now)
+        notify_opened(session, monitor, incident, now)
     return incident
 
 
@@ -128,7 +128,7 @@ def _tell(
     if is_open and not was_open:
         # A recovery was sent, so it is alerted again, and reminders count from now.
         incident.reminded_at = now
-        tell_opened(session, monitor, incident, now)
+        notify_opened(session, monitor, incident, now)
 
 
 def _locked(session: AnySession, incident_id: int) -> tuple[IncidentRow, MonitorStateRow]:

@@ -128,7 +128,7 @@ def judge(batch: RecordedBatch, judged: JudgedMonitor, outcome: Outcome) -> None
         _certificate(batch, judged, outcome)
         _keep_evidence(batch, before.state, decision.step, outcome)
         _incident(batch, judged, before.state, decision, result)
-        _tell_again(batch, judged, result)
+        _notify_again(batch, judged, result)
     if decision.step not in (Step.SUSPECT, Step.OPEN) or not decision.counted:
         _keep_aside(batch, judged, before.votes.get(check.place), outcome)
     _plan(batch, judged, decision, result)
@@ -235,7 +235,7 @@ def _certificate(batch: RecordedBatch, judged: JudgedMonitor, outcome: Outcome) 
     due = not alerting.alerted(before, outcome.ssl_fingerprint) and alerting.certificate_due(
         outcome, judged.monitor.ssl_alert_days, batch.now
     )
-    if due and alerting.tell_certificate(batch.session, judged.monitor.id, outcome, batch.now):
+    if due and alerting.notify_certificate(batch.session, judged.monitor.id, outcome, batch.now):
         columns["alerted_certificates"] = alerting.with_alerted(before, outcome.ssl_fingerprint)
 
 
@@ -299,11 +299,11 @@ def _incident(
         batch.found[id] = outages.Closing(id, moment, judged.summed_until, good, silent, held)
 
 
-def _tell_again(batch: RecordedBatch, judged: JudgedMonitor, result: Result) -> None:
+def _notify_again(batch: RecordedBatch, judged: JudgedMonitor, result: Result) -> None:
     """Alert to an incident again, once, if a failing check shows that it still lasts."""
     still = judged.state.verdict is Verdict.DOWN and judged.state.stands is Stands.OPEN
     if judged.unsent and still and not result.maintenance:
-        alerting.tell_again(batch.session, judged.monitor.id, judged.unsent, batch.now)
+        alerting.notify_again(batch.session, judged.monitor.id, judged.unsent, batch.now)
         judged.unsent = ()
 
 

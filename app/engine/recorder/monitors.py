@@ -41,7 +41,7 @@ from app.stats.tally import LONGEST_COVER_MS
 WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")
 
 # A change of one of these may change the verdict, so the monitor is checked at once.
-CHECKED_FIELDS = frozenset(
+FIELDS_OF_CHECK = frozenset(
     {
         "url", "request_method", "request_headers", "request_auth_username",
         "request_auth_password", "request_body", "alert_condition", "alert_text_lookup", "timeout",
@@ -87,7 +87,7 @@ def watch_from(
     return True
 
 
-def rewatch(
+def apply_changes(
     session: AnySession, monitor: MonitorRow, changed: Collection[str], now: datetime
 ) -> None:
     """Apply a change of the fields ``changed`` of a monitor to its state and schedule."""
@@ -104,7 +104,7 @@ def rewatch(
         start_afresh(session, row)
         _forget_verdict(row)
         forget_good(session, monitor.id)
-    if CHECKED_FIELDS & set(changed):
+    if FIELDS_OF_CHECK & set(changed):
         row.spec_since = now
         # A running check of the old fields must not be judged as one of the new fields.
         _start_over(session, monitor.id, now)
@@ -143,7 +143,7 @@ def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
     _forget_verdict(row)
 
 
-def unwatched(
+def show_unknown(
     causes: Mapping[int, str],
     now: datetime,
     seen_since: Callable[[AnySession, Collection[int]], Collection[int]],
@@ -158,7 +158,9 @@ def unwatched(
             some = ids[start : start + AT_ONCE]
             rows = _locked(session, some)
             seen = seen_since(session, some)
-            _show_unknown(session, [row for row in rows if row.monitor_id not in seen], causes, now)
+            _store_unknown(
+                session, [row for row in rows if row.monitor_id not in seen], causes, now
+            )
 
 
 def _locked(session: AnySession, ids: Collection[int]) -> Sequence[MonitorStateRow]:
@@ -171,7 +173,7 @@ def _locked(session: AnySession, ids: Collection[int]) -> Sequence[MonitorStateR
     ).all()
 
 
-def _show_unknown(
+def _store_unknown(
     session: AnySession, rows: Iterable[MonitorStateRow], causes: Mapping[int, str], now: datetime
 ) -> None:
     known = [row for row in rows if row.verdict not in (None, Verdict.UNKNOWN)]

@@ -19,7 +19,8 @@ from app.db.by_place import Seen
 from app.db.tables import IncidentRow, LocationRow, MonitorRow
 from app.db.types import readable
 from app.engine.recorder import by_place, evidence, gaps
-from app.engine.recorder.rows import end, remark_at, tell_all, whole
+from app.engine.recorder.alerting import notify_all
+from app.engine.recorder.rows import end, remark_at, whole
 from app.i18n import _
 from app.records import MAX_CAUSE, Ending, Event, Result, Verdict
 from app.rules.who_saw import CHANGED, fell_silent, seen_by
@@ -76,7 +77,7 @@ def carry_out(
     closings = [one for one in found if isinstance(one, Closing)]
     incidents = _open(session, openings, monitors, failing, now) if openings else {}
     incidents |= _end(session, closings, monitors, now) if closings else {}
-    tell_all(
+    notify_all(
         session,
         [
             Alert(

@@ -1,24 +1,21 @@
-"""Convert state rows to ``State`` and back, and lock them."""
+"""The rows of a monitor's state and of its incidents: lock, read and change them, and convert state
+rows to ``State`` and back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import func, select
 
-from app.alerts.outbox import Alert, enqueue_all
-from app.alerts.targets import alerting_nobody
 from app.db import AnySession, changes
-from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow, MonitorStateRow
+from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorStateRow
 from app.errors import NotFound
-from app.i18n import _
 from app.judge.fold import EVER
 from app.judge.verdict import State
-from app.records import MAX_COMMENT, Ending, Event, Verdict
+from app.records import MAX_COMMENT, Ending, Verdict
 from app.rules import comments
-from app.rules.unreadable import NOBODY_TOLD
 from app.stats.cover import cover_limit_ms
 
 US = "Wakeful"  # who writes the remarks of the recorder
@@ -145,28 +142,6 @@ def remark_at(incident: IncidentRow, sentence: str, at: datetime) -> None:
     ours = comments.add(None, sentence, US, at)
     before = (incident.comment or "")[: MAX_COMMENT - len(ours) - 2]
     incident.comment = comments.add(before, sentence, US, at)
-
-
-def tell_opened(
-    session: AnySession, monitor: MonitorRow, incident: IncidentRow, now: datetime
-) -> None:
-    """Alert to an incident. If its alerts cannot be read, its comment says so."""
-    tell_all(session, [Alert(Event.INCIDENT_OPENED, monitor, incident)], now)
-
-
-def tell_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> None:
-    """Write these alerts. An incident that opens says in its comment if its alerts cannot be
-    read.
-    """
-    written = zip(alerts, enqueue_all(session, alerts, now), strict=True)
-    untold = {
-        alert.monitor.id: alert
-        for alert, count in written
-        if alert.event == Event.INCIDENT_OPENED and not count
-    }
-    for id in alerting_nobody(session, [alert.monitor for alert in untold.values()]):
-        if (incident := untold[id].incident) is not None:
-            remark(incident, _(NOBODY_TOLD))
 
 
 def end(incident: IncidentRow, at: datetime, now: datetime, ending: Ending) -> datetime:

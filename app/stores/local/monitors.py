@@ -206,7 +206,7 @@ class Monitors(Part, base.Monitors):
             _check_together(session, row, changed)
             if "alerts" in fields:
                 contacts.use(session, id, fields["alerts"] or ())
-            recorder.rewatch(session, row, changed, now)
+            recorder.apply_changes(session, row, changed, now)
             is_voted_anew = bool(recorder.VOTED_FIELDS & changed)
             if "locations" in fields:
                 wanted = fields["locations"] or DEFAULT_LOCATIONS
