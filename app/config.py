@@ -1,5 +1,5 @@
 """Settings, typed, read from the environment (``WAKEFUL_*``) and refused loudly when wrong
-(decisions.md 9).
+(decision 9).
 
 Each value is checked here once, at the start; a wrong one ends it with a sentence that names the
 variable. Values that hold secrets are not shown in ``repr`` or in errors.

@@ -2,7 +2,7 @@
 folder of its site in which it has Wakeful.
 
 Anybody can send ``X-Forwarded-For``, so these headers are read only from the networks that
-``TRUSTED_PROXIES`` names (decisions.md 15). From everybody else they are removed.
+``TRUSTED_PROXIES`` names (decision 15). From everybody else they are removed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The secret keys of a running application: the first encrypts and signs, all decrypt and verify
-(decisions.md 15). So a new key takes the place of an old one while everything runs.
+(decision 15). So a new key takes the place of an old one while everything runs.
 """
 
 from __future__ import annotations

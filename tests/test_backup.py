@@ -1,4 +1,4 @@
-"""``wakeful backup`` and ``wakeful restore`` (decisions.md 16)."""
+"""``wakeful backup`` and ``wakeful restore`` (decision 16)."""
 
 from __future__ import annotations
 

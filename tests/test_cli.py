@@ -1,4 +1,4 @@
-"""The ``wakeful`` command, as typed (decisions.md 9)."""
+"""The ``wakeful`` command, as typed (decision 9)."""
 
 import contextlib
 import logging

@@ -55,7 +55,7 @@ def service(tmp_path: Path, others: Nginx) -> Iterator[Service]:
 
 
 class Client:
-    """The API as a stranger calls it, with interface.md in hand."""
+    """The API as a stranger calls it, with the base API in hand."""
 
     def __init__(self, base: str, key: str) -> None:
         self.base = base

@@ -15,6 +15,7 @@ from app.config import KNOWN, PREFIX
 ROOT = Path(__file__).parents[1]
 MANUALS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("tests/*/README.md")])
 NAMES = [path.relative_to(ROOT).as_posix() for path in MANUALS]
+DECISIONS = ROOT / "docs" / "decisions.md"
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)|\[[^\]]*\n[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`|^ {4,}(.+)$", re.MULTILINE)
 # Names of no setting: the beginning of several, in a sentence about all.
@@ -99,6 +100,21 @@ def test_each_file_of_deploy_is_in_the_manual():
         if path.is_file() and path.name not in (".env", "wakeful"):
             named = path.name in manual or path.with_suffix("").name in manual
             assert named, path.relative_to(ROOT)
+
+
+def test_every_decision_and_section_of_the_api_that_is_cited_exists():
+    """As "decision 12", a section of docs/decisions.md, and "API 3.1", one of docs/api.md."""
+    sections = {
+        word: set(re.findall(r"^#+ ([\d.]+?)\.? ", path.read_text(), re.MULTILINE))
+        for word, path in (("decision", DECISIONS), ("API", ROOT / "docs" / "api.md"))
+    }
+    for path in [*ROOT.glob("app/**/*.py"), *ROOT.glob("tests/**/*.py"), *MANUALS]:
+        text = path.read_text()
+        for word, first, others in re.findall(
+            r"\b(decision|API)s?\s+(?:# )?(\d+(?:\.\d+)?)((?:,? (?:and )?\d+\b)*)", text
+        ):
+            for number in [first, *re.findall(r"\d+", others)]:
+                assert number in sections[word], f"{path.relative_to(ROOT)}: {word} {number}"
 
 
 def test_every_test_that_a_manual_names_exists():

@@ -1,4 +1,4 @@
-"""Behind proxies: whose headers name the client, and whose are ignored (decisions.md 15)."""
+"""Behind proxies: whose headers name the client, and whose are ignored (decision 15)."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ WALLS = {
     ),
 }
 
-# Packages that design.md names and that do not exist yet.
+# Packages that are planned and do not exist yet.
 TO_COME: set[str] = set()
 
 # All that forms know beside the standard library: one schema for the browser and for the API.

@@ -1,4 +1,4 @@
-"""The words that design.md rules out stay out: one thing has one name, in code, pages and manuals.
+"""Words that are ruled out stay out: one thing has one name, in code, pages and manuals.
 Two more, ``endpoint`` and ``ping``, cannot be looked for: Flask and Gatus have one, other tools and
 HTTP/2 the other.
 """

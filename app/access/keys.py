@@ -1,6 +1,6 @@
-"""API keys: ``wk_<prefix>_<secret>``. Only a hash is stored, under the prefix (decisions.md 6).
+"""API keys: ``wk_<prefix>_<secret>``. Only a hash is stored, under the prefix (decision 6).
 
-A key has an owner and may do at most what the owner may do now (decisions.md 15). Keys from before
+A key has an owner and may do at most what the owner may do now (decision 15). Keys from before
 there were owners have none, and may do what they were created for.
 """
 

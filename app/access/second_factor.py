@@ -1,5 +1,5 @@
 """What a person shows at login besides the password: an authenticator app, passkeys, recovery
-codes. And which roles must have a second factor (decisions.md 15).
+codes. And which roles must have a second factor (decision 15).
 
 Whoever adds, changes or removes something types the present password, and every session of the
 person ends with it.

@@ -2,7 +2,7 @@
 
 A cookie cannot be revoked. So only the record decides whether a session is valid, for every copy
 of its cookie: until 12 hours without use, until 30 days in all,
-and until somebody ends it, by a logout or in the list, or changes the person (decisions.md 15).
+and until somebody ends it, by a logout or in the list, or changes the person (decision 15).
 """
 
 from __future__ import annotations

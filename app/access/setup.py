@@ -1,5 +1,5 @@
 """The first account: created on the first visit with a one-time link that the server prints
-(decisions.md 6).
+(decision 6).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read a service's answer: delivered, to be retried, or permanently refused (decisions.md 5)."""
+"""Read a service's answer: delivered, to be retried, or permanently refused (decision 5)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from app.rules.time import SKEW
 
 log = logging.getLogger(__name__)
 
-RESTORED_OLD = timedelta(hours=1)  # decisions.md 16
+RESTORED_OLD = timedelta(hours=1)  # decision 16
 # Pending, or on hold until quiet hours end.
 _WAITS = or_(
     DeliveryRow.status == DeliveryStatus.PENDING,

@@ -53,7 +53,7 @@ from app.records import (
 from app.rules.time import iso
 
 # An opening or a recovery waits this long for others of the same burst, and the extra time only if
-# there are others. Together they are the 2 s of decisions.md 5.
+# there are others. Together they are the 2 s of decision 5.
 BURST_WAIT = timedelta(seconds=0.5)
 BURST_EXTRA_WAIT = timedelta(seconds=1.5)
 BURST_MONITORS = 20
@@ -64,7 +64,7 @@ FLAPPING_OPENINGS = 4  # "more than 3"
 PROBE_EVERY = timedelta(seconds=60)
 SKIP = timedelta(seconds=1)  # a lane whose rows have to wait is read again after this
 # Seconds before each retry; the last one repeats. With the jitter, the first retry comes within 5 s
-# and the second within 15 s of the first attempt, and no pause exceeds 2 minutes (decisions.md 5).
+# and the second within 15 s of the first attempt, and no pause exceeds 2 minutes (decision 5).
 PAUSES = (3.0, 9.0, 30.0, 60.0, 100.0)
 JITTER = 0.2
 SHORTEST_ASKED = 1.0  # a service that asks for 0 s must not be retried without any pause
@@ -470,7 +470,7 @@ def outcome_of(
     if answer.ok:
         return AttemptOutcome(attempt, DeliveryStatus.DELIVERED)
     tries = claim.tries + 1
-    # A person waits for the answer to a test, and looks at it: it is tried once (decisions.md 5).
+    # A person waits for the answer to a test, and looks at it: it is tried once (decision 5).
     ends = answer.verdict is Acceptance.PERMANENT or claim.facts.get("event") == Event.TEST
     if ends or _is_bug_again(claim, answer) or (claim.asks_webhook and tries >= MOST_QUESTIONS):
         return AttemptOutcome(attempt, DeliveryStatus.FAILED, answer.text)

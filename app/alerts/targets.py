@@ -1,5 +1,5 @@
 """Who gets a monitor's alerts: its own channel values and those of its contacts, each once, with
-every source that gives the value (decisions.md 13).
+every source that gives the value (decision 13).
 
 A value that several sources give is told when any of them would tell it.
 """

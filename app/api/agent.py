@@ -1,4 +1,4 @@
-"""The addresses of agents, ``/api/v1/agent/...``, with the token of their place (decisions.md 14).
+"""The addresses of agents, ``/api/v1/agent/...``, with the token of their place (decision 14).
 
 They are no part of the API for people and are not in its OpenAPI document: server and agent are of
 one project. No answer is kept waiting, because it would hold one of the web server's few threads.

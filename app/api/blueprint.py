@@ -1,6 +1,6 @@
 """How a request to the API comes in: a blueprint with all that is below /api, in any method.
 
-The routes are the table of operations. Errors come in the order of decisions.md 1: before the view
+The routes are the table of operations. Errors come in the order of decision 1: before the view
 404 of the path, 401 (429), 405, 403, 413 and 415; from it 404 of the record, 422 and 409. Whatever
 is raised becomes JSON here.
 """

@@ -59,7 +59,7 @@ class Call:
 
     @property
     def masked(self) -> bool:
-        """A key that may only read sees secrets masked (decisions.md 3)."""
+        """A key that may only read sees secrets masked (decision 3)."""
         return self.key is None or not self.key.may(Scope.WRITE)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""/api/v1/contacts, and channels that several monitors share (decisions.md 13)."""
+"""/api/v1/contacts, and channels that several monitors share (decision 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/deliveries: messages to people, sent or failed (decisions.md 11)."""
+"""/api/v1/deliveries: messages to people, sent or failed (decision 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bodies around records (decisions.md 1): one record, a page of them, a deletion, an error."""
+"""The bodies around records (decision 1): one record, a page of them, a deletion, an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For monitoring this instance, without a key: /healthz, /readyz, /metrics (decisions.md 11)."""
+"""For monitoring this instance, without a key: /healthz, /readyz, /metrics (decision 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/incidents (interface.md 4.2, decisions.md 4)."""
+"""/api/v1/incidents (API 4, decision 4)."""
 
 from __future__ import annotations
 

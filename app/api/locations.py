@@ -1,4 +1,4 @@
-"""/api/v1/locations (decisions.md 14)."""
+"""/api/v1/locations (decision 14)."""
 
 from __future__ import annotations
 

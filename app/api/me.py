@@ -1,4 +1,4 @@
-"""/api/v1/me: the key that asks (decisions.md 11)."""
+"""/api/v1/me: the key that asks (decision 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/monitors (interface.md 4.1) and the resources of a monitor (decisions.md 11)."""
+"""/api/v1/monitors (API 3) and the resources of a monitor (decision 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Below /api/v1/status-pages/{id}: posts that people write, and subscribers (decisions.md 12)."""
+"""Below /api/v1/status-pages/{id}: posts that people write, and subscribers (decision 12)."""
 
 from __future__ import annotations
 

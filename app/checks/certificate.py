@@ -1,7 +1,7 @@
 """Judge the certificate chain that a server sent, and read when it ends.
 
 curl reports that verification failed, but names only the first fault that it meets. The chain is
-read here with cryptography, so that the fault is named in the order of decisions.md 10: expired,
+read here with cryptography, so that the fault is named in the order of decision 10: expired,
 not yet valid, self-signed, incomplete, untrusted, host name. Reading a certificate takes some 100
 us, so each is read once.
 """
@@ -152,7 +152,7 @@ def _pem_blocks(data: bytes) -> list[bytes]:
 def judge_chain(
     chain: Sequence[ServerCertificate], host: str, trust: TrustStore, now: datetime
 ) -> Failure | None:
-    """The first fault of the chain in the order of decisions.md 10; None if there is none here.
+    """The first fault of the chain in the order of decision 10; None if there is none here.
 
     ``chain`` is as sent, the leaf first. Certificates outside the leaf's path are not judged:
     servers also send expired cross-signed roots, which browsers ignore.

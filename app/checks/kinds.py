@@ -107,7 +107,7 @@ def read_url(url: str) -> tuple[Kind, Target]:
 
 def is_elsewhere(stored: Any, changes: Mapping[str, Any]) -> bool:
     """Whether ``changes`` to the ``stored`` monitor would send its secrets to another server, or to
-    one that is not verified any more (decisions.md 15): another scheme, host or port, or
+    one that is not verified any more (decision 15): another scheme, host or port, or
     ``verify_tls`` turned off. Another kind does not count: it takes no stored secret along
     (``strange_fields``).
     """
@@ -131,7 +131,7 @@ def kinds_that_know(field: str) -> tuple[str, ...]:
 
 def strange_fields(url: str, values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     """The fields with a value that the monitor's kind does not know, each with a sentence. Empty
-    and default values do not count (decisions.md 3).
+    and default values do not count (decision 3).
     """
     kind = kind_of(url)
     if kind is None:

@@ -38,7 +38,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a check is not good: ``code`` is from decisions.md 10."""
+    """Why a check is not good: ``code`` is from decision 10."""
 
     code: str
     sentence: str

@@ -1,4 +1,4 @@
-"""Records of servers that speak interface.md and nothing of ours: it leaves open how they return
+"""Records of servers that speak the base API and nothing of ours: it leaves open how they return
 what was written. ``monitor`` and ``incident`` take the forms that such servers use, and return the
 record in the names and forms that ``reader`` reads.
 
@@ -67,7 +67,7 @@ def _snake(name: str) -> str:
 
 def record_fields(data: Any, called: str) -> dict[str, Any]:
     """A record's fields: without an envelope of its own name, without the ``attributes`` of
-    JSON:API, in the spelling of interface.md."""
+    JSON:API, in the spelling of the base API."""
     data = object_(data, called)
     if "id" not in data and isinstance(data.get(called), Mapping):
         data = data[called]
@@ -470,7 +470,7 @@ def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
 
 
 def _named(fields: dict[str, Any]) -> None:
-    """Give the fields the names of interface.md."""
+    """Give the fields the names of the base API."""
     for name, others in _ALSO.items():
         if name not in fields and (value := _first(fields, others)) is not None:
             fields[name] = value

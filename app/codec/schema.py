@@ -44,7 +44,7 @@ def record(
     name: str | None = None,
 ) -> Schema:
     """The schema of an object in an answer. All ``properties`` are always present except those in
-    ``where_asked_for``; /api/v1 may add more (decisions.md 8)."""
+    ``where_asked_for``; /api/v1 may add more (decision 8)."""
     schema = thing(properties, required=[key for key in properties if key not in where_asked_for])
     return schema | {NAME: name} if name else schema
 

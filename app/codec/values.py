@@ -25,7 +25,7 @@ _DATE = re.compile(r"/Date\((-?\d{1,15})\)/")
 
 
 class Odd(ValueError):
-    """The answer is not what interface.md says. ``str`` names the part, not its content."""
+    """The answer is not what the base API says. ``str`` names the part, not its content."""
 
 
 def parsed(text: bytes, most: int, **hooks: Callable[[str], Any]) -> Any:

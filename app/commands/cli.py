@@ -1,4 +1,4 @@
-"""The ``wakeful`` command (decisions.md 9): the table of its commands, and how each of them ends.
+"""The ``wakeful`` command (decision 9): the table of its commands, and how each of them ends.
 
 An error ends a command with one sentence: exit code 2 for a wrong setting, option or argument, 1
 for everything else.

@@ -1,4 +1,4 @@
-"""The canaries of this place, and which of them have ever accepted a connection (decisions.md 10).
+"""The canaries of this place, and which of them have ever accepted a connection (decision 10).
 
 This is stored in the database and also kept in memory: when our network fails, the database may be
 out of reach too.

@@ -1,4 +1,4 @@
-"""Domain expiry: find the domain of each URL, ask when it expires, and alert (decisions.md 3).
+"""Domain expiry: find the domain of each URL, ask when it expires, and alert (decision 3).
 
 Each function needs an application context. A registry is asked at most once a day for each domain,
 however many monitors share it and however many checkers run.

@@ -1,4 +1,4 @@
-"""Distinguish failures of our own network from failures of targets (decisions.md 9 and 10).
+"""Distinguish failures of our own network from failures of targets (decisions 9 and 10).
 
 A check that got no byte of an answer may have failed because of our network. Such a failure is held
 for a moment: if another target at least as far away answers after it, our network works, and the

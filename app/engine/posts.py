@@ -1,4 +1,4 @@
-"""Posts that status pages write by themselves (decisions.md 12). Needs an application context.
+"""Posts that status pages write by themselves (decision 12). Needs an application context.
 
 ``tend`` is safe to call in several processes at once: each page or post is locked in a transaction
 of its own and judged again there, so nothing is posted twice. A page that fails stops no other.

@@ -1,4 +1,4 @@
-"""Monitors that nobody sees any more, and the places that are the reason (decisions.md 14).
+"""Monitors that nobody sees any more, and the places that are the reason (decision 14).
 
 A monitor is unknown as soon as no result of it counts, and then so is its time in the figures
 (``app/stats/cover.py``). It is unknown sooner if all its places are silent. People are told once of

@@ -79,7 +79,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
     ``record`` fills the form; ``clone`` makes a new record from it. ``zone`` is the person's.
     ``without`` names the fields that this store does not offer: they are neither shown nor read.
     ``places`` are those that a monitor can be checked from: what people call each, by its name.
-    ``bare``: the store is a server that speaks interface.md alone.
+    ``bare``: the store is a server that speaks the base API alone.
     """
 
     def __init__(

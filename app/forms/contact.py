@@ -1,4 +1,4 @@
-"""The schemas of a contact, and of what becomes one (decisions.md 13)."""
+"""The schemas of a contact, and of what becomes one (decision 13)."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ class Url(Text):
 
 
 def _read_web_url(url: str) -> None:
-    """For a server that speaks interface.md alone: it checks by HTTP requests."""
+    """For a server that speaks the base API alone: it checks by HTTP requests."""
     parts = urlsplit(url)  # ValueError of its own
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
         raise ValueError(_("This server checks web addresses alone, such as https://example.com."))
@@ -207,7 +207,7 @@ ELSEWHERE = N_(
 
 class Secret(Text):
     """Text that the dashboard shows masked. If the mask is sent back, the stored value stays
-    (decisions.md 3)."""
+    (decision 3)."""
 
     def read(self, value: str) -> str:
         read = super().read(value)
@@ -423,7 +423,7 @@ class Switch(OneValue, SelectFieldBase):
 
 
 class NumberSwitch(Switch):
-    """A switch that interface.md writes as the integer 0 or 1."""
+    """A switch that the base API writes as the integer 0 or 1."""
 
     on = 1
     off = 0

@@ -1,4 +1,4 @@
-"""The incident's schema (interface.md 2.2, decisions.md 4 and 7)."""
+"""The incident's schema (API 4, decisions 4 and 7)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Fields with several values: rows of key and value, lists of ids, tags.
 
 Any index sent replaces the whole list; the bare name sent empty clears it. Indices may have gaps
-and start anywhere: they order the list as numbers (decisions.md 2). Errors keep the index as sent.
+and start anywhere: they order the list as numbers (decision 2). Errors keep the index as sent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The schema of a place (decisions.md 14)."""
+"""The schema of a place (decision 14)."""
 
 from __future__ import annotations
 

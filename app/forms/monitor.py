@@ -1,4 +1,4 @@
-"""The monitor's schema (interface.md 2.1, decisions.md 3 and 7)."""
+"""The monitor's schema (API 3, decisions 3 and 7)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ RULE_LABELS = {
     LocationRule.ALL: N_("All places"),
 }
 
-# Fields that a server that implements interface.md alone does not have.
+# Fields that a server that implements the base API alone does not have.
 OWN_FIELDS = (
     "timeout",
     "accepted_statuses",
@@ -186,7 +186,7 @@ def _check_channel(field: Field, pair: Pair, keys: Sequence[str]) -> tuple[str |
 
 
 def _check_foreign(field: Field, pair: Pair) -> tuple[str | None, str | None]:
-    """A channel of a server that speaks interface.md alone, which does not say what the values
+    """A channel of a server that speaks the base API alone, which does not say what the values
     are.
     """
     stored = [other.key for other in field.object_data]
@@ -463,7 +463,7 @@ class AlertTestForm(SchemaForm):
 
 
 class CheckForm(MonitorForm):
-    """Monitor fields for a check without storing: only ``url`` is required (decisions.md 11)."""
+    """Monitor fields for a check without storing: only ``url`` is required (decision 11)."""
 
     name = Text(N_("Name"), most=MAX_NAME)
     interval = NumberChoice(

@@ -1,4 +1,4 @@
-"""The schemas of what people write on a status page (decisions.md 12)."""
+"""The schemas of what people write on a status page (decision 12)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The parameters of every list (interface.md 4). An empty parameter counts as absent
-(decisions.md 1)."""
+"""The parameters of every list (API 1). An empty parameter counts as absent
+(decision 1)."""
 
 from __future__ import annotations
 

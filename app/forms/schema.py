@@ -36,7 +36,7 @@ class Context:
     ``places`` are the existing ones, each name with what people call it; none if only the store
     knows them. ``contact_known``: whether
     there is a contact of this name or id; None if only the store knows. ``bare``: the record is of
-    a server that speaks interface.md alone, whose rules are not ours.
+    a server that speaks the base API alone, whose rules are not ours.
     """
 
     now: datetime | None = None

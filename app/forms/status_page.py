@@ -1,4 +1,4 @@
-"""The status page's schema (decisions.md 12)."""
+"""The status page's schema (decision 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The maintenance window's schema (decisions.md 11)."""
+"""The maintenance window's schema (decision 11)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Test whether this instance's own network works, by connecting to hosts that other people run.
 
-Canaries are asked when many monitors fail at once (decisions.md 9, ``CANARIES``), and hourly to
+Canaries are asked when many monitors fail at once (decision 9, ``CANARIES``), and hourly to
 learn which of them accept connections at all. They are exempt from policy: an admin names them, and
 nothing is sent to them beyond the TCP handshake.
 """

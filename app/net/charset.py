@@ -1,4 +1,4 @@
-"""Decode the bytes of an answer: which charset they are in (decisions.md 3)."""
+"""Decode the bytes of an answer: which charset they are in (decision 3)."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _TCP_WAIT = 3.0
 _MAX_CHAIN = 16  # CNAMEs in a row; more is taken for a loop
 _FAULT_OF_RCODE = {
     dns.rcode.REFUSED: Cause.DNS_REFUSED
-}  # any other error code is SERVFAIL to us (decisions.md 10)
+}  # any other error code is SERVFAIL to us (decision 10)
 
 
 @dataclass(frozen=True, slots=True)

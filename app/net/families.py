@@ -1,5 +1,5 @@
 """Test the address family that a check did not use. A dead one is a warning, not an outage
-(decisions.md 10).
+(decision 10).
 
 curl races both families as browsers do, and does not report what became of the slower one. So the
 family that was not used gets a TCP connection of its own, which is ended at once. A family that

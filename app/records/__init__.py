@@ -1,7 +1,7 @@
 """The words that every room speaks: enums, limits and frozen records, a module for each resource.
 
 Nothing here knows Flask, SQLAlchemy or the clock. Times are aware ``datetime`` in UTC, durations
-say their unit in the name. The enums and limits are the only place where interface.md's choices are
+say their unit in the name. The enums and limits are the only place where the base API's choices are
 written down; forms, API, OpenAPI document and templates read them from here. The JSON of a record
 has its fields in their order here.
 

@@ -13,7 +13,7 @@ from app.records.paging import DEFAULT_PAGE_SIZE
 
 
 class Channel(StrEnum):
-    """How an alert reaches people. ``apprise`` is our addition (decisions.md 5)."""
+    """How an alert reaches people. ``apprise`` is our addition (decision 5)."""
 
     EMAIL = "email"
     WEBHOOK = "webhook"
@@ -27,7 +27,7 @@ class Channel(StrEnum):
 
 
 class Event(StrEnum):
-    """What people are told about (decisions.md 5)."""
+    """What people are told about (decision 5)."""
 
     INCIDENT_OPENED = "incident.opened"
     INCIDENT_ACKNOWLEDGED = "incident.acknowledged"
@@ -69,7 +69,7 @@ class Attempt(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One message to one channel, with its attempts (decisions.md 11). ``target`` is masked."""
+    """One message to one channel, with its attempts (decision 11). ``target`` is masked."""
 
     id: Id
     event: Annotated[str, Event]

@@ -1,4 +1,4 @@
-"""The audit log: who changed what, from where and when, and who logged in (decisions.md 15)."""
+"""The audit log: who changed what, from where and when, and who logged in (decision 15)."""
 
 from __future__ import annotations
 

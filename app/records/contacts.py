@@ -1,4 +1,4 @@
-"""Contacts: named sets of channels that monitors pick (decisions.md 13), and the
+"""Contacts: named sets of channels that monitors pick (decision 13), and the
 monthly reports that they get by email.
 """
 

@@ -16,9 +16,9 @@ MAX_OWN_NAME = 80  # of somebody who acknowledges without an account
 
 
 class IncidentSearchBy(StrEnum):
-    """``url`` is interface.md's documented default:
+    """``url`` is the base API's documented default:
 
-    it matches the monitor's name or URL (decisions.md 4).
+    it matches the monitor's name or URL (decision 4).
     """
 
     MONITOR = "monitor"

@@ -1,4 +1,4 @@
-"""Places that checks run from: ``location`` in the API (decisions.md 14)."""
+"""Places that checks run from: ``location`` in the API (decision 14)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from app.records.secrets import Pair
 
 
 class AlertCondition(StrEnum):
-    """What raises the alert (interface.md 2.1; decisions.md 3 says how it is judged)."""
+    """What raises the alert (API 3; decision 3 says how it is judged)."""
 
     URL_UNAVAILABLE = "url_unavailable"
     URL_TEXT = "url_text"
@@ -51,8 +51,8 @@ ALERT_DAYS = (0, 1, 2, 3, 7, 14, 30, 60)
 AUTO = "auto"  # of ``ssl_alert_days``: as many days as fit the certificate's life
 DEFAULT_SSL_ALERT_DAYS = 14  # what the dashboard's forms start with
 CACHE_BUSTER = (0, 1)
-UPTIME_RANGES = ("24h", "7d", "30d", "90d")  # those that a monitor carries (decisions.md 3)
-# Methods whose answer has no body to search (decisions.md 3).
+UPTIME_RANGES = ("24h", "7d", "30d", "90d")  # those that a monitor carries (decision 3)
+# Methods whose answer has no body to search (decision 3).
 METHODS_WITHOUT_TEXT = frozenset({RequestMethod.HEAD, RequestMethod.OPTIONS})
 TEXT_CONDITIONS = frozenset({AlertCondition.URL_TEXT, AlertCondition.URL_NO_TEXT})
 MAX_URL = 2_048
@@ -76,7 +76,7 @@ DEFAULT_QUIET_ZONE = "UTC"
 
 
 class MonitorStatus(StrEnum):
-    """What a monitor shows, in the order in which they are tried (decisions.md 3)."""
+    """What a monitor shows, in the order in which they are tried (decision 3)."""
 
     PAUSED = "paused"
     MAINTENANCE = "maintenance"

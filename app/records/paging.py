@@ -45,7 +45,7 @@ class PageQuery:
     page: int = 1
 
 
-# Limits of requests (decisions.md 7): characters are code points, sizes are UTF-8 bytes.
+# Limits of requests (decision 7): characters are code points, sizes are UTF-8 bytes.
 
 MAX_NAME = 255
 MAX_BODY_BYTES = 1024 * 1024  # an API request's body; more is 413

@@ -1,4 +1,4 @@
-"""One check: what it needs, its verdict and cause (decisions.md 10), and its result."""
+"""One check: what it needs, its verdict and cause (decision 10), and its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.records.secrets import Pair
 
 
 class StatisticsRange(StrEnum):
-    """How far back statistics look (decisions.md 11)."""
+    """How far back statistics look (decision 11)."""
 
     HOURS = "3h"  # an addition of ours
     DAY = "24h"
@@ -32,7 +32,7 @@ class StatisticsRange(StrEnum):
 
 MAX_REPORT_MONITORS = 500
 MAX_REPORT_DAYS = 366
-# What a check may read (decisions.md 3).
+# What a check may read (decision 3).
 BODY_CAP_BYTES = 1024 * 1024  # decoded
 HEADERS_CAP_BYTES = 64 * 1024
 MAX_REDIRECTS = 10
@@ -148,7 +148,7 @@ class CheckSpec:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of one check, never changed afterwards (decisions.md 11).
+    """The outcome of one check, never changed afterwards (decision 11).
 
     ``response_time`` in ms, from the start of the look-up to the last byte read. ``id`` is None
     until recorded. ``redirects`` are the URLs that were followed, in order, without user data

@@ -1,4 +1,4 @@
-"""Pairs of key and value, and how secrets are masked (decisions.md 3)."""
+"""Pairs of key and value, and how secrets are masked (decision 3)."""
 
 from __future__ import annotations
 

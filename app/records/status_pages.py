@@ -1,4 +1,4 @@
-"""Status pages, what people write on them, and who subscribed (decisions.md 12)."""
+"""Status pages, what people write on them, and who subscribed (decision 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bracket notation of interface.md 2.1: ``alerts[0][key]``, read and written in one place.
+"""The bracket notation of API 3: ``alerts[0][key]``, read and written in one place.
 ``groups[0][monitors][0]`` is one level deeper.
 
 A request becomes a list of pairs (name, text): a form or a query directly, a JSON object through
@@ -57,7 +57,7 @@ class Name:
 
     @property
     def dotted(self) -> str:
-        """The name as errors write it: ``alerts.7.value`` (decisions.md 1)."""
+        """The name as errors write it: ``alerts.7.value`` (decision 1)."""
         parts = (self.field, self.index, self.half, self.entry)
         return ".".join(part for part in parts if part is not None)
 

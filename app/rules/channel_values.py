@@ -1,6 +1,6 @@
 """The label, the help text and the rule for the value of each channel.
 
-Pure: forms import it. The rules are those of decisions.md 5. They check only the form of a value
+Pure: forms import it. The rules are those of decision 5. They check only the form of a value
 and never use the network.
 """
 

@@ -1,4 +1,4 @@
-"""An incident's comment is one text (interface.md 2.2). The dashboard and the recorder add
+"""An incident's comment is one text (API 4). The dashboard and the recorder add
 paragraphs that say when and by whom they were written, so that several can write and the timeline
 can place each. Pure.
 """

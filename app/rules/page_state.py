@@ -1,5 +1,5 @@
 """The state of a status page, the sentence that says it, how it looks, and the links to it
-(decisions.md 12). Pure.
+(decision 12). Pure.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Posts on status pages: what one may become, its text, and the templates to start from
-(decisions.md 12). Pure.
+(decision 12). Pure.
 """
 
 from __future__ import annotations

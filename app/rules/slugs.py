@@ -1,4 +1,4 @@
-"""Slugs of status pages: ``[a-z0-9]+(-[a-z0-9]+)*``, up to 64 characters (decisions.md 12). Pure,
+"""Slugs of status pages: ``[a-z0-9]+(-[a-z0-9]+)*``, up to 64 characters (decision 12). Pure,
 but for chance. And the one name that no place may have.
 """
 

@@ -47,7 +47,7 @@ def one_value(value: str) -> str:
 
 
 def characters(value: str, *, lines: bool = False) -> str:
-    """Refuse NUL, lone surrogates and control characters (decisions.md 1). ``lines`` allows
+    """Refuse NUL, lone surrogates and control characters (decision 1). ``lines`` allows
     tabs and line breaks."""
     if isinstance(value, Typed):
         one_value(value)

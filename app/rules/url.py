@@ -1,4 +1,4 @@
-"""Read a URL: which ones may be stored, and what is sent for them (decisions.md 9).
+"""Read a URL: which ones may be stored, and what is sent for them (decision 9).
 
 ``parse_url`` reads an http or https URL, ``take_apart`` one of any schemes. An IP address in an odd
 spelling (decimal, octal, hexadecimal, short, full-width digits) is accepted and read as

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
-# The ranges of statistics (decisions.md 11); decisions.md does not have the three hours.
+# The ranges of statistics (decision 11).
 RANGES: Mapping[str, timedelta] = {
     "3h": timedelta(hours=3),
     "24h": timedelta(hours=24),

@@ -142,7 +142,7 @@ def _together(seen: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
 
 
 def _of_all(places: Sequence[int]) -> int | None:
-    """The kind of a moment from how many places see each; None if none checks (decisions.md 14).
+    """The kind of a moment from how many places see each; None if none checks (decision 14).
 
     A place that cannot tell has no vote. What one place sees as slow is degraded, and so is a
     failure that lasts, where another place is up. Any other failure is watched time: the monitor's

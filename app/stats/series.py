@@ -1,4 +1,4 @@
-"""The answer of ``statistics`` (decisions.md 11): figures of a range, and chart buckets. Pure."""
+"""The answer of ``statistics`` (decision 11): figures of a range, and chart buckets. Pure."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A store has a collection for each resource. Two stores implement it: ``local`` (SQLAlchemy) and
 ``remote`` (another server's /api/v1), with a file of the same name for each resource.
 
-``fields`` are the checked values that a form hands over, under interface.md's names, only those
+``fields`` are the checked values that a form hands over, under the base API's names, only those
 that were sent: text as ``str``, times as aware ``datetime``, ``request_headers`` and ``alerts`` as
 tuples of ``Pair``, ``tags`` as a tuple of ``str``, ``pause`` as ``bool``; ``None`` clears. Methods
 raise what ``app/errors.py`` lists: ``NotFound`` for an unknown id, ``Invalid`` where only the
@@ -62,12 +62,12 @@ EVERY_MONITOR = MonitorQuery()
 class Extent(IntEnum):
     """How much a store has, the least first. Pages leave out the rest."""
 
-    BARE = 1  # monitors and incidents, as interface.md has them
+    BARE = 1  # monitors and incidents, as the base API has them
     TAG = 2  # the monitors with the tag that the API key is bound to, and what belongs to them
     WHOLE = 3
 
 
-# Grows with /api/v1. A server whose ``me`` has it, with a scope, is a Wakeful (decisions.md 8).
+# Grows with /api/v1. A server whose ``me`` has it, with a scope, is a Wakeful (decision 8).
 API_LEVEL = 1
 
 

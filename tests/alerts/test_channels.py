@@ -1,4 +1,4 @@
-"""Each channel sends what its service documents, to a real listener (decisions.md 5)."""
+"""Each channel sends what its service documents, to a real listener (decision 5)."""
 
 from __future__ import annotations
 

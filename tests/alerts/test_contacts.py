@@ -1,4 +1,4 @@
-"""Alerts through contacts: who gets what, when, and once (decisions.md 13)."""
+"""Alerts through contacts: who gets what, when, and once (decision 13)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_an_opening_says_what_since_when_why_and_what_else() -> None:
 
 
 def test_nobody_is_asked_to_acknowledge_what_is_acknowledged() -> None:
-    """decisions.md 5: the link is for incidents that are open and not acknowledged."""
+    """Decision 5: the link is for incidents that are open and not acknowledged."""
     seen = INCIDENT | {"acknowledged_at": "2026-11-21T08:10:00Z", "acknowledged_by": "Ada"}
     message = compose(facts(Event.INCIDENT_ACKNOWLEDGED, incident=seen), CONTEXT)
     assert [link.label for link in message.links] == ["Incident"]

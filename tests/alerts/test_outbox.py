@@ -1,4 +1,4 @@
-"""The outbox loses nothing, keeps its order, and groups or holds messages (decisions.md 5)."""
+"""The outbox loses nothing, keeps its order, and groups or holds messages (decision 5)."""
 
 from __future__ import annotations
 

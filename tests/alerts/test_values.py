@@ -1,4 +1,4 @@
-"""Valid and invalid values of channels, and the sentences about them (decisions.md 5)."""
+"""Valid and invalid values of channels, and the sentences about them (decision 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The envelope, the order of errors, and HTTP (decisions.md 1, 6 and 7)."""
+"""The envelope, the order of errors, and HTTP (decisions 1, 6 and 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/contacts and the contacts of monitors (decisions.md 13)."""
+"""/api/v1/contacts and the contacts of monitors (decision 13)."""
 
 from __future__ import annotations
 

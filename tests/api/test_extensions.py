@@ -1,4 +1,4 @@
-"""Our own resources (decisions.md 11), and the paths for monitoring this instance."""
+"""Our own resources (decision 11), and the paths for monitoring this instance."""
 
 from __future__ import annotations
 

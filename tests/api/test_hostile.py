@@ -1,4 +1,4 @@
-"""Invalid input gets a clear 4xx in JSON and changes nothing (issue 2, decisions.md 1)."""
+"""Invalid input gets a clear 4xx in JSON and changes nothing (decision 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Monitors of both kinds over the API: ``kind`` is returned and never sent (decisions.md 3)."""
+"""Monitors of both kinds over the API: ``kind`` is returned and never sent (decision 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/locations over HTTP (decisions.md 14)."""
+"""/api/v1/locations over HTTP (decision 14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/openapi.json documents what the API does (decisions.md 11), from the same forms."""
+"""/api/v1/openapi.json documents what the API does (decision 11), from the same forms."""
 
 from __future__ import annotations
 

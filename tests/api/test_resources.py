@@ -1,4 +1,4 @@
-"""Monitors and incidents through the API (interface.md 4, decisions.md 2, 3 and 4)."""
+"""Monitors and incidents through the API (API 1, decisions 2, 3 and 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/status-pages, their posts and subscribers, over HTTP (decisions.md 1, 2 and 12)."""
+"""/api/v1/status-pages, their posts and subscribers, over HTTP (decisions 1, 2 and 12)."""
 
 from __future__ import annotations
 

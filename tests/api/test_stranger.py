@@ -1,6 +1,6 @@
-"""A stranger's client, written against interface.md alone, and the wire itself, over real HTTP.
+"""A stranger's client, written against the base API alone, and the wire itself, over real HTTP.
 
-The server is gunicorn with ``wsgi:app``, as decisions.md 9 promises it for any gunicorn.
+The server is gunicorn with ``wsgi:app``, as decision 9 promises it for any gunicorn.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def server(app: Flask, settings: Settings) -> Iterator[str]:
 
 
 class Stranger:
-    """A client that knows paths, field names and headers from interface.md, and reads only the
+    """A client that knows paths, field names and headers from the base API, and reads only the
     status of answers."""
 
     def __init__(self, base_url: str, key: str) -> None:

@@ -1,4 +1,4 @@
-"""Canaries show whether our own network works (decisions.md 9 and 10)."""
+"""Canaries show whether our own network works (decisions 9 and 10)."""
 
 from __future__ import annotations
 

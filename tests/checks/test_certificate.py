@@ -1,4 +1,4 @@
-"""Judging certificate chains (decisions.md 10): each fault alone, and several faults at once."""
+"""Judging certificate chains (decision 10): each fault alone, and several faults at once."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def trust(tmp_path_factory: pytest.TempPathFactory) -> TrustStore:
         ([make("x", MIDDLE, names=[f"{n}.example" for n in "abcde"]), MIDDLE], Cause.TLS_HOSTNAME,
          ("a.example, b.example, c.example and 2 more",)),
         ([make(HOST, MIDDLE), MIDDLE], Cause.TLS_HOSTNAME, ("alternative names",)),
-        # Two faults or more: decisions.md has the order.
+        # Two faults or more: docs/decisions.md has the order.
         ([make("x", names=["other.example"], **EXPIRED)], Cause.TLS_EXPIRED, ()),
         ([make("x", names=["other.example"], **EARLY)], Cause.TLS_NOT_YET_VALID, ()),
         ([make("x", names=["other.example"])], Cause.TLS_SELF_SIGNED, ()),

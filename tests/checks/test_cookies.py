@@ -1,4 +1,4 @@
-"""Cookies within one chain of redirects, by RFC 6265 (decisions.md 3)."""
+"""Cookies within one chain of redirects, by RFC 6265 (decision 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No connection is made to an address that policy forbids (issue 3; decisions.md 9)."""
+"""No connection is made to an address that policy forbids (decision 9)."""
 
 from __future__ import annotations
 

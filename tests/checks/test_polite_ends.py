@@ -1,4 +1,4 @@
-"""A server that greets sees an end, not a reset: MySQL blocks a host that resets (decisions.md 17).
+"""A server that greets sees an end, not a reset: MySQL blocks a host that resets (decision 17).
 
 Closing a socket with unread data sends a reset, so every way to connect and leave is tried.
 """

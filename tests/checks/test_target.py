@@ -1,4 +1,4 @@
-"""Reading URLs and accepted statuses (decisions.md 3 and 9)."""
+"""Reading URLs and accepted statuses (decisions 3 and 9)."""
 
 from __future__ import annotations
 

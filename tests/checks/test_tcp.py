@@ -95,7 +95,7 @@ def test_the_wait_for_a_text_is_not_part_of_the_response_time(prober: Prober) ->
 
 
 def test_a_connection_counts_as_an_answer_and_a_refusal_does_not(prober: Prober) -> None:
-    """``network_down`` depends on whether anything came from the target (decisions.md 10)."""
+    """``network_down`` depends on whether anything came from the target (decision 10)."""
     with closing(ClosedPort()) as closed, closing(Listener(tcp.close_at_once)) as ends:
         refused = prober.check(CheckSpec(url=url(closed)))
         missing = prober.check(CheckSpec(url=url(ends), **EXPECTS))

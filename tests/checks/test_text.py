@@ -1,4 +1,4 @@
-"""Bodies decoded to text: codings, charsets and text conditions (decisions.md 3)."""
+"""Bodies decoded to text: codings, charsets and text conditions (decision 3)."""
 
 from __future__ import annotations
 

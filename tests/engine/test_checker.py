@@ -140,7 +140,7 @@ def due_at_once(core, id):
 
 
 def test_an_outage_is_followed_from_monitor_to_alert(core, settings, site):
-    """decisions.md 4: first failure, confirmations, incident, recovery, its confirmation."""
+    """Decision 4: first failure, confirmations, incident, recovery, its confirmation."""
     id = make_monitor(core, url=site.url, confirmations=2, alerts=[["email", "a@example.test"]]).id
     with running(core, settings):
         until(core, lambda: results(id))

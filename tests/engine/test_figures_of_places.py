@@ -1,5 +1,5 @@
 """Figures of a monitor that several places check follow what all of them see together, whatever
-order their results come in (decisions.md 14), on both databases.
+order their results come in (decision 14), on both databases.
 """
 
 from dataclasses import replace

@@ -1,5 +1,5 @@
 """Late results that show a failure make an incident that has ended, and alert nobody
-(decisions.md 14)."""
+(decision 14)."""
 
 import random
 from dataclasses import replace

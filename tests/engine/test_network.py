@@ -1,4 +1,4 @@
-"""Failures of our own network are distinguished from those of targets (decisions.md 9, 10)."""
+"""Failures of our own network are distinguished from those of targets (decisions 9, 10)."""
 
 import threading
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What status pages post by themselves (decisions.md 12)."""
+"""What status pages post by themselves (decision 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the recorder writes for checks and actions of people, on both databases (decisions.md 4)."""
+"""What the recorder writes for checks and actions of people, on both databases (decision 4)."""
 
 import threading
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Places that fall silent, on both databases (decisions.md 14)."""
+"""Places that fall silent, on both databases (decision 14)."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

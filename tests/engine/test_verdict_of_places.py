@@ -1,4 +1,4 @@
-"""What several places together make of a monitor (decisions.md 14), on both databases."""
+"""What several places together make of a monitor (decision 14), on both databases."""
 
 import random
 from dataclasses import replace

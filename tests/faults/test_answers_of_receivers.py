@@ -2,7 +2,7 @@
 service documents that it puts refusals there (``tests/alerts/test_what_answers_ask.py``).
 
 If an unreadable body counted as "not delivered", a receiver that answers 200 with an unknown
-charset would get the same alert again for a day (decisions.md 5).
+charset would get the same alert again for a day (decision 5).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A refusal of a canary that has accepted before counts as a failure (decisions.md 10).
+"""A refusal of a canary that has accepted before counts as a failure (decision 10).
 
 A firewall or a captive portal refuses every connection. If its refusals counted as answers of the
 canaries, an outage of our own network would open incidents for all monitors.

@@ -1,4 +1,4 @@
-"""Requests for hosts that are not Wakeful's (decisions.md 15, ``ALLOWED_HOSTS``)."""
+"""Requests for hosts that are not Wakeful's (decision 15, ``ALLOWED_HOSTS``)."""
 
 from __future__ import annotations
 

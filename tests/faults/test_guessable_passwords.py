@@ -1,4 +1,4 @@
-"""Nobody gets an account with a password that is tried first (decisions.md 15)."""
+"""Nobody gets an account with a password that is tried first (decision 15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers of every kind of answer (decisions.md 15): HSTS, cookies, caches, policies."""
+"""Headers of every kind of answer (decision 15): HSTS, cookies, caches, policies."""
 
 from __future__ import annotations
 

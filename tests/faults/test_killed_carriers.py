@@ -313,7 +313,7 @@ def judge(app, monitors, places, began, ended):
 def only_from_one_place(app, monitors):
     """A target that fails from one place of three opens an incident under ``any``, and none under
     ``majority``. While that place is cut off for longer than two intervals, it has no vote
-    (decisions.md 14): the incident ends, and another one begins afterwards.
+    (decision 14): the incident ends, and another one begins afterwards.
     """
     with app.app_context():
         found = db.session.scalars(sa.select(IncidentRow.monitor_id)).all()

@@ -168,7 +168,7 @@ def remote_answer(value: str) -> None:
 
 
 def remote_record(value: str) -> None:
-    """A monitor of a server that speaks interface.md alone, the same text at every place."""
+    """A monitor of a server that speaks the base API alone, the same text at every place."""
     fields = {
         "name": "a", "interval": value, "ssl_alert_days": value, "alertCondition": value,
         "request_headers": [value], "alerts": [{"key": "email", "value": value}],

@@ -1,4 +1,4 @@
-"""Nobody closes the login for others (decisions.md 15): a browser in which the person has logged in
+"""Nobody closes the login for others (decision 15): a browser in which the person has logged in
 before has a limit of its own, and room of its own for the hash.
 """
 

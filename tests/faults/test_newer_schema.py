@@ -1,5 +1,5 @@
 """A database of another version: a newer one is refused with a sentence, an older one upgraded with
-a copy kept beside it (decisions.md 16).
+a copy kept beside it (decision 16).
 """
 
 from __future__ import annotations

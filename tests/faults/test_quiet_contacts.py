@@ -1,5 +1,5 @@
 """A channel value that comes through several contacts, of which one is quiet: it is told once, in
-time, and of a recovery when it was told of the outage (decisions.md 13).
+time, and of a recovery when it was told of the outage (decision 13).
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def test_messages_held_for_quiet_hours_and_their_digest_are_given_up(box, sink):
 
 
 def test_what_a_restore_holds_waits_for_a_person_who_releases_outage_and_recovery(box, sink):
-    """decisions.md 16"""
+    """Decision 16"""
     monitor = box.monitor(("webhook", sink.url))
     incident = box.open(monitor)
     box.clock.advance(seconds=3700)

@@ -1,4 +1,4 @@
-"""Several secret keys, and ``wakeful secrets rotate`` (decisions.md 15)."""
+"""Several secret keys, and ``wakeful secrets rotate`` (decision 15)."""
 
 from __future__ import annotations
 

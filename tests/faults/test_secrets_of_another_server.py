@@ -1,5 +1,5 @@
 """Whoever may change a monitor does not learn its stored secrets: they go to the server for
-which they were entered, and to no other (decisions.md 15).
+which they were entered, and to no other (decision 15).
 """
 
 from __future__ import annotations

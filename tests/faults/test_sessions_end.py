@@ -1,5 +1,5 @@
 """A session ends for every copy of its cookie: idle, old, logged out, or its person changed
-(decisions.md 15).
+(decision 15).
 """
 
 from __future__ import annotations

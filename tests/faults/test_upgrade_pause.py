@@ -1,4 +1,4 @@
-"""An upgrade stops the checks for less than 30 s (decisions.md 16)."""
+"""An upgrade stops the checks for less than 30 s (decision 16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The incident's rules (decisions.md 4), the lists' parameters (interface.md 4) and windows."""
+"""The incident's rules (decision 4), the lists' parameters (API 1) and windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scheme of a monitor's URL decides its kind, and the kind decides its fields (decisions.md 3
+"""The scheme of a monitor's URL decides its kind, and the kind decides its fields (decision 3
 and 9)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which values a monitor's fields accept and refuse (interface.md 2.1, decisions.md 1, 2, 3, 7)."""
+"""Which values a monitor's fields accept and refuse (API 3, decisions 1, 2, 3, 7)."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_section_1_a_time_is_read_as_utc_unless_it_says_otherwise(sent, expected
 
 
 TOGETHER = [
-    # decisions.md 3: the error names alert_text_lookup, or request_method
+    # decision 3: the error names alert_text_lookup, or request_method
     ({"alert_condition": "url_text"}, ["alert_text_lookup"]),
     ({"alert_condition": "url_no_text", "alert_text_lookup": ""}, ["alert_text_lookup"]),
     (
@@ -224,7 +224,7 @@ TOGETHER = [
         {"alert_condition": "url_no_text", "request_method": "OPTIONS"},
         ["alert_text_lookup", "request_method"],
     ),
-    # decisions.md 3: both or neither, end after start; the error names the missing or wrong end
+    # decision 3: both or neither, end after start; the error names the missing or wrong end
     ({"maintenance_start_at": "2026-01-01T00:00:00"}, ["maintenance_end_at"]),
     ({"maintenance_end_at": "2026-01-01T00:00:00"}, ["maintenance_start_at"]),
     (
@@ -247,7 +247,7 @@ def test_section_3_fields_that_depend_on_each_other_are_validated_together(sent,
 
 
 LISTS = [
-    # decisions.md 2: indices order the list as numbers and may have gaps
+    # decision 2: indices order the list as numbers and may have gaps
     (
         {
             "alerts[10][key]": "sms",

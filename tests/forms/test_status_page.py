@@ -1,4 +1,4 @@
-"""The schema of status pages and posts (decisions.md 7 and 12)."""
+"""The schema of status pages and posts (decisions 7 and 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every transition of the state machine (decisions.md 4), and what holds for any run."""
+"""Every transition of the state machine (decision 4), and what holds for any run."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

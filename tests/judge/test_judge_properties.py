@@ -1,4 +1,4 @@
-"""Invariants of the state machine for any sequence of results (issue 3; decisions.md 4 and 10).
+"""Invariants of the state machine for any sequence of results (decisions 4 and 10).
 
 Hypothesis generates sequences of results, pauses between them, clocks that jump back, maintenance,
 and people who report and close incidents. A recorder of two lines keeps the incidents, as the real

@@ -1,7 +1,7 @@
 """The table of faults: for each case, how to cause it, and what a check must report.
 
 A row's name is that of uptime-bench's taxonomy (``tls_invalid/self_signed``) where it has one.
-The expectations are those of decisions.md section 10, and section 3 for what a good answer is.
+The expectations are those of decision 10, and decision 3 for what a good answer is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the public reads of a cause, and what a post starts with (decisions.md 12)."""
+"""What the public reads of a cause, and what a post starts with (decision 12)."""
 
 from __future__ import annotations
 

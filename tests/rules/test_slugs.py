@@ -1,4 +1,4 @@
-"""Slugs of status pages (decisions.md 12)."""
+"""Slugs of status pages (decision 12)."""
 
 from __future__ import annotations
 

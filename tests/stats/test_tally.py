@@ -170,7 +170,7 @@ def test_time_counts_by_what_all_places_see_together(
     other: tuple[Verdict | None, ...],
     expected: tuple[int, int, int],
 ) -> None:
-    """decisions.md 14: ``unknown`` has no vote, whichever result came last."""
+    """Decision 14: ``unknown`` has no vote, whichever result came last."""
     seen = [check._replace(place=1) for check in checks(*one)]
     seen += [check._replace(place=2, at=check.at + 20_000) for check in checks(*other)]
     sums = tally(sorted(seen), Trouble(), LIMIT, HOUR_MS, 0, 3 * MINUTE, confirmations=1)[0]

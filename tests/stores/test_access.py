@@ -1,4 +1,4 @@
-"""People, keys, settings and counters, on both databases (decisions.md 6)."""
+"""People, keys, settings and counters, on both databases (decision 6)."""
 
 from __future__ import annotations
 

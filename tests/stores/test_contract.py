@@ -1,5 +1,5 @@
 """The contract over every store: the local one on both databases, and the remote one over a real
-Wakeful and over a server that speaks interface.md alone.
+Wakeful and over a server that speaks the base API alone.
 """
 
 from __future__ import annotations

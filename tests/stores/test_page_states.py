@@ -1,4 +1,4 @@
-"""The state of a status page in the local database (decisions.md 12): from confirmed states, never
+"""The state of a status page in the local database (decision 12): from confirmed states, never
 from a single check.
 """
 

@@ -246,7 +246,7 @@ def test_a_time_to_wait_may_be_a_date() -> None:
     ],
 )
 def test_the_me_of_a_server_tells_how_much_it_has(said: Any, extent: Extent) -> None:
-    """decisions.md 8: a Wakeful has a level and a scope; a key of a tag has a part of it."""
+    """Decision 8: a Wakeful has a level and a scope; a key of a tag has a part of it."""
 
     def server(environ: Any, start_response: Any) -> Any:
         is_me = environ["PATH_INFO"].endswith("/me")
@@ -292,7 +292,7 @@ def test_hours_that_are_odd_are_left_out(lie: Any) -> None:
     [404, 401, 403, 400, 405, 410, 422, 500, 501, "login", "html", "own", "error", "list", "empty"],
 )
 def test_a_server_is_a_wakeful_by_its_own_mark_alone(me: int | str) -> None:
-    """decisions.md 8: by ``api_level`` and ``scope``."""
+    """Decision 8: by ``api_level`` and ``scope``."""
     server = BareServer(Style(me=me))
     server.add("monitors", name="Shop", url="http://x/", interval=60)
     with serving(server) as url:
@@ -398,7 +398,7 @@ def test_a_read_is_retried_and_a_write_never_is() -> None:
 
 @pytest.mark.parametrize("status", [200, 201, 204])
 def test_every_sensible_success_status_is_accepted(status: int) -> None:
-    """decisions.md 1: the client accepts 200, 201 and 204 where sensible."""
+    """Decision 1: the client accepts 200, 201 and 204 where sensible."""
 
     class Terse(BareServer):
         def answer(self, request: Request) -> Response:
@@ -706,7 +706,7 @@ def test_a_request_works_on_the_server_that_it_chose(app: Flask, settings: Setti
 def test_any_answer_of_success_to_a_write_is_one(
     written: str, location: bool, moved: int | None
 ) -> None:
-    """decisions.md 1: what was stored is read back, by the id of the body, by Location or by a
+    """Decision 1: what was stored is read back, by the id of the body, by Location or by a
     search.
     """
     style = Style(written=written, location=location, moved=moved, slash=True)

@@ -1,4 +1,4 @@
-"""Several who write status pages at the same moment, on both databases (decisions.md 2 and 12)."""
+"""Several who write status pages at the same moment, on both databases (decisions 2 and 12)."""
 
 from __future__ import annotations
 

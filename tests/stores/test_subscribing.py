@@ -1,4 +1,4 @@
-"""Subscribing to a status page, confirming it and ending it (decisions.md 12)."""
+"""Subscribing to a status page, confirming it and ending it (decision 12)."""
 
 from __future__ import annotations
 

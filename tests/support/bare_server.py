@@ -1,7 +1,7 @@
-"""A server that speaks only interface.md, in one of the styles that such servers use.
+"""A server that speaks only the base API, in one of the styles that such servers use.
 
-It keeps records in memory, knows no field and no parameter that interface.md does not name, refuses
-what it does not know with 422, and notes what it was asked. What interface.md leaves open
+It keeps records in memory, knows no field and no parameter that the base API does not name, refuses
+what it does not know with 422, and notes what it was asked. What the base API leaves open
 (envelopes, pages, codes, records) is a ``Style``; without one it sends ``{"data": ...}`` and has no
 pages. Each word of a style is one that a public server or framework uses.
 """
@@ -30,7 +30,7 @@ INCIDENT_FIELDS = {"monitor_id", "started_at", "acknowledged_at", "ended_at", "c
 NUMBERS = {"interval", "cache_buster", "ssl_alert_days", "domain_alert_days", "monitor_id"}
 MONITOR_QUERY = {"search", "search_by", "status_page_id", "sort_by", "sort", "per_page"}
 INCIDENT_QUERY = {"search", "search_by", "monitor_id", "status", "sort_by", "sort", "per_page"}
-# The values that interface.md lists; its default of an incident's search_by, url, is none of them.
+# The values that the base API lists; its default of an incident's search_by, url, is none of them.
 VALUES = {
     "monitors": {"search_by": {"name", "url"}, "sort_by": {"id", "name", "url"}},
     "incidents": {
@@ -48,7 +48,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Style:
-    """How a server answers where interface.md does not say."""
+    """How a server answers where the base API does not say."""
 
     # data {"data": x}; bare x; named {"monitors": [..]} and {"monitor": {..}};
     # nested {"data": {"monitors": [..]}}; success {"success": true, "data": x};
@@ -210,7 +210,7 @@ class BareServer:
             fields["url"] = fields["url"].rstrip("/") + "/"
         return {name: value for name, value in fields.items() if name not in self.style.drops}
 
-    # --- What interface.md leaves open --------------------------------------------------------
+    # --- What the base API leaves open --------------------------------------------------------
 
     def me(self) -> Response:
         answers: dict[int | str, Callable[[], Response]] = {

@@ -25,7 +25,7 @@ PATHS = re.compile(r"/api/v1/(me|(monitors|incidents)(/[0-9]+)?)")
 MONITORS = 120  # so that not all names are on one page of any list
 MOST_REQUESTS = 12  # over pages of 15, which only lead from one to the next
 LACKING = "The server behind this dashboard"  # what pages of our own features say
-# What interface.md has; a page's number besides, for servers that have pages.
+# What the base API has; a page's number besides, for servers that have pages.
 KNOWN = {"search", "search_by", "sort_by", "sort", "per_page", "monitor_id", "status", "page",
          "status_page_id", "cursor"}  # fmt: skip
 
@@ -72,7 +72,7 @@ def pages(editor: Visitor) -> list[str]:
 def test_every_page_works_over_a_server_that_is_no_wakeful(
     server: BareServer, editor: Visitor
 ) -> None:
-    """A page works, or says what the server lacks, and asks for what interface.md has."""
+    """A page works, or says what the server lacks, and asks for what the base API has."""
     editor.open("/")
     for path in pages(editor):
         server.seen.clear()

@@ -1,4 +1,4 @@
-"""A check on request is made where the monitor is checked (decisions.md 11)."""
+"""A check on request is made where the monitor is checked (decision 11)."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""Contacts on the dashboard: one edit for all the monitors of a team (decisions.md 13)."""
+"""Contacts on the dashboard: one edit for all the monitors of a team (decision 13)."""
 
 from __future__ import annotations
 

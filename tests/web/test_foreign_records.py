@@ -1,4 +1,4 @@
-"""A dashboard over servers that speak interface.md in styles of their own: what was not understood,
+"""A dashboard over servers that speak the base API in styles of their own: what was not understood,
 or not even sent, is never written over. The requests that the server got are read.
 """
 

@@ -1,4 +1,4 @@
-"""Places on the dashboard: listed, added, started, edited, deleted (decisions.md 14)."""
+"""Places on the dashboard: listed, added, started, edited, deleted (decision 14)."""
 
 from __future__ import annotations
 

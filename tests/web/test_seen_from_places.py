@@ -1,4 +1,4 @@
-"""What the pages of a monitor and of an incident say of its places (decisions.md 14)."""
+"""What the pages of a monitor and of an incident say of its places (decision 14)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ __all__ = [
     "is_complete",
 ]  # fmt: skip
 
-FIRST_NAMED = 10  # of a burst (decisions.md 5)
+FIRST_NAMED = 10  # of a burst (decision 5)
 
 
 def compose(facts: Facts, context: MessageContext) -> Message:

@@ -9,7 +9,7 @@ old_tls       what a handle needs for servers with old TLS
 cookies       the cookies of a chain of redirects
 exchange      a request, what was seen of its answer, and all hops of one check
 outcome       the result, figures and evidence of a trace
-verdict       what went wrong, in the order of decisions.md 10, in a sentence
+verdict       what went wrong, in the order of decision 10, in a sentence
 failures      what went wrong in one request; tls_failures has the part about TLS, telling
               what their sentences name
 """

@@ -1,4 +1,4 @@
-"""What went wrong in one request, by what happened on the wire (decisions.md 10)."""
+"""What went wrong in one request, by what happened on the wire (decision 10)."""
 
 from __future__ import annotations
 

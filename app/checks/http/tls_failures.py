@@ -48,7 +48,7 @@ CERTIFICATE_CODES = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_I
 
 
 def wrong_common_name(exchange: Exchange) -> Failure | None:
-    """curl accepts a common name if there is no alternative name; browsers do not (decisions.md
+    """curl accepts a common name if there is no alternative name; browsers do not (decision
     10).
     """
     if (

@@ -1,4 +1,4 @@
-"""The verdict of a whole check (decisions.md 10): failures on the wire, status, text, slowness,
+"""The verdict of a whole check (decision 10): failures on the wire, status, text, slowness,
 warnings.
 """
 

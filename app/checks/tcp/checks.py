@@ -21,7 +21,7 @@ from app.net.race import APART, Race, Raced, by_turns
 from app.records import CheckSpec, Warn
 from app.rules.url import Target
 
-BANNER_BYTES = 1024  # decisions.md 3
+BANNER_BYTES = 1024  # decision 3
 
 
 class TcpCheck:

@@ -1,1 +1,1 @@
-"""Backups: ``wakeful backup`` and ``wakeful restore`` (decisions.md 16)."""
+"""Backups: ``wakeful backup`` and ``wakeful restore`` (decision 16)."""

@@ -16,7 +16,7 @@ from app.db.types import Word
 Id = BigInteger().with_variant(db.Integer(), "sqlite")
 # A damaged time of day counts as none: an alert in quiet hours is better than no alert.
 Clock = Word(5, is_clock, "")
-NEVER_REUSED = {"sqlite_autoincrement": True}  # an id is never given out twice (decisions.md 1)
+NEVER_REUSED = {"sqlite_autoincrement": True}  # an id is never given out twice (decision 1)
 # Of a column that the audit log does not show: it follows from others, or is Wakeful's own.
 UNSEEN: dict[str, Any] = {"audit": "unseen"}
 # Byte order in PostgreSQL too: its locale would sort names otherwise than SQLite does.

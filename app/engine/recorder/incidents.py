@@ -1,4 +1,4 @@
-"""Incidents that people report, close, reopen and delete (decisions.md 4). Inside ``writing()``.
+"""Incidents that people report, close, reopen and delete (decision 4). Inside ``writing()``.
 
 Fields are checked by the forms; what depends on stored data is checked here.
 """

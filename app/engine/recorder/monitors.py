@@ -115,7 +115,7 @@ def apply_changes(
 
 
 def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Pause a monitor. An open incident ends now, without a recovery message (decisions.md 2)."""
+    """Pause a monitor. An open incident ends now, without a recovery message (decision 2)."""
     row = lock(session, monitor_id)
     monitor = _monitor(session, monitor_id)
     if monitor.paused:

@@ -79,7 +79,7 @@ def covers_s(monitor: Any) -> int:
 
 
 def stale_after(monitor: Any) -> timedelta:
-    """How long a result counts as the vote of its place (decisions.md 14)."""
+    """How long a result counts as the vote of its place (decision 14)."""
     return timedelta(seconds=2 * monitor.interval + monitor.timeout)
 
 

@@ -1,4 +1,4 @@
-"""The local store as an API key sees it that is bound to a tag (decisions.md 15).
+"""The local store as an API key sees it that is bound to a tag (decision 15).
 
 It has the monitors with the tag, and what belongs to them: incidents, results, certificates,
 places, deliveries, checks and test alerts. Everything else is denied, also what is added later: a

@@ -1,4 +1,4 @@
-"""Contacts in the local database, and which monitors use them (decisions.md 13)."""
+"""Contacts in the local database, and which monitors use them (decision 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Incidents in the local database. The rules of decisions.md 4 that need stored data are here."""
+"""Incidents in the local database. The rules of decision 4 that need stored data are here."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Incidents(Part, base.Incidents):
     def update(
         self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
     ) -> Incident:
-        """``fields`` may contain ``classification`` besides the fields of interface.md."""
+        """``fields`` may contain ``classification`` besides the fields of the base API."""
         now, fields = self.now(), whole_seconds(fields)
         with writing() as session:
             row = _locked(session, id)

@@ -441,7 +441,7 @@ def _check_together(session: DbSession, row: MonitorRow, changed: set[str]) -> N
 
 def _without_stored_secrets(row: MonitorRow, fields: Fields) -> Fields:
     """``fields``, and with another server, no secret that was not sent with it. Whoever may change
-    a URL must not learn the stored ones (decisions.md 15).
+    a URL must not learn the stored ones (decision 15).
     """
     return {**dict.fromkeys(SENT_SECRETS), **fields} if is_elsewhere(row, fields) else fields
 

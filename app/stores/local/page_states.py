@@ -1,4 +1,4 @@
-"""The states of status pages and of the monitors on them, from confirmed states (decisions.md
+"""The states of status pages and of the monitors on them, from confirmed states (decision
 12).
 """
 

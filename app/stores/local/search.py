@@ -1,4 +1,4 @@
-"""Search, order and page in SQL, the same way for every list (decisions.md 1)."""
+"""Search, order and page in SQL, the same way for every list (decision 1)."""
 
 from __future__ import annotations
 

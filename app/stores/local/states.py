@@ -39,7 +39,7 @@ _STATE: Any = MonitorStateRow.__table__
 
 def status(windows: Iterable[MaintenanceWindow]) -> ColumnElement[str]:
     """The status of a monitor at the time ``now`` (a parameter), the first that fits
-    (decisions.md 3); needs its state row joined. ``windows``: those that are on.
+    (decision 3); needs its state row joined. ``windows``: those that are on.
 
     The verdict is the last check's: a monitor whose failure is still being confirmed is ``down``,
     because that is what checks see; whether people are alerted is another matter.

@@ -1,4 +1,4 @@
-"""Status pages in the local database. The rules of decisions.md 12 that need stored data stand
+"""Status pages in the local database. The rules of decision 12 that need stored data stand
 here.
 """
 

@@ -34,7 +34,7 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
         return _read(data, self.store.now())
 
     def parameters(self, query: IncidentQuery) -> brackets.Pairs:
-        # The default is not among the values that interface.md lists, so it is not sent.
+        # The default is not among the values that the base API lists, so it is not sent.
         unsaid = ("search_by",) if query.search_by == IncidentSearchBy.URL else ()
         return parameters(query, leave=("brief", "counted", *unsaid))
 
@@ -69,7 +69,7 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
     def update(
         self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
     ) -> Incident:
-        # interface.md has no ``by`` and ``seen``: the server knows whose key it is.
+        # The base API has no ``by`` and ``seen``: the server knows whose key it is.
         return super().update(id, fields)
 
     def complete(self, incidents: Sequence[Incident]) -> Sequence[Incident]:

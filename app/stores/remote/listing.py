@@ -1,7 +1,7 @@
 """Any window of another server's list, whatever its pages are.
 
 A server may page by a number, by an offset or by cursors, in pages of its own size, say how many
-records there are or not, or send all of them at once. interface.md has no parameter for pages, so
+records there are or not, or send all of them at once. The base API has no parameter for pages, so
 the first page tells how the others are asked for; that is remembered for each path.
 """
 

@@ -33,7 +33,7 @@ class Part:
     exist; ``monitor_id``: the monitor that it is about otherwise.
     """
 
-    in_contract: ClassVar[bool] = False  # whether interface.md has it, so a bare server too
+    in_contract: ClassVar[bool] = False  # whether the base API has it, so a bare server too
 
     def __init__(self, store: Store, connection: Connection, me: Me) -> None:
         self.store, self.connection, self.me = store, connection, me
@@ -207,7 +207,7 @@ def stored() -> Iterator[None]:
 
 
 def parameters(query: Any, *, leave: tuple[str, ...] = ()) -> list[tuple[str, str]]:
-    """A query's parameters without the page, for which interface.md has none (``listing``)."""
+    """A query's parameters without the page, for which the base API has none (``listing``)."""
     fields = {name.rstrip("_"): value for name, value in asdict(query).items() if name not in leave}
     fields.pop("page", None)
     if not fields.get("search"):

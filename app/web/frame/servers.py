@@ -131,7 +131,7 @@ def extent() -> Extent:
 
 
 def is_bare() -> bool:
-    """Whether the store is a server that speaks interface.md and nothing of ours. Raises the
+    """Whether the store is a server that speaks the base API and nothing of ours. Raises the
     store's error while it does not answer: a page must not say that something is missing when that
     is not known.
     """

@@ -31,7 +31,7 @@ blueprint = guarded("home", __name__)
 
 OPEN_SHOWN = 50
 CHANGES_SHOWN = 12
-CHANGES_ASKED = 25  # of the sizes of interface.md, that any server takes, the next larger one
+CHANGES_ASKED = 25  # of the sizes of the base API, that any server takes, the next larger one
 DOUBTS_SHOWN = 10
 UNCONFIRMED_ASKED = 50
 FLAPPING, FLAPPING_WITHIN = 3, timedelta(days=1)  # incidents of a monitor that share a line
@@ -215,7 +215,7 @@ def _doubtful(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
     ]  # fmt: skip
 
 
-STRIPS = 50  # of the sizes of interface.md; with more monitors, the worst and a link to the list
+STRIPS = 50  # of the sizes of the base API; with more monitors, the worst and a link to the list
 EXPIRIES, EXPIRIES_ASKED = 3, 10
 WINDOWS = 2
 

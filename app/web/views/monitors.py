@@ -52,7 +52,7 @@ blueprint = guarded("monitors", __name__, "/monitors")
 
 Answer = str | Response | tuple[str, int]
 
-# Parameters of the list that are ours, not interface.md's.
+# Parameters of the list that are ours, not the base API's.
 OWN_FILTERS = ("state", "tag", "location")
 BULK_TYPED = "bulk"  # in the session: what the bar below the list said when it was refused
 DEFAULT_INTERVAL = 60
@@ -352,7 +352,7 @@ def _not_shown(places: Collection[str]) -> Sequence[str]:
 
 
 def _own_fields_shown() -> bool:
-    """Whether the form has the fields that are not interface.md's. One that was sent tells itself:
+    """Whether the form has the fields that are not the base API's. One that was sent tells itself:
     the server may have been updated meanwhile, or not answer now, and a box that nobody was shown
     must not be read as unticked.
     """

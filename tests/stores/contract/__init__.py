@@ -1,7 +1,7 @@
 """The contract of every store: a suite for each collection.
 
 A subclass of ``StoreContract`` gives the fixture ``store``. Tests of what a server that speaks only
-interface.md lacks, our fields and rules, are skipped for one (``needs_wakeful``).
+the base API lacks, our fields and rules, are skipped for one (``needs_wakeful``).
 """
 
 from __future__ import annotations

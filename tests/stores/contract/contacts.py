@@ -1,4 +1,4 @@
-"""The contract of every store for contacts (decisions.md 13)."""
+"""The contract of every store for contacts (decision 13)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class ImportingContract:
         importer = Importer(store, Shared(tags=("moved",)), reading.contacts)
         rows = importer.dry_run(reading.candidates)
         own = store.extent > Extent.BARE
-        new = 4 if own else 3  # interface.md has no tcp
+        new = 4 if own else 3  # The base API has no tcp
         assert (counts(rows).new, counts(rows).unfit) == (new, 7 - new)
         assert not store.monitors.list(MonitorQuery()).items
         if not own:

@@ -1,4 +1,4 @@
-"""What every store promises about places (decisions.md 14)."""
+"""What every store promises about places (decision 14)."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ HUGE = 2**70
 
 
 def needs_wakeful(store: Store) -> None:
-    """For rules of decisions.md, which interface.md does not have."""
+    """For rules of docs/decisions.md, which the base API does not have."""
     if store.extent == Extent.BARE:
-        pytest.skip("this server speaks interface.md alone")
+        pytest.skip("this server speaks the base API alone")
 
 
 def moment(store: Store, **ago: float) -> datetime:

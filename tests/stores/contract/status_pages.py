@@ -1,4 +1,4 @@
-"""What every store promises about status pages (decisions.md 12)."""
+"""What every store promises about status pages (decision 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store promises about the subscribers of status pages (decisions.md 12).
+"""What every store promises about the subscribers of status pages (decision 12).
 
 People confirm themselves, so no store adds one: tests/api/test_status_pages.py has lists.
 """
