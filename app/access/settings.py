@@ -19,7 +19,7 @@ class StoredSettings:
 
     def get(self, name: str) -> str | None:
         """The value stored under ``name``, or None. An unreadable value counts as not set:
-        ``unreadable_settings`` names it.
+        ``unreadable`` names it.
         """
         return readable(settings.stored_setting(name))
 

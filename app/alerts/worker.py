@@ -115,7 +115,7 @@ class Worker:
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
         self._more = False  # some lanes were left for the next turn
         self._heartbeat_at = float("-inf")
-        self._rested_at = float("-inf")  # until then subscribers wait
+        self._rests_until = float("-inf")  # subscribers wait until then
         self._chores_at: datetime | None = None
 
     def run(self, stop: threading.Event) -> None:
@@ -166,7 +166,7 @@ class Worker:
 
     @property
     def _rest_left(self) -> float:
-        return max(0.0, self._rested_at - time.monotonic())
+        return max(0.0, self._rests_until - time.monotonic())
 
     def _collect(self, wait_seconds: float) -> None:
         if rest := self._rest_left:
@@ -190,7 +190,7 @@ class Worker:
         jobs = self._turn_of(self._kinds)
         if self._announce() or busy or self._sends_to_subscribers:
             now = time.monotonic()
-            self._rested_at = now + max(SHORTEST_REST, now - began)
+            self._rests_until = now + max(SHORTEST_REST, now - began)
         return jobs
 
     def _turn_of(self, kinds: Sequence[Kind]) -> list[SendJob]:

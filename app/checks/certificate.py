@@ -204,24 +204,24 @@ def _path(chain: Sequence[ServerCertificate], trust: TrustStore) -> list[ServerC
 
 
 def _dates(path: Sequence[ServerCertificate], now: datetime) -> Failure | None:
-    for place, one in enumerate(path):
+    for depth, one in enumerate(path):
         if one.not_after < now:
             return Failure(
                 Cause.TLS_EXPIRED,
                 _(
                     "%(which)s expired %(ago)s (%(date)s).",
-                    which=_which(one, place),
+                    which=_which(one, depth),
                     ago=_ago(one.not_after, now),
                     date=f"{one.not_after:%Y-%m-%d}",
                 ),
             )
-    for place, one in enumerate(path):
+    for depth, one in enumerate(path):
         if one.not_before > now:
             return Failure(
                 Cause.TLS_NOT_YET_VALID,
                 _(
                     "%(which)s is not valid before %(time)s UTC.",
-                    which=_which(one, place),
+                    which=_which(one, depth),
                     time=f"{one.not_before:%Y-%m-%d %H:%M}",
                 ),
             )
@@ -264,8 +264,8 @@ def _signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     return True
 
 
-def _which(certificate: ServerCertificate, place: int) -> str:
-    if place == 0:
+def _which(certificate: ServerCertificate, depth: int) -> str:
+    if depth == 0:
         return _("The certificate for %(subject)s", subject=certificate.subject)
     if certificate.self_issued:
         return _("The certificate of the authority %(subject)s", subject=certificate.subject)

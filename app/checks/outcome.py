@@ -62,9 +62,9 @@ def verdict_of(
     )
 
 
-def connect_failure(number: int, place: str, seconds: float, words: str) -> Failure:
-    """Why no TCP connection to ``place`` was made, by the system's error number; its ``words`` for
-    a number that says nothing. ``seconds``: how long it was tried.
+def connect_failure(number: int, address: str, seconds: float, words: str) -> Failure:
+    """Why no TCP connection to ``address`` was made, by the system's error number; its ``words``
+    for a number that says nothing. ``seconds``: how long it was tried.
     """
     cause = Cause.HOST_UNREACHABLE
     if number == errno.ECONNREFUSED:
@@ -72,7 +72,7 @@ def connect_failure(number: int, place: str, seconds: float, words: str) -> Fail
         sentence = N_("The connection was refused by %(place)s: nothing listens there.")
     elif number == errno.ETIMEDOUT:
         cause = Cause.TIMEOUT_CONNECT
-        sentence = N_("No TCP connection to %(place)s: the network gave up after %(seconds)s ms.")
+        sentence = N_("No TCP connection to %(place)s: the network gave up after %(time)s ms.")
     elif number in RESET:
         cause = Cause.CONNECTION_RESET
         sentence = N_("The connection was reset by %(place)s as soon as it was made.")
@@ -82,7 +82,7 @@ def connect_failure(number: int, place: str, seconds: float, words: str) -> Fail
         sentence = N_("The host cannot be reached at %(place)s: no route to the host.")
     else:
         sentence = N_("The host cannot be reached at %(place)s: %(error)s.")
-    return Failure(cause, _(sentence, place=place, seconds=f"{seconds * 1000:.0f}", error=words))
+    return Failure(cause, _(sentence, place=address, time=f"{seconds * 1000:.0f}", error=words))
 
 
 def check_error(spec: CheckSpec, location: str, sentence: str) -> Outcome:
@@ -140,9 +140,9 @@ def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Caus
 
 def excerpt(text: str, lookup: str, redactor: Redactor, around: int = 60) -> str | None:
     """The found text with its surroundings, on one line; None if it is not there."""
-    place = text.find(lookup)
-    if place < 0:
+    index = text.find(lookup)
+    if index < 0:
         return None
-    start, end = redactor.whole(text, max(0, place - around), place + len(lookup) + around)
+    start, end = redactor.whole(text, max(0, index - around), index + len(lookup) + around)
     piece = " ".join(redactor.text(text[start:end]).split())
     return ("…" if start else "") + piece + ("…" if end < len(text) else "")

@@ -66,12 +66,11 @@ class Prober:
             user_agent=user_agent,
         )
         self.checks = {kind.name: kind.checks(self._tools) for kind in KINDS}
-        self._at_once = _places()
+        self._at_once = _most_at_once()
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
-        self._unfinished: dict[
-            int, CheckSpec
-        ] = {}  # by ticket: everything submitted and not yet handed back
+        # By ticket: everything submitted and not yet handed back.
+        self._unfinished: dict[int, CheckSpec] = {}
         self._tickets = 0
         self._closing = False
         self._torn_down = False
@@ -193,7 +192,7 @@ class Prober:
                 log.exception("What was to be done with an outcome failed")
 
 
-def _places() -> int:
+def _most_at_once() -> int:
     """How many checks may hold connections at once, by the limit on this process's open files."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if soft == resource.RLIM_INFINITY:

@@ -91,11 +91,9 @@ class Supervisor:
         self._children: list[Child] = []
         self._base = ""  # where people reach it, once that was printed
         self._prepared = False  # whether the database was brought up to date
-        self._again, self._pause, self._log = (
-            0.0,
-            FIRST_PAUSE,
-            Lasting(log),
-        )  # the next try, if it was not
+        self._again = 0.0  # when that is tried again, if it was not (monotonic)
+        self._pause = FIRST_PAUSE  # before the try after that
+        self._log = Lasting(log)
 
     def run(self) -> int:
         """Serve until a signal; returns the exit code. Raises SettingError, and WakefulError for a

@@ -2,8 +2,9 @@
 
 One thread uses the database, one (the prober's) the network, and housekeeping has its own. The
 schedule follows from the database and is kept in memory (``plan``) for the shards that this checker
-owns (``shards``); the change feed keeps it up to date (``changes``). A crash loses at most the
-checks that were running: the next owner of the shards makes them again.
+owns (``shards``); the change feed keeps it up to date (``changes``). A crash loses the
+checks that were running, which the next owner of the shards makes again, and the results of good
+checks of the last second (``recorder/steady``).
 """
 
 from __future__ import annotations
@@ -326,11 +327,11 @@ class Checker:
         for one in found:
             monitor_id = one.spec.monitor_id or 0
             shard = shards.of(monitor_id)
-            stands = _standing(one)
+            standing = _standing(one)
             token = self._shards.held[shard]
-            job = Job(monitor_id, one.spec, one.interval, shard, token, stands)
+            job = Job(monitor_id, one.spec, one.interval, shard, token, standing)
             self._plan.put(job, now)
-            self._returns.remember(job.claim(), stands, one)
+            self._returns.remember(job.claim(), standing, one)
         self._start_at = float("-inf")
 
     def _start_due(self, now: float) -> None:

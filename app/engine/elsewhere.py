@@ -24,7 +24,7 @@ from app.records import CheckSpec, Result
 WAIT_SECONDS = 10.0
 LOOK_SECONDS = 0.25  # how often it is looked whether a result has come
 # A place of which nothing was heard for longer is not asked. Agents speak every 5 s, or every 15 s
-# after a fault; what probers say is stored every 4 s. After a 429, an agent is silent for as long
+# after a fault; what probers say is stored every 3 s. After a 429, an agent is silent for as long
 # as the server said, up to 60 s: it would not hear of the request in time.
 HEARD = timedelta(seconds=30)
 # One that was asked, and of which nothing new is heard for so long, is not waited for any more: it

@@ -117,7 +117,7 @@ class Housekeeper:
             with self.app.app_context(), patience(CHORE_SECONDS):
                 chore.do()
         except Exception as fault:
-            faults.tell(log, "A cleanup task failed. Wakeful will retry it.", fault)
+            faults.tell(log, "A periodic task failed. Wakeful will retry it.", fault)
 
     # --- the chores
 
@@ -126,7 +126,7 @@ class Housekeeper:
         self._canaries.learn(self.clock())
 
     def roll(self) -> None:
-        """Sum the results of the hours that are complete."""
+        """Sum the results of the running hour, and of hours that have ended since the last time."""
         rollups.roll(self.clock())
 
     def watch_the_unwatched(self) -> None:
@@ -174,12 +174,12 @@ class Housekeeper:
         now = self.clock()
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
         ids = list(db.session.scalars(select(MonitorRow.id)))
-        for place in range(0, len(ids), MONITORS_AT_ONCE):
+        for first in range(0, len(ids), MONITORS_AT_ONCE):
             # Small transactions: the recorder must not wait until a year of results is deleted.
             with writing() as session:
                 session.execute(
                     delete(ResultRow).where(
-                        ResultRow.monitor_id.in_(ids[place : place + MONITORS_AT_ONCE]),
+                        ResultRow.monitor_id.in_(ids[first : first + MONITORS_AT_ONCE]),
                         ResultRow.at < horizon,
                     )
                 )

@@ -122,7 +122,7 @@ class Returns:
         batch = self._unrecorded[: self._batch]
         try:
             began = time.monotonic()
-            stood = self._recorded(batch)
+            standings = self._recorded(batch)
             self._batch = _size_of_next(len(batch), time.monotonic() - began)
         except Exception as fault:
             if passes(fault):
@@ -130,31 +130,31 @@ class Returns:
                 self._forget(len(self._unrecorded) - KEPT_AT_MOST)
                 raise
             log.exception("A batch could not be recorded. Recording its results one by one.")
-            stood = self._singly(batch)
+            standings = self._singly(batch)
         del self._unrecorded[: len(batch)]
         # A batch that was dropped is no check for /readyz, and no sign of life of the place.
-        if any(standing is not None for _claim, standing in stood):
+        if any(standing is not None for _claim, standing in standings):
             self.last_check_at = datetime.now(UTC)
-        for claim, standing in stood:
+        for claim, standing in standings:
             self._told(claim, standing)
 
     def _recorded(self, batch: list[Finished]) -> list[tuple[Claim, Standing | None]]:
-        stood = recorder.record_claimed(
+        standings = recorder.record_claimed(
             batch, datetime.now(UTC), location=self._location, steady=self._steady
         )
-        return [(claim, stands) for (claim, _outcome), stands in zip(batch, stood, strict=True)]
+        return [(claim, standing) for (claim, _), standing in zip(batch, standings, strict=True)]
 
     def _singly(self, batch: list[Finished]) -> list[tuple[Claim, Standing | None]]:
         """Record one by one, so that a result that cannot be recorded does not lose the others."""
-        stood: list[tuple[Claim, Standing | None]] = []
+        standings: list[tuple[Claim, Standing | None]] = []
         for one in batch:
             try:
-                stood += self._recorded([one])
+                standings += self._recorded([one])
             except Exception as fault:
                 if passes(fault):
                     raise
                 log.exception("The result of monitor %s could not be recorded", one[0].monitor_id)
-        return stood
+        return standings
 
     def _forget(self, count: int) -> None:
         for claim, _outcome in self._unrecorded[: max(0, count)]:

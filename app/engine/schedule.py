@@ -1,8 +1,9 @@
 """When a monitor's next check is due. Pure.
 
-Each monitor has a fixed place within its interval, computed from its id. Its checks fall on a
-grid: place, place + interval, place + 2 intervals and so on, counted from 1970. So nothing drifts,
-a restart changes no place, and a thousand monitors created at once are spread over the interval.
+Each monitor has a fixed offset within its interval, computed from its id. Its checks fall on a
+grid: offset, offset + interval, offset + 2 intervals and so on, counted from 1970. So nothing
+drifts, a restart changes no offset, and a thousand monitors created at once are spread over the
+interval.
 
 The times of this grid are the slots. The time of the next check is not stored: it follows from the
 last slot that was done, which is (``Standing``).
@@ -26,15 +27,15 @@ CATCH_UP = 2.0
 
 
 @lru_cache(maxsize=100_000)
-def place(monitor_id: int, interval: int) -> float:
-    """Where in its interval a monitor is checked, in seconds: 0 <= place < interval."""
+def offset_of(monitor_id: int, interval: int) -> float:
+    """Where in its interval a monitor is checked, in seconds: 0 <= offset < interval."""
     number = int.from_bytes(blake2b(str(monitor_id).encode(), digest_size=8).digest(), "big")
     return number / 2**64 * interval
 
 
 def next_check(monitor_id: int, interval: int, now: datetime) -> datetime:
     """The next slot after ``now``; ``interval`` in seconds."""
-    offset, at = place(monitor_id, interval), now.timestamp()
+    offset, at = offset_of(monitor_id, interval), now.timestamp()
     turn = math.floor((at - offset) / interval)
     while (slot := _slot(offset, interval, turn)) <= at:
         turn += 1
@@ -43,7 +44,7 @@ def next_check(monitor_id: int, interval: int, now: datetime) -> datetime:
 
 def last_slot(monitor_id: int, interval: int, now: datetime) -> datetime:
     """The last slot that is not after ``now``."""
-    offset, at = place(monitor_id, interval), now.timestamp()
+    offset, at = offset_of(monitor_id, interval), now.timestamp()
     turn = math.floor((at - offset) / interval) + 1
     while (slot := _slot(offset, interval, turn)) > at:
         turn -= 1

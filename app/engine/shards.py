@@ -5,8 +5,8 @@ its share and takes free ones up to it. When a checker ends, it says so or stops
 same machine the others see that at once, elsewhere when its lease has ended. Needs an application
 context.
 
-Ours, because its token fences the recorder in the same transaction; locks of Redis or ZooKeeper
-would be a second truth beside the database.
+These leases are our own, because their token fences the recorder in the same transaction; locks of
+Redis or ZooKeeper would be a second truth beside the database.
 """
 
 from __future__ import annotations

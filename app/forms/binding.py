@@ -1,7 +1,7 @@
-"""From pairs to values for a store: ``bind`` for a new record, ``overlay`` for an update, ``query``
-for a list.
+"""From pairs to values for a store: ``bind`` for a new record, ``overlay`` for an update,
+``query_values``, ``list_query`` and ``page_query`` for a list.
 
-All three raise ``Invalid`` with all faults at once, under the names as sent.
+All raise ``Invalid`` with all faults at once, under the names as sent.
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ class Context:
     ``now`` is in UTC, for rules about the future. ``zone`` is for times without an offset.
     ``browser``: absent checkboxes mean no, blank rows are ignored, and a time may omit its seconds.
     ``places`` are the existing ones, each name with what people call it; none if only the store
-    knows them. ``contact_known``: whether
-    there is a contact of this name or id; None if only the store knows. ``bare``: the record is of
-    a server that speaks the base API alone, whose rules are not ours.
+    knows them. ``contact_known``: whether there is a contact of this name or id; None if only the
+    store knows. ``bare``: the record is of a server that speaks the base API alone, which does not
+    have Wakeful's own rules.
     """
 
     now: datetime | None = None

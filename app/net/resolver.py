@@ -4,8 +4,9 @@ TTLs.
 /etc/hosts and ``localhost`` come first (hosts.py); then A and AAAA are asked at once, of several
 servers (dnsquery.py). ``resolve`` does the same for callers that may block, such as alert senders.
 
-Ours, because a check must tell NXDOMAIN from silence and judge each address before it connects:
-dnspython's resolver blocks its thread, and libcurl says only that a name did not resolve.
+This resolver is our own, because a check must tell NXDOMAIN from silence and judge each address
+before it connects: dnspython's resolver blocks its thread, and libcurl says only that a name did
+not resolve.
 """
 
 from __future__ import annotations

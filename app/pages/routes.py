@@ -17,7 +17,7 @@ A line in ``ASKED`` is for what cannot be kept in memory: forms, and links with 
 function gets a ``Visit`` and returns a response. It runs in an application context, after it was
 judged that the visitor may read the page. It sets no cookie and writes only on POST.
 
-    Asked("subscribe", subscribe.form, {"GET", "POST"})
+    Asked("subscribe", subscribe.sign_up, FORM)
 
 ``<token>`` in the name of such a line comes as ``visit.token``.
 """

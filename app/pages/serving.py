@@ -222,22 +222,22 @@ class StatusPages(Layer):
         admitted = self._visitors.may_read(address, environ)
         if not admitted and address.visibility != Visibility.PASSWORD:
             return not_found()
-        shown_, component = self._find(target.name)
-        if shown_ is None and asked is None:
+        line, component = self._find(target.name)
+        if line is None and asked is None:
             return not_found(address.theme)
         method = environ["REQUEST_METHOD"]
         # Also somebody who was admitted may send the form again.
-        sends_form = method == "POST" and shown_ is FRONT_PAGE
+        sends_form = method == "POST" and line is FRONT_PAGE
         if not admitted or (sends_form and address.visibility == Visibility.PASSWORD):
-            return self._ask_password(environ, address, way, method, shown_)
+            return self._ask_password(environ, address, way, method, line)
         if asked is not None:
             return self._ask(environ, address, way, asked, token, own_host)
         if method not in READING:
             return _refused(_("This address accepts GET and HEAD only."), READING)
-        if shown_ is HISTORY:
+        if line is HISTORY:
             return self._of_month(environ, address, way, own_host)
-        assert shown_ is not None  # noqa: S101 - one of the two was found
-        return self._of_front(address, way, shown_, component, own_host)
+        assert line is not None  # noqa: S101 - one of the two was found
+        return self._of_front(address, way, line, component, own_host)
 
     def _link(self, path: str) -> Link | None:
         """The link of a message that a path is. Its token proves it: the page may have had another

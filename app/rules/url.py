@@ -38,11 +38,11 @@ _TOO_LONG = N_("The URL's host is too long: 253 characters in all, 63 between do
 # What browsers and urljoin strip from around a Location, and remove from within it.
 _AROUND = "".join(map(chr, range(0x21)))
 _WITHIN = str.maketrans("", "", "\t\r\n")
-# Characters that stay as they are in a path or query; others are percent-encoded as UTF-8.
 NO_HOST_NAME = N_(
     "Send a host name alone, such as status.example.com: no scheme, port or IP address."
 )
 _LABEL = frozenset(ascii_lowercase + digits + "-")
+# Characters that stay as they are in a path or query; others are percent-encoded as UTF-8.
 _SAFE = "/?:@!$&'()*+,;=-._~%[]|^{}`"
 
 

@@ -113,11 +113,11 @@ def _add_phases(exchange: Exchange, phases: list[float]) -> None:
     )
     secure = exchange.request.target.scheme == "https"
     before = 0.0
-    for place, end in enumerate(ends):
-        if place == 1 and not secure:
+    for index, end in enumerate(ends):
+        if index == 1 and not secure:
             continue
         reached = end if end > 0 else exchange.total
-        phases[place] = max(phases[place], 0.0) + max(0.0, reached - before)
+        phases[index] = max(phases[index], 0.0) + max(0.0, reached - before)
         if end <= 0:
             return
         before = end

@@ -90,9 +90,8 @@ class Wire:
         set_(c.FRESH_CONNECT, 1)
         set_(c.FORBID_REUSE, 1)
         set_(c.SSL_SESSIONID_CACHE, 0)
-        set_(
-            c.DNS_CACHE_TIMEOUT, -1
-        )  # pinned entries do not expire; pruning would walk all of them in each check
+        # Pinned entries do not expire; pruning would walk all of them in each check.
+        set_(c.DNS_CACHE_TIMEOUT, -1)
         set_(c.HTTP_VERSION, c.CURL_HTTP_VERSION_2TLS)
         set_(c.HTTP200ALIASES, ["ICY "])  # how SHOUTcast, a radio server, begins its status line
         set_(c.CAINFO, self._ca_bundle)
@@ -129,14 +128,10 @@ class Wire:
         set_(c.TIMEOUT_MS, request.timeout_ms)
         set_(c.CONNECTTIMEOUT_MS, request.timeout_ms)
         if target.address is None:
-            set_(
-                c.RESOLVE,
-                [*forgotten, _pin(target, request.addresses)],
-            )
+            set_(c.RESOLVE, [*forgotten, _pin(target, request.addresses)])
         else:
-            set_(
-                c.RESOLVE, []
-            )  # or curl would pin the handle's last host again, to outdated addresses
+            # Or curl would pin the handle's last host again, to outdated addresses.
+            set_(c.RESOLVE, [])
         set_(c.HTTPHEADER, request.headers)
         if self._special:
             self._special_options(request)

@@ -56,7 +56,7 @@ _DAYS = select(ROLLUPS).where(
     ROLLUPS.c.start.in_(bindparam("starts", expanding=True)),
 )
 # A row of MONITORS, and the times (ms) between which it is summed.
-Span = tuple[Any, int, int]
+MonitorSpan = tuple[Any, int, int]
 
 
 def roll(now: datetime, limit: int = 3000) -> int:
@@ -74,11 +74,11 @@ def roll(now: datetime, limit: int = 3000) -> int:
         .limit(limit)
     )
     ids = list(db.session.scalars(behind))
-    for place in range(0, len(ids), CHUNK):
+    for first in range(0, len(ids), CHUNK):
         with writing() as session:
             spans = [
                 (monitor, _first_due(monitor, until), until)
-                for monitor in _locked(session, ids[place : place + CHUNK])
+                for monitor in _locked(session, ids[first : first + CHUNK])
                 # Not one that another checker, whose step is later, has summed since it was read:
                 # that step would count as not summed, and be read from sums and from results.
                 if monitor.rolled_until is None or monitor.rolled_until < from_ms(until)
@@ -130,8 +130,8 @@ def reroll_each(times: Mapping[int, tuple[datetime, datetime | None]]) -> None:
             for start, end in [_summed_hours(monitor, *times[monitor.monitor_id])]
             if start < end
         ]
-        for place in range(0, len(spans), CHUNK):
-            _sum_again(session, spans[place : place + CHUNK])
+        for first in range(0, len(spans), CHUNK):
+            _sum_again(session, spans[first : first + CHUNK])
 
 
 def _summed_hours(monitor: Any, from_: datetime, to: datetime | None) -> tuple[int, int]:
@@ -142,7 +142,7 @@ def _summed_hours(monitor: Any, from_: datetime, to: datetime | None) -> tuple[i
     return max(start, _first_whole_hour(monitor.monitor_id)) if start < end else start, end
 
 
-def _sum_again(session: DbSession, spans: Sequence[Span]) -> None:
+def _sum_again(session: DbSession, spans: Sequence[MonitorSpan]) -> None:
     for monitor, start, end in spans:
         _forget(session, monitor.monitor_id, start, end)
     _sum(session, spans)
@@ -176,7 +176,7 @@ def _first_due(monitor: Any, until: int) -> int:
     return until if first is None else min(until, floor(first, HOUR_MS))
 
 
-def _sum(session: DbSession, spans: Sequence[Span]) -> list[dict[str, Any]]:
+def _sum(session: DbSession, spans: Sequence[MonitorSpan]) -> list[dict[str, Any]]:
     """Write the hours of these monitors; returns their rows."""
     if not spans:
         return []
@@ -196,11 +196,11 @@ def _sum(session: DbSession, spans: Sequence[Span]) -> list[dict[str, Any]]:
     return hours
 
 
-def _read_together(spans: Sequence[Span]) -> Iterator[Sequence[Span]]:
+def _read_together(spans: Sequence[MonitorSpan]) -> Iterator[Sequence[MonitorSpan]]:
     """Spans of the same time, whose results one statement reads: a statement for each monitor costs
     as much as its results. Not those of a long time, which would take too much memory.
     """
-    at_once: dict[tuple[int, int], list[Span]] = {}
+    at_once: dict[tuple[int, int], list[MonitorSpan]] = {}
     for span in spans:
         if span[2] - span[1] > AT_ONCE_MS:
             yield [span]
@@ -219,7 +219,7 @@ def _longer_days(session: DbSession, hours: Sequence[Mapping[str, Any]]) -> list
         added.setdefault(day, Sums()).add(sums_of(hour))
     if not added:
         return []
-    ids, starts = ({day[place] for day in added} for place in (0, 1))
+    ids, starts = ({day[index] for day in added} for index in (0, 1))
     for row in session.execute(_DAYS, {"ids": sorted(ids), "starts": sorted(starts)}):
         if (row.monitor_id, row.start) in added:
             added[row.monitor_id, row.start].add(sums_of(row))

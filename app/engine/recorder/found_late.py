@@ -113,7 +113,7 @@ def find(session: AnySession, looks: Sequence[Look], title: str, now: datetime) 
         found = [one for span in spans if (one := _outage(span, look, title))]
         before = [_as_stored(row) for row in replaced]
         if found != before:
-            if span := _difference(before, found):
+            if span := _changed_span(before, found):
                 changed[look.monitor.id] = span
             _store(session, look.monitor.id, replaced, found, now)
     session.flush()
@@ -340,7 +340,7 @@ def _as_stored(row: IncidentRow) -> Outage:
     return Outage(row.started_at, _end_of(row), row.cause, row.cause_code, seen_by)
 
 
-def _difference(before: Sequence[Outage], after: Sequence[Outage]) -> Span | None:
+def _changed_span(before: Sequence[Outage], after: Sequence[Outage]) -> Span | None:
     """The time in which these differ: of a long outage that goes on, only what is new."""
     old, new = ({one.started_at: one.ended_at for one in part} for part in (before, after))
     times = [

@@ -111,20 +111,20 @@ class Monitors(Part, base.Monitors):
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         now = self.now()
         windows = active_windows(now)
-        at = {"now": now, "until": latest.last_moment(now)}
+        parameters = {"now": now, "until": latest.last_moment(now)}
         if query.sort_by == MonitorSortBy.STATE:
             matching = _matching(query)
             in_states = states.during(tuple(windows))
             counts = query.counts
             if counts is None:
-                counts = in_states.counts(matching, at)
-            ids, total = in_states.ids_in_order(matching, query, counts, at)
+                counts = in_states.counts(matching, parameters)
+            ids, total = in_states.ids_in_order(matching, query, counts, parameters)
         else:
             known = (query.counts or {}).get(query.state or "")
             is_few = known is None or known <= states.FEW_IN_STATE
             # What is looked at of each monitor does not change which are found.
             asked = replace(query, counts=None, uptime=(), hours=False, brief=False, fresh=True)
-            ids, total = _asking(asked, tuple(windows), is_few=is_few).found(known, at)
+            ids, total = _asking(asked, tuple(windows), is_few=is_few).found(known, parameters)
         found = self._records(
             ids,
             windows,
@@ -255,8 +255,8 @@ class Monitors(Part, base.Monitors):
         if not ids:
             return []
         statement = _reading(tuple(windows), fresh=fresh)
-        at = {"ids": list(ids), "now": now, "until": latest.last_moment(now)}
-        rows = db.session.execute(statement, at).all()
+        parameters = {"ids": list(ids), "now": now, "until": latest.last_moment(now)}
+        rows = db.session.execute(statement, parameters).all()
         own = self._own(rows)
         figures = self._figures.read(rows, now, ranges, hours=hours)
         confirm = timedelta(seconds=self._confirm_seconds)

@@ -31,14 +31,14 @@ EXCUSED = tuple(Classification)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CountedState:
     """``counts``: for or against the page. Paused and never checked monitors do not."""
 
     state: ComponentState
     counts: bool
 
 
-def standings(monitors: Select[Any], now: datetime) -> dict[int, Standing]:
+def standings(monitors: Select[Any], now: datetime) -> dict[int, CountedState]:
     """The states of these monitors, a selection of ids, at ``now``."""
     statement = (
         select(
@@ -92,7 +92,9 @@ def _open_posts(ids: Collection[int]) -> defaultdict[int, list[str]]:
     return found
 
 
-def standings_of(rows: Sequence[Any], in_maintenance: Callable[[Any], bool]) -> dict[int, Standing]:
+def standings_of(
+    rows: Sequence[Any], in_maintenance: Callable[[Any], bool]
+) -> dict[int, CountedState]:
     """The states of monitors by id, from the columns that ``standings`` reads of each and of its
     open incident.
     """
@@ -101,7 +103,7 @@ def standings_of(rows: Sequence[Any], in_maintenance: Callable[[Any], bool]) -> 
     return {row.id: _standing(row, in_maintenance(row), row.id in good_before) for row in rows}
 
 
-def _standing(row: Any, in_maintenance: bool, good_before: bool) -> Standing:
+def _standing(row: Any, in_maintenance: bool, good_before: bool) -> CountedState:
     incident_open = row.started_at is not None and row.classification not in EXCUSED
     planned = in_maintenance and row.verdict is not None
     checked = incident_open or planned or good_before or _is_known(row)
@@ -112,7 +114,7 @@ def _standing(row: Any, in_maintenance: bool, good_before: bool) -> Standing:
         incident_open=incident_open,
         verdict=row.verdict if _has_lasted(row) else None,
     )
-    return Standing(state, checked and not row.paused)
+    return CountedState(state, checked and not row.paused)
 
 
 def _good_before(ids: Collection[int]) -> set[int]:

@@ -58,7 +58,7 @@ from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of
 from app.stats.tally import percent
-from app.stores.local.page_states import EXCUSED, Standing, standings_of
+from app.stores.local.page_states import EXCUSED, CountedState, standings_of
 from app.stores.local.posts import records_of_posts
 from app.stores.local.public_windows import windows_of
 from app.stores.local.search import fits
@@ -312,7 +312,7 @@ class _Shown:
         "counts", "created_at", "group", "id", "name", "response_time", "since", "state", "url",
     )  # fmt: skip
 
-    def __init__(self, row: Any, standing: Standing) -> None:
+    def __init__(self, row: Any, standing: CountedState) -> None:
         self.id: int = row.id
         self.name: str = row.own_name or row.name
         self.group: str | None = row.group

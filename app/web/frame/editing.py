@@ -7,7 +7,7 @@
 - bind: the form with the record in it. Only what a person changed is sent.
 - pressed: a button that stores nothing brings the form back.
 - refuse: what a store finds wrong stands beside the fields, or above them.
-- save. What somebody else changed meanwhile stays; where both changed it, the page says so.
+- save: what somebody else changed meanwhile stays; where both changed it, the page says so.
 - twice: a form that makes something has a token, so it makes it once (``frame/repeated``).
 - done: a notice, and a redirect to where the record is shown.
 

@@ -28,7 +28,7 @@ Bucket = Mapping[str, Any]
 Say = Callable[[datetime], str]
 Point = tuple[float, float]
 # Start, end (None: it goes on), title and link, if there is one.
-Span = tuple[datetime, datetime | None, str, str | None]
+DrawnIncident = tuple[datetime, datetime | None, str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def response_chart(
     stacked: bool = False,
     slow_after: int | None = None,
     marks: Iterable[tuple[datetime, str]] = (),
-    incidents: Iterable[Span] = (),
+    incidents: Iterable[DrawnIncident] = (),
     markers: Iterable[tuple[datetime, str]] = (),
     places: Sequence[PlaceTimes] = (),
 ) -> Chart:
@@ -447,7 +447,7 @@ def _maintenance(buckets: Sequence[Bucket], scale: Scale) -> list[Band]:
     ]
 
 
-def _bands(buckets: Sequence[Bucket], scale: Scale, spans: Iterable[Span]) -> list[Band]:
+def _bands(buckets: Sequence[Bucket], scale: Scale, spans: Iterable[DrawnIncident]) -> list[Band]:
     if not buckets:
         return []
     first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])

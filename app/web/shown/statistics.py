@@ -135,7 +135,7 @@ def drawn(
     """The chart, with real incidents marked (no false alarms, no maintenance), and what the macro
     in components/chart.html needs besides.
     """
-    real: list[charts.Span] = [
+    real: list[charts.DrawnIncident] = [
         (
             incident.started_at,
             incident.ended_at,
