@@ -1,8 +1,8 @@
 """What Wakeful has records of, each described once.
 
-The audit log, the API and its document, remote stores, ``wakeful doctor``, error sentences and the
-search for pages (Ctrl-K) take from here what they say of a resource, and the API also what it does:
-it has those of the five usual operations that ``about`` describes.
+The audit log, the API and its document, remote stores, ``wakeful doctor`` and error sentences take
+from here what they say of a resource, and the API also what it does: it has those of the five usual
+operations that ``about`` describes.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ class Resource:
     ``path``: in the API; ``record``: what it answers, which the document calls ``answer``; ``tag``:
     what the document says of its operations, and ``about`` of each that it has, by its name:
     ``list``, ``store`` (create), ``show``, ``update`` (PUT and PATCH), ``delete``.
-    ``name``: its collection in a store, and its dashboard's blueprint, whose list is in the search
-    for pages as ``page``, ``also`` by other words.
+    ``name``: its collection in a store, and its dashboard's blueprint.
     """
 
     kind: ObjectKind
@@ -77,8 +76,6 @@ class Resource:
     answer: str = ""
     tag: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
-    page: str = ""
-    also: str = ""
 
     @property
     def schema(self) -> str:
@@ -201,7 +198,6 @@ POST_TEMPLATES = Resource(
         "update": "Changes what is sent. Posts that were made from it stay as they are.",
         "delete": "Posts that were made from it stay as they are.",
     },
-    page=N_("Post templates"),
 )
 SUBSCRIBERS = Resource(
     kind=ObjectKind.SUBSCRIBERS,

@@ -203,7 +203,7 @@ class Monitors(Part, base.Monitors):
                 changed = _change(row, monitor_columns(fields))
                 row.updated_at = now
                 session.flush()
-            _check_together(session, row, changed)
+            _check_rules_of_several_fields(session, row, changed)
             if "alerts" in fields:
                 contacts.use(session, id, fields["alerts"] or ())
             recorder.apply_changes(session, row, changed, now)
@@ -212,6 +212,7 @@ class Monitors(Part, base.Monitors):
                 wanted = fields["locations"] or DEFAULT_LOCATIONS
                 places = places_of(wanted)
                 before = names_of(session, id)
+                # Rows of another table; the session logs the columns of the monitor.
                 audit.changed(session, audit.thing(row), {"locations": (before, sorted(wanted))})
                 is_voted_anew |= recorder.watch_from(session, id, places, now)
             pause = fields.get("pause")
@@ -426,13 +427,14 @@ def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> 
     columns["request_auth_password"] = password
 
 
-def _check_together(session: DbSession, row: MonitorRow, changed: set[str]) -> None:
-    """Raises Invalid if the changed fields contradict those that another update has just stored."""
+def _check_rules_of_several_fields(session: DbSession, row: MonitorRow, changed: set[str]) -> None:
+    """Raises Invalid if the changed fields contradict those that another update has stored since
+    the form was validated.
+    """
     errors: dict[str, list[str]] = {}
     for names, rule in (KINDS_RULE, *RULES):
         if changed.isdisjoint(names):
             continue
-        session.refresh(row, names)  # PostgreSQL: our update waited for the other; read that
         for name, sentence in rule(*(getattr(row, name) for name in names)):
             errors[name] = [sentence]
     if errors:

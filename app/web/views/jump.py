@@ -24,7 +24,6 @@ from app.records import (
     PageQuery,
     Role,
 )
-from app.records.resources import RESOURCES
 from app.stores import Extent, current_store
 from app.web.frame import servers
 from app.web.frame.fragments import HEADER
@@ -222,6 +221,7 @@ PAGES = (
           N_("history changes who events security trail log-ins")),
     Entry(N_("Backup"), "backups.show", ADMIN, N_("restore save copy dump")),
     Entry(N_("Email settings"), "mail_settings.show", ADMIN, N_("smtp mail server sender")),
+    Entry(N_("Post templates"), "post_templates.index", needs=WHOLE),
     Entry(N_("Profile"), "profile.show", VIEWER,
           N_("time zone colours dark light theme password name account language")),
     Entry(N_("Second factor"), "two_factor.show", VIEWER,
@@ -229,13 +229,6 @@ PAGES = (
     Entry(N_("Sessions"), "sessions.index", VIEWER,
           N_("devices browsers logged in log out everywhere")),
 )  # fmt: skip
-
-
-def _all() -> Iterator[Entry]:
-    yield from PAGES
-    for one in RESOURCES:
-        if one.page:
-            yield Entry(one.page, f"{one.name}.index", VIEWER, one.also, WHOLE)
 
 
 def pages_named(query: str) -> list[Hit]:
@@ -274,7 +267,7 @@ def _known(one: Entry) -> set[str]:
 
 def _open() -> Iterator[Entry]:
     """Those that this person may open, here and now."""
-    for one in _all():
+    for one in PAGES:
         there = one.endpoint in current_app.view_functions
         if there and current_user.can(one.role) and servers.extent() >= one.needs:
             yield one
