@@ -25,7 +25,7 @@ from app.commands import services
 from app.commands.heartbeat import withheld
 from app.commands.services import SECONDS, Fault, Finding, Look, Statements, Subject
 from app.config import SettingError, Settings
-from app.db import db, heartbeats, integrity, patience, schema, unreadable
+from app.db import db, heartbeats, integrity, patience, rotation, schema, unreadable
 from app.db.faults import DAMAGED, sentence_of
 from app.db.settings import setting
 from app.db.tables import MonitorRow, MonitorStateRow
@@ -222,7 +222,7 @@ def _old_keys(subject: Subject) -> Statements:
     """What stands in the way of removing an old key."""
     if not subject.settings.old_keys:
         return
-    olds = list(unreadable.old_values())
+    olds = list(rotation.old_values())
     for old in olds[:OLD_SHOWN]:
         yield _("Only an old secret key reads the %(what)s.", what=old.what) + " " + _(ROTATE)
     if (more := len(olds) - OLD_SHOWN) > 0:

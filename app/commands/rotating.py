@@ -14,7 +14,7 @@ from app.access import actors, audit, tokens
 from app.access.acknowledgements import LIFETIME_SECONDS
 from app.commands.opened import opened
 from app.config import Settings, read
-from app.db import heartbeats, schema, unreadable, writing
+from app.db import heartbeats, rotation, schema, writing
 from app.errors import WakefulError
 from app.i18n import N_, _, _n
 from app.records import Action, ObjectKind, Thing
@@ -63,12 +63,12 @@ def rotate_keys(settings: Settings) -> bool:
     if others := heartbeats.with_other_keys(now):
         raise WakefulError(_(OTHERS, names=", ".join(others)))
     tokens.settle(now)
-    counted = unreadable.rotate()
+    counted = rotation.rotate()
     changed = sum(one.changed for one in counted)
     with writing() as session:
         audit.note(session, Action.ROTATED, THING, {"re_encrypted": (None, changed)})
     _show(counted)
-    lost = [str(broken) for broken in unreadable.lost_values()]
+    lost = [str(broken) for broken in rotation.lost_values()]
     for line in lost:
         click.echo(line, err=True)
     if lost:
@@ -81,7 +81,7 @@ def rotate_keys(settings: Settings) -> bool:
     return not lost
 
 
-def _show(counted: Sequence[unreadable.Counted]) -> None:
+def _show(counted: Sequence[rotation.Counted]) -> None:
     for one in counted:
         click.echo(
             _(

@@ -1,5 +1,4 @@
-"""Find the stored values that cannot be read, by table, row and field, and encrypt all others with
-a new secret key.
+"""Find the stored values that cannot be read, by table, row and field.
 
 Readers of such a value get a harmless one instead (see ``app.db.types``). This search runs at the
 start, in ``wakeful doctor`` and for ``/readyz``. Needs an application context.
@@ -11,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cryptography.fernet import InvalidToken
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -20,24 +18,21 @@ from sqlalchemy import (
     Select,
     String,
     Table,
-    Text,
-    bindparam,
     cast,
     null,
     select,
     type_coerce,
-    update,
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from app.db import db, writing
+from app.db import db
 from app.db.tables import (
     MonitorRow,
     ResultRow,
     RollupRow,
     SettingRow,
 )
-from app.db.types import Checked, Encrypted, Unreadable, Why, cipher_of_database
+from app.db.types import Checked, Encrypted, Unreadable, Why
 from app.i18n import N_, _
 from app.records import CHECK_FIELDS, SECRET_FIELDS
 from app.records.resources import BY_TABLE, MONITORS, REPORT_MAILS
@@ -192,128 +187,3 @@ def _sample(table: Table, columns: list[Column[Any]]) -> Iterator[Any]:
     for column in columns:
         rows = select(column).where(column.is_not(None)).order_by(key.desc()).limit(SAMPLED)
         yield from db.session.scalars(rows)
-
-
-# --- A new secret key
-#
-# Every stored secret is encrypted with the first of the keys, so that the others can go: in
-# batches, while Wakeful runs with all keys. Each value is replaced only if it is still the one that
-# was read: what a process writes meanwhile has the first key already. Nothing is remembered in
-# between: after a kill, the next run finds what is left.
-
-BATCH = 200  # rows in one transaction: on SQLite, checks wait for its lock
-PASSES = 5  # while a process still writes with an old key, a pass leaves something to the next
-
-Value = tuple[Any, Any]  # the row's primary key and the encrypted text
-
-
-@dataclass(slots=True)
-class Counted:
-    """The values of one table. ``current``: the first key reads them. ``old``: only another key
-    does. ``lost``: none does.
-    """
-
-    table: str
-    current: int = 0
-    old: int = 0
-    lost: int = 0
-    changed: int = 0
-
-
-def rotate() -> list[Counted]:
-    """Encrypt everything with the first key, and count what was found in the end, in each table.
-    ``old`` is above 0 where a process goes on writing with an old key.
-    """
-    changed: dict[str, int] = {}
-    for _turn in range(PASSES):
-        found = list(count(change=True))
-        for one in found:
-            changed[one.table] = changed.get(one.table, 0) + one.changed
-        if not any(one.old for one in found):
-            break
-    last = list(count())
-    for one in last:
-        one.changed = changed.get(one.table, 0)
-    return last
-
-
-def count(*, change: bool = False) -> Iterator[Counted]:
-    """Look at every encrypted value; with ``change``, encrypt again what only an old key reads."""
-    for table, columns in encrypted():
-        counted = Counted(table.name)
-        for column in columns:
-            for batch in _batches(table, column):
-                olds = _count_batch(batch, counted)
-                if change and olds:
-                    counted.changed += _replace(table, column, olds)
-        yield counted
-
-
-def old_values() -> Iterator[Broken]:
-    """The values that only an old key reads, which nobody can read once it is removed."""
-    for table, columns in encrypted():
-        for column in columns:
-            for batch in _batches(table, column):
-                for id, _text in _count_batch(batch, Counted(table.name)):
-                    yield Broken(table.name, id, column.name, Why.OTHER_KEY)
-
-
-def lost_values() -> Iterator[Broken]:
-    """The encrypted values that no key reads."""
-    of = {table.name: {column.name for column in found} for table, found in encrypted()}
-    for broken in scan(of):
-        if broken.field in of[broken.table]:
-            yield broken
-
-
-def _batches(table: Table, column: Column[Any]) -> Iterator[list[Value]]:
-    """The encrypted texts of a column, in the order of the rows."""
-    (key,) = table.primary_key.columns
-    query = select(key, type_coerce(column, Text)).where(column.is_not(None)).order_by(key)
-    after = None
-    while True:
-        of_rest = query if after is None else query.where(key > after)
-        batch = [(id, text) for id, text in db.session.execute(of_rest.limit(BATCH))]
-        db.session.rollback()  # no snapshot stays open for as long as all of it takes
-        if not batch:
-            return
-        yield batch
-        after = batch[-1][0]
-
-
-def _count_batch(batch: list[Value], counted: Counted) -> list[Value]:
-    """Count the values; returns those that only an old key reads."""
-    olds = []
-    for id, text in batch:
-        if not isinstance(text, str):
-            counted.lost += 1
-        elif cipher_of_database().is_current(text.encode()):
-            counted.current += 1
-        elif _again(text) is None:
-            counted.lost += 1
-        else:
-            counted.old += 1
-            olds.append((id, text))
-    return olds
-
-
-def _again(text: str) -> str | None:
-    """The same value, encrypted with the first key; None if no key reads it."""
-    try:
-        return cipher_of_database().rotate(text.encode()).decode()
-    except InvalidToken:
-        return None
-
-
-def _replace(table: Table, column: Column[Any], olds: list[Value]) -> int:
-    (key,), changed = table.primary_key.columns, 0
-    its = (
-        update(table)
-        .where(key == bindparam("of"), type_coerce(column, Text) == bindparam("before", type_=Text))
-        .values({column.name: bindparam("after", type_=Text)})
-    )
-    with writing() as session:
-        for id, text in olds:
-            done = session.execute(its, {"of": id, "before": text, "after": _again(text)})
-            changed += getattr(done, "rowcount", 0)
-    return changed

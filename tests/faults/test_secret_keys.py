@@ -22,7 +22,7 @@ from app.alerts.outbox import lane
 from app.commands import rotating
 from app.commands.doctor import examine
 from app.config import SettingError, Settings, read
-from app.db import db, heartbeats, schema, unreadable, writing
+from app.db import db, heartbeats, rotation, schema, unreadable, writing
 from app.db.settings import keep_setting
 from app.db.tables import AuditRow, ContactRow, IncidentRow, MonitorRow, SettingRow
 from app.db.types import Unreadable
@@ -83,7 +83,7 @@ def rotate(settings: Settings) -> bool:
 
 def old_left(settings: Settings) -> int:
     with having(settings, NEW, SECRET_KEY):
-        return sum(one.old for one in unreadable.count())
+        return sum(one.old for one in rotation.count())
 
 
 def test_rotate_re_encrypts_everything_and_the_old_key_can_go(stored, settings, capsys):
@@ -170,7 +170,7 @@ def test_people_stay_logged_in_and_an_open_form_is_taken(stored, settings):
 
 def kill_after_first_batch(settings: Settings) -> None:
     """In a process of its own."""
-    replaced = unreadable._replace
+    replaced = rotation._replace
 
     def die(*arguments: Any) -> int:
         if getattr(die, "passed", False):
@@ -178,7 +178,7 @@ def kill_after_first_batch(settings: Settings) -> None:
         die.passed = True  # type: ignore[attr-defined]
         return replaced(*arguments)
 
-    unreadable._replace, unreadable.AT_ONCE = die, 2  # type: ignore[assignment]
+    rotation._replace, rotation.BATCH = die, 2  # type: ignore[assignment]
     rotate(settings)
 
 
@@ -218,14 +218,14 @@ def test_values_that_no_key_reads_are_named_and_the_rest_is_done(stored, setting
 def test_it_is_not_done_while_a_process_writes_with_the_old_key(
     stored, settings, capsys, monkeypatch
 ):
-    batches = unreadable._batches
+    batches = rotation._batches
 
     def written_meanwhile(*arguments: Any) -> Iterator[Any]:
         with having(settings, SECRET_KEY):
             keep_setting("busy", "again", now())
         yield from batches(*arguments)
 
-    monkeypatch.setattr(unreadable, "_batches", written_meanwhile)
+    monkeypatch.setattr(rotation, "_batches", written_meanwhile)
     assert not rotate(settings)
     out, err = capsys.readouterr()
     assert "Not done: a process goes on writing with the old key" in err
@@ -236,13 +236,13 @@ def test_it_is_not_done_while_a_process_writes_with_the_old_key(
 
 @pytest.mark.sqlite
 def test_a_value_that_is_written_meanwhile_is_not_overwritten(stored, settings, monkeypatch):
-    replaced = unreadable._replace
+    replaced = rotation._replace
 
     def after_a_write(*arguments: Any) -> int:
         keep_setting("webhook_secret", "whsec_newer", now())
         return replaced(*arguments)
 
-    monkeypatch.setattr(unreadable, "_replace", after_a_write)
+    monkeypatch.setattr(rotation, "_replace", after_a_write)
     assert rotate(settings)
     with having(settings, NEW):
         assert db.session.get(SettingRow, "webhook_secret").value == "whsec_newer"
