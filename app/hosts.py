@@ -56,10 +56,10 @@ class Hosts(Layer):
         if host is None:
             return _refuse(path, 400, _(FOREIGN))
         try:
-            known = self._any or self._is_own(host) or self._is_of_a_page(host, path)
+            own = self._any or self._is_own(host) or self._is_of_a_page(host, path)
         except Unavailable:
             return _refuse(path, 503, _(UNKNOWN_YET), {"Retry-After": "5"})
-        return None if known else _refuse(path, 400, _(FOREIGN))
+        return None if own else _refuse(path, 400, _(FOREIGN))
 
     def _is_own(self, host: str) -> bool:
         """Also this machine's own names: whoever comes through a tunnel uses them, and no page of a

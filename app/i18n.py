@@ -59,12 +59,12 @@ def _(sentence: str, /, **values: Any) -> str:
     return text % values if values else text
 
 
-def _n(one: str, many: str, num: float, /, **values: Any) -> str:
-    """``one`` or ``many``, by the chosen language's rule for the number ``num``.
+def _n(singular: str, plural: str, num: float, /, **values: Any) -> str:
+    """``singular`` or ``plural``, by the chosen language's rule for the number ``num``.
 
     ``%(num)s`` stands for the number, unless ``values`` says how it is written.
     """
-    return _ngettext(one, many, num) % ({"num": num} | values)
+    return _ngettext(singular, plural, num) % ({"num": num} | values)
 
 
 def _gettext(sentence: str) -> str:
@@ -72,12 +72,12 @@ def _gettext(sentence: str) -> str:
     return translations.gettext(sentence) if translations else sentence
 
 
-def _ngettext(one: str, many: str, num: float) -> str:
+def _ngettext(singular: str, plural: str, num: float) -> str:
     translations = _chosen.get()
     # A part of one is no plural form's number; English says "1.5 days".
     if translations and num == int(num):
-        return translations.ngettext(one, many, int(num))
-    return one if num == 1 else many
+        return translations.ngettext(singular, plural, int(num))
+    return singular if num == 1 else plural
 
 
 def install(environment: Any) -> None:

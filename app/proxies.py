@@ -133,13 +133,13 @@ def address_of(value: str) -> Address | None:
 
 def networks(raw: str) -> tuple[Network, ...]:
     """The networks that ``TRUSTED_PROXIES`` names. Raises ValueError."""
-    found = read_networks(raw)
-    for network in found:
+    trusted = read_networks(raw)
+    for network in trusted:
         if network.prefixlen == 0:
             raise ValueError(
                 _("%(part)s trusts everybody. Name the addresses of your proxies.", part=network)
             )
-    return found
+    return trusted
 
 
 def read_networks(raw: str) -> tuple[Network, ...]:

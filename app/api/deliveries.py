@@ -46,16 +46,16 @@ def test(call: Call) -> Response:
 def unreadable(call: Call) -> Response:
     """Because their stored alerts cannot be read."""
     call.without_input()
-    found = call.store.channels.unreadable_alerts()
-    return one({"monitors": [asdict(monitor) for monitor in found]})
+    monitors = call.store.channels.unreadable_alerts()
+    return one({"monitors": [asdict(monitor) for monitor in monitors]})
 
 
 @operation("GET", "/alerts/channels", "List channels that cannot work", "ChannelSetup")
 def channels(call: Call) -> Response:
     """Because the installation lacks what they send with: each with a sentence."""
     call.without_input()
-    found = call.store.channels.not_set_up()
-    return one({"not_set_up": [{"key": key, "value": said} for key, said in found.items()]})
+    reasons = call.store.channels.not_set_up()
+    return one({"not_set_up": [{"key": key, "value": reason} for key, reason in reasons.items()]})
 
 
 @operation("POST", DELIVERY + "/retry", "Send a delivery again", "Delivery", refusals=(409,))

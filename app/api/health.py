@@ -43,18 +43,18 @@ def _readyz() -> Response:
     """200 if checks run and the database answers, otherwise 503 with the reasons. ``warnings``:
     faults that do not stop the service.
     """
-    found = health(datetime.now(UTC), checks=_checks_here())
+    report = health(datetime.now(UTC), checks=_checks_here())
     return answer(
         {
-            "status": "not ready" if found.faults else "ready",
-            "faults": found.faults,
-            "warnings": found.warnings,
-            "unreadable": found.unreadable,
-            "last_check_at": plain(found.last_check_at),
-            "last_check_age": found.last_check_age,
-            "heartbeat_age": found.heartbeat_age,
+            "status": "not ready" if report.faults else "ready",
+            "faults": report.faults,
+            "warnings": report.warnings,
+            "unreadable": report.unreadable,
+            "last_check_at": plain(report.last_check_at),
+            "last_check_age": report.last_check_age,
+            "heartbeat_age": report.heartbeat_age,
         },
-        503 if found.faults else 200,
+        503 if report.faults else 200,
         {"Cache-Control": "no-store"},
     )
 
@@ -83,22 +83,22 @@ class _Figures(Collector):
     """Read from the database at each scrape, so that every web process gives the same figures."""
 
     def collect(self) -> Iterator[Metric]:
-        found = health(datetime.now(UTC), checks=_checks_here())
+        report = health(datetime.now(UTC), checks=_checks_here())
         yield GaugeMetricFamily(
-            "wakeful_ready", "1 when the service is ready.", value=0 if found.faults else 1
+            "wakeful_ready", "1 when the service is ready.", value=0 if report.faults else 1
         )
         yield GaugeMetricFamily(
             "wakeful_unreadable_values",
             "Stored values of monitors and settings that cannot be read.",
-            value=found.unreadable,
+            value=report.unreadable,
         )
         yield GaugeMetricFamily(
             "wakeful_monitors_without_checker",
             "Watched monitors that no checker of their place has.",
-            value=found.left_alone,
+            value=report.left_alone,
         )
-        yield from _ages(found)
-        if not found.readable:
+        yield from _ages(report)
+        if not report.readable:
             return
         if _checks_here():
             yield from _backlog(datetime.now(UTC))
@@ -112,10 +112,10 @@ class _Figures(Collector):
             return  # a remote server does not offer it, or does not answer
 
 
-def _ages(found: Health) -> Iterator[Metric]:
+def _ages(report: Health) -> Iterator[Metric]:
     for name, text, age in (
-        ("wakeful_last_check_age_seconds", "Since the last finished check.", found.last_check_age),
-        ("wakeful_heartbeat_age_seconds", "Since a checker's last sign.", found.heartbeat_age),
+        ("wakeful_last_check_age_seconds", "Since the last finished check.", report.last_check_age),
+        ("wakeful_heartbeat_age_seconds", "Since a checker's last sign.", report.heartbeat_age),
     ):
         if age is not None:
             yield GaugeMetricFamily(name, text, value=age)
@@ -163,17 +163,17 @@ def _is_silent(place: Place) -> bool:
 
 def _incidents() -> dict[str, int]:
     opened = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
-    known = current_store().incidents
+    incidents = current_store().incidents
     return {
-        str(status): known.list(IncidentQuery(status=status, per_page=10)).total
+        str(status): incidents.list(IncidentQuery(status=status, per_page=10)).total
         for status in opened
     }
 
 
 def _deliveries() -> dict[str, int]:
-    known = current_store().deliveries
+    deliveries = current_store().deliveries
     return {
-        str(status): known.list(DeliveryQuery(status=status, per_page=10)).total
+        str(status): deliveries.list(DeliveryQuery(status=status, per_page=10)).total
         for status in DeliveryStatus
     }
 

@@ -98,10 +98,10 @@ def statistics(call: Call) -> Response:
     call.store.monitors.require(call.id)
     asked = binding.query_values(StatisticsQueryForm, call.query)
     if asked["from"]:
-        found = call.store.results.statistics_between(call.id, asked["from"], asked["to"])
+        figures = call.store.results.statistics_between(call.id, asked["from"], asked["to"])
     else:
-        found = call.store.results.statistics(call.id, str(asked["range"]))
-    return one(found)
+        figures = call.store.results.statistics(call.id, str(asked["range"]))
+    return one(figures)
 
 
 @operation("POST", PATH + "/test-alert", "Send a test alert", "DeliveryIds", refusals=(409,))

@@ -33,7 +33,7 @@ is bound to a tag sees the monitors with the tag and what belongs to them; all e
 is a key outside its networks.
 """
 TAGS = {
-    **{one.path.removeprefix("/"): one.tag for one in RESOURCES if one.path},
+    **{resource.path.removeprefix("/"): resource.tag for resource in RESOURCES if resource.path},
     "alerts": "Channels, and messages to try them.",
     "checks": "Checks of what is not stored.",
     "me": "The key that asks.",
@@ -82,8 +82,8 @@ def document() -> dict[str, Any]:
     named = _Named({**schemas.RECORDS, **_envelopes()})
     paths = {
         path.template: {
-            method.lower(): named.without(_described(method, path, found))
-            for method, found in path.operations.items()
+            method.lower(): named.without(_described(method, path, operation))
+            for method, operation in path.operations.items()
         }
         for path in PATHS.values()
     }
@@ -115,20 +115,20 @@ class _Named:
         plain = {key: self.without(part) for key, part in schema.items() if key != NAME}
         if name is None:
             return plain
-        said = {key: plain.pop(key) for key in ("description", "default") if key in plain}
+        annotations = {key: plain.pop(key) for key in ("description", "default") if key in plain}
         if self.schemas.setdefault(name, plain) != plain:
             raise ValueError(f"two schemas have the name {name}")
-        return _ref(name) | said
+        return _ref(name) | annotations
 
 
-def _described(method: str, path: Path, found: Operation) -> Schema:
+def _described(method: str, path: Path, operation: Operation) -> Schema:
     described: Schema = {
-        "operationId": found.name if method != "PUT" else f"{found.name}_put",
-        "summary": found.summary,
-        "description": found.description,
+        "operationId": operation.name if method != "PUT" else f"{operation.name}_put",
+        "summary": operation.summary,
+        "description": operation.description,
         "tags": [path.template.split("/")[1]],
-        "parameters": schemas.parameters(found.query),
-        "responses": _responses(method, path, found),
+        "parameters": schemas.parameters(operation.query),
+        "responses": _responses(method, path, operation),
     }
     if path.public:
         described["security"] = []
@@ -136,25 +136,32 @@ def _described(method: str, path: Path, found: Operation) -> Schema:
         {"name": id[1:-1], "in": "path", "required": True, "schema": INTEGER | {"minimum": 1}}
         for id in path.ids
     ]
-    if found.form is not None:
-        schema = schemas.of_form(found.form, update=found.update) | {NAME: _body_name(found)}
+    if operation.form is not None:
+        schema = schemas.of_form(operation.form, update=operation.update) | {
+            NAME: _body_name(operation)
+        }
         described["requestBody"] = {
-            "required": not found.update,
+            "required": not operation.update,
             "content": {JSON: {"schema": schema}},
         }
     return described
 
 
-def _body_name(found: Operation) -> str:
-    if found.update:
-        return f"{found.answer}Changes"
-    return f"New{getattr(found.form, '__name__', '').removesuffix('Form').removesuffix('Store')}"
+def _body_name(operation: Operation) -> str:
+    if operation.update:
+        return f"{operation.answer}Changes"
+    return (
+        f"New{getattr(operation.form, '__name__', '').removesuffix('Form').removesuffix('Store')}"
+    )
 
 
-def _responses(method: str, path: Path, found: Operation) -> Schema:
-    good = {"description": STATUS_TEXTS[found.status], "content": {JSON: {"schema": _body(found)}}}
-    responses: Schema = {str(found.status): good}
-    wrong = {422, *found.refusals}
+def _responses(method: str, path: Path, operation: Operation) -> Schema:
+    good = {
+        "description": STATUS_TEXTS[operation.status],
+        "content": {JSON: {"schema": _body(operation)}},
+    }
+    responses: Schema = {str(operation.status): good}
+    wrong = {422, *operation.refusals}
     if not path.public:
         wrong |= {401, 403, 413, 415, 429, 500, 503}
     if path.ids:
@@ -168,19 +175,19 @@ def _responses(method: str, path: Path, found: Operation) -> Schema:
     return responses
 
 
-def _body(found: Operation) -> Schema:
+def _body(operation: Operation) -> Schema:
     """The schema of the answer."""
-    if found.answer in DELETIONS:
-        return _ref(found.answer)
-    if found.answer == "Document":
+    if operation.answer in DELETIONS:
+        return _ref(operation.answer)
+    if operation.answer == "Document":
         return thing({})
-    data = _ref(found.answer)
-    if found.paged:
+    data = _ref(operation.answer)
+    if operation.paged:
         return record(
             {"data": array(data), "links": _ref("Links"), "meta": _ref("Meta"), "status": INTEGER},
-            name=f"{found.answer}Page",
+            name=f"{operation.answer}Page",
         )
-    return record({"data": data, "status": INTEGER}, name=f"{found.answer}Answer")
+    return record({"data": data, "status": INTEGER}, name=f"{operation.answer}Answer")
 
 
 def _envelopes() -> dict[str, Schema]:

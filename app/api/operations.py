@@ -174,17 +174,17 @@ def register(
     path, record, form = resource.path, resource.path + "/{id}", FORMS[resource.kind]
     update_form = update_form or form
     handlers = Handlers(resource, form, update_form, **options)
-    a = "an" if resource.one[0] in "aeiou" else "a"
+    a = "an" if resource.singular[0] in "aeiou" else "a"
     operations: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
-        "list": ("GET", path, f"List {resource.many}", {"paged": True, "query": handlers.query}),
-        "store": ("POST", path, f"Create {a} {resource.one}", {"status": 201, "form": form}),
-        "show": ("GET", record, f"Show {a} {resource.one}", {}),
+        "list": ("GET", path, f"List {resource.plural}", {"paged": True, "query": handlers.query}),
+        "store": ("POST", path, f"Create {a} {resource.singular}", {"status": 201, "form": form}),
+        "show": ("GET", record, f"Show {a} {resource.singular}", {}),
         # PUT is as partial as PATCH: both change only what is sent.
         "update": (
-            "PUT PATCH", record, f"Update {a} {resource.one}",
+            "PUT PATCH", record, f"Update {a} {resource.singular}",
             {"form": update_form, "update": True},
         ),
-        "delete": ("DELETE", record, f"Delete {a} {resource.one}", {}),
+        "delete": ("DELETE", record, f"Delete {a} {resource.singular}", {}),
     }  # fmt: skip
     for verb, description in resource.about.items():
         methods, at, summary, more = operations[verb]

@@ -95,7 +95,7 @@ def correct_update(call: Call) -> Response:
     fields = call.changes(PostUpdateForm, _update(call))
     ids = call.id, call.ids["post"], call.ids["update"]
     post = call.store.posts.correct_update(*ids, fields)
-    return one(json_of(next(one for one in post.updates if one.id == ids[2])))
+    return one(json_of(next(entry for entry in post.updates if entry.id == ids[2])))
 
 
 @operation(

@@ -24,7 +24,7 @@ def show(call: Call) -> Response:
     asked = binding.query_values(ReportQueryForm, call.query)
     ids = asked["monitors"]
     if not ids:
-        ids = [known.id for known in call.store.monitors.refs(limit=MAX_REPORT_MONITORS + 1)]
+        ids = [monitor.id for monitor in call.store.monitors.refs(limit=MAX_REPORT_MONITORS + 1)]
         if len(ids) > MAX_REPORT_MONITORS:
             raise Invalid(
                 {

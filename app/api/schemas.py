@@ -149,22 +149,22 @@ def of_form(form_class: type[SchemaForm], *, update: bool) -> Schema:
 
 def _tell_kinds(schema: Schema, kinds: Sequence[str]) -> None:
     if len(kinds) < len(KINDS):
-        said = f"Only for the kind {' or '.join(kinds)}; elsewhere empty or its default."
-        schema["description"] = f"{schema.get('description', '')} {said}".strip()
+        sentence = f"Only for the kind {' or '.join(kinds)}; elsewhere empty or its default."
+        schema["description"] = f"{schema.get('description', '')} {sentence}".strip()
         schema["x-kinds"] = list(kinds)
 
 
 def parameters(form_class: type[SchemaForm]) -> list[Schema]:
     """The parameters of a query."""
-    found = []
+    entries = []
     for field in form_class().schema_fields():
         schema = of_field(field)
         text = schema.pop("description", "")
         described = {"description": text} if text else {}
         if getattr(field, "required", False):
             described["required"] = True
-        found.append({"name": field.short_name, "in": "query", "schema": schema, **described})
-    return found
+        entries.append({"name": field.short_name, "in": "query", "schema": schema, **described})
+    return entries
 
 
 STATES = ("up", "down", "unknown", "maintenance")  # in seconds
@@ -294,7 +294,7 @@ KIND = nullable({"type": "string", "enum": [kind.name for kind in KINDS]})
 MONITOR = schema_of(Monitor, alert_condition=STRING, hours=array(HOUR), unreadable=UNREADABLE)
 
 RECORDS: dict[str, Schema] = {
-    **{one.schema: schema_of(one.record) for one in RESOURCES if one.record},
+    **{resource.schema: schema_of(resource.record) for resource in RESOURCES if resource.record},
     "Monitor": record({**MONITOR["properties"], "kind": KIND}, where_asked_for=["hours"]),
     "Incident": schema_of(Incident, unreadable=UNREADABLE, evidence=EVIDENCE, changes=CHANGES),
     "Result": schema_of(Result),

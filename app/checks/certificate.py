@@ -82,11 +82,11 @@ def _load(pem: bytes) -> x509.Certificate:
 
 def _alternative_names(parsed: x509.Certificate) -> tuple[tuple[str, ...], tuple[str, ...]]:
     try:
-        found = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        extension = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return (), ()
-    names = tuple(name.lower().rstrip(".") for name in found.get_values_for_type(x509.DNSName))
-    return names, tuple(str(address) for address in found.get_values_for_type(x509.IPAddress))
+    names = tuple(name.lower().rstrip(".") for name in extension.get_values_for_type(x509.DNSName))
+    return names, tuple(str(address) for address in extension.get_values_for_type(x509.IPAddress))
 
 
 def _title(name: x509.Name) -> str:
@@ -127,16 +127,16 @@ class TrustStore:
 
     def _read(self) -> dict[bytes, list[x509.Certificate]]:
         if self._by_subject is None:
-            found: dict[bytes, list[x509.Certificate]] = {}
+            by_subject: dict[bytes, list[x509.Certificate]] = {}
             with open(self._bundle, "rb") as file:
                 for block in _pem_blocks(file.read()):
                     try:
-                        one = _load(block)
-                        found.setdefault(one.subject.public_bytes(), []).append(one)
+                        root = _load(block)
+                        by_subject.setdefault(root.subject.public_bytes(), []).append(root)
                     except ValueError:
                         # one odd root in a system's bundle must not hide the others
                         continue
-            self._by_subject = found
+            self._by_subject = by_subject
         return self._by_subject
 
 
@@ -195,7 +195,7 @@ def _path(chain: Sequence[ServerCertificate], trust: TrustStore) -> list[ServerC
         if trust.holds(last.parsed) or _trusted_issuer(last, trust) or last.self_issued:
             break
         following = next(
-            (one for one in chain if one not in path and _signed(last.parsed, one.parsed)), None
+            (sent for sent in chain if sent not in path and _signed(last.parsed, sent.parsed)), None
         )
         if following is None:
             break
@@ -204,25 +204,25 @@ def _path(chain: Sequence[ServerCertificate], trust: TrustStore) -> list[ServerC
 
 
 def _dates(path: Sequence[ServerCertificate], now: datetime) -> Failure | None:
-    for depth, one in enumerate(path):
-        if one.not_after < now:
+    for depth, certificate in enumerate(path):
+        if certificate.not_after < now:
             return Failure(
                 Cause.TLS_EXPIRED,
                 _(
                     "%(which)s expired %(ago)s (%(date)s).",
-                    which=_which(one, depth),
-                    ago=_ago(one.not_after, now),
-                    date=f"{one.not_after:%Y-%m-%d}",
+                    which=_which(certificate, depth),
+                    ago=_ago(certificate.not_after, now),
+                    date=f"{certificate.not_after:%Y-%m-%d}",
                 ),
             )
-    for depth, one in enumerate(path):
-        if one.not_before > now:
+    for depth, certificate in enumerate(path):
+        if certificate.not_before > now:
             return Failure(
                 Cause.TLS_NOT_YET_VALID,
                 _(
                     "%(which)s is not valid before %(time)s UTC.",
-                    which=_which(one, depth),
-                    time=f"{one.not_before:%Y-%m-%d %H:%M}",
+                    which=_which(certificate, depth),
+                    time=f"{certificate.not_before:%Y-%m-%d %H:%M}",
                 ),
             )
     return None

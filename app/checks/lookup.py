@@ -18,7 +18,7 @@ from app.rules.url import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Resolution:
     """The result of a look-up. ``addresses`` are those that policy leaves open, ``dns`` is in
     seconds; ``failure`` is set when no address is left.
     """
@@ -43,7 +43,7 @@ class LookUp:
         policy: Policy,
         deadline: float,
         limit: float,
-        done: Callable[[Found], None],
+        done: Callable[[Resolution], None],
         broken: Broken,
     ) -> None:
         self._tools = tools
@@ -62,9 +62,9 @@ class LookUp:
         if target.address is not None:
             self._judge(Resolved(target.ascii_host, (target.address,)), None)
             return
-        known = self._tools.resolver.known(target.dns_name)
-        if known is not None:
-            self._judge(known, 0.0)
+        resolved = self._tools.resolver.known(target.dns_name)
+        if resolved is not None:
+            self._judge(resolved, 0.0)
             return
         self._asked = time.monotonic()
         self._timer = self._tools.loop.call_at(
@@ -87,7 +87,7 @@ class LookUp:
 
     def _judge(self, resolved: Resolved, dns: float | None) -> None:
         if resolved.cause is not None:
-            self._done(Found(dns=dns, failure=Failure(resolved.cause, resolved.sentence)))
+            self._done(Resolution(dns=dns, failure=Failure(resolved.cause, resolved.sentence)))
             return
         opened: list[str] = []
         refused: list[Refusal] = []
@@ -98,7 +98,7 @@ class LookUp:
             else:
                 refused.append(refusal)
         failure = None if opened else self._blocked(refused[0])
-        self._done(Found(resolved.addresses, tuple(opened), tuple(refused), dns, failure))
+        self._done(Resolution(resolved.addresses, tuple(opened), tuple(refused), dns, failure))
 
     def _blocked(self, refusal: Refusal) -> Failure:
         sentence = refusal.sentence

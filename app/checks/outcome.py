@@ -106,7 +106,10 @@ def clean(text: str) -> str:
 def addresses(resolved: Sequence[str], refusals: Sequence[Refusal]) -> dict[str, Any]:
     return {
         "resolved": list(resolved),
-        "refused": [{"address": str(one.address), "network": str(one.network)} for one in refusals],
+        "refused": [
+            {"address": str(refusal.address), "network": str(refusal.network)}
+            for refusal in refusals
+        ],
     }
 
 
@@ -132,10 +135,10 @@ def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Caus
     """The cause by a text condition, or None. A missing text in a cut body is not a fault."""
     if condition not in TEXT_CONDITIONS or not lookup:
         return None
-    found = lookup in text
+    contained = lookup in text
     if condition == AlertCondition.URL_TEXT:
-        return Cause.TEXT_FOUND if found else None
-    return None if found or cut else Cause.TEXT_MISSING
+        return Cause.TEXT_FOUND if contained else None
+    return None if contained or cut else Cause.TEXT_MISSING
 
 
 def excerpt(text: str, lookup: str, redactor: Redactor, around: int = 60) -> str | None:

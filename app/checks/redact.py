@@ -118,10 +118,14 @@ def _hidden(
     headers: tuple[Pair, ...], auth: tuple[str, str] | None, body: str | None
 ) -> tuple[str, ...]:
     """Every spelling of every secret, the longest first: it may contain a shorter one."""
-    found = {spelling for secret in _secrets(headers, auth) for spelling in _spellings(secret)}
-    found.update(_body_secrets(body or ""))
+    spellings = {spelling for secret in _secrets(headers, auth) for spelling in _spellings(secret)}
+    spellings.update(_body_secrets(body or ""))
     return tuple(
-        sorted((one for one in found if len(one) >= _SHORTEST_SECRET), key=len, reverse=True)
+        sorted(
+            (spelling for spelling in spellings if len(spelling) >= _SHORTEST_SECRET),
+            key=len,
+            reverse=True,
+        )
     )
 
 

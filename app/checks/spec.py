@@ -10,13 +10,13 @@ from app.records import CheckSpec
 
 def spec_of(fields: Mapping[str, Any], password: str | None) -> CheckSpec:
     """The spec of a check of these monitor fields; missing ones have their defaults."""
-    known = {
+    values = {
         name: fields[name]
         for name in CheckSpec.__dataclass_fields__
         if fields.get(name) is not None and name != "monitor_id"
     }
     user = fields.get("request_auth_username")
     if user is not None:
-        known["auth"] = (user, password or "")
-    known["cache_buster"] = bool(fields.get("cache_buster"))
-    return CheckSpec(**known)
+        values["auth"] = (user, password or "")
+    values["cache_buster"] = bool(fields.get("cache_buster"))
+    return CheckSpec(**values)

@@ -50,8 +50,8 @@ def seen(data: Json) -> dict[str, Any]:
 
 def phases(value: Any) -> dict[str, int | None]:
     """The milliseconds of each phase."""
-    found = value if isinstance(value, Mapping) else {}
-    return {name: whole(found.get(name)) for name in PHASES}
+    figures = value if isinstance(value, Mapping) else {}
+    return {name: whole(figures.get(name)) for name in PHASES}
 
 
 def fitted(evidence: dict[str, Any]) -> dict[str, Any]:
@@ -92,8 +92,11 @@ def _refusal(data: Json) -> dict[str, Any]:
 
 def _each(value: Any, read: Callable[[Json], Any]) -> list[Any]:
     """A check without evidence has addresses where evidence has steps; both are lists."""
-    found = value if isinstance(value, list) else []
-    return [read(one) if isinstance(one, Mapping) else text(one) for one in found[:MOST_ENTRIES]]
+    entries = value if isinstance(value, list) else []
+    return [
+        read(entry) if isinstance(entry, Mapping) else text(entry)
+        for entry in entries[:MOST_ENTRIES]
+    ]
 
 
 def _headers(value: Any) -> list[list[str]]:

@@ -73,8 +73,8 @@ def record_fields(data: Any, called: str) -> dict[str, Any]:
         data = data[called]
     if isinstance(attributes := data.get("attributes"), Mapping):
         related = data.get("relationships")
-        others = {name: value for name, value in data.items() if name != "type"}
-        data = {**others, **_related(related), **attributes, "id": data.get("id")}
+        outer = {name: value for name, value in data.items() if name != "type"}
+        data = {**outer, **_related(related), **attributes, "id": data.get("id")}
     if all(name.islower() and "-" not in name and "[" not in name for name in data):
         return dict(data)
     fields = {name: value for name, value in data.items() if _snake(name) == name}
@@ -471,8 +471,8 @@ def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
 
 def _named(fields: dict[str, Any]) -> None:
     """Give the fields the names of the base API."""
-    for name, others in _ALSO.items():
-        if name not in fields and (value := _first(fields, others)) is not None:
+    for name, also in _ALSO.items():
+        if name not in fields and (value := _first(fields, also)) is not None:
             fields[name] = value
 
 
@@ -511,7 +511,7 @@ def _says(fields: Json, names: Iterable[str]) -> bool | None:
     return next((on for name in names if (on := flag(fields.get(name))) is not None), None)
 
 
-def _word(fields: Json, words: Any, others: Mapping[str, str]) -> Any:
+def _word(fields: Json, words: Any, synonyms: Mapping[str, str]) -> Any:
     """The state by the server's word for it."""
     for name in _STATUS:
         value = fields.get(name)
@@ -519,7 +519,7 @@ def _word(fields: Json, words: Any, others: Mapping[str, str]) -> Any:
             value = _first(value, ("value", "name", "slug", "code", "label"))
         if isinstance(value, str):
             state = value.strip().lower().replace(" ", "_")
-            if (status := word(words, others.get(state, state))) is not None:
+            if (status := word(words, synonyms.get(state, state))) is not None:
                 return status
     return None
 

@@ -102,7 +102,7 @@ def array(of: Kind) -> Kind:
     return Kind(
         schema.array(of.schema),
         lambda value: values.each(value, of.read),
-        list if write is None else lambda value: [write(one) for one in value],
+        list if write is None else lambda value: [write(entry) for entry in value],
     )
 
 
@@ -110,8 +110,8 @@ def keyed(names: tuple[str, ...], of: Kind) -> Kind:
     """A mapping that always has these keys, with None for an unknown value."""
 
     def read(value: Any) -> dict[str, Any]:
-        found = value if isinstance(value, Mapping) else {}
-        return {name: of.read(found.get(name)) for name in names}
+        figures = value if isinstance(value, Mapping) else {}
+        return {name: of.read(figures.get(name)) for name in names}
 
     return Kind(
         schema.record(dict.fromkeys(names, schema.nullable(of.schema))),

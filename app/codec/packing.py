@@ -42,9 +42,9 @@ def pack(record: Any) -> dict[str, Any]:
 
 @cache
 def _values(of: Any) -> tuple[Callable[[Any], tuple[Any, ...]], list[tuple[str, Any]]]:
-    known = fields(of)
-    return attrgetter(*(field.name for field in known)), [
-        (field.name, field.default) for field in known
+    columns = fields(of)
+    return attrgetter(*(field.name for field in columns)), [
+        (field.name, field.default) for field in columns
     ]
 
 
@@ -59,7 +59,7 @@ def _packed(value: Any) -> Any:
         return plain(value)
     if is_dataclass(value):
         return pack(value)
-    return [_packed(one) for one in value]
+    return [_packed(entry) for entry in value]
 
 
 # --- Reading
@@ -86,8 +86,8 @@ def outcome_of(data: Any) -> Outcome:
     ):
         if len(many) > MOST_TEXTS:
             raise Odd(name)
-        for one in many:
-            _text(one, name, longest)
+        for entry in many:
+            _text(entry, name, longest)
     if result.cause_code is not None and not _is_cause(result.cause_code):
         raise Odd("cause_code")
     if result.ip is not None:
@@ -108,11 +108,11 @@ def _texts(value: Any, name: str) -> None:
     if isinstance(value, str):
         _text(value, name, LARGEST)
     elif isinstance(value, Mapping):
-        for one in value.values():
-            _texts(one, name)
+        for entry in value.values():
+            _texts(entry, name)
     elif isinstance(value, list | tuple):
-        for one in value:
-            _texts(one, name)
+        for entry in value:
+            _texts(entry, name)
 
 
 _CAUSES = frozenset(Cause)

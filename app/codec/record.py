@@ -59,25 +59,25 @@ def json_of(shown: Any, *, masked: bool = False) -> dict[str, Any]:
     return _writer(shown.__class__, masked)(shown)
 
 
-def schema_of(of: type, **others: Schema) -> Schema:
-    """``others``: schemas for single fields that say more than the annotations."""
-    known = fields_of(of)
-    _refuse_unknown(of, others)
-    asked_for = [field.name for field in known if Mark.WHERE_ASKED_FOR in field.marks]
+def schema_of(of: type, **overrides: Schema) -> Schema:
+    """``overrides``: schemas for single fields that say more than the annotations."""
+    record_fields = fields_of(of)
+    _refuse_unknown(of, overrides)
+    asked_for = [field.name for field in record_fields if Mark.WHERE_ASKED_FOR in field.marks]
     return record(
-        {f.name: others.get(f.name, f.schema) for f in known},
+        {f.name: overrides.get(f.name, f.schema) for f in record_fields},
         where_asked_for=asked_for,
         name=of.__name__,
     )
 
 
-def reader(of: type[R], called: str, **others: Callable[[Any], Any]) -> Callable[[Any], R]:
+def reader(of: type[R], called: str, **overrides: Callable[[Any], Any]) -> Callable[[Any], R]:
     """Return a function that reads a record from JSON. It raises ``Odd`` with the name of a
     required part that is missing or invalid.
 
-    ``called`` is the name of the whole record; ``others`` are readers for single fields.
+    ``called`` is the name of the whole record; ``overrides`` are readers for single fields.
     """
-    values = _values_reader(of, others)
+    values = _values_reader(of, overrides)
 
     def read(data: Any) -> R:
         return of(**values(object_(data, called)))
@@ -95,8 +95,8 @@ def fields_of(of: type) -> tuple[Field, ...]:
         or field.default_factory is not dataclasses.MISSING
     }
     hints = get_type_hints(of, include_extras=True)
-    found = (_field(name, hint, name in defaults) for name, hint in hints.items())
-    return tuple(field for field in found if Mark.INTERNAL not in field.marks)
+    every = (_field(name, hint, name in defaults) for name, hint in hints.items())
+    return tuple(field for field in every if Mark.INTERNAL not in field.marks)
 
 
 # --- From annotations to kinds --------------------------------------------------------------------
@@ -143,7 +143,7 @@ def _unwrapped(hint: Any) -> tuple[Any, frozenset[Any], bool]:
     if get_origin(hint) is Annotated:
         base, marks, optional = _unwrapped(hint.__origin__)
         return base, marks | set(hint.__metadata__), optional
-    some = [one for one in get_args(hint) if one is not NoneType]
+    some = [arm for arm in get_args(hint) if arm is not NoneType]
     if len(some) == 1 and NoneType in get_args(hint):
         base, marks, _ = _unwrapped(some[0])
         return base, marks, True
@@ -155,11 +155,11 @@ def _unwrapped(hint: Any) -> tuple[Any, frozenset[Any], bool]:
 
 @cache
 def _writer(of: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
-    known = fields_of(of)
-    names = [field.name for field in known]
+    record_fields = fields_of(of)
+    names = [field.name for field in record_fields]
     take = attrgetter(*names)
-    changed = [(f.name, write) for f in known if (write := _write(f, masked)) is not None]
-    asked_for = [field.name for field in known if Mark.WHERE_ASKED_FOR in field.marks]
+    changed = [(f.name, write) for f in record_fields if (write := _write(f, masked)) is not None]
+    asked_for = [field.name for field in record_fields if Mark.WHERE_ASKED_FOR in field.marks]
     has_gaps = hasattr(of, "missing") and hasattr(of, "misread")
 
     def write_all(shown: Any) -> dict[str, Any]:
@@ -189,23 +189,23 @@ def _write(field: Field, masked: bool) -> Callable[[Any], Any] | None:
 
 
 def _values_reader(
-    of: type, others: Mapping[str, Callable[[Any], Any]]
+    of: type, overrides: Mapping[str, Callable[[Any], Any]]
 ) -> Callable[[Json], dict[str, Any]]:
     """Return a function that reads the fields' values; it omits missing ones with a default."""
-    _refuse_unknown(of, others)
-    rules = [(f, others.get(f.name, f.kind.read)) for f in fields_of(of)]
+    _refuse_unknown(of, overrides)
+    rules = [(f, overrides.get(f.name, f.kind.read)) for f in fields_of(of)]
 
     def read(data: Json) -> dict[str, Any]:
-        found = {}
+        values = {}
         for field, read_one in rules:
             value = read_one(data.get(field.name))
             if value is not None:
-                found[field.name] = value
+                values[field.name] = value
             elif field.must:
                 raise Odd(field.name)
             elif not field.default:
-                found[field.name] = None if field.optional else field.kind.lacking
-        return found
+                values[field.name] = None if field.optional else field.kind.lacking
+        return values
 
     return read
 

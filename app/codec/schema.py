@@ -54,10 +54,10 @@ def nullable(schema: Schema) -> Schema:
     generated clients have no type for words and null in one enum."""
     if isinstance(schema.get("type"), str) and not schema.keys() & {NAME, "enum"}:
         return {**schema, "type": [schema["type"], "null"]}
-    said: Schema = {key: schema[key] for key in ("description", "default") if key in schema}
-    plain = {key: value for key, value in schema.items() if key not in said}
+    annotations: Schema = {key: schema[key] for key in ("description", "default") if key in schema}
+    plain = {key: value for key, value in schema.items() if key not in annotations}
     choices = plain["oneOf"] if plain.keys() == {"oneOf"} else [plain]
-    return {"oneOf": [*choices, {"type": "null"}], **said}
+    return {"oneOf": [*choices, {"type": "null"}], **annotations}
 
 
 def words(of: type[StrEnum]) -> Schema:

@@ -40,12 +40,12 @@ def spec_of(data: Any) -> CheckSpec:
     """A check as ``packing.pack`` wrote it. Raises Odd with the name of a field whose value no
     stored monitor has.
     """
-    known = object_(data, "check")
+    sent = object_(data, "check")
     values: dict[str, Any] = {}
     for name, read in _READ.items():
-        if name in known:
+        if name in sent:
             try:
-                values[name] = read(known[name])
+                values[name] = read(sent[name])
             except (TypeError, ValueError, AttributeError):
                 raise Odd(name) from None
     try:
@@ -72,7 +72,7 @@ def _statuses(value: Any) -> str:
 def _headers(value: Any) -> tuple[Pair, ...]:
     if not isinstance(value, list) or len(value) > MAX_HEADERS:
         raise TypeError
-    return tuple(_header(*one) for one in value)
+    return tuple(_header(*header) for header in value)
 
 
 def _header(name: Any, value: Any) -> Pair:

@@ -93,8 +93,8 @@ def bit(value: Any) -> int | None:
 
 
 def percent(value: Any) -> float | None:
-    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100
-    return float(value) if known else None
+    valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100
+    return float(value) if valid else None
 
 
 def length(value: Any) -> int:
@@ -164,16 +164,16 @@ def pairs(value: Any) -> tuple[Pair, ...]:
     if not isinstance(value, list):
         return ()
     return tuple(
-        Pair(key, text(one.get("value")) or "")
-        for one in value
-        if isinstance(one, Mapping) and (key := text(one.get("key")))
+        Pair(key, text(entry.get("value")) or "")
+        for entry in value
+        if isinstance(entry, Mapping) and (key := text(entry.get("key")))
     )
 
 
 def each(value: Any, read: Callable[[Any], T | None]) -> tuple[T, ...]:
     """The valid results of ``read`` for the entries of a list."""
-    found = value if isinstance(value, list) else []
-    return tuple(one for entry in found if (one := read(entry)) is not None)
+    entries = value if isinstance(value, list) else []
+    return tuple(result for entry in entries if (result := read(entry)) is not None)
 
 
 def spans(value: Any) -> tuple[tuple[datetime, datetime], ...]:
@@ -182,8 +182,8 @@ def spans(value: Any) -> tuple[tuple[datetime, datetime], ...]:
 
 
 def _span(value: Any) -> tuple[datetime, datetime] | None:
-    found = value if isinstance(value, Mapping) else {}
-    since, to = moment(found.get("from")), moment(found.get("to"))
+    ends = value if isinstance(value, Mapping) else {}
+    since, to = moment(ends.get("from")), moment(ends.get("to"))
     return None if since is None or to is None else (since, to)
 
 

@@ -46,13 +46,13 @@ SAMPLED = 20  # rows of a table that are enough to recognise a wrong key
 # How pages call the rows of a table and, where it is not its name, what a column holds. Those of
 # monitors: ``SECRET_FIELDS`` and ``CHECK_FIELDS``.
 _NOUNS = {
-    **{table: resource.one for table, resource in BY_TABLE.items()},
-    "monitor_states": MONITORS.one,
-    "monitor_evidence": MONITORS.one,
+    **{table: resource.singular for table, resource in BY_TABLE.items()},
+    "monitor_states": MONITORS.singular,
+    "monitor_evidence": MONITORS.singular,
     "authenticator_apps": N_("authenticator app of person"),
     "status_page_groups": N_("group of status pages"),
     "post_updates": N_("update of a post"),
-    "report_mails_sent": REPORT_MAILS.one,
+    "report_mails_sent": REPORT_MAILS.singular,
 }
 _FIELDS: Mapping[str, Mapping[str, str]] = {
     "monitors": SECRET_FIELDS | CHECK_FIELDS,

@@ -95,7 +95,7 @@ def _results(
 def _result(
     monitor_id: int, past: Past, moment: datetime, now: datetime, dice: random.Random
 ) -> Result:
-    outage = next((one for one in past.outages if one.covers(moment, now)), None)
+    outage = next((candidate for candidate in past.outages if candidate.covers(moment, now)), None)
     if outage:
         status = outage.cause_code.partition(":")[2] if "http_status" in outage.cause_code else ""
         return Result(

@@ -186,7 +186,9 @@ class Targets:
                 serialization.PrivateFormat.PKCS8,
                 serialization.NoEncryption(),
             )
-            + b"".join(one.public_bytes(serialization.Encoding.PEM) for one in chain)
+            + b"".join(
+                certificate.public_bytes(serialization.Encoding.PEM) for certificate in chain
+            )
         )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(path)

@@ -100,9 +100,9 @@ def network_works(
     """
     try:
         return not canaries or any(
-            said is CanaryAnswer.ACCEPTED
-            or (said is CanaryAnswer.REFUSED and name_of(canary) not in accepted)
-            for canary, said in _answers(canaries, timeout, dns_servers)
+            answer is CanaryAnswer.ACCEPTED
+            or (answer is CanaryAnswer.REFUSED and name_of(canary) not in accepted)
+            for canary, answer in _answers(canaries, timeout, dns_servers)
         )
     except Exception:
         log.exception("The canaries cannot be asked, so Wakeful's own network counts as working.")
@@ -117,15 +117,15 @@ def ask(
 ) -> dict[str, CanaryAnswer]:
     """How each canary responds to a TCP connect, by its name. Raises only for faults of ours."""
     answers = _answers(canaries, timeout, dns_servers)
-    responses = {name_of(canary): said for canary, said in answers}
+    responses = {name_of(canary): answer for canary, answer in answers}
     return {name: responses.get(name, CanaryAnswer.NOTHING) for name in map(name_of, canaries)}
 
 
 def read_memory(text: str | None, place: str) -> dict[str, CanaryAnswer]:
     """How the canaries of a place have responded so far, from the setting ``MEMORY``."""
     try:
-        kept = json.loads(text or "{}").get(place, {})
-        return {str(name): CanaryAnswer(said) for name, said in kept.items()}
+        answers = json.loads(text or "{}").get(place, {})
+        return {str(name): CanaryAnswer(answer) for name, answer in answers.items()}
     except (AttributeError, ValueError):  # unreadable: learn it again
         return {}
 
@@ -133,17 +133,17 @@ def read_memory(text: str | None, place: str) -> dict[str, CanaryAnswer]:
 def write_memory(text: str | None, place: str, responses: Mapping[str, CanaryAnswer]) -> str:
     """The setting with new responses added; that a canary has accepted once is kept for ever."""
     try:
-        kept = dict(json.loads(text or "{}"))
+        by_place = dict(json.loads(text or "{}"))
     except (TypeError, ValueError):
-        kept = {}
+        by_place = {}
     before = read_memory(text, place)
-    proven = {name: said for name, said in before.items() if said is CanaryAnswer.ACCEPTED}
-    kept[place] = {**before, **responses, **proven}
-    return json.dumps(kept, sort_keys=True)
+    proven = {name: answer for name, answer in before.items() if answer is CanaryAnswer.ACCEPTED}
+    by_place[place] = {**before, **responses, **proven}
+    return json.dumps(by_place, sort_keys=True)
 
 
 def have_accepted(memory: Mapping[str, CanaryAnswer]) -> frozenset[str]:
-    return frozenset(name for name, said in memory.items() if said is CanaryAnswer.ACCEPTED)
+    return frozenset(name for name, answer in memory.items() if answer is CanaryAnswer.ACCEPTED)
 
 
 def only_refuse(canaries: Sequence[Canary], memory: Mapping[str, CanaryAnswer]) -> list[str]:
@@ -219,11 +219,11 @@ class _Asked:
 
     def start(self, names: Resolver) -> None:
         host = self._canary[0].lower()
-        known = names.known(host)
-        if known is None:
+        resolved = names.known(host)
+        if resolved is None:
             names.lookup(host, self._resolved)
         else:
-            self._resolved(known)
+            self._resolved(resolved)
 
     def _resolved(self, resolved: Resolved) -> None:
         if not resolved.addresses:  # a name that cannot be resolved counts as no answer

@@ -53,9 +53,9 @@ def charset(body: bytes, content_type: str | None) -> tuple[str, int]:
     if (
         content_type
         and (named := _HEADER_CHARSET.search(content_type))
-        and (found := codec_name(named[1]))
+        and (codec := codec_name(named[1]))
     ):
-        return found, 0
+        return codec, 0
     return _declared(body) or "utf-8", 0
 
 
@@ -63,10 +63,10 @@ def _declared(body: bytes) -> str | None:
     start = _COMMENTS.sub(b"", body[:_LOOK_FOR_DECLARATION])
     for pattern in _DECLARATIONS:
         named = pattern.search(start)
-        if named and (found := codec_name(named[1].decode("ascii"))):
+        if named and (codec := codec_name(named[1].decode("ascii"))):
             # A declaration that is readable as ASCII cannot be in UTF-16, whatever it says (HTML
             # 13.2.3.2).
-            return "utf-8" if found.startswith("utf-16") else found
+            return "utf-8" if codec.startswith("utf-16") else codec
     return None
 
 

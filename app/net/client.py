@@ -172,10 +172,10 @@ class Network:
             return list(resolved.addresses)
         refusals = [self.policy.refusal(address) for address in resolved.addresses]
         pairs = zip(resolved.addresses, refusals, strict=True)
-        found = [address for address, refusal in pairs if refusal is None]
-        if not found:
+        open_addresses = [address for address, refusal in pairs if refusal is None]
+        if not open_addresses:
             raise Blocked(next(str(refusal) for refusal in refusals if refusal is not None))
-        return found
+        return open_addresses
 
     def connect(
         self, host: str, port: int, seconds: float, *, own_setting: bool = False
@@ -404,7 +404,7 @@ def page_text(markup: str) -> str:
     16 KiB that are read of an answer, and it raises on some marks.
     """
     begin, *rest = _COMMENT.sub("", markup).split("<")
-    found, silent = [begin], ""
+    texts, silent = [begin], ""
     for piece in rest:
         tag = _TAG.match(piece)
         name = tag[0].lower() if tag else ""
@@ -412,8 +412,8 @@ def page_text(markup: str) -> str:
             continue
         silent = name if name in _SILENT else ""
         if not silent:
-            found.append(piece.partition(">")[2] if tag else f"<{piece}")
-    return " ".join(dict.fromkeys(filter(None, map(_line, found))))
+            texts.append(piece.partition(">")[2] if tag else f"<{piece}")
+    return " ".join(dict.fromkeys(filter(None, map(_line, texts))))
 
 
 def _line(text: str) -> str:

@@ -87,9 +87,9 @@ class Question:
     def _release(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        for one in self._sockets:
-            self._loop.unwatch(one.fileno())
-            one.close()
+        for sock in self._sockets:
+            self._loop.unwatch(sock.fileno())
+            sock.close()
         self._sockets.clear()
 
     def _finish(self, part: DnsAnswer) -> None:
@@ -132,7 +132,7 @@ class Question:
         faults = set(self._faults.values())
         for fault in (Cause.DNS_SERVFAIL, Cause.DNS_REFUSED):
             if fault in faults:
-                failed = next(server for server, said in self._faults.items() if said == fault)
+                failed = next(server for server, error in self._faults.items() if error == fault)
                 return DnsAnswer(fault=fault, server=failed)
         return DnsAnswer(fault=Cause.DNS_TIMEOUT)
 
@@ -146,14 +146,14 @@ class Question:
 
     def _open(self, server: DnsServer, kind: socket.SocketKind) -> socket.socket:
         family = socket.AF_INET6 if ":" in server.address else socket.AF_INET
-        one = socket.socket(family, kind | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-        self._sockets.append(one)
-        return one
+        sock = socket.socket(family, kind | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        self._sockets.append(sock)
+        return sock
 
-    def _close(self, one: socket.socket) -> None:
-        self._loop.unwatch(one.fileno())
-        one.close()
-        self._sockets.remove(one)
+    def _close(self, sock: socket.socket) -> None:
+        self._loop.unwatch(sock.fileno())
+        sock.close()
+        self._sockets.remove(sock)
 
     # --- UDP
 
@@ -306,19 +306,19 @@ def _follow(
 ) -> tuple[dns.name.Name | None, int, tuple[str, ...]]:
     """The end of the CNAME chain, the lowest TTL, and the addresses there. A loop: None."""
     ttl = 2**31
-    seen = {name}
+    visited = {name}
     for _ in range(_MAX_CHAIN):
-        found = answer.get_rrset(answer.answer, name, dns.rdataclass.IN, rdtype)
-        if found:
-            return name, min(ttl, found.ttl), tuple(record.address for record in found)
+        rrset = answer.get_rrset(answer.answer, name, dns.rdataclass.IN, rdtype)
+        if rrset:
+            return name, min(ttl, rrset.ttl), tuple(record.address for record in rrset)
         alias = answer.get_rrset(answer.answer, name, dns.rdataclass.IN, dns.rdatatype.CNAME)
         if not alias:
             return name, ttl, ()
         ttl = min(ttl, alias.ttl)
         name = alias[0].target
-        if name in seen:
+        if name in visited:
             break
-        seen.add(name)
+        visited.add(name)
     return None, 0, ()
 
 

@@ -50,13 +50,13 @@ def routed(addresses: tuple[str, ...]) -> tuple[str, ...]:
     Browsers do the same. Without this, a machine without IPv6 would report a name whose IPv4
     address refuses connections as unreachable.
     """
-    six = next((one for one in addresses if is_six(one)), None)
-    four = next((one for one in addresses if not is_six(one)), None)
+    six = next((address for address in addresses if is_six(address)), None)
+    four = next((address for address in addresses if not is_six(address)), None)
     if six is None or four is None:
         return addresses
     turn = int(time.monotonic() / ROUTE_SECONDS)
-    alive = {is_six(one) for one in (six, four) if _known_route(one, turn)}
-    return tuple(one for one in addresses if is_six(one) in alive) or addresses
+    alive = {is_six(address) for address in (six, four) if _known_route(address, turn)}
+    return tuple(address for address in addresses if is_six(address) in alive) or addresses
 
 
 @lru_cache(maxsize=4096)
@@ -86,16 +86,16 @@ class Families:
         ``addresses`` are those of a name that policy allows, ``used`` is the one that answered,
         ``deadline`` is in monotonic seconds. ``done`` is called at once if the result is known.
         """
-        others = tuple(address for address in addresses if is_six(address) != is_six(used))
-        if not others or len(others) == len(addresses) or not has_route(others[0]):
+        unused = tuple(address for address in addresses if is_six(address) != is_six(used))
+        if not unused or len(unused) == len(addresses) or not has_route(unused[0]):
             done(None)
             return
-        warning = Warn.IPV6_UNREACHABLE if is_six(others[0]) else Warn.IPV4_UNREACHABLE
-        key = (others, port)
+        warning = Warn.IPV6_UNREACHABLE if is_six(unused[0]) else Warn.IPV4_UNREACHABLE
+        key = (unused, port)
         alive, since = self._known.get(key, (None, 0.0))
         now = time.monotonic()
         # IPv6 is tried first: if IPv4 was used all the same, IPv6 may have failed since its test.
-        if alive and now - since < ALIVE_SECONDS and not is_six(others[0]):
+        if alive and now - since < ALIVE_SECONDS and not is_six(unused[0]):
             done(None)
             return
         left = deadline - now
@@ -104,7 +104,7 @@ class Families:
         elif left < LEAST_WAIT:
             done(None)
             return
-        race = Race(self._loop, others, port, now + left)
+        race = Race(self._loop, unused, port, now + left)
         self._races.add(race)
 
         def finished(raced: Raced) -> None:

@@ -42,8 +42,10 @@ class SystemConfig:
         """
         if host.endswith("."):
             return (host,)
-        found = tuple(f"{host}.{domain}" for domain in self.search if len(host) + len(domain) < 253)
-        return (host, *found) if host.count(".") >= self.ndots else (*found, host)
+        qualified = tuple(
+            f"{host}.{domain}" for domain in self.search if len(host) + len(domain) < 253
+        )
+        return (host, *qualified) if host.count(".") >= self.ndots else (*qualified, host)
 
 
 def parse_servers(text: str) -> tuple[DnsServer, ...]:
@@ -100,7 +102,7 @@ def read_resolv_conf(text: str) -> SystemConfig:
 
 def read_hosts(text: str) -> dict[str, tuple[str, ...]]:
     """Read /etc/hosts: addresses by lower-case name, in the file's order, without duplicates."""
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for line in text.splitlines():
         address, *names = line.partition("#")[0].split() or [""]
         try:
@@ -108,10 +110,10 @@ def read_hosts(text: str) -> dict[str, tuple[str, ...]]:
         except ValueError:
             continue
         for name in names:
-            known = found.setdefault(name.lower().rstrip("."), [])
-            if plain not in known:
-                known.append(plain)
-    return {name: tuple(addresses) for name, addresses in found.items()}
+            addresses = by_name.setdefault(name.lower().rstrip("."), [])
+            if plain not in addresses:
+                addresses.append(plain)
+    return {name: tuple(listed) for name, listed in by_name.items()}
 
 
 class _File:
@@ -164,10 +166,10 @@ class SystemNames:
         if text is not None:
             self._hosts = read_hosts(text)
         host = host.removesuffix(".")
-        known = self._hosts.get(host)
-        if known is None and (host == "localhost" or host.endswith(".localhost")):
+        addresses = self._hosts.get(host)
+        if addresses is None and (host == "localhost" or host.endswith(".localhost")):
             return _LOCALHOST  # RFC 6761 6.3: DNS is never asked for it
-        return known
+        return addresses
 
     def config(self) -> SystemConfig:
         if self._fixed is not None:

@@ -138,14 +138,14 @@ def special(address: Address) -> Special | None:
     for row in STICKY:
         if address in row.network:
             return row
-    found: Special | None = None
+    narrowest: Special | None = None
     for row in SPECIAL:
         if address in row.network and (
-            found is None or row.network.prefixlen > found.network.prefixlen
+            narrowest is None or row.network.prefixlen > narrowest.network.prefixlen
         ):
-            found = row
-    if found is not None or isinstance(address, IPv4Address):
-        return found
+            narrowest = row
+    if narrowest is not None or isinstance(address, IPv4Address):
+        return narrowest
     if address in _GLOBAL_UNICAST or any(address in network for network in _LAST_32):
         return None  # judged by the embedded IPv4 address
     return UNASSIGNED

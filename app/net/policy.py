@@ -106,10 +106,10 @@ class Policy:
 
     def _judge(self, address: Address) -> Refusal | None:
         inner: Iterable[Address] = embedded(address) if isinstance(address, IPv6Address) else ()
-        for one in (address, *inner):
-            row = special(one)
-            if row is not None and not self._opens(row, one):
-                return Refusal(address, row.network, _sentence(address, one, row, self._where))
+        for part in (address, *inner):
+            row = special(part)
+            if row is not None and not self._opens(row, part):
+                return Refusal(address, row.network, _sentence(address, part, row, self._where))
         return None
 
     def _opens(self, row: Special, address: Address) -> bool:

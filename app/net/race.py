@@ -21,9 +21,9 @@ def is_six(address: str) -> bool:
 
 def by_turns(addresses: Sequence[str]) -> tuple[str, ...]:
     """IPv6 and IPv4 in turn, so that a dead family does not use up the time of a check."""
-    six = [one for one in addresses if is_six(one)]
-    four = [one for one in addresses if not is_six(one)]
-    return tuple(one for one in chain(*zip_longest(six, four)) if one is not None)
+    six = [address for address in addresses if is_six(address)]
+    four = [address for address in addresses if not is_six(address)]
+    return tuple(address for address in chain(*zip_longest(six, four)) if address is not None)
 
 
 @dataclass(frozen=True, slots=True)

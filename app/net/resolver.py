@@ -294,9 +294,9 @@ _MDNS = N_(
 
 
 def _fault(host: str, part: DnsAnswer, seconds: float = 0.0) -> Resolved:
-    said = " " + _("(said by DNS server %(server)s)", server=part.server) if part.server else ""
+    server = " " + _("(said by DNS server %(server)s)", server=part.server) if part.server else ""
     cause = part.fault or Cause.DNS_NO_ADDRESS
-    sentence = _(_SENTENCES[cause], host=host, said=said, seconds=f"{seconds:.3g}")
+    sentence = _(_SENTENCES[cause], host=host, said=server, seconds=f"{seconds:.3g}")
     if host.removesuffix(".").endswith(".local"):
         sentence += f" {_(_MDNS)}"
     return Resolved(host, (), cause, sentence)
@@ -314,9 +314,9 @@ def resolve(
     loop = Loop()
     resolver = Resolver(loop, names, cache)
     try:
-        known = resolver.known(host)
-        if known is not None:
-            return known
+        resolved = resolver.known(host)
+        if resolved is not None:
+            return resolved
         answers: list[Resolved] = []
         resolver.lookup(host, answers.append)
         deadline = time.monotonic() + timeout

@@ -41,10 +41,10 @@ class Directory:
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         self.addresses = tuple(addresses)
-        self.by_slug: Mapping[str, Address] = {one.slug: one for one in addresses}
-        self.by_id: Mapping[int, Address] = {one.id: one for one in addresses}
+        self.by_slug: Mapping[str, Address] = {address.slug: address for address in addresses}
+        self.by_id: Mapping[int, Address] = {address.id: address for address in addresses}
         self.by_host: Mapping[str, Address] = {
-            one.domain.lower(): one for one in addresses if one.domain
+            address.domain.lower(): address for address in addresses if address.domain
         }
 
 

@@ -112,7 +112,7 @@ def made(status: str, body: bytes, headers: Headers, etag: str | None = None) ->
         etag,
         [*headers, ("Content-Length", str(len(body)))],
         [*headers, ("Content-Encoding", "gzip"), ("Content-Length", str(len(packed or b"")))],
-        [one for one in headers if one[0] != "Content-Type"],
+        [header for header in headers if header[0] != "Content-Type"],
     )
 
 
@@ -193,15 +193,15 @@ def _matches(header: str | None, etag: str) -> bool:
         return False
     plain = etag.removeprefix("W/")
     return header.strip() == "*" or any(
-        one.strip().removeprefix("W/") == plain for one in header.split(",")
+        tag.strip().removeprefix("W/") == plain for tag in header.split(",")
     )
 
 
 def _takes_gzip(header: str | None) -> bool:
     if not header or "gzip" not in header:
         return False
-    for one in header.split(","):
-        coding, _semicolon, weight = one.partition(";")
+    for entry in header.split(","):
+        coding, _semicolon, weight = entry.partition(";")
         if coding.strip() == "gzip":
             return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False

@@ -97,7 +97,7 @@ def _data(days: Sequence[PublicDay]) -> str:
 
 def _without_runs(parts: Sequence[str]) -> str:
     """Days without anything that follow each other as ``0-56``."""
-    found: list[str] = []
+    runs: list[str] = []
     begin: int | None = None
     for index, part in enumerate(parts):
         plain = part.isdigit()
@@ -106,9 +106,9 @@ def _without_runs(parts: Sequence[str]) -> str:
             begin = int(part)
         if plain and following.isdigit() and int(following) == int(part) + 1:
             continue
-        found.append(part if begin in (None, int(part) if plain else None) else f"{begin}-{part}")
+        runs.append(part if begin in (None, int(part) if plain else None) else f"{begin}-{part}")
         begin = None
-    return ",".join(found)
+    return ",".join(runs)
 
 
 def label(days: Sequence[PublicDay], uptime: float | None) -> str:

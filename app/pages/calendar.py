@@ -29,7 +29,7 @@ def ics(page: PublicPage) -> bytes:
         *(text for window in page.windows for text in _event(page, window)),
         "END:VCALENDAR",
     )
-    return b"".join(_folded(one) + b"\r\n" for one in lines)
+    return b"".join(_folded(text) + b"\r\n" for text in lines)
 
 
 def _event(page: PublicPage, window: PublicWindow) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _event(page: PublicPage, window: PublicWindow) -> Iterator[str]:
 
 
 def _about(page: PublicPage, window: PublicWindow) -> str:
-    names = ", ".join(line(one.name) for one in shown(page, window.components))
+    names = ", ".join(line(component.name) for component in shown(page, window.components))
     affected = _("Affects: %(names)s.", names=names) if names else ""
     return "\n\n".join(text for text in (clean(window.description).strip(), affected) if text)
 

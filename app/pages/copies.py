@@ -69,7 +69,7 @@ class Copies:
         fresh = name not in self._written
         self.keep(name, value, changed=changed)
         if fresh:
-            months = [one for one in self.names() if one.startswith(MONTH)]
+            months = [stored for stored in self.names() if stored.startswith(MONTH)]
             for late in sorted(months, key=self._age, reverse=True)[MONTHS:]:
                 self.forget(late)
 

@@ -36,16 +36,16 @@ class Entry:
 
 
 def rss(page: PublicPage) -> bytes:
-    found = _entries(page)
+    entries = _entries(page)
     root = ElementTree.Element("rss", {"version": "2.0", "xmlns:atom": ATOM})
     channel = ElementTree.SubElement(root, "channel")
     _add(channel, "title", _title(page))
     _add(channel, "link", base(page))
     _add(channel, "description", _description(page))
     _add(channel, "atom:link", rel="self", type="application/rss+xml", href=_self(page, "rss"))
-    _add(channel, "lastBuildDate", _rfc822(_updated(page, found)))
+    _add(channel, "lastBuildDate", _rfc822(_updated(page, entries)))
     _add(channel, "ttl", str(REFRESH_MINUTES))
-    for entry in found:
+    for entry in entries:
         item = ElementTree.SubElement(channel, "item")
         _add(item, "title", entry.title)
         _add(item, "link", entry.link)
@@ -59,17 +59,17 @@ def rss(page: PublicPage) -> bytes:
 
 
 def atom(page: PublicPage) -> bytes:
-    found = _entries(page)
+    entries = _entries(page)
     root = ElementTree.Element("feed", {"xmlns": ATOM})
     _add(root, "id", _tag(page))
     _add(root, "title", _title(page))
     _add(root, "subtitle", _description(page))
-    _add(root, "updated", iso(_updated(page, found)))
+    _add(root, "updated", iso(_updated(page, entries)))
     _add(root, "link", rel="self", type="application/atom+xml", href=_self(page, "atom"))
     _add(root, "link", rel="alternate", type="text/html", href=base(page))
     author = ElementTree.SubElement(root, "author")
     _add(author, "name", line(page.page.name))
-    for entry in found:
+    for entry in entries:
         item = ElementTree.SubElement(root, "entry")
         _add(item, "id", entry.id)
         _add(item, "title", entry.title)
@@ -82,8 +82,8 @@ def atom(page: PublicPage) -> bytes:
 
 
 def _entries(page: PublicPage) -> list[Entry]:
-    found = [entry for post in page.posts for entry in _of_post(page, post)]
-    return sorted(found, key=lambda entry: (entry.published, entry.id), reverse=True)[:MOST]
+    entries = [entry for post in page.posts for entry in _of_post(page, post)]
+    return sorted(entries, key=lambda entry: (entry.published, entry.id), reverse=True)[:MOST]
 
 
 def _of_post(page: PublicPage, post: Post) -> Iterator[Entry]:
@@ -150,8 +150,8 @@ def _tag(page: PublicPage, rest: str = "") -> str:
     return f"tag:wakeful.invalid,{made:%Y-%m-%d}:status-pages/{number}{rest}"
 
 
-def _updated(page: PublicPage, found: list[Entry]) -> datetime:
-    return newest(page.page.updated_at, *(entry.updated for entry in found))
+def _updated(page: PublicPage, entries: list[Entry]) -> datetime:
+    return newest(page.page.updated_at, *(entry.updated for entry in entries))
 
 
 def _rfc822(moment: datetime) -> str:

@@ -68,21 +68,24 @@ def page(page: PublicPage, context: Context, template: str = "status/front.html"
         open_posts=[p for p in page.posts if p.state not in ENDED_STATES and p not in announced],
         announced=announced,
         past_posts=[post for post in page.posts if post.state in ENDED_STATES],
-        running=[one for one in plans(page) if one.start_at <= page.made_at][:FIRST_PLANS],
-        coming=[one for one in plans(page) if one.start_at > page.made_at][:FIRST_PLANS],
+        running=[window for window in plans(page) if window.start_at <= page.made_at][:FIRST_PLANS],
+        coming=[window for window in plans(page) if window.start_at > page.made_at][:FIRST_PLANS],
         component_names=names_of(page.components),
         others=_others(page.components),
     )
 
 
 def sections(components: Sequence[Component]) -> list[Section]:
-    return [Section(name, list(ones)) for name, ones in groupby(components, lambda one: one.group)]
+    return [
+        Section(name, list(ones))
+        for name, ones in groupby(components, lambda component: component.group)
+    ]
 
 
 def plans(page: PublicPage) -> list[PublicWindow]:
     """Maintenance windows; those of posts are shown as posts."""
     posted = {uid_of_post(post) for post in page.posts if post.state in MAINTENANCE_STATES}
-    return [one for one in page.windows if not one.cancelled and one.uid not in posted]
+    return [window for window in page.windows if not window.cancelled and window.uid not in posted]
 
 
 def names_of(components: Sequence[Component]) -> Mapping[int, str]:
@@ -92,12 +95,12 @@ def names_of(components: Sequence[Component]) -> Mapping[int, str]:
 def _others(components: Sequence[Component]) -> str:
     """What the sentence on the whole does not say: how many are not as they should be."""
     counts = [
-        (sum(one.state == state for one in components), sentence)
+        (sum(component.state == state for component in components), sentence)
         for state, sentence in COUNTED.items()
     ]
     total = len(components)
-    told = [_(sentence, count=count, total=total) for count, sentence in counts if count]
-    return ", ".join(told)
+    counted = [_(sentence, count=count, total=total) for count, sentence in counts if count]
+    return ", ".join(counted)
 
 
 def listed(pages: Sequence[StatusPage], context: Context) -> bytes:
@@ -127,7 +130,7 @@ def html(template: str, page: StatusPage, context: Context, **values: Any) -> by
         "percent": percent,
         "span": span,
         "linked": linked,
-        "offered": {*(one.name for one in routes.SHOWN), *(one.name for one in routes.ASKED)},
+        "offered": {*(part.name for part in routes.SHOWN), *(part.name for part in routes.ASKED)},
     }
     return context.templates.get_template(template).render(shared | values).encode()
 

@@ -30,8 +30,8 @@ YEARS_BACK = 20
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day and what happened on it. ``troubled``: monitors with the figures of the day. ``known``:
-    whether anything was checked.
+    """A day and what happened on it. ``troubled``: monitors with the figures of the day.
+    ``has_figures``: whether anything was checked.
     """
 
     day: date
@@ -39,7 +39,7 @@ class Day:
     incidents: Sequence[PublicIncident]
     posts: Sequence[Post]
     windows: Sequence[PublicWindow]
-    known: bool = True
+    has_figures: bool = True
 
     @property
     def quiet(self) -> bool:
@@ -52,8 +52,8 @@ def asked_month(query: str, page: PublicPage) -> tuple[int, int] | None:
     text = parse_qs(query, max_num_fields=20).get("month", [""])[0] if query.count("&") < 20 else ""
     if not text:
         return now.year, now.month
-    found = _MONTH.fullmatch(text)
-    month = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = _MONTH.fullmatch(text)
+    month = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= month[1] <= 12 or not now.year - YEARS_BACK <= month[0] <= now.year:
         return None
     return month
@@ -88,30 +88,34 @@ def days(month: PublicMonth) -> list[Day]:
         stop = in_zone(end or month.made_at, zone).date()
         return begin is not None and begin <= day <= stop
 
-    found = []
+    of_month = []
     # All monitors have the same days.
-    for index, day in enumerate(one.day for one in _any_days(month)):
-        found.append(
+    for index, day in enumerate(figures.day for figures in _any_days(month)):
+        of_month.append(
             Day(
                 day,
                 [
-                    (one, one.days[index])
-                    for one in month.components
-                    if one.days[index].down_s
-                    or one.days[index].maintenance_s
-                    or one.days[index].unknown_s
+                    (component, component.days[index])
+                    for component in month.components
+                    if component.days[index].down_s
+                    or component.days[index].maintenance_s
+                    or component.days[index].unknown_s
                 ],
-                [one for one in month.incidents if on(day, one.started_at, one.ended_at)],
-                [one for one in month.posts if on(day, *_span(one))],
                 [
-                    one
-                    for one in month.windows
-                    if not one.cancelled and on(day, one.start_at, one.end_at)
+                    incident
+                    for incident in month.incidents
+                    if on(day, incident.started_at, incident.ended_at)
                 ],
-                any(one.days[index].uptime is not None for one in month.components),
+                [post for post in month.posts if on(day, *_span(post))],
+                [
+                    window
+                    for window in month.windows
+                    if not window.cancelled and on(day, window.start_at, window.end_at)
+                ],
+                any(component.days[index].uptime is not None for component in month.components),
             )
         )
-    return found[::-1]
+    return of_month[::-1]
 
 
 def _any_days(month: PublicMonth) -> Sequence[PublicDay]:

@@ -54,7 +54,7 @@ class Memory(Generic[K, V]):
     """At most ``most`` values, the least used forgotten first.
 
     ``read(key, before)`` returns the present value and may return ``before``, where nothing has
-    changed. It raises NotFound, and Unavailable; then ``found`` may know an older value. It is
+    changed. It raises NotFound, and Unavailable; then ``copied`` may have an older value. It is
     called in a thread of its own, because nobody waits for it as long as a database may be silent.
     """
 
@@ -62,11 +62,11 @@ class Memory(Generic[K, V]):
         self,
         read: Callable[[K, V | None], V],
         most: int,
-        found: Callable[[K], V | None] = lambda _key: None,
+        copied: Callable[[K], V | None] = lambda _key: None,
         clock: Callable[[], float] = time.monotonic,
         prompt: float = PROMPT_SECONDS,
     ) -> None:
-        self._read, self._found, self._clock = read, found, clock
+        self._read, self._copied, self._clock = read, copied, clock
         self._prompt = prompt
         self._entries: LRUCache[K, Entry[V]] = LRUCache(most)
         self._guard = threading.Lock()
@@ -95,10 +95,10 @@ class Memory(Generic[K, V]):
                 now = self._clock()
                 if current and now - entry.tried_at < FRESH_SECONDS:
                     break
-                others = entry.reading
-                reading = others or self._start(key, entry)
+                under_way = entry.reading
+                reading = under_way or self._start(key, entry)
             recent = current and now - entry.read_at < TOLERATED_SECONDS
-            if others and entry.value is not None and (entry.away or recent):
+            if under_way and entry.value is not None and (entry.away or recent):
                 break
             if not self._has_ended(key, entry, reading):
                 break
@@ -122,7 +122,7 @@ class Memory(Generic[K, V]):
         with suppress(TimeoutError):
             reading.result(self._prompt)
             return True
-        copy = self._found(key) if entry.value is None else None
+        copy = self._copied(key) if entry.value is None else None
         if entry.value is None and copy is None:
             with suppress(TimeoutError):
                 reading.result(WAIT_SECONDS)
@@ -140,7 +140,7 @@ class Memory(Generic[K, V]):
             value = self._read(key, value)
         except Unavailable as away:
             fault = away
-            value = self._found(key) if value is None else value
+            value = self._copied(key) if value is None else value
         except Exception as other:
             fault = other
         with self._guard:
@@ -173,13 +173,13 @@ class Made:
         self.value = value
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        found: V | None = self._made.get(key)
-        if found is not None:
-            return found
+        value: V | None = self._made.get(key)
+        if value is not None:
+            return value
         with self._lock:
-            found = self._made.get(key)
-            if found is None:
-                found = self._made[key] = make()
+            value = self._made.get(key)
+            if value is None:
+                value = self._made[key] = make()
                 while len(self._made) > self.MOST:
                     del self._made[next(iter(self._made))]
-            return found
+            return value

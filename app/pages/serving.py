@@ -114,8 +114,8 @@ class StatusPages(Layer):
         )
         self._lookups: deque[float] = deque(maxlen=LOOKUPS)
         public.on_write(app, self._expire)
-        self._shown = {one.name: one for one in (FRONT_PAGE, HISTORY, *routes.SHOWN)}
-        self._asked = {one.name: one for one in routes.ASKED}
+        self._shown = {page.name: page for page in (FRONT_PAGE, HISTORY, *routes.SHOWN)}
+        self._asked = {page.name: page for page in routes.ASKED}
 
     def __call__(self, environ: Environ, start_response: Start) -> Any:
         path = environ.get("PATH_INFO") or "/"
@@ -162,8 +162,8 @@ class StatusPages(Layer):
         if host is None or host in self._our_hosts:
             return None
         if path in AT_ONCE:
-            known = self._directory.known(DIRECTORY)
-            return known.by_host.get(host) if known else None
+            directory = self._directory.known(DIRECTORY)
+            return directory.by_host.get(host) if directory else None
         try:
             return self._pages_known().by_host.get(host)
         except Unavailable:
@@ -277,9 +277,9 @@ class StatusPages(Layer):
 
     def _find(self, name: str) -> tuple[Shown | None, int | None]:
         """The line of the table for this name, and the monitor's id in it."""
-        found = self._shown.get(name)
-        if found is not None or "/" not in name:
-            return found, None
+        entry = self._shown.get(name)
+        if entry is not None or "/" not in name:
+            return entry, None
         before, _slash, rest = name.rpartition("/")
         number, dot, ending = rest.partition(".")
         if not (number.isascii() and number.isdigit() and len(number) < 19):
@@ -287,9 +287,9 @@ class StatusPages(Layer):
         return self._shown.get(f"{before}/<id>{dot}{ending}"), int(number)
 
     def _find_asked(self, name: str) -> tuple[Asked | None, str | None]:
-        found = self._asked.get(name)
-        if found is not None or "/" not in name:
-            return found, None
+        entry = self._asked.get(name)
+        if entry is not None or "/" not in name:
+            return entry, None
         before, _slash, token = name.rpartition("/")
         return self._asked.get(f"{before}/<token>"), token
 
@@ -300,7 +300,9 @@ class StatusPages(Layer):
         page: PublicPage = made.value
         component: Component | None = None
         if id is not None:
-            component = next((one for one in page.components if one.id == id), None)
+            component = next(
+                (component for component in page.components if component.id == id), None
+            )
             if component is None:
                 return not_found(address.theme)
         context = replace(self._context(way, own_host, away), component=component)
@@ -375,15 +377,15 @@ class StatusPages(Layer):
             with self._app.app_context():
                 right = self._visitors.enter(address, request)
         except Throttled as fault:
-            said = front.password(address, context, 429, str(fault))
-            said.headers["Retry-After"] = str(fault.retry_after)
-            return self._sent(said, environ)
+            response = front.password(address, context, 429, str(fault))
+            response.headers["Retry-After"] = str(fault.retry_after)
+            return self._sent(response, environ)
         if not right:
             return self._sent(front.password(address, context, 422, _(front.WRONG)), environ)
-        said = Response(status=303, headers={"Location": way.front})
-        said.autocorrect_location_header = False
-        self._visitors.admit(address, self._paths(request, address), request, said)
-        return self._sent(said, environ)
+        response = Response(status=303, headers={"Location": way.front})
+        response.autocorrect_location_header = False
+        self._visitors.admit(address, self._paths(request, address), request, response)
+        return self._sent(response, environ)
 
     def _paths(self, request: Request, address: Address) -> list[str]:
         """Where the cookie of a page is sent: nowhere else in Wakeful."""
@@ -409,7 +411,7 @@ class StatusPages(Layer):
         same = before is not None and before.addresses == addresses
         self._copies.keep(DIRECTORY, addresses, changed=not same)
         if not same:
-            self._forget_others({one.id for one in addresses})
+            self._forget_others({address.id for address in addresses})
         return before if before is not None and same else Directory(addresses)
 
     def _forget_others(self, ids: set[int]) -> None:
@@ -459,7 +461,7 @@ def _made(value: Any, equal: Made | None) -> Made:
 
 def _same(before: PublicPage, page: PublicPage) -> bool:
     """Whether an earlier page says the same: also, no window has begun since."""
-    begun = any(before.made_at < one.start_at <= page.made_at for one in page.windows)
+    begun = any(before.made_at < window.start_at <= page.made_at for window in page.windows)
     return not begun and replace(before, made_at=page.made_at) == page
 
 

@@ -100,7 +100,7 @@ def _form(
     return visit.html(
         "status/subscribe.html",
         status,
-        labels={one: _(LABELS[Channel(one)]) for one in visit.channels},
+        labels={name: _(LABELS[Channel(name)]) for name in visit.channels},
         channel=channel,
         target=target,
         faults=faults,

@@ -55,21 +55,24 @@ INDICATOR = {
 SOME_UNKNOWN = N_("The status of some systems is unknown")
 
 Json = dict[str, Any]
-Known = dict[int, Json]  # the components of the page as JSON, by id
+Components = dict[int, Json]  # the components of the page as JSON, by id
 
 
 def summary(page: PublicPage) -> bytes:
     posts = [post for post in page.posts if post.state not in ENDED_STATES]
     planned = [post for post in posts if post.state in MAINTENANCE_STATES]
     positions = _positions(page)
-    known = {one.id: _component(page, one, positions[one.id]) for one in page.components}
+    by_id = {
+        component.id: _component(page, component, positions[component.id])
+        for component in page.components
+    }
     data = {
         "page": _page(page),
-        "components": [*_components(page, known, positions)],
-        "incidents": [_of_post(page, post, known) for post in posts if post not in planned],
+        "components": [*_components(page, by_id, positions)],
+        "incidents": [_of_post(page, post, by_id) for post in posts if post not in planned],
         "scheduled_maintenances": [
-            *(_of_post(page, post, known) for post in planned),
-            *(_of_window(page, window, known) for window in _next(page, planned)),
+            *(_of_post(page, post, by_id) for post in planned),
+            *(_of_window(page, window, by_id) for window in _next(page, planned)),
         ],
         "status": _status(page),
     }
@@ -79,7 +82,7 @@ def summary(page: PublicPage) -> bytes:
 def _page(page: PublicPage) -> Json:
     moments = (
         page.page.updated_at,
-        *(one.since for one in page.components),
+        *(component.since for component in page.components),
         *(post.updated_at for post in page.posts),
         *(window.updated_at for window in page.windows),
     )
@@ -96,7 +99,7 @@ def _status(page: PublicPage) -> Json:
     """A monitor whose state is unknown is degraded here, which is no page without faults."""
     state = PageState(page.state)
     indicator = INDICATOR[state]
-    unknown = any(one.state == ComponentState.UNKNOWN for one in page.components)
+    unknown = any(component.state == ComponentState.UNKNOWN for component in page.components)
     if unknown and indicator in ("none", "maintenance"):
         return {"indicator": "minor", "description": _(SOME_UNKNOWN)}
     return {"indicator": indicator, "description": _(SENTENCES[state])}
@@ -107,17 +110,17 @@ def _status(page: PublicPage) -> Json:
 
 def _positions(page: PublicPage) -> dict[int | str, int]:
     """By the id of a component, and by the name of a group, which comes before its first member."""
-    found: dict[int | str, int] = {}
+    positions: dict[int | str, int] = {}
     numbers = count(1)
     for component in page.components:
-        if component.group is not None and component.group not in found:
-            found[component.group] = next(numbers)
-        found[component.id] = next(numbers)
-    return found
+        if component.group is not None and component.group not in positions:
+            positions[component.group] = next(numbers)
+        positions[component.id] = next(numbers)
+    return positions
 
 
 def _components(
-    page: PublicPage, known: Known, positions: Mapping[int | str, int]
+    page: PublicPage, by_id: Components, positions: Mapping[int | str, int]
 ) -> Iterator[Json]:
     """A group comes before its first member."""
     groups: dict[str, list[Component]] = {}
@@ -127,9 +130,9 @@ def _components(
     for component in page.components:
         if component.group in groups:
             members = groups.pop(component.group)
-            group = _group(page, component.group, members, known)
+            group = _group(page, component.group, members, by_id)
             yield group | {"position": positions[component.group]}
-        yield known[component.id]
+        yield by_id[component.id]
 
 
 def _component(page: PublicPage, component: Component, position: int) -> Json:
@@ -149,23 +152,23 @@ def _component(page: PublicPage, component: Component, position: int) -> Json:
     }
 
 
-def _group(page: PublicPage, name: str, members: Sequence[Component], known: Known) -> Json:
-    statuses = (known[one.id]["status"] for one in members)
+def _group(page: PublicPage, name: str, members: Sequence[Component], by_id: Components) -> Json:
+    statuses = (by_id[member.id]["status"] for member in members)
     return {
-        **known[members[0].id],
+        **by_id[members[0].id],
         "id": _group_id(name),
         "name": clean(name),
         "status": max(statuses, key=STATUSES.index),
         **_times(page, members),
         "group_id": None,
         "group": True,
-        "components": [str(one.id) for one in members],
+        "components": [str(member.id) for member in members],
     }
 
 
 def _times(page: PublicPage, components: Iterable[Component]) -> Json:
     """What changed last on a component is its state."""
-    changed = newest(page.page.created_at, *(one.since for one in components))
+    changed = newest(page.page.created_at, *(component.since for component in components))
     return {"created_at": _stamp(newest(page.page.created_at)), "updated_at": _stamp(changed)}
 
 
@@ -177,12 +180,12 @@ def _group_id(name: str) -> str:
 # --- Incidents and maintenance
 
 
-def _of_post(page: PublicPage, post: Post, known: Known) -> Json:
+def _of_post(page: PublicPage, post: Post, by_id: Components) -> Json:
     id = str(post.id)
     created = newest(post.created_at)
     affected = shown(page, post.monitors)
     planned = post.state in MAINTENANCE_STATES
-    found = {
+    incident = {
         "id": id,
         "name": clean(post.title),
         "status": str(post.state),
@@ -195,15 +198,22 @@ def _of_post(page: PublicPage, post: Post, known: Known) -> Json:
         "started_at": _stamp(post.starts_at or created),
         "page_id": str(page.page.id),
         "incident_updates": [
-            _update(id, str(one.id), one.state, one.body, one.created_at, one.corrected_at)
-            for one in reversed(post.updates)
+            _update(
+                id,
+                str(update.id),
+                update.state,
+                update.body,
+                update.created_at,
+                update.corrected_at,
+            )
+            for update in reversed(post.updates)
         ],
-        "components": [known[one.id] for one in affected],
+        "components": [by_id[component.id] for component in affected],
     }
     if planned:  # a post that began without having been announced may name no times
-        found["scheduled_for"] = _stamp(post.starts_at or created)
-        found["scheduled_until"] = _stamp(post.ends_at or post.starts_at or created)
-    return found
+        incident["scheduled_for"] = _stamp(post.starts_at or created)
+        incident["scheduled_until"] = _stamp(post.ends_at or post.starts_at or created)
+    return incident
 
 
 def _update(
@@ -231,13 +241,17 @@ def _update(
 
 
 def _impact(affected: Iterable[Component]) -> str:
-    return "major" if any(one.state == ComponentState.OUTAGE for one in affected) else "minor"
+    return (
+        "major"
+        if any(component.state == ComponentState.OUTAGE for component in affected)
+        else "minor"
+    )
 
 
 def _first(post: Post, state: PostState) -> str | None:
     """When the post first had this state."""
-    found = (one.created_at for one in post.updates if one.state == state)
-    moment = next(found, None)
+    moments = (update.created_at for update in post.updates if update.state == state)
+    moment = next(moments, None)
     return None if moment is None else _stamp(moment)
 
 
@@ -247,7 +261,7 @@ def _next(page: PublicPage, planned: Iterable[Post]) -> Iterator[PublicWindow]:
     All that comes within 90 days would be hundreds of entries with all their components.
     """
     done = {series(uid_of_post(post)) for post in planned}
-    for window in sorted(page.windows, key=lambda one: (one.start_at, one.uid)):
+    for window in sorted(page.windows, key=lambda window: (window.start_at, window.uid)):
         if window.cancelled or series(window.uid) in done:
             continue
         if window.start_at > page.made_at:
@@ -255,7 +269,7 @@ def _next(page: PublicPage, planned: Iterable[Post]) -> Iterator[PublicWindow]:
         yield window
 
 
-def _of_window(page: PublicPage, window: PublicWindow, known: Known) -> Json:
+def _of_window(page: PublicPage, window: PublicWindow, by_id: Components) -> Json:
     running = window.start_at <= page.made_at
     status = PostState.IN_PROGRESS if running else PostState.SCHEDULED
     changed = _stamp(newest(window.updated_at))
@@ -275,7 +289,7 @@ def _of_window(page: PublicPage, window: PublicWindow, known: Known) -> Json:
         "incident_updates": [
             _update(window.uid, f"{window.uid}-1", status, window.description, window.updated_at)
         ],
-        "components": [known[one.id] for one in affected],
+        "components": [by_id[component.id] for component in affected],
         "scheduled_for": _stamp(window.start_at),
         "scheduled_until": _stamp(window.end_at),
     }

@@ -67,7 +67,7 @@ def base(page: PublicPage) -> str:
 def shown(page: PublicPage, ids: Iterable[int]) -> list[Component]:
     """The components with these ids that the page shows, in its order."""
     wanted = set(ids)
-    return [one for one in page.components if one.id in wanted]
+    return [component for component in page.components if component.id in wanted]
 
 
 def link_of_post(page: PublicPage, id: int, created_at: datetime | None) -> str:

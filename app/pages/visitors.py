@@ -44,7 +44,7 @@ class Visitors:
         wanted = [address.id, address.password_turn]
         request = Request(environ)
         name = cookie_name(self._app, request, COOKIE)
-        return any(self._said(one) == wanted for one in request.cookies.getlist(name))
+        return any(self._said(cookie) == wanted for cookie in request.cookies.getlist(name))
 
     def _said(self, cookie: str) -> Any:
         try:

@@ -105,8 +105,8 @@ class Delivery:
     @property
     def in_digest(self) -> bool:
         """Held in quiet hours, and told in the digest at their end."""
-        held = self.status == DeliveryStatus.HELD and self.reason == QUIET_HOURS
-        return held and self.next_attempt_at is None
+        on_hold = self.status == DeliveryStatus.HELD and self.reason == QUIET_HOURS
+        return on_hold and self.next_attempt_at is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class ObjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """``title``: its heading in the audit log; ``one`` and ``many``: its records in sentences.
+    """``title``: its heading in the audit log; ``singular``, ``plural``: its records in sentences.
     ``table``: the database's. ``named_by``: the attribute of its rows that people know them by.
     ``mend``: how a damaged value is replaced. ``by_row``: each change of a row has a line in the
     audit log; of others a line is noted where they are written.
@@ -64,8 +64,8 @@ class Resource:
 
     kind: ObjectKind
     title: str
-    one: str = ""
-    many: str = ""
+    singular: str = ""
+    plural: str = ""
     table: str = ""
     named_by: str | None = "name"
     by_row: bool = True
@@ -86,8 +86,8 @@ class Resource:
 MONITORS = Resource(
     kind=ObjectKind.MONITOR,
     title=N_("Monitor"),
-    one=N_("monitor"),
-    many="monitors",
+    singular=N_("monitor"),
+    plural="monitors",
     table="monitors",
     mend=N_("Edit the monitor and enter it again, or remove it."),
     name="monitors",
@@ -110,8 +110,8 @@ MONITORS = Resource(
 INCIDENTS = Resource(
     kind=ObjectKind.INCIDENT,
     title=N_("Incident"),
-    one=N_("incident"),
-    many="incidents",
+    singular=N_("incident"),
+    plural="incidents",
     table="incidents",
     named_by="cause",
     mend=N_(
@@ -133,8 +133,8 @@ INCIDENTS = Resource(
 CONTACTS = Resource(
     kind=ObjectKind.CONTACT,
     title=N_("Contact"),
-    one=N_("contact"),
-    many="contacts",
+    singular=N_("contact"),
+    plural="contacts",
     table="contacts",
     mend=N_("Nobody is alerted through it. Edit the contact and enter its channels again."),
     name="contacts",
@@ -152,8 +152,8 @@ CONTACTS = Resource(
 STATUS_PAGES = Resource(
     kind=ObjectKind.STATUS_PAGE,
     title=N_("Status page"),
-    one=N_("status page"),
-    many="status pages",
+    singular=N_("status page"),
+    plural="status pages",
     table="status_pages",
     mend=N_(
         "Edit the page and choose its visibility again. "
@@ -175,7 +175,7 @@ STATUS_PAGES = Resource(
 POSTS = Resource(
     kind=ObjectKind.POST,
     title=N_("Post"),
-    one=N_("post"),
+    singular=N_("post"),
     table="posts",
     named_by="title",
     mend=N_("Correct the post, or delete it."),
@@ -183,8 +183,8 @@ POSTS = Resource(
 POST_TEMPLATES = Resource(
     kind=ObjectKind.POST_TEMPLATE,
     title=N_("Post template"),
-    one=N_("post template"),
-    many="post templates",
+    singular=N_("post template"),
+    plural="post templates",
     table="post_templates",
     mend=N_("Edit the template and save it again, or delete it."),
     name="post_templates",
@@ -202,7 +202,7 @@ POST_TEMPLATES = Resource(
 SUBSCRIBERS = Resource(
     kind=ObjectKind.SUBSCRIBERS,
     title=N_("Subscribers"),
-    one=N_("subscriber"),
+    singular=N_("subscriber"),
     table="subscribers",
     named_by=None,
     by_row=False,
@@ -211,8 +211,8 @@ SUBSCRIBERS = Resource(
 WINDOWS = Resource(
     kind=ObjectKind.WINDOW,
     title=N_("Maintenance"),
-    one=N_("maintenance window"),
-    many="maintenance windows",
+    singular=N_("maintenance window"),
+    plural="maintenance windows",
     table="maintenance_windows",
     mend=N_("The window does not apply. Edit it and save it again, or delete it."),
     name="windows",
@@ -230,8 +230,8 @@ WINDOWS = Resource(
 MARKERS = Resource(
     kind=ObjectKind.MARKER,
     title=N_("Marker"),
-    one=N_("marker"),
-    many="markers",
+    singular=N_("marker"),
+    plural="markers",
     table="markers",
     mend=N_("Edit the marker through the API, or delete it."),
     name="markers",
@@ -249,8 +249,8 @@ MARKERS = Resource(
 REPORT_MAILS = Resource(
     kind=ObjectKind.REPORT_MAIL,
     title=N_("Monthly report"),
-    one=N_("monthly report"),
-    many="monthly reports",
+    singular=N_("monthly report"),
+    plural="monthly reports",
     table="report_mails",
     named_by="tag",
     mend=N_("Delete the monthly report and set it up again."),
@@ -269,7 +269,7 @@ REPORT_MAILS = Resource(
 DELIVERIES = Resource(
     kind=ObjectKind.DELIVERY,
     title=N_("Message"),
-    one=N_("delivery"),
+    singular=N_("delivery"),
     table="deliveries",
     named_by=None,
     by_row=False,
@@ -282,8 +282,8 @@ DELIVERIES = Resource(
 LOCATIONS = Resource(
     kind=ObjectKind.LOCATION,
     title=N_("Place"),
-    one=N_("place"),
-    many="places",
+    singular=N_("place"),
+    plural="places",
     table="locations",
     mend=N_("Edit the place and save it again."),
     name="locations",
@@ -307,7 +307,7 @@ LOCATIONS = Resource(
 PEOPLE = Resource(
     kind=ObjectKind.PERSON,
     title=N_("Person"),
-    one=N_("person"),
+    singular=N_("person"),
     table="people",
     named_by="email",
     mend=N_(
@@ -318,22 +318,22 @@ PEOPLE = Resource(
 INVITATIONS = Resource(
     kind=ObjectKind.INVITATION,
     title=N_("Invitation"),
-    one=N_("invitation"),
+    singular=N_("invitation"),
     table="invitations",
     named_by="email",
     by_row=False,
     mend=N_("It invites a viewer. Revoke it on the People page, and invite again."),
 )
 KEYS = Resource(
-    kind=ObjectKind.KEY, title=N_("API key"), one=N_("key"), table="api_keys", named_by="label"
+    kind=ObjectKind.KEY, title=N_("API key"), singular=N_("key"), table="api_keys", named_by="label"
 )
 WALL_LINKS = Resource(
-    kind=ObjectKind.WALL_LINK, title=N_("Link to the wall"), one=N_("link"), table="wall_links"
+    kind=ObjectKind.WALL_LINK, title=N_("Link to the wall"), singular=N_("link"), table="wall_links"
 )
 RESOURCES = (
     MONITORS, INCIDENTS, CONTACTS, STATUS_PAGES, POSTS, POST_TEMPLATES, SUBSCRIBERS, WINDOWS,
     MARKERS, REPORT_MAILS, DELIVERIES, LOCATIONS, PEOPLE,
-    Resource(kind=ObjectKind.SESSION, title=N_("Session"), one=N_("session")),
+    Resource(kind=ObjectKind.SESSION, title=N_("Session"), singular=N_("session")),
     Resource(kind=ObjectKind.SECOND_FACTOR, title=N_("Second factor")),
     INVITATIONS,
     Resource(kind=ObjectKind.RECOVERY_LINK, title=N_("Link for a new password")),
@@ -342,4 +342,6 @@ RESOURCES = (
     Resource(kind=ObjectKind.INSTALLATION, title=N_("Installation")),
     Resource(kind=ObjectKind.AUDIT_LOG, title=N_("Audit log")),
 )  # fmt: skip
-BY_TABLE: Mapping[str, Resource] = {one.table: one for one in RESOURCES if one.table}
+BY_TABLE: Mapping[str, Resource] = {
+    resource.table: resource for resource in RESOURCES if resource.table
+}

@@ -117,7 +117,7 @@ class Timings:
         return {name: getattr(self, name) for name in PHASES}
 
 
-PHASES = tuple(one.name for one in fields(Timings))  # in the order of a request
+PHASES = tuple(phase.name for phase in fields(Timings))  # in the order of a request
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ _FIELDS = SECRET_FIELDS | CHECK_FIELDS | _WINDOW_FIELDS
 
 def words_of(fields: Sequence[str]) -> str:
     """``request headers and alerts``, of those fields."""
-    *others, last = [_(_FIELDS.get(name, name)) for name in fields] or [""]
-    return _("%(others)s and %(last)s", others=", ".join(others), last=last) if others else last
+    *first, last = [_(_FIELDS.get(name, name)) for name in fields] or [""]
+    return _("%(others)s and %(last)s", others=", ".join(first), last=last) if first else last
 
 
 def mask(secret: str) -> str:

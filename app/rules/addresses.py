@@ -50,8 +50,8 @@ def sender_parts(sender: str) -> tuple[str, str]:
     Not ``email.utils.parseaddr``, which drops what it does not understand, and an address with an
     IP address as its domain is among that.
     """
-    found = _SENDER.fullmatch(characters(sender).strip())
-    name, address = (found["name"].strip(' "'), found["address"]) if found else ("", sender)
+    match = _SENDER.fullmatch(characters(sender).strip())
+    name, address = (match["name"].strip(' "'), match["address"]) if match else ("", sender)
     return name, check(address.strip())
 
 
@@ -62,9 +62,9 @@ def literal(address: str) -> str:
 
 def _domain(domain: str) -> str:
     try:
-        if found := _LITERAL.fullmatch(domain):
+        if match := _LITERAL.fullmatch(domain):
             return literal(
-                str(IPv4Address(found["four"]) if found["four"] else IPv6Address(found["six"]))
+                str(IPv4Address(match["four"]) if match["four"] else IPv6Address(match["six"]))
             )
         name = domain if domain.isascii() else ascii_host(domain)
     except ValueError:

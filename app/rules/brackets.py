@@ -74,8 +74,8 @@ def place(index: str) -> tuple[int, str]:
 
 def parse(name: str) -> Name | None:
     """Split ``alerts[7][value]``; None for a name that is not in the notation."""
-    found = _NAME.fullmatch(name)
-    return None if found is None else Name(*found.group("field", "index", "half", "entry"))
+    match = _NAME.fullmatch(name)
+    return None if match is None else Name(*match.group("field", "index", "half", "entry"))
 
 
 def flatten(members: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:

@@ -54,12 +54,12 @@ def opening(fields: Mapping[str, Any], who: str, at: datetime) -> dict[str, Any]
 def remarks(comment: str | None) -> list[Remark]:
     """The paragraphs of a comment, in the order in which they were written."""
     pieces = _HEAD.split(comment or "")
-    found = [Remark(pieces[0].strip())] if pieces[0].strip() else []
+    paragraphs = [Remark(pieces[0].strip())] if pieces[0].strip() else []
     for stamp, who, text in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
         try:
             at = datetime.fromisoformat(stamp).replace(tzinfo=UTC)
         except ValueError:  # typed by hand, with a day that does not exist
-            found.append(Remark(f"[{stamp} UTC, {who}]\n{text.strip()}"))
+            paragraphs.append(Remark(f"[{stamp} UTC, {who}]\n{text.strip()}"))
         else:
-            found.append(Remark(text.strip(), at, who))
-    return found
+            paragraphs.append(Remark(text.strip(), at, who))
+    return paragraphs

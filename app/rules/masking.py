@@ -30,7 +30,7 @@ def secrets_in_url(url: str) -> list[str]:
         parts = urlsplit(url)
     except ValueError:  # such as an unclosed bracket: the parts cannot be told apart
         return [url]
-    found = [
+    secrets = [
         url,
         parts.path,
         parts.query,
@@ -38,19 +38,23 @@ def secrets_in_url(url: str) -> list[str]:
         parts.username or "",
         parts.password or "",
     ]
-    found += parts.path.split("/")
-    found += [pair.partition("=")[2] for pair in parts.query.split("&")]
-    return found
+    secrets += parts.path.split("/")
+    secrets += [pair.partition("=")[2] for pair in parts.query.split("&")]
+    return secrets
 
 
 def secrets_in_apprise(url: str) -> list[str]:
     """The secrets in an Apprise URL. A host without a dot may be one too:
     ``tgram://BOT_TOKEN/CHAT``, ``ntfy://TOPIC``.
     """
-    found = secrets_in_url(url)
-    place = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
-    host = place.partition(":")[0]
-    return found if "." in host or host == "localhost" else [*found, place, *place.split(":")]
+    secrets = secrets_in_url(url)
+    authority = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+    host = authority.partition(":")[0]
+    return (
+        secrets
+        if "." in host or host == "localhost"
+        else [*secrets, authority, *authority.split(":")]
+    )
 
 
 def basic(user: str, password: str) -> str:
@@ -73,9 +77,11 @@ def spellings(
     """Patterns of every spelling of the secrets, the longest first: it may contain a shorter one.
     Those shorter than ``shortest``, which would blank out ordinary words, are left out.
     """
-    found = {spelling for secret in secrets for spelling in _spellings(secret)}
-    long = [spelling for spelling in found if len(spelling.strip("/")) >= shortest]
-    return [re.compile(_pattern(one), flags) for one in sorted(long, key=len, reverse=True)]
+    texts = {spelling for secret in secrets for spelling in _spellings(secret)}
+    long = [spelling for spelling in texts if len(spelling.strip("/")) >= shortest]
+    return [
+        re.compile(_pattern(spelling), flags) for spelling in sorted(long, key=len, reverse=True)
+    ]
 
 
 def _spellings(secret: str) -> Iterable[str]:

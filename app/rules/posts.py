@@ -58,12 +58,12 @@ _CLOSING = {")": "(", "]": "["}
 def parts(text: str) -> Iterator[tuple[str, bool]]:
     """The pieces of ``text`` in order, and whether each is a link."""
     done = 0
-    for found in _LINK.finditer(text):
-        link = _without_end(found.group())
-        if found.start() > done:
-            yield text[done : found.start()], False
+    for match in _LINK.finditer(text):
+        link = _without_end(match.group())
+        if match.start() > done:
+            yield text[done : match.start()], False
         yield link, True
-        done = found.start() + len(link)
+        done = match.start() + len(link)
     if done < len(text):
         yield text[done:], False
 
@@ -124,7 +124,8 @@ BUILT_IN: tuple[PostTemplate, ...] = (
 def built_in() -> list[PostTemplate]:
     """Those that every installation has, in the chosen language."""
     return [
-        replace(one, name=_(one.name), title=_(one.title), body=_(one.body)) for one in BUILT_IN
+        replace(template, name=_(template.name), title=_(template.title), body=_(template.body))
+        for template in BUILT_IN
     ]
 
 
@@ -132,9 +133,9 @@ def offered(own: Iterable[PostTemplate]) -> list[PostTemplate]:
     """The built-in templates and then ``own``, by name. An own template with the name of a built-in
     one replaces it.
     """
-    own = sorted(own, key=lambda one: folded(one.name))
-    taken = {folded(one.name) for one in own}
-    return [*(one for one in built_in() if folded(one.name) not in taken), *own]
+    own = sorted(own, key=lambda template: folded(template.name))
+    taken = {folded(template.name) for template in own}
+    return [*(template for template in built_in() if folded(template.name) not in taken), *own]
 
 
 def folded(name: str) -> str:

@@ -51,10 +51,10 @@ def of(start: str | None, end: str | None, zone: str | None) -> QuietHours | Non
 
 def parse_clock(text: str) -> time:
     """``HH:MM`` as a time of day. Raises ValueError with a sentence."""
-    found = _CLOCK.fullmatch(text)
-    if found is None:
+    match = _CLOCK.fullmatch(text)
+    if match is None:
         raise ValueError(_(CLOCK_TIME))
-    return time(int(found[1]), int(found[2]))
+    return time(int(match[1]), int(match[2]))
 
 
 def parse_zone(name: str) -> str:

@@ -232,11 +232,11 @@ def _change(window: MaintenanceWindow, wall: datetime) -> tuple[object, object] 
 
 def _moment(window: MaintenanceWindow, wall: datetime) -> datetime:
     zone = zone_of(window.zone)
-    found = wall.replace(tzinfo=zone).astimezone(UTC)
-    if found.astimezone(zone).replace(tzinfo=None) == wall:
-        return found
+    moment = wall.replace(tzinfo=zone).astimezone(UTC)
+    if moment.astimezone(zone).replace(tzinfo=None) == wall:
+        return moment
     # The clocks skip this time: the skip lies between the moments that the two offsets give.
-    early, late = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), found
+    early, late = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), moment
     before = early.astimezone(zone).utcoffset()
     while late - early > timedelta(seconds=1):
         middle = (early + (late - early) / 2).replace(microsecond=0)

@@ -37,16 +37,16 @@ def take_apart_service(text: str, *schemes: str) -> Service:
     """Raises ValueError with a sentence."""
     scheme = scheme_of(text)
     if scheme not in schemes or not text[len(scheme) :].startswith("://"):
-        named = _(" or ").join(f"{one}://" for one in schemes)
+        named = _(" or ").join(f"{name}://" for name in schemes)
         raise ValueError(_("it must start with %(schemes)s.", schemes=named))
     rest, _hash, fragment = text[len(scheme) + 3 :].partition("#")
     rest, _mark, query = rest.partition("?")
     authority, slash, path = rest.partition("/")
-    login, at, place = authority.rpartition("@")
+    login, at, host = authority.rpartition("@")
     try:
         if fragment or "@" in path:
             raise ValueError(_("its host or port cannot be read."))
-        target = take_apart(f"{scheme}://{place}", {scheme: 0})
+        target = take_apart(f"{scheme}://{host}", {scheme: 0})
     except ValueError as fault:
         raise ValueError(f"{fault} {_(ESCAPED)}") from None
     user, colon, password = login.partition(":")

@@ -48,12 +48,12 @@ def of_name(name: str) -> str:
 
 def numbered(slug: str, taken: Callable[[str], bool]) -> str:
     """``slug`` if it is free, else with the first number from 2 that makes it so."""
-    found, number = slug, 1
-    while taken(found):
+    candidate, number = slug, 1
+    while taken(candidate):
         number += 1
         end = f"-{number}"
-        found = _cut(slug, MAX_SLUG - len(end)) + end
-    return found
+        candidate = _cut(slug, MAX_SLUG - len(end)) + end
+    return candidate
 
 
 def random() -> str:

@@ -52,14 +52,14 @@ def characters(value: str, *, lines: bool = False) -> str:
     if isinstance(value, Typed):
         one_value(value)
         raise ValueError(_(NOT_TEXT))
-    found = (_CONTROL_BUT_LINES if lines else _CONTROL).search(value)
-    if found is not None:
+    match = (_CONTROL_BUT_LINES if lines else _CONTROL).search(value)
+    if match is not None:
         raise ValueError(
             _(
                 "Character %(position)s is a control character (U+%(code)s) or an unpaired "
                 "surrogate. Remove it.",
-                position=found.start() + 1,
-                code=f"{ord(found[0]):04X}",
+                position=match.start() + 1,
+                code=f"{ord(match[0]):04X}",
             )
         )
     return value
@@ -131,11 +131,11 @@ def moment(value: str) -> datetime:
     """Read ``Y-m-dTH:i:s`` with ``Z``, an offset or neither (UTC) as an aware datetime in UTC. A
     fraction of a second, which JavaScript writes, is dropped.
     """
-    found = _MOMENT.fullmatch(one_value(value))
-    if found is None:
+    match = _MOMENT.fullmatch(one_value(value))
+    if match is None:
         plus = re.search(r"[0-9] [0-9]{2}:[0-9]{2}\Z", value)
         raise ValueError(_(MOMENT_PLUS if plus else MOMENT))
-    *parts, _z, sign, hours, minutes = found.groups()
+    *parts, _z, sign, hours, minutes = match.groups()
     try:
         zone = UTC if sign is None else _offset(sign, int(hours), int(minutes))
         year, month, day, hour, minute, second = map(int, parts)

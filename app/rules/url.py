@@ -187,8 +187,8 @@ def _is_label(label: str) -> bool:
 
 
 def _listed(schemes: Iterable[str]) -> str:
-    *others, last = (f"{scheme}://" for scheme in schemes)
-    return _("%(others)s or %(last)s", others=", ".join(others), last=last) if others else last
+    *first, last = (f"{scheme}://" for scheme in schemes)
+    return _("%(others)s or %(last)s", others=", ".join(first), last=last) if first else last
 
 
 def join(base: Target, location: str) -> Target:

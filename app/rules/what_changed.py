@@ -59,8 +59,8 @@ def changes_of(evidence: Mapping[str, Any] | None) -> tuple[Change, ...]:
     pair = _pair(evidence)
     if pair is None:
         return ()
-    found = [change for rule in _RULES for change in rule(pair)]
-    return tuple(found[:MOST_CHANGES])
+    changes = [change for rule in _RULES for change in rule(pair)]
+    return tuple(changes[:MOST_CHANGES])
 
 
 def compared_with(evidence: Mapping[str, Any] | None) -> str | None:
@@ -81,8 +81,8 @@ def compared_with(evidence: Mapping[str, Any] | None) -> str | None:
 
 
 def _pair(evidence: Mapping[str, Any] | None) -> _Pair | None:
-    found = evidence if isinstance(evidence, Mapping) else {}
-    failing, good, usual = (found.get(name) for name in ("failing", "last_good", "usual"))
+    checks = evidence if isinstance(evidence, Mapping) else {}
+    failing, good, usual = (checks.get(name) for name in ("failing", "last_good", "usual"))
     if not isinstance(failing, Mapping) or not isinstance(good, Mapping):
         return None
     if failing.get("location") != good.get("location"):
@@ -96,10 +96,10 @@ def _pair(evidence: Mapping[str, Any] | None) -> _Pair | None:
 def _address(pair: _Pair) -> Iterator[Change]:
     often = _texts(pair.usual.get("addresses"))
     before, now = _addresses(pair.good), _addresses(pair.failing)
-    known = {*often, *_texts(pair.good.get("resolved")), *before}
+    usual = {*often, *_texts(pair.good.get("resolved")), *before}
     if not pair.same_host or not before or not now or len(often) >= MANY_ADDRESSES:
         return
-    if not known & {*now}:
+    if not usual & {*now}:
         sentence = N_("Address %(now)s, was %(before)s")
         yield _change(ChangeKind.ADDRESS, sentence, ", ".join(before), ", ".join(now))
 
@@ -133,7 +133,7 @@ def _redirect(pair: _Pair) -> Iterator[Change]:
     if not _redirects_differ(pair):
         return
     before, now = _redirects(pair.good), _redirects(pair.failing)
-    texts = [_(", then ").join(found) for found in (before, now)]
+    texts = [_(", then ").join(path) for path in (before, now)]
     if before and now:
         sentence = N_("Redirect to %(now)s, was %(before)s")
         yield _change(ChangeKind.REDIRECT, sentence, *texts)
@@ -150,9 +150,9 @@ def _redirect(pair: _Pair) -> Iterator[Change]:
 
 def _headers(pair: _Pair) -> Iterator[Change]:
     before, now = _header_values(pair.good), _header_values(pair.failing)
-    for found in (before, now):
-        if "location" in found:
-            found["location"] = _plain(found["location"])
+    for values in (before, now):
+        if "location" in values:
+            values["location"] = _plain(values["location"])
     if not pair.both_answered or not before or not now or _redirects_differ(pair):
         return
     for name in HEADERS:
@@ -242,15 +242,15 @@ def _number(check: Check, name: str) -> int | None:
 
 
 def _texts(value: Any) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
 def _time(value: Any) -> datetime | None:
     try:
-        found = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return None
-    return found if found.tzinfo else None
+    return time if time.tzinfo else None
 
 
 def _moment(check: Mapping[str, Any]) -> datetime | None:
@@ -265,8 +265,8 @@ def _addresses(check: Check) -> list[str]:
 
 def _leaf(check: Check) -> Mapping[str, Any] | None:
     chain = check.get("tls")
-    found = chain[0] if isinstance(chain, list) and chain else None
-    return found if isinstance(found, Mapping) and found.get("sha256") else None
+    leaf = chain[0] if isinstance(chain, list) and chain else None
+    return leaf if isinstance(leaf, Mapping) and leaf.get("sha256") else None
 
 
 def _issued(certificate: Mapping[str, Any]) -> str:
@@ -279,10 +279,10 @@ def _issued(certificate: Mapping[str, Any]) -> str:
 
 def _redirects(check: Check) -> list[str]:
     """Where it was redirected to, without the queries, which may differ each time."""
-    found = check.get("redirects")
+    hops = check.get("redirects")
     urls = [
-        one.get("url") if isinstance(one, Mapping) else one
-        for one in (found if isinstance(found, list) else [])
+        hop.get("url") if isinstance(hop, Mapping) else hop
+        for hop in (hops if isinstance(hops, list) else [])
     ]
     return [_plain(url) for url in urls if isinstance(url, str)]
 
@@ -292,7 +292,7 @@ def _redirects_differ(pair: _Pair) -> bool:
     before, now = _redirects(pair.good), _redirects(pair.failing)
     if _number(pair.failing, "status_code") is None:
         before = before[: len(now)]
-    return any(one != other for one, other in zip_longest(before, now))
+    return any(earlier != later for earlier, later in zip_longest(before, now))
 
 
 def _host(check: Check) -> str:
@@ -306,17 +306,17 @@ def _plain(url: str) -> str:
 
 
 def _header_values(check: Check) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     pairs = check.get("headers")
     for pair in pairs if isinstance(pairs, list) else []:
         if isinstance(pair, list | tuple) and len(pair) == 2:
-            found.setdefault(str(pair[0]).casefold(), str(pair[1]).strip())
-    return found
+            values.setdefault(str(pair[0]).casefold(), str(pair[1]).strip())
+    return values
 
 
 def _timings(check: Mapping[str, Any]) -> dict[str, int]:
-    found = check.get("timings")
-    timings = found if isinstance(found, Mapping) else {}
+    phases = check.get("timings")
+    timings = phases if isinstance(phases, Mapping) else {}
     return {name: ms for name in PHASES if (ms := _number(timings, name)) is not None}
 
 

@@ -26,16 +26,16 @@ OVER = N_("Over after %(length)s")
 
 def places_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
     """What each place saw; nothing where the monitor has one place."""
-    found = (evidence or {}).get("places") or ()
-    return found if len(found) > 1 else ()
+    places = (evidence or {}).get("places") or ()
+    return places if len(places) > 1 else ()
 
 
 def told_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
     """The places that are named with a failure: several, or the only one if it is not the server's
     own, which people take it for.
     """
-    found = (evidence or {}).get("places") or ()
-    return () if [place.get("name") for place in found] == [DEFAULT_LOCATION] else found
+    places = (evidence or {}).get("places") or ()
+    return () if [place.get("name") for place in places] == [DEFAULT_LOCATION] else places
 
 
 def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | None:
@@ -51,16 +51,16 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
     if len(places) == 1:
         return title_of(down[0])
     good = [place for place in voters if place not in down]
-    blind = [place for place in places if place not in voters]
+    silent = [place for place in places if place not in voters]
     counted = _n(
         "%(down)s of %(num)s place", "%(down)s of %(num)s places", len(places), down=len(down)
     )
     named = len(down) <= min(NAMED, len(good))
-    said = [f"{counted} ({', '.join(map(title_of, down))})" if named else counted]
-    said += _of_others([*good[:NAMED], *blind[:NAMED]], still)
+    parts = [f"{counted} ({', '.join(map(title_of, down))})" if named else counted]
+    parts += _of_others([*good[:NAMED], *silent[:NAMED]], still)
     if (more := len(good) - NAMED) > 0:
-        said.append(_n("%(num)s more does not see it", "%(num)s more do not see it", more))
-    return "; ".join(said)
+        parts.append(_n("%(num)s more does not see it", "%(num)s more do not see it", more))
+    return "; ".join(parts)
 
 
 def seen_by(evidence: Mapping[str, Any] | None) -> set[str]:
@@ -105,8 +105,8 @@ def _of_others(places: Sequence[Mapping[str, Any]], still: bool) -> Iterator[str
     same: dict[object, list[str]] = {}
     for place in places:
         same.setdefault(_seen(place), []).append(title_of(place))
-    for seen, titles in same.items():
-        yield _others_see(seen, titles, still)
+    for status, titles in same.items():
+        yield _others_see(status, titles, still)
 
 
 _EARLIER, _NOTHING = "earlier", "nothing"  # beside a status code, and None: it was reached
@@ -118,13 +118,13 @@ def _seen(place: Mapping[str, Any]) -> object:
     return _NOTHING if place.get("verdict") == "unknown" else place.get("status_code")
 
 
-def _others_see(seen: object, titles: Sequence[str], still: bool) -> str:
+def _others_see(status: object, titles: Sequence[str], still: bool) -> str:
     names, count = _listed(titles), len(titles)
-    if seen == _EARLIER:
+    if status == _EARLIER:
         return _("%(names)s had not checked it since", names=names)
-    if seen == _NOTHING:
+    if status == _NOTHING:
         return _("%(names)s cannot tell", names=names)
-    if seen is None:
+    if status is None:
         return (
             _n("%(names)s still reaches it", "%(names)s still reach it", count, names=names)
             if still
@@ -136,10 +136,10 @@ def _others_see(seen: object, titles: Sequence[str], still: bool) -> str:
             "%(names)s still get %(status)s",
             count,
             names=names,
-            status=seen,
+            status=status,
         )
         if still
-        else _("%(names)s got %(status)s", names=names, status=seen)
+        else _("%(names)s got %(status)s", names=names, status=status)
     )
 
 

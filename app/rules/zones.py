@@ -53,8 +53,8 @@ def zones() -> frozenset[str]:
 def offered() -> tuple[str, ...]:
     """The names to choose from, in the order of the list: UTC, then by region and place."""
     named = (line.split("\t") for line in _table().splitlines() if not line.startswith("#"))
-    found = {fields[2] for fields in named if len(fields) > 2}
-    return (UTC, *sorted(found & zones()))
+    names = {fields[2] for fields in named if len(fields) > 2}
+    return (UTC, *sorted(names & zones()))
 
 
 def by_region() -> dict[str, list[str]]:
@@ -81,8 +81,8 @@ def place_of(name: str) -> str:
 
 def known(name: str | None) -> str | None:
     """The present name of a zone that a browser names; None if there is no such zone."""
-    found = RENAMED.get(name or "", name)
-    return found if found in zones() else None
+    present = RENAMED.get(name or "", name)
+    return present if present in zones() else None
 
 
 def _table() -> str:

@@ -168,6 +168,6 @@ def _date(event: dict[str, Any]) -> datetime | None:
     if not isinstance(date, str) or len(date) > _MAX_DATE:
         return None
     try:
-        return next((found["date"] for found in parse_events([event])), None)
+        return next((parsed["date"] for parsed in parse_events([event])), None)
     except Exception:  # the date parser raises many types; try the next event
         return None

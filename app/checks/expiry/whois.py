@@ -99,8 +99,8 @@ def expiry(
 
 def _referred(answer: str, tld: str) -> str:
     for line in _lines(answer):
-        if found := _REFERRAL.fullmatch(line):
-            return found[1]
+        if match := _REFERRAL.fullmatch(line):
+            return match[1]
     raise NoAnswer(_("no server is known for .%(tld)s.", tld=tld))
 
 
@@ -173,8 +173,8 @@ def expiry_in(text: str, domain: str = "the domain") -> datetime:
 def _values(lines: Sequence[str], label: re.Pattern[str]) -> Iterator[str]:
     """The text after this label, or the next line if nothing is there."""
     for line, below in zip(lines, [*lines[1:], ""], strict=False):
-        if found := label.match(line):
-            yield found["value"].strip() or below
+        if match := label.match(line):
+            yield match["value"].strip() or below
 
 
 def parse_date(value: str) -> datetime | None:
@@ -206,10 +206,10 @@ def _day(text: str) -> datetime | None:
 
 
 def _zone(text: str) -> timezone:
-    found = _ZONE.match(text)
-    if not found:
+    match = _ZONE.match(text)
+    if not match:
         return UTC
-    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"] or 0))
+    offset = timedelta(hours=int(match["hours"]), minutes=int(match["minutes"] or 0))
     if offset >= timedelta(hours=24):
         return UTC
-    return timezone(-offset if found["sign"] == "-" else offset)
+    return timezone(-offset if match["sign"] == "-" else offset)

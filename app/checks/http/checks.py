@@ -16,7 +16,7 @@ from app.checks.http.curls import Curls
 from app.checks.http.exchange import Exchange, Hop, Request, Trace
 from app.checks.http.failures import is_untrusted
 from app.checks.http.outcome import Outcomes
-from app.checks.lookup import Found, LookUp
+from app.checks.lookup import LookUp, Resolution
 from app.checks.redact import Redactor
 from app.checks.tools import Broken, CheckTools, Done, guarded
 from app.i18n import _
@@ -70,21 +70,21 @@ class HttpCheck:
             self._broken,
         ).start()
 
-    def _found(self, found: Found) -> None:
+    def _found(self, resolution: Resolution) -> None:
         hop = self.trace.hops[-1]
-        hop.resolved, hop.addresses = found.resolved, found.addresses
-        hop.refusals, hop.dns = found.refusals, found.dns
-        if found.failure is None:
+        hop.resolved, hop.addresses = resolution.resolved, resolution.addresses
+        hop.refusals, hop.dns = resolution.refusals, resolution.dns
+        if resolution.failure is None:
             self._send(hop)
             return
-        self.trace.failure = found.failure
-        if found.refusals and len(self.trace.hops) > 1:
+        self.trace.failure = resolution.failure
+        if resolution.refusals and len(self.trace.hops) > 1:
             before = _(
                 "Redirect %(number)s leads to %(host)s.",
                 number=len(self.trace.hops) - 1,
                 host=hop.target.netloc,
             )
-            sentence = f"{before} {found.failure.sentence}"
+            sentence = f"{before} {resolution.failure.sentence}"
             self.trace.fail(Cause.BLOCKED_BY_POLICY, sentence)
         self._done(self.trace)
 

@@ -186,4 +186,4 @@ def _basic(user: str, password: str) -> str:
 
 def without_buster(url: str) -> str:
     """The URL without our cache-busting parameter, which some redirects copy."""
-    return _BUSTED.sub(lambda found: found[1] if found[2] else "", url) if _BUSTER in url else url
+    return _BUSTED.sub(lambda match: match[1] if match[2] else "", url) if _BUSTER in url else url

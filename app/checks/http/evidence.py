@@ -60,11 +60,11 @@ def _redirect(before: Hop, hop: Hop, redactor: Redactor) -> dict[str, Any]:
 
 
 def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
-    found = addresses(hop.resolved, hop.refusals)
+    evidence = addresses(hop.resolved, hop.refusals)
     exchange = hop.exchange
     if exchange is None:
-        return found
-    found.update(
+        return evidence
+    evidence.update(
         status_line=clean(redactor.text(exchange.status_line)) or None,
         headers=[
             [clean(name), clean(redactor.header(name, value))[:_MAX_HEADER_VALUE]]
@@ -80,7 +80,7 @@ def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
         if exchange.code and not exchange.stopped
         else None,
     )
-    return found
+    return evidence
 
 
 def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
@@ -97,14 +97,14 @@ def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
 
 
 def _certificate(pem: str) -> dict[str, Any]:
-    one = read_certificate(pem)
-    if one is None:
+    certificate = read_certificate(pem)
+    if certificate is None:
         return {"subject": None, "unreadable": True}
     return {
-        "subject": clean(one.subject),
-        "issuer": clean(one.issuer),
-        "not_before": iso(one.not_before),
-        "not_after": iso(one.not_after),
-        "sha256": one.fingerprint,
-        "names": [clean(name) for name in (*one.names, *one.addresses)][:100],
+        "subject": clean(certificate.subject),
+        "issuer": clean(certificate.issuer),
+        "not_before": iso(certificate.not_before),
+        "not_after": iso(certificate.not_after),
+        "sha256": certificate.fingerprint,
+        "names": [clean(name) for name in (*certificate.names, *certificate.addresses)][:100],
     }

@@ -37,8 +37,8 @@ def _ms(seconds: float) -> str:
 
 def openssl_reason(words: str) -> int:
     """The low 23 bits of OpenSSL's error code; 0 if the message has none."""
-    found = _OPENSSL_ERROR.search(words)
-    return int(found[1], 16) & 0x7FFFFF if found else 0
+    match = _OPENSSL_ERROR.search(words)
+    return int(match[1], 16) & 0x7FFFFF if match else 0
 
 
 def tidy(words: str) -> str:

@@ -63,7 +63,11 @@ def wrong_common_name(exchange: Exchange) -> Failure | None:
 
 
 def certificate_failure(exchange: Exchange, trust: TrustStore, now: datetime) -> Failure:
-    chain = [one for pem in exchange.certificates if (one := read_certificate(pem)) is not None]
+    chain = [
+        certificate
+        for pem in exchange.certificates
+        if (certificate := read_certificate(pem)) is not None
+    ]
     fault = judge_chain(chain, exchange.request.target.ascii_host, trust, now)
     if fault is not None:
         return fault

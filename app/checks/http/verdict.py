@@ -62,13 +62,13 @@ def _leaf(trace: Trace) -> tuple[ServerCertificate | None, str | None]:
     """The certificate of all hops that ends first, and its host. Without that of a host that only
     redirects, visitors cannot reach the page either.
     """
-    found = [
+    leaves = [
         (leaf, hop.target.ascii_host)
         for hop in reversed(trace.hops)  # among equals the last one: its chain is in the evidence
         if hop.exchange is not None and hop.exchange.certificates
         if (leaf := read_certificate(hop.exchange.certificates[0])) is not None
     ]
-    return min(found, key=lambda one: one[0].not_after, default=(None, None))
+    return min(leaves, key=lambda pair: pair[0].not_after, default=(None, None))
 
 
 def _bad_status(exchange: Exchange, trace: Trace) -> Failure | None:

@@ -291,10 +291,10 @@ def _status(line: bytes) -> int:
 
 
 def _certificates(chain: list[list[tuple[str, str]]]) -> tuple[str, ...]:
-    found = []
+    certificates = []
     for fields in chain:
         for name, value in reversed(fields):  # "Cert" comes last
             if name == "Cert":
-                found.append(value)
+                certificates.append(value)
                 break
-    return tuple(found)
+    return tuple(certificates)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 
-from app.checks.lookup import Found, LookUp
+from app.checks.lookup import LookUp, Resolution
 from app.checks.outcome import GoodEvidence
 from app.checks.tcp.outcome import TcpTrace, make_outcome
 from app.checks.tools import Broken, CheckTools, Done, guarded
@@ -52,9 +52,9 @@ class TcpCheck:
     def start(self) -> None:
         spec, target = self.trace.spec, self.trace.target
         self._deadline = time.monotonic() + spec.timeout
-        found = self._step(self._found)
+        done = self._step(self._found)
         LookUp(
-            self._tools, target, self._policy, self._deadline, spec.timeout, found, self._broken
+            self._tools, target, self._policy, self._deadline, spec.timeout, done, self._broken
         ).start()
 
     def cancel(self) -> None:
@@ -66,12 +66,12 @@ class TcpCheck:
     def _step(self, step: Callable[..., None]) -> Callable[..., None]:
         return partial(guarded, self._broken, step)
 
-    def _found(self, found: Found) -> None:
-        self.trace.found = found
-        if found.failure is not None:
+    def _found(self, resolution: Resolution) -> None:
+        self.trace.resolution = resolution
+        if resolution.failure is not None:
             self._done(self.trace)
             return
-        self.trace.tried = by_turns(routed(found.addresses))
+        self.trace.tried = by_turns(routed(resolution.addresses))
         self._began = time.monotonic()
         self._race = Race(
             self._tools.loop, self.trace.tried, self.trace.target.port, self._deadline, apart=APART
@@ -120,7 +120,7 @@ class TcpCheck:
         trace = self.trace
         # Not earlier: a dead family may take all the time that the banner needs.
         self._tools.families.judge(
-            trace.found.addresses,
+            trace.resolution.addresses,
             trace.ip or "",
             trace.target.port,
             self._deadline,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from app.checks.lookup import Found
+from app.checks.lookup import Resolution
 from app.checks.outcome import (
     RESET,
     Failure,
@@ -45,7 +45,7 @@ class TcpTrace:
     spec: CheckSpec
     target: Target
     checked_at: datetime
-    found: Found = field(default_factory=Found)
+    resolution: Resolution = field(default_factory=Resolution)
     tried: tuple[str, ...] = ()
     raced: Raced = field(default_factory=Raced)
     ip: str | None = None
@@ -95,31 +95,33 @@ def make_outcome(trace: TcpTrace, location: str, good: GoodEvidence) -> Outcome:
 
 def figures(trace: TcpTrace) -> tuple[Timings, int | None]:
     """Milliseconds in each phase, and in all if the connection was made and did not break."""
-    dns = trace.found.dns
+    dns = trace.resolution.dns
     spent = (dns, trace.connect, trace.first_byte, trace.rest)
-    dns_ms, connect, ttfb, download = (None if one is None else round(one * 1000) for one in spent)
+    dns_ms, connect, ttfb, download = (
+        None if seconds is None else round(seconds * 1000) for seconds in spent
+    )
     timings = Timings(dns=dns_ms, connect=connect, ttfb=ttfb, download=download)
     if trace.ip is None or trace.broken_by is not None:
         return timings, None
-    return timings, round(sum(one or 0.0 for one in spent) * 1000)
+    return timings, round(sum(seconds or 0.0 for seconds in spent) * 1000)
 
 
 def evidence(trace: TcpTrace, timings: Timings) -> dict[str, Any]:
-    found = {
+    figures = {
         "url": trace.spec.url,
-        **addresses(trace.found.resolved, trace.found.refusals),
+        **addresses(trace.resolution.resolved, trace.resolution.refusals),
         "ip": trace.ip,
         "timings": timings.by_phase(),
     }
     if trace.ip is not None and trace.listens:
-        found["banner"] = clean(trace.banner.decode("utf-8", "backslashreplace"))
-        found["banner_bytes"] = len(trace.banner)
-    return found
+        figures["banner"] = clean(trace.banner.decode("utf-8", "backslashreplace"))
+        figures["banner_bytes"] = len(trace.banner)
+    return figures
 
 
 def judge(trace: TcpTrace) -> Failure | None:
-    if trace.found.failure is not None:
-        return trace.found.failure
+    if trace.resolution.failure is not None:
+        return trace.resolution.failure
     if trace.ip is None:
         return _not_connected(trace)
     return _text(trace) if trace.listens else None

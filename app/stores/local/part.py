@@ -74,7 +74,7 @@ class Rows(Part, base.Readable[Record, Query]):
     def get(self, id: int) -> Record:
         records = self.records([id]) if fits(id) else []
         if not records:
-            raise NotFound(self.resource.one, id)
+            raise NotFound(self.resource.singular, id)
         return records[0]
 
 
@@ -103,7 +103,7 @@ class Collection(Rows[Record, Query], base.Collection[Record, Query]):
     def update(self, id: int, fields: Fields) -> Record:
         with writing() as session:
             columns = self.columns(session, id, fields)
-            row = found_row(session, self.row, self.resource.one, id)
+            row = found_row(session, self.row, self.resource.singular, id)
             for name, value in columns.items():
                 setattr(row, name, value)
             self.check(session, row)
@@ -112,7 +112,7 @@ class Collection(Rows[Record, Query], base.Collection[Record, Query]):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            session.delete(found_row(session, self.row, self.resource.one, id))
+            session.delete(found_row(session, self.row, self.resource.singular, id))
 
 
 def found_row(session: DbSession, of: type[R], kind: str, id: int, *, anew: bool = True) -> R:

@@ -49,9 +49,9 @@ class Readable(Part, base.Readable[Record, Query]):
         **readers: Callable[[Any], Any],
     ) -> None:
         super().__init__(store, connection, me)
-        self.path, self.kind = resource.path, resource.one
+        self.path, self.kind = resource.path, resource.singular
         self._has_name = resource.named_by == "name"
-        self._reader = reader(cast("type[Record]", resource.record), resource.one, **readers)
+        self._reader = reader(cast("type[Record]", resource.record), resource.singular, **readers)
 
     def read(self, data: Any) -> Record:
         """The record in this JSON. Raises Odd."""
