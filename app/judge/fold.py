@@ -1,17 +1,26 @@
-"""How does a late result count? The judge folds stored results again, in the order of their checks.
+"""How does a late result count? All answers are here; others carry them out.
 
-A result is judged when it is recorded (``verdict.step``). One that comes too late for that comes in
-one of two ways:
+A result is judged when it is recorded (``verdict.step``). One that comes after newer ones is
+judged, out of turn, late, or dropped:
 
-- A little late: newer results of other places were judged, but it is the newest of its own place
-  and has a vote (an agent brings it seconds later). If it may change what was judged after it
-  (``is_late``), the results of some time are judged in their order (``in_turn``): the state, and
-  the begin of a failure or of a recovery, are as if it had not been late. What people were alerted
-  to stays: an open incident began when it began, and one that has ended stays as it is. No incident
-  opens for what is over by now.
-- Too late for a vote: it changes no state. The results around it are judged in their order, and the
-  outages beside the known incidents are stored as incidents that have ended
-  (``app/engine/recorder/late.py``).
+- Out of turn: newer results of other places were judged, but it is the newest of its own place and
+  has a vote (an agent brings it seconds later). If it may change what was judged after it
+  (``is_out_of_turn``), the results of some time are judged in their order (``in_turn``): the state,
+  and the begin of a failure or of a recovery, are as if it had come in time. What people were
+  alerted to stays: an open incident began when it began, and one that has ended stays as it is. No
+  incident opens for what is over by now.
+- Late: it has no vote any more (it is older than ``verdict.vote_lasts``, or from before a pause or
+  a change of rule, places or check), or a newer one of its place was judged. An agent that was cut
+  off brings the results of hours. ``app/engine/recorder/late.py`` stores them, sums their time
+  again, and corrects the gaps of incidents in which nothing was watched. They change no state, end
+  no incident and alert nobody. Then ``app/engine/recorder/found_late.py`` judges the stored results
+  around them in their order, by ``Fold``: outages beside the known incidents are stored as
+  incidents that have ended.
+- Dropped: an agent made it without knowing that what is checked was changed, or cannot have made it
+  at its time, or it is stored already (``app/stores/local/agent_results.py``, which sorts what
+  agents bring).
+
+A checker's own result that a newer one of its place overtook is stored, and changes nothing.
 
 Time without results: an incident goes on, with a gap, and a failure that is being confirmed is
 dropped. An outage that only late results show ends where no result covers: nothing later is known
@@ -151,8 +160,8 @@ class Fold:
             self._incident_until = max(self._incident_until, incident.ended_at or EVER)
             if incident.pause:
                 self.situation = Situation(self.situation.state)
-                begun = dict.fromkeys(self._rules.places, incident.ended_at or EVER)
-                self._rules = replace(self._rules, places=begun)
+                begun = dict.fromkeys(self._rules.places_since, incident.ended_at or EVER)
+                self._rules = replace(self._rules, places_since=begun)
 
     def _end(self, at: datetime, *, recovered: bool = True) -> None:
         """``recovered``: a recovery that has begun counts without being confirmed."""
@@ -177,10 +186,10 @@ def margin(rules: Rules, covers: timedelta) -> timedelta:
     return rules.stale_after + (rules.confirmations + 1) * covers
 
 
-# --- Results that are a little late
+# --- Results that are out of turn
 
 
-def is_late(before: Situation, check: PlaceCheck, decision: Decision) -> bool:
+def is_out_of_turn(before: Situation, check: PlaceCheck, decision: Decision) -> bool:
     """Whether newer results of other places were judged, and this one may change what they led to.
     Mostly it says what its place said before, and nothing has changed since: then it does only if
     it changes the state by the ``decision`` on it as the newest of all.
@@ -198,7 +207,7 @@ def is_late(before: Situation, check: PlaceCheck, decision: Decision) -> bool:
     previous = before.votes.get(check.place)
     if previous is None or _is_good(previous.verdict) != good:
         return True
-    return _confirmed(decision.after.state) != _confirmed(state)
+    return _progress(decision.after.state) != _progress(state)
 
 
 def _is_good(verdict: Verdict) -> bool | None:
@@ -210,21 +219,22 @@ def in_turn(
     covers: timedelta,
     before: Situation,
     check: PlaceCheck,
-    now: Decision,
+    as_newest: Decision,
     checks: Iterable[Check],
     since: datetime,
 ) -> Decision:
-    """What a result leads to that ``is_late``; ``now``: what it would as the newest. ``checks`` are
-    the stored results (in order), this one among them, that have a vote at ``since`` or later.
-    Before ``since``, there was another incident or another rule, or nothing that matters.
+    """What a result leads to that ``is_out_of_turn``. ``as_newest``: what it would as the newest of
+    all. ``checks`` are the stored results (in order), this one among them, that have a vote at
+    ``since`` or later. Before ``since``, there was another incident or another rule, or nothing
+    that matters.
     """
     state = before.state
     if state.failing_since is not None and state.failing_since < since:
-        return now
+        return as_newest
     fold = Fold(rules, covers, since, _state_at(since, state))
     fold.see(_not_before(since, checks, check))
     if fold.decision is None:
-        return now
+        return as_newest
     new = fold.situation.state
     if new.status_since == fold.first and new.verdict is state.verdict:
         new = replace(new, status_since=state.status_since)  # it changed before, nobody knows when
@@ -233,11 +243,11 @@ def in_turn(
     elif new.stands is Stands.RECOVERING:
         new = cleared(new)  # nobody is alerted to an outage that is known to be over
     done, moment = _difference(state, new, fold.outages)
-    changed = _confirmed(state) != _confirmed(new)
+    changed = _progress(state) != _progress(new)
     confirms = new.stands in (Stands.CONFIRMING, Stands.RECOVERING)
     return replace(
         fold.decision,
-        after=Situation(new, now.after.votes),
+        after=Situation(new, as_newest.after.votes),
         step=done,
         moment=moment,
         counted=changed or fold.decision.doubted,
@@ -275,12 +285,12 @@ def _difference(state: State, new: State, outages: Sequence[Span]) -> tuple[Step
         return Step.OPEN, new.started_at
     if is_open(state) and not is_open(new):
         return Step.END, outages[0][1] if outages else state.started_at
-    if new.stands is Stands.CONFIRMING and _confirmed(new) != _confirmed(state):
+    if new.stands is Stands.CONFIRMING and _progress(new) != _progress(state):
         return Step.SUSPECT, None
     if state.stands is Stands.CONFIRMING and new.stands is Stands.CLEAR:
         return Step.CANCEL, None
     return Step.NONE, None
 
 
-def _confirmed(state: State) -> tuple[object, ...]:
+def _progress(state: State) -> tuple[object, ...]:
     return state.failing_since, state.failures, state.recovering_since, state.started_at

@@ -1,13 +1,19 @@
 """When is a monitor down? What a result of one of its places leads to (``step``).
 
-1. Each place votes with its newest result, unless that is too old (``heard``); ``unknown`` is no
-   vote. The monitor's rule makes one verdict of the votes (``decide``). A failure that too few
-   places see is ``degraded`` once it has lasted through all confirmations, and nothing before.
-2. Of several places that repeat a check at once, one counts for all (``_counts``).
+The verdict of a single check (``up``, ``down``, ``degraded``: slow, or ``unknown``) is made in
+``app/checks/``. Here:
+
+1. Each place votes with its newest result, unless that is too old (``heard``, ``vote_lasts``);
+   ``unknown`` is no vote. The monitor's rule makes one verdict of the votes (``decide``): ``down``
+   if enough places see a failure. Else ``degraded``, if a vote is, or if a failure that too few
+   places see has lasted through all confirmations. Else ``up``.
+2. Of several places that repeat a check at once, one counts for all (``_is_counted``).
 3. The state machine runs over the verdicts that count (``advance``).
 
 ``fold.py`` has the results that come after newer ones of other places. When a monitor's rule or
-places change, what its places saw last is judged anew (``revote``).
+places change, what its places saw last is judged anew (``revote``). A monitor of which no result
+counts any more, or whose places are all silent, becomes unknown without a result
+(``app/engine/silence.py``, ``show_unknown`` in ``app/engine/recorder/monitors.py``).
 
 The states of a monitor (``Stands``):
 
@@ -17,18 +23,20 @@ The states of a monitor (``Stands``):
     RECOVERING   an incident is open and a check was good; it is repeated before the incident ends
     BY_HAND      a person reported an incident; checks neither end it nor open another beside it
 
-What a result does in each (``n`` is the monitor's ``confirmations``):
+What a verdict leads to in each. Failing is ``down``, good is ``up`` or ``degraded``; ``n`` is the
+monitor's ``confirmations``:
 
-    ============  ==========================  ==============================  ========
-    stands        failing                     good                            unknown
-    ============  ==========================  ==============================  ========
-    CLEAR         n = 0: open, else CONFIRM   --                              --
-    CONFIRMING    the n-th repeat: open       CLEAR (one good check cancels)  --
-    OPEN          --                          RECOVERING                      --
-    RECOVERING    OPEN                        end at the first good check     --
-    BY_HAND       --                          --                              --
-    ============  ==========================  ==============================  ========
+    ============  =============================  ==============================  ========
+    stands        failing                        good                            unknown
+    ============  =============================  ==============================  ========
+    CLEAR         n = 0: OPEN, else CONFIRMING   --                              --
+    CONFIRMING    the n-th repeat: OPEN          CLEAR (one good check cancels)  --
+    OPEN          --                             RECOVERING                      --
+    RECOVERING    OPEN                           CLEAR (the incident ends)       --
+    BY_HAND       --                             --                              --
+    ============  =============================  ==============================  ========
 
+The second good check ends an incident; its ``ended_at`` is the time of the first.
 ``unknown`` neither confirms nor cancels nor ends anything. It also does not bring the next check
 forward: a target that policy forbids would otherwise be checked every few seconds for ever.
 
@@ -58,7 +66,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app.records import LocationRule, Verdict
 from app.rules.time import SKEW
@@ -71,6 +79,13 @@ OVERTAKEN_AT_MOST = timedelta(seconds=120)  # twice the longest time limit of a 
 
 
 MOMENT_S = 1  # what a result covers that says nothing of the time after it
+
+
+def vote_lasts(monitor: Any) -> timedelta:
+    """How long a result counts as the vote of its place: two intervals and the time limit. The
+    ``monitor`` has ``interval`` and ``timeout``, in seconds.
+    """
+    return timedelta(seconds=2 * monitor.interval + monitor.timeout)
 
 
 class Check(NamedTuple):
@@ -157,22 +172,22 @@ class Transition:
     overtaken: bool = False
 
 
-def advance(state: State, check: Observation, confirmations: int) -> Transition:
-    """The transition from ``state`` that a check leads to."""
-    if state.checked_at and timedelta(0) < state.checked_at - check.at <= OVERTAKEN_AT_MOST:
+def advance(state: State, observation: Observation, confirmations: int) -> Transition:
+    """The transition from ``state`` that an observation leads to."""
+    if state.checked_at and timedelta(0) < state.checked_at - observation.at <= OVERTAKEN_AT_MOST:
         return Transition(state, overtaken=True)
-    changed = state.verdict != check.verdict
+    changed = state.verdict != observation.verdict
     state = replace(
         state,
-        checked_at=check.at,
-        verdict=check.verdict,
-        status_since=check.at if changed else state.status_since,
+        checked_at=observation.at,
+        verdict=observation.verdict,
+        status_since=observation.at if changed else state.status_since,
     )
-    if check.verdict is Verdict.UNKNOWN:
-        return _in_maintenance(state) if check.maintenance else Transition(state)
-    if check.verdict is Verdict.DOWN:
-        return _failing(state, check, confirmations)
-    return _good(state, check)
+    if observation.verdict is Verdict.UNKNOWN:
+        return _in_maintenance(state) if observation.maintenance else Transition(state)
+    if observation.verdict is Verdict.DOWN:
+        return _failing(state, observation, confirmations)
+    return _good(state, observation)
 
 
 def cleared(state: State) -> State:
@@ -194,14 +209,14 @@ def _in_maintenance(state: State) -> Transition:
     return Transition(state)
 
 
-def _failing(state: State, check: Observation, confirmations: int) -> Transition:
+def _failing(state: State, observation: Observation, confirmations: int) -> Transition:
     if state.stands is Stands.RECOVERING:
         state = replace(state, recovering_since=None)
     if state.stands in (Stands.OPEN, Stands.BY_HAND):
         return Transition(state)
-    if check.maintenance:
+    if observation.maintenance:
         return _in_maintenance(state)
-    since = state.failing_since or check.at
+    since = state.failing_since or observation.at
     failures = state.failures + 1
     if failures > confirmations:
         # It may have failed in a maintenance before, which does not count.
@@ -212,17 +227,17 @@ def _failing(state: State, check: Observation, confirmations: int) -> Transition
     return Transition(confirming, Step.SUSPECT, recheck=True)
 
 
-def _good(state: State, check: Observation) -> Transition:
+def _good(state: State, observation: Observation) -> Transition:
     if state.stands is Stands.CONFIRMING:
         return Transition(cleared(state), Step.CANCEL)
     if state.stands is Stands.OPEN:
-        state = replace(state, recovering_since=check.at)
-        if check.is_check or check.maintenance:
-            return Transition(state, recheck=not check.maintenance)
-    elif not check.is_check:
+        state = replace(state, recovering_since=observation.at)
+        if observation.is_check or observation.maintenance:
+            return Transition(state, recheck=not observation.maintenance)
+    elif not observation.is_check:
         return Transition(state)
     since, started = state.recovering_since, state.started_at
-    if since and started and not check.maintenance:
+    if since and started and not observation.maintenance:
         # After the clock was set back, an incident must not end before it began.
         return Transition(cleared(state), Step.END, moment=max(since, started))
     return Transition(state)
@@ -315,17 +330,18 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a monitor is judged. ``places``: since when each of them is to vote.
+    """How a monitor is judged. ``stale_after``: how old a vote may be (``vote_lasts``).
+    ``places_since``: since when each of its places is to vote.
 
-    ``longest_gap``: where stored results are judged again (``fold.py``), a longer time without
-    checks drops a failure that is being confirmed, and an incident goes on. None: what no result
-    covers ends both.
+    ``longest_gap`` is for ``fold.py``, which judges stored results again. A longer time without
+    checks drops a failure that is being confirmed; an outage goes on. None: both end where no
+    result covers the time any more, however short it is.
     """
 
     location_rule: str
     confirmations: int
     stale_after: timedelta
-    places: Mapping[int, datetime]
+    places_since: Mapping[int, datetime]
     longest_gap: timedelta | None = None
 
     def vote(self, place: int, at: datetime, verdict: Verdict, failures: int) -> Vote:
@@ -406,17 +422,17 @@ def step(rules: Rules, before: Situation, check: PlaceCheck) -> Decision:
     )
     vote = rules.vote(check.place, check.at, check.verdict, failures)
     votes = {**before.votes, check.place: vote}
-    if len(votes) == 1 and rules.places.keys() <= votes.keys():
+    if len(votes) == 1 and rules.places_since.keys() <= votes.keys():
         # Of one place alone, each result counts: what follows says the same, and takes longer.
         alone = Decision(Situation(state, votes), check.verdict, check.at, (vote,))
-        return _counted(rules, state, alone, check)
+        return _advanced(rules, state, alone, check)
     at = _moment(before, check)
     voting = heard(votes.values(), at, rules.stale_after, maintenance=check.maintenance)
     awaited = _awaited(rules, votes, at, maintenance=check.maintenance)
     verdict = decide(voting, rules.location_rule, awaited, incident=is_open(state))
     decision = Decision(Situation(state, votes), verdict, at, voting, awaited)
-    if _counts(rules, state, decision, check, previous):
-        return _counted(rules, state, decision, check)
+    if _is_counted(rules, state, decision, check, previous):
+        return _advanced(rules, state, decision, check)
     return _shown(state, decision, check)
 
 
@@ -431,11 +447,11 @@ def revote(rules: Rules, before: Situation, now: datetime, *, maintenance: bool)
     voting = heard(before.votes.values(), now, rules.stale_after, maintenance=maintenance)
     awaited = _awaited(rules, before.votes, now, maintenance=maintenance)
     verdict = decide(voting, rules.location_rule, awaited, incident=is_open(state))
-    check = Observation(now, verdict, maintenance, is_check=False)
+    observation = Observation(now, verdict, maintenance, is_check=False)
     if verdict in _GOOD or (verdict is Verdict.DOWN and is_open(state)):
         if state.verdict is not verdict:
             state = replace(state, verdict=verdict, status_since=now)
-        after = _good(state, check) if verdict in _GOOD else _failing(state, check, 0)
+        after = _good(state, observation) if verdict in _GOOD else _failing(state, observation, 0)
     else:
         differs = state.verdict not in (None, verdict)
         after = Transition(state, recheck=differs and not maintenance)
@@ -462,13 +478,13 @@ def _awaited(rules: Rules, votes: Mapping[int, Vote], at: datetime, *, maintenan
     maintenance in which they saw it fail.
     """
     since = at - rules.stale_after
-    new = sum(begun >= since for place, begun in rules.places.items() if place not in votes)
+    new = sum(begun >= since for place, begun in rules.places_since.items() if place not in votes)
     if maintenance:
         return new
     return new + sum(failed_in_maintenance(vote) and vote.at >= since for vote in votes.values())
 
 
-def _counted(rules: Rules, state: State, decision: Decision, check: PlaceCheck) -> Decision:
+def _advanced(rules: Rules, state: State, decision: Decision, check: PlaceCheck) -> Decision:
     """The decision with what the state machine makes of it."""
     observation = Observation(decision.at, decision.verdict, check.maintenance)
     after = advance(state, observation, rules.confirmations)
@@ -534,7 +550,7 @@ def _waits_for_others(state: State, decision: Decision, check: PlaceCheck) -> bo
 # --- Which checks count
 
 
-def _counts(
+def _is_counted(
     rules: Rules, state: State, decision: Decision, check: PlaceCheck, previous: Vote | None
 ) -> bool:
     """Whether the state machine counts the check of one of several places.
@@ -550,15 +566,19 @@ def _counts(
     if down and check.verdict in _GOOD and stands in (Stands.CLEAR, Stands.CONFIRMING):
         return False
     confirms = down and stands is Stands.CONFIRMING
-    if down is (stands is Stands.CONFIRMING) and not _repeats(state, decision, check, previous):
+    if down is (stands is Stands.CONFIRMING) and not _repeats_counted(
+        state, decision, check, previous
+    ):
         return False
     if state.checked_at is None or check.maintenance or not confirms:
         return True
-    repeated = _repeated(decision.votes, state.checked_at)
+    repeated = _unrepeated_as_good(decision.votes, state.checked_at)
     return decide(repeated, rules.location_rule, decision.awaited) is Verdict.DOWN
 
 
-def _repeats(state: State, decision: Decision, check: PlaceCheck, previous: Vote | None) -> bool:
+def _repeats_counted(
+    state: State, decision: Decision, check: PlaceCheck, previous: Vote | None
+) -> bool:
     """Whether a place repeats the check that was counted last: where something is being confirmed,
     it has checked since, or with it.
 
@@ -577,7 +597,7 @@ def _repeats(state: State, decision: Decision, check: PlaceCheck, previous: Vote
     return previous is not None and previous.at >= state.checked_at - TOGETHER
 
 
-def _repeated(votes: Iterable[Vote], counted_at: datetime) -> Sequence[Vote]:
+def _unrepeated_as_good(votes: Iterable[Vote], counted_at: datetime) -> Sequence[Vote]:
     """The votes without failures that were not repeated after the check that was counted last; they
     count as good. A place that failed once confirms no failure that another one still sees.
     """

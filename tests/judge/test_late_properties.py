@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.judge.fold import Fold, in_turn, is_late, margin
+from app.judge.fold import Fold, in_turn, is_out_of_turn, margin
 from app.judge.verdict import (
     Check,
     PlaceCheck,
@@ -84,7 +84,7 @@ class Live:
         insort(self.stored, result)
         assert not is_overtaken(before, check)
         decision = step(self.rules, before, check)
-        if is_late(before, check, decision):
+        if is_out_of_turn(before, check, decision):
             decision = in_turn(self.rules, COVERS, before, check, decision, self.stored, since)
         started, self.situation = before.state.started_at, decision.after
         if decision.step is Step.END:
@@ -170,7 +170,10 @@ def test_results_in_their_order_lead_to_the_outages_of_the_fold(
 def test_one_place_alone_is_judged_as_one_of_several_is(history, window, confirmations):
     """``step`` has a shorter way for it."""
     rules = rules_of(LocationRule.MAJORITY, confirmations)
-    alone, several = replace(rules, places={1: BEGIN}), replace(rules, places={1: BEGIN, 2: AGES})
+    alone, several = (
+        replace(rules, places_since={1: BEGIN}),
+        replace(rules, places_since={1: BEGIN, 2: AGES}),
+    )
     short = long = Situation()
     for _arrival, result in results([{1: slot[1]} for slot in history if 1 in slot], window):
         check = check_of(result)
@@ -184,7 +187,7 @@ def test_one_place_alone_is_judged_as_one_of_several_is(history, window, confirm
 @given(HISTORY, st.integers(0, 3))
 def test_a_good_check_of_a_clear_monitor_changes_nothing(history, confirmations):
     """So the recorder's fast path (``steady``) only stores it."""
-    rules = replace(rules_of(LocationRule.MAJORITY, confirmations), places={1: BEGIN})
+    rules = replace(rules_of(LocationRule.MAJORITY, confirmations), places_since={1: BEGIN})
     situation = Situation()
     for _arrival, result in results([{1: slot[1]} for slot in history if 1 in slot], None):
         check, before = check_of(result), situation.state

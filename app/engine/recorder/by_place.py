@@ -10,9 +10,8 @@ from typing import Any
 
 from app.db import AnySession
 from app.db.by_place import Seen, newest, newest_of
-from app.engine.recorder.rows import stale_after
 from app.i18n import _n
-from app.judge.verdict import Vote
+from app.judge.verdict import Vote, vote_lasts
 from app.records import Verdict
 from app.rules.time import iso
 
@@ -21,7 +20,7 @@ _WHAT = {Verdict.DOWN: "Down", Verdict.DEGRADED: "Slow"}
 
 def of_monitor(session: AnySession, monitor: Any, now: datetime) -> list[Seen]:
     """What its places saw last, of what still counts."""
-    return newest(session, monitor.id, now - stale_after(monitor))
+    return newest(session, monitor.id, now - vote_lasts(monitor))
 
 
 def of_monitors(
@@ -30,7 +29,7 @@ def of_monitors(
     """As ``of_monitor``, by monitor id."""
     by_since: dict[datetime, list[int]] = defaultdict(list)
     for monitor in monitors:
-        by_since[now - stale_after(monitor)].append(monitor.id)
+        by_since[now - vote_lasts(monitor)].append(monitor.id)
     found: dict[int, list[Seen]] = {}
     for since, ids in by_since.items():
         found |= newest_of(session, ids, since)

@@ -20,9 +20,9 @@ from sqlalchemy import and_, not_, or_, select, update
 from app.db import AnySession, rollups
 from app.db.tables import IncidentRow
 from app.db.types import to_ms
-from app.engine.recorder.rows import covers_s, judged_since, last_pause, stale_after, whole
+from app.engine.recorder.rows import covers_s, judged_since, last_pause, whole
 from app.judge.fold import EVER, Fold, IncidentSpan, Span, margin
-from app.judge.verdict import Check, Rules, State
+from app.judge.verdict import Check, Rules, State, vote_lasts
 from app.records import MAX_CAUSE, Result, Verdict
 from app.stats.tally import HOUR_MS
 
@@ -30,7 +30,6 @@ from app.stats.tally import HOUR_MS
 _OURS = and_(
     IncidentRow.found_late, IncidentRow.ended_at.is_not(None), IncidentRow.ending.is_(None)
 )
-NEVER_MS = 2**62
 
 
 class Outage(NamedTuple):
@@ -70,7 +69,7 @@ class Look:
     def rules(self) -> Rules:
         one = self.monitor
         begun = dict.fromkeys(self.places, judged_since(one))
-        return Rules(one.location_rule, one.confirmations, stale_after(one), begun)
+        return Rules(one.location_rule, one.confirmations, vote_lasts(one), begun)
 
     @property
     def covers(self) -> timedelta:
@@ -87,7 +86,7 @@ class Look:
     @property
     def begin(self) -> datetime:
         """From when on a result may still have a vote at ``since``, or count for its time."""
-        begin = self.since - max(stale_after(self.monitor), self.covers)
+        begin = self.since - max(vote_lasts(self.monitor), self.covers)
         return max(begin, judged_since(self.monitor))
 
     @property
@@ -295,7 +294,7 @@ def _read(
     """The results of each from one time to another (None: to the last). One statement for those
     whose times overlap for the most part: a batch mostly has the same minutes of many monitors.
     """
-    spans = [(to_ms(a), NEVER_MS if b is None else to_ms(b), look) for look, a, b in wanted]
+    spans = [(to_ms(a), to_ms(b or EVER), look) for look, a, b in wanted]
     group: list[tuple[int, int, Look]] = []
     for span in sorted(spans, key=lambda one: one[:2]):
         if group and not _is_alike(group[0], span):

@@ -23,7 +23,7 @@ from app.engine.recorder import alerting, assigned, by_place, evidence, gaps, ou
 from app.engine.recorder.assigned import MonitorAssignments
 from app.engine.recorder.rows import columns_of, covers_s, last_end, whole
 from app.engine.schedule import is_repeat
-from app.judge.fold import in_turn, is_late, margin
+from app.judge.fold import in_turn, is_out_of_turn, margin
 from app.judge.verdict import (
     Decision,
     PlaceCheck,
@@ -154,7 +154,7 @@ def _note_gap(batch: RecordedBatch, judged: JudgedMonitor, at: datetime) -> None
 def _decision(batch: RecordedBatch, judged: JudgedMonitor, check: PlaceCheck) -> Decision:
     rules, monitor = judged.rules, judged.monitor
     decision = step(rules, judged.situation, check)
-    if not is_late(judged.situation, check, decision):
+    if not is_out_of_turn(judged.situation, check, decision):
         return decision
     _write_rows(batch)
     covers = timedelta(seconds=covers_s(monitor))
@@ -164,10 +164,10 @@ def _decision(batch: RecordedBatch, judged: JudgedMonitor, check: PlaceCheck) ->
         since = max(since, ended)
     first, last = max(since - rules.stale_after, judged.voting_since), batch.now + SKEW
     stored = rollups.checks([monitor.id], to_ms(first), to_ms(last) + 1)[monitor.id]
-    checks = [one for one in stored if one.place in rules.places]
+    checks = [one for one in stored if one.place in rules.places_since]
     # A place that has voted meanwhile was awaited at first.
-    begun = {place: max(at, judged.ruled_since) for place, at in rules.places.items()}
-    rules = replace(rules, places=begun)
+    begun = {place: max(at, judged.ruled_since) for place, at in rules.places_since.items()}
+    rules = replace(rules, places_since=begun)
     return in_turn(rules, covers, judged.situation, check, decision, checks, since)
 
 

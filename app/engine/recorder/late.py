@@ -1,8 +1,6 @@
-"""Record results that come too late to be judged: they correct the figures, and nothing else.
-
-An agent that was cut off brings the results of an hour. They are about the past, so they neither
-open nor close an incident, and change no monitor's state. The outages that they show are stored as
-incidents that have ended (``found_late``).
+"""Record late results, which change no monitor's state: store them, correct the gaps of incidents,
+find the outages that they show (``found_late``), and sum their hours again. What is late, and how
+it counts, ``app/judge/fold.py`` says.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from app.engine.recorder.judging import (
     judge,
     set_cause,
 )
-from app.engine.recorder.rows import covers_s, stale_after, state_of
+from app.engine.recorder.rows import covers_s, state_of
 from app.engine.recorder.steady import Held, Steady, held_of
 from app.engine.schedule import Claim, Standing
 from app.judge.verdict import (
@@ -38,6 +38,7 @@ from app.judge.verdict import (
     Step,
     revote,
     silent_failures,
+    vote_lasts,
 )
 from app.records import Outcome, Result
 
@@ -295,7 +296,7 @@ def rules_of(monitor: Any, places: Mapping[int, datetime]) -> Rules:
     return Rules(
         monitor.location_rule,
         monitor.confirmations,
-        stale_after(monitor),
+        vote_lasts(monitor),
         places,
         gaps.longest_regular(monitor),
     )

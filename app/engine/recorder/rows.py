@@ -4,7 +4,7 @@ rows to ``State`` and back.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import func, select
@@ -76,11 +76,6 @@ def state_of(row: Any, started_at: datetime | None, by_hand: bool) -> State:
 def covers_s(monitor: Any) -> int:
     """For how many seconds a result of the monitor counts at most."""
     return cover_limit_ms(monitor.interval, monitor.timeout) // 1000
-
-
-def stale_after(monitor: Any) -> timedelta:
-    """How long a result counts as the vote of its place (decision 14)."""
-    return timedelta(seconds=2 * monitor.interval + monitor.timeout)
 
 
 def judged_since(monitor: Any) -> datetime:

@@ -34,6 +34,7 @@ from app.engine.agent.buffer import KEPT
 from app.engine.schedule import Claim, Standing
 from app.errors import Invalid, Throttled
 from app.i18n import N_, _
+from app.judge.verdict import vote_lasts
 from app.lasting import Lasting
 from app.records import CONFIRMATIONS, Outcome, Result
 from app.rules.time import SKEW
@@ -114,7 +115,9 @@ class Taking:
         self._of_before = 0
         self._judged: list[Sent] = []
         self._late: list[Sent] = []
-        self._counting: list[Sent] = []  # late ones that count: newer ones were judged, or the same
+        self._counting: list[
+            Sent
+        ] = []  # late ones that have a vote: a newer one was judged, or a copy
 
     @property
     def taken(self) -> int:
@@ -166,7 +169,7 @@ class Taking:
         """Set aside the results of a monitor that come too late. Returns those that are judged."""
         judged, late = _sorted(own, row, self._now)
         self._of_before += len(own) - len(judged) - len(late)
-        if counting := [one for one in late if _counts(one, row, self._now)]:
+        if counting := [one for one in late if _has_vote(one, row, self._now)]:
             self.standings[row.monitor_id] = _standing(row)
         self._late += late
         self._counting += counting
@@ -290,7 +293,8 @@ def _by_monitor(sent: Iterable[Sent]) -> dict[int, list[Sent]]:
 
 
 def _sorted(own: Sequence[Sent], row: Any, now: datetime) -> tuple[list[Sent], list[Sent]]:
-    """The results of a monitor that are judged, in the order of time, and those that come too late.
+    """The results of a monitor that are judged, in the order of time, and those that are late
+    (``app/judge/fold.py``).
     Each recent one is judged, not the newest alone: an outage begins with the first of them.
 
     An agent that is cut off goes on checking, and does not know of changes. If what is checked
@@ -304,7 +308,7 @@ def _sorted(own: Sequence[Sent], row: Any, now: datetime) -> tuple[list[Sent], l
         current = one.made_for >= to_ms(since) or one.made_for == to_ms(row.updated_at)
         # Of two with the same time, one is a copy of the other.
         fits = len(judged) < MOST_JUDGED and not (judged and judged[-1].at == one.at)
-        if current and fits and _counts(one, row, now) and _is_newer(one, row, now):
+        if current and fits and _has_vote(one, row, now) and _is_newer(one, row, now):
             judged.append(one)
         elif current or one.at < since:
             late.append(one)
@@ -319,11 +323,11 @@ def _may_be(one: Sent, now: datetime) -> bool:
     return now - OLDEST <= one.at <= now + SKEW
 
 
-def _counts(one: Sent, row: Any, now: datetime) -> bool:
-    """Whether a result says how its monitor is: as long as its place has a vote. What was seen
-    before a pause, or before a change of what the votes make of it, has none.
+def _has_vote(one: Sent, row: Any, now: datetime) -> bool:
+    """Whether a result is the vote of its place, if it is its newest. What was seen before a pause,
+    or before a change of what the votes make of it, is none.
     """
-    if row.paused or now - one.at > timedelta(seconds=2 * row.interval + row.timeout):
+    if row.paused or now - one.at > vote_lasts(row):
         return False
     sinces = (row.spec_since, row.judged_since, row.resumed_at)
     return not any(one.at < since for since in sinces if since)

@@ -14,6 +14,7 @@ from app.db import DbSession, by_place, db, heartbeats, places, writing
 from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow
 from app.errors import Conflict, Invalid
 from app.i18n import N_, _, _n
+from app.judge.verdict import vote_lasts
 from app.records import Carrier, Location, MonitorRef, PageQuery, Place, PlaceSeen
 from app.stores import base
 from app.stores.base import Fields
@@ -100,8 +101,7 @@ class Locations(Rows[Place, PageQuery], base.Locations):
 
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
         monitor, now = found_monitor(db.session, monitor_id), self.now()
-        counts_for = timedelta(seconds=2 * monitor.interval + monitor.timeout)
-        seen = by_place.newest(db.session, monitor_id, now - counts_for)
+        seen = by_place.newest(db.session, monitor_id, now - vote_lasts(monitor))
         times = by_place.times(db.session, monitor_id, now - DAY)
         states = self._states([one.place for one in seen])
         return [
