@@ -69,20 +69,20 @@ def connect_failure(number: int, address: str, seconds: float, words: str) -> Fa
     cause = Cause.HOST_UNREACHABLE
     if number == errno.ECONNREFUSED:
         cause = Cause.CONNECTION_REFUSED
-        sentence = N_("The connection was refused by %(place)s: nothing listens there.")
+        sentence = N_("The connection was refused by %(address)s: nothing listens there.")
     elif number == errno.ETIMEDOUT:
         cause = Cause.TIMEOUT_CONNECT
-        sentence = N_("No TCP connection to %(place)s: the network gave up after %(time)s ms.")
+        sentence = N_("No TCP connection to %(address)s: the network gave up after %(time)s ms.")
     elif number in RESET:
         cause = Cause.CONNECTION_RESET
-        sentence = N_("The connection was reset by %(place)s as soon as it was made.")
+        sentence = N_("The connection was reset by %(address)s as soon as it was made.")
     elif number == errno.ENETUNREACH:
-        sentence = N_("The host cannot be reached at %(place)s: no route to the network.")
+        sentence = N_("The host cannot be reached at %(address)s: no route to the network.")
     elif number in UNREACHABLE:
-        sentence = N_("The host cannot be reached at %(place)s: no route to the host.")
+        sentence = N_("The host cannot be reached at %(address)s: no route to the host.")
     else:
-        sentence = N_("The host cannot be reached at %(place)s: %(error)s.")
-    return Failure(cause, _(sentence, place=address, time=f"{seconds * 1000:.0f}", error=words))
+        sentence = N_("The host cannot be reached at %(address)s: %(error)s.")
+    return Failure(cause, _(sentence, address=address, time=f"{seconds * 1000:.0f}", error=words))
 
 
 def check_error(spec: CheckSpec, location: str, sentence: str) -> Outcome:

@@ -36,18 +36,18 @@ def offset_of(monitor_id: int, interval: int) -> float:
 def next_check(monitor_id: int, interval: int, now: datetime) -> datetime:
     """The next slot after ``now``; ``interval`` in seconds."""
     offset, at = offset_of(monitor_id, interval), now.timestamp()
-    turn = math.floor((at - offset) / interval)
-    while (slot := _slot(offset, interval, turn)) <= at:
-        turn += 1
+    number = math.floor((at - offset) / interval)
+    while (slot := _slot(offset, interval, number)) <= at:
+        number += 1
     return datetime.fromtimestamp(slot, UTC)
 
 
 def last_slot(monitor_id: int, interval: int, now: datetime) -> datetime:
     """The last slot that is not after ``now``."""
     offset, at = offset_of(monitor_id, interval), now.timestamp()
-    turn = math.floor((at - offset) / interval) + 1
-    while (slot := _slot(offset, interval, turn)) > at:
-        turn -= 1
+    number = math.floor((at - offset) / interval) + 1
+    while (slot := _slot(offset, interval, number)) > at:
+        number -= 1
     return datetime.fromtimestamp(slot, UTC)
 
 
@@ -62,9 +62,9 @@ def done_until(
     return max(slot, last_slot(monitor_id, interval, checked_at))
 
 
-def _slot(offset: float, interval: int, turn: int) -> float:
+def _slot(offset: float, interval: int, number: int) -> float:
     """In seconds since 1970, rounded to the millisecond that the database keeps."""
-    return round(turn * interval + offset, 3)
+    return round(number * interval + offset, 3)
 
 
 # A check that failed because of our own network is repeated when the network is back, after this
@@ -76,7 +76,8 @@ BLIND_PAUSE = timedelta(seconds=1)
 class Standing:
     """What the schedule knows of a monitor in one place (``AssignmentRow``).
 
-    ``slot`` is the last slot that was done, None when a check is due at once. ``unconfirmed_at`` is
+    ``turn`` fences results: only a check that was started at the present turn is recorded. ``slot``
+    is the last slot that was done, None when a check is due at once. ``unconfirmed_at`` is
     the monitor's: since when a result of any of its places waits to be repeated. ``blind``: the
     last check here failed by our own network. ``asked_at``: when somebody last asked for a check
     from here now.

@@ -54,14 +54,14 @@ def routed(addresses: tuple[str, ...]) -> tuple[str, ...]:
     four = next((address for address in addresses if not is_six(address)), None)
     if six is None or four is None:
         return addresses
-    turn = int(time.monotonic() / ROUTE_SECONDS)
-    alive = {is_six(address) for address in (six, four) if _known_route(address, turn)}
+    period = int(time.monotonic() / ROUTE_SECONDS)
+    alive = {is_six(address) for address in (six, four) if _known_route(address, period)}
     return tuple(address for address in addresses if is_six(address) in alive) or addresses
 
 
 @lru_cache(maxsize=4096)
-def _known_route(address: str, turn: int) -> bool:
-    """``has_route``, cached for each ``turn``: a number that changes every few seconds."""
+def _known_route(address: str, period: int) -> bool:
+    """``has_route``, cached for each ``period``: a number that changes every few seconds."""
     return has_route(address)
 
 

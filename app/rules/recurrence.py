@@ -34,7 +34,7 @@ STEPS = {"daily": timedelta(days=1), "weekly": timedelta(weeks=1)}
 MONTHLY = "monthly"
 WORDS = (ONCE, *STEPS, MONTHLY)
 
-Span = tuple[datetime, datetime]
+Occurrence = tuple[datetime, datetime]
 
 
 def repeat_fault(repeat: str) -> str | None:
@@ -80,18 +80,18 @@ def covers(window: MaintenanceWindow, moment: datetime) -> bool:
 
 
 @lru_cache(maxsize=256)  # asked for each result of a check, which are many in a minute
-def _first(window: MaintenanceWindow, after: datetime) -> Span | None:
+def _first(window: MaintenanceWindow, after: datetime) -> Occurrence | None:
     return next(_spans(window, after), None)
 
 
-def next_occurrences(window: MaintenanceWindow, n: int, after: datetime) -> list[Span]:
+def next_occurrences(window: MaintenanceWindow, n: int, after: datetime) -> list[Occurrence]:
     """The next ``n`` occurrences that are not over at ``after``, in order; fewer when it ends."""
     return list(islice(_spans(window, after), n))
 
 
 def occurrences_between(
     window: MaintenanceWindow, start: datetime, end: datetime, most: int | None = None
-) -> list[Span]:
+) -> list[Occurrence]:
     """The occurrences that touch the time from ``start`` to ``end``, in order; the first ``most``
     of them.
     """
@@ -130,7 +130,7 @@ def _applies(window: MaintenanceWindow) -> bool:
     return not window.unreadable and is_repeat(window.repeat)
 
 
-def _spans(window: MaintenanceWindow, after: datetime) -> Iterator[Span]:
+def _spans(window: MaintenanceWindow, after: datetime) -> Iterator[Occurrence]:
     """Occurrences in order, from the first that is not over at ``after``."""
     if not _applies(window):
         return

@@ -49,11 +49,11 @@ def statistics(
     ``pieces``: start and sums of periods within the range, none wider than a bucket.
     ``incidents``: start, end and classification of those that overlap it.
     """
-    span = Span(start_of(range_, now_ms), now_ms, BUCKETS[range_])
+    span = ChartSpan(start_of(range_, now_ms), now_ms, BUCKETS[range_])
     return between(span, pieces, incidents) | {"range": range_}
 
 
-class Span(NamedTuple):
+class ChartSpan(NamedTuple):
     """The time that statistics are of, and the width of its buckets, in ms."""
 
     start: int
@@ -61,18 +61,18 @@ class Span(NamedTuple):
     width: int
 
 
-def span_of(start: int, end: int, now_ms: int, *, least: int = MINUTE_MS) -> Span:
+def span_of(start: int, end: int, now_ms: int, *, least: int = MINUTE_MS) -> ChartSpan:
     """The buckets that hold the time from ``start`` to ``end``, none narrower than ``least``.
 
     It begins and ends with whole buckets, but never in the future.
     """
     fitting = (width for width in WIDTHS if (end - start) <= width * MOST_BUCKETS)
     width = max(least, next(fitting, DAY_MS))
-    return Span(start - start % width, min(now_ms, end + -end % width), width)
+    return ChartSpan(start - start % width, min(now_ms, end + -end % width), width)
 
 
 def between(
-    span: Span,
+    span: ChartSpan,
     pieces: Iterable[tuple[int, Sums]],
     incidents: Sequence[Incident],
 ) -> dict[str, Any]:

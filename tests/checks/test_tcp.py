@@ -174,7 +174,7 @@ def test_a_fault_of_ours_is_check_error_and_closes_the_connection(
     prober = Prober(policy=lambda: LOOPBACK, dns_servers=[names.server])
     with closing(Listener(wait)) as mail:
         with monkeypatch.context() as patch:
-            patch.setattr("app.checks.tcp.checks.Run._ready", fail)
+            patch.setattr("app.checks.tcp.checks.TcpCheck._ready", fail)
             outcome = prober.check(CheckSpec(url=url(mail), timeout=30, **EXPECTS))
         assert outcome.result.cause_code == Cause.CHECK_ERROR
         assert gone.wait(60)

@@ -18,7 +18,7 @@ from app.engine.agent import known
 from app.engine.agent import link as links
 from app.engine.agent.buffer import Buffer, MadeResult
 from app.engine.agent.clock import Clock
-from app.engine.agent.link import AssignedNews, Greeted, ServerLink, Stood
+from app.engine.agent.link import AssignedNews, Greeted, ServerLink, StandingsNews
 from app.engine.agent.trouble import Foreign
 from app.net.client import Network
 from app.net.hosts import SystemNames
@@ -272,7 +272,14 @@ def test_standings_are_heard_and_results_sent_once_while_the_file_cannot_be_writ
         for _ in range(4):
             link._turn()
         news = heard(link)
-        assert [type(one) for one in news] == [Greeted, Stood, AssignedNews, Stood, Stood, Stood]
+        assert [type(one) for one in news] == [
+            Greeted,
+            StandingsNews,
+            AssignedNews,
+            StandingsNews,
+            StandingsNews,
+            StandingsNews,
+        ]
         assert player.taken == list(reversed(range(25)))
         buffer.add(made(25))
         link._turn()

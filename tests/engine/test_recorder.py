@@ -519,7 +519,7 @@ def test_a_deleted_monitor_leaves_nothing_behind_and_silences_nobody(engine):
 def report(id, seconds=0, **fields):
     with writing() as session:
         row = recorder.store_incident(
-            session, {"monitor_id": id, "started_at": WHOLE, **fields}, at(seconds), by="Ada"
+            session, {"monitor_id": id, "started_at": WHOLE, **fields}, at(seconds)
         )
         return row.id
 

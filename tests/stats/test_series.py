@@ -11,7 +11,7 @@ from app.stats import RANGES
 from app.stats.report import figures
 from app.stats.series import (
     BUCKETS,
-    Span,
+    ChartSpan,
     between,
     day_state,
     iso,
@@ -86,7 +86,7 @@ def test_statistics_of_a_time_and_a_report_of_it_have_the_same_figures() -> None
         (start + HOUR_MS, end + HOUR_MS, None),  # its end is in neither
         (start, start + 9000, "false_alarm"),
     ]
-    seen = between(Span(start, end, HOUR_MS), pieces, incidents)
+    seen = between(ChartSpan(start, end, HOUR_MS), pieces, incidents)
     told = figures(start, end, {1: pieces}, {1: incidents})[1]
     names = (
         "uptime",

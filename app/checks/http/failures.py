@@ -122,19 +122,19 @@ def _timeout(exchange: Exchange) -> Failure:
     elif exchange.request.target.scheme == "https" and exchange.tls == 0:
         cause = Cause.TIMEOUT_TLS
         sentence = N_(
-            "The TLS handshake%(with_place)s was not complete within the limit of %(limit)s s"
+            "The TLS handshake%(with_address)s was not complete within the limit of %(limit)s s"
             " (connected after %(connected)s)."
         )
     elif not exchange.complete:
         cause = Cause.TIMEOUT_TTFB
         sentence = (
             N_(
-                "The request was sent%(to_place)s, but the headers did not end within the limit of"
-                " %(limit)s s (connected after %(connected)s)."
+                "The request was sent%(to_address)s, but the headers did not end within the limit"
+                " of %(limit)s s (connected after %(connected)s)."
             )
             if exchange.lines
             else N_(
-                "The request was sent%(to_place)s, but no answer came within the limit of"
+                "The request was sent%(to_address)s, but no answer came within the limit of"
                 " %(limit)s s (connected after %(connected)s)."
             )
         )
@@ -149,13 +149,13 @@ def _timeout(exchange: Exchange) -> Failure:
 
 def _connect(exchange: Exchange) -> Failure:
     target = exchange.request.target
-    place = _(
+    address = _(
         "%(host)s port %(port)s", host=", ".join(exchange.request.addresses[:3]), port=target.port
     )
     if exchange.os_errno in RESET and target.scheme == "https":
-        sentence = N_("The connection was reset by %(place)s before the TLS handshake.")
-        return failure(exchange, Cause.TLS_HANDSHAKE, sentence, place=place)
-    return connect_failure(exchange.os_errno, place, exchange.total, exchange.words)
+        sentence = N_("The connection was reset by %(address)s before the TLS handshake.")
+        return failure(exchange, Cause.TLS_HANDSHAKE, sentence, address=address)
+    return connect_failure(exchange.os_errno, address, exchange.total, exchange.words)
 
 
 def _exchange(exchange: Exchange) -> Failure | None:

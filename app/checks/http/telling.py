@@ -15,11 +15,13 @@ _OPENSSL_ERROR = re.compile(r"error:([0-9A-Fa-f]{8})")
 def failure(exchange: Exchange, cause: str, sentence: str, **values: Any) -> Failure:
     """A failure with its sentence, which may name any of the values below, and ``values``."""
     target = exchange.request.target
-    place = _("%(host)s port %(port)s", host=exchange.ip, port=target.port)
+    address = _("%(host)s port %(port)s", host=exchange.ip, port=target.port)
     shared = {
-        "server": _("The server at %(place)s", place=place) if exchange.ip else _("The server"),
-        "with_place": " " + _("with %(place)s", place=place) if exchange.ip else "",
-        "to_place": " " + _("to %(place)s", place=place) if exchange.ip else "",
+        "server": _("The server at %(address)s", address=address)
+        if exchange.ip
+        else _("The server"),
+        "with_address": " " + _("with %(address)s", address=address) if exchange.ip else "",
+        "to_address": " " + _("to %(address)s", address=address) if exchange.ip else "",
         "tried": ", ".join(exchange.request.addresses[:3]),
         "port": target.port,
         "limit": f"{exchange.request.limit:g}",

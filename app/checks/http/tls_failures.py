@@ -103,12 +103,12 @@ def handshake_failure(exchange: Exchange) -> Failure:
         )
     elif why in _NOT_TLS_REASONS:
         sentence = N_(
-            "The TLS handshake%(with_place)s failed: what answers there is not TLS (%(error)s)."
+            "The TLS handshake%(with_address)s failed: what answers there is not TLS (%(error)s)."
         )
     elif why == UNEXPECTED_EOF:
-        sentence = N_("The connection was closed during the TLS handshake%(with_place)s.")
+        sentence = N_("The connection was closed during the TLS handshake%(with_address)s.")
     elif exchange.os_errno in RESET:
-        sentence = N_("The connection was reset during the TLS handshake%(with_place)s.")
+        sentence = N_("The connection was reset during the TLS handshake%(with_address)s.")
     else:
-        sentence = N_("The TLS handshake%(with_place)s failed: %(error)s.")
+        sentence = N_("The TLS handshake%(with_address)s failed: %(error)s.")
     return failure(exchange, cause, sentence)

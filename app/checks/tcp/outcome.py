@@ -128,15 +128,15 @@ def judge(trace: TcpTrace) -> Failure | None:
 
 
 def _not_connected(trace: TcpTrace) -> Failure:
-    place = _("%(host)s port %(port)s", host=", ".join(trace.tried[:3]), port=trace.target.port)
+    address = _("%(host)s port %(port)s", host=", ".join(trace.tried[:3]), port=trace.target.port)
     number, error = trace.raced.error, os.strerror(trace.raced.error)
     if trace.raced.ours is not None:
         return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(error)s.", error=error))
     if trace.raced.silent:
-        sentence = N_("No TCP connection to %(place)s within the limit of %(limit)s s.")
+        sentence = N_("No TCP connection to %(address)s within the limit of %(limit)s s.")
         limit = f"{trace.spec.timeout:g}"
-        return Failure(Cause.TIMEOUT_CONNECT, _(sentence, place=place, limit=limit))
-    return connect_failure(number, place, trace.connect or 0.0, error)
+        return Failure(Cause.TIMEOUT_CONNECT, _(sentence, address=address, limit=limit))
+    return connect_failure(number, address, trace.connect or 0.0, error)
 
 
 def _text(trace: TcpTrace) -> Failure | None:

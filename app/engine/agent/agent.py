@@ -24,7 +24,7 @@ from app.config import PREFIX, SettingError, Settings
 from app.engine import schedule
 from app.engine.agent.buffer import Buffer, InUse, MadeResult
 from app.engine.agent.clock import Clock
-from app.engine.agent.link import AssignedNews, Greeted, News, ServerLink, Stood
+from app.engine.agent.link import AssignedNews, Greeted, News, ServerLink, StandingsNews
 from app.engine.carriers import Finished
 from app.engine.checking import (
     LEAST_PAUSE_SECONDS,
@@ -154,7 +154,7 @@ class Agent:
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
             body = {"made_for": claim.turn, "outcome": pack(placed)}
             kept.append(MadeResult(claim.monitor_id, claim.turn, at, body))
-            self._plan.back(claim, self._stood(job, placed), now)
+            self._plan.back(claim, self._standing_after(job, placed), now)
         if kept:
             back = [(claim.monitor_id, outcome.result) for claim, outcome in finished]
             self._closed.note(back, self._jobs.keys())
@@ -162,7 +162,7 @@ class Agent:
             self._done |= {one.monitor_id: (one.version, one.at) for one in kept}
             self._link.hurry()
 
-    def _stood(self, job: Job, outcome: Outcome) -> Standing:
+    def _standing_after(self, job: Job, outcome: Outcome) -> Standing:
         result = outcome.result
         return replace(
             job.standing,
@@ -245,7 +245,7 @@ class Agent:
             told = replace(told, slot=schedule.last_slot(monitor_id, interval, at), checked_at=at)
         return Job(monitor_id, spec, interval, 0, 0, told)
 
-    def _stand(self, news: Stood) -> None:
+    def _stand(self, news: StandingsNews) -> None:
         now = self._clock.now()
         for number, told in news.standings.items():
             job = self._jobs.get(number)

@@ -69,7 +69,7 @@ class AssignedNews:
 
 
 @dataclass(frozen=True, slots=True)
-class Stood:
+class StandingsNews:
     """The new standings of monitors, by id; None for a result that was not taken."""
 
     standings: Mapping[int, Json | None]
@@ -81,7 +81,7 @@ class Greeted:
     confirm: timedelta
 
 
-News = Greeted | AssignedNews | Stood
+News = Greeted | AssignedNews | StandingsNews
 
 
 class ServerLink:
@@ -284,12 +284,12 @@ class ServerLink:
             "results", f'{json.dumps(said)[:-1]},"results":[{",".join(batch.bodies)}]}}'
         )
         refused, change = must(whole(told.get("refused")), "refused"), _change(told)
-        stood = _standings(told.get("standings"))
+        standings = _standings(told.get("standings"))
         self._buffer.remove(batch)  # only what was understood is answered
         if refused:
             log.warning("The server refused %s results.", refused)
-        if stood:
-            self._tell(Stood(stood))
+        if standings:
+            self._tell(StandingsNews(standings))
         return change, batch.more
 
     def _ask(self) -> None:

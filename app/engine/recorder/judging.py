@@ -90,14 +90,14 @@ class JudgedMonitor:
 
 @dataclass(slots=True)
 class RecordedBatch:
-    """What the results of a batch share. They are of one place, ``location``, which is called
-    ``name``. ``tokens`` are those of the shards whose checks are recorded.
+    """What the results of a batch share. They are of one place, which is called ``place_name``.
+    ``tokens`` are those of the shards whose checks are recorded.
     """
 
     session: AnySession
     now: datetime
-    name: str
-    location: int
+    place_name: str
+    place_id: int
     quiet: Quiet
     monitors: dict[int, JudgedMonitor]
     tokens: dict[int, int]
@@ -111,7 +111,7 @@ class RecordedBatch:
 
 def judge(batch: RecordedBatch, judged: JudgedMonitor, outcome: Outcome) -> None:
     result = outcome.result
-    check = PlaceCheck(batch.location, result.checked_at, result.verdict, result.maintenance)
+    check = PlaceCheck(batch.place_id, result.checked_at, result.verdict, result.maintenance)
     _note_gap(batch, judged, check.at)
     before = judged.situation = without_future(judged.situation, check, batch.now)
     if is_overtaken(before, check):
@@ -264,7 +264,7 @@ def _keep_aside(
         batch.failing.drop_aside(id, result.location)
     if result.verdict is not Verdict.DOWN or result.maintenance:
         return
-    failures = judged.situation.votes[batch.location].failures
+    failures = judged.situation.votes[batch.place_id].failures
     if is_open(judged.state):
         opened = judged.opened_at
         # The incident's evidence has none of this place.

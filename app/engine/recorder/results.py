@@ -92,11 +92,11 @@ def record_claimed(
     deleted or checked by another checker since the check was started. ``steady`` learns which
     monitors need not be read at their next good check.
     """
-    stood: list[Standing | None] = []
+    standings: list[Standing | None] = []
     if steady is not None:
         steady.start()
-    _record(outcomes, now, location, fenced=True, stood=stood, steady=steady)
-    return stood
+    _record(outcomes, now, location, fenced=True, standings=standings, steady=steady)
+    return standings
 
 
 def _record(
@@ -105,7 +105,7 @@ def _record(
     location: str,
     *,
     fenced: bool,
-    stood: list[Standing | None] | None = None,
+    standings: list[Standing | None] | None = None,
     steady: Steady | None = None,
 ) -> list[Result | None]:
     if not outcomes:
@@ -126,9 +126,9 @@ def _record(
         for claim, outcome in outcomes:
             may = not fenced or _may(batch, claim)
             recorded.append(_one(batch, claim.monitor_id, outcome, fenced=fenced) if may else None)
-            if stood is not None:
+            if standings is not None:
                 done = recorded[-1] is not None
-                stood.append(_standing(monitors[claim.monitor_id]) if done else None)
+                standings.append(_standing(monitors[claim.monitor_id]) if done else None)
         finish(batch)
         if not fenced:
             # Whoever owns the shard must not go on from what it remembers of the monitor.
@@ -244,13 +244,13 @@ def _one(batch: RecordedBatch, monitor_id: int, outcome: Outcome, *, fenced: boo
         carry_out(batch)  # this result follows the incident that opened or ended
     outcome = _placed(batch, judged, outcome)
     result, monitor = outcome.result, judged.monitor
-    batch.rows.append(journal.row_of(result, batch.location, _covers(judged)))
+    batch.rows.append(journal.row_of(result, batch.place_id, _covers(judged)))
     if not monitor.paused:
         if fenced:
             judged.assigned.done(monitor.id, monitor.interval, result)
         if judged.assigned.has_vote:
             judge(batch, judged, outcome)
-    return journal.as_recorded(result, batch.location)
+    return journal.as_recorded(result, batch.place_id)
 
 
 def _covers(judged: JudgedMonitor) -> int:
@@ -273,7 +273,7 @@ def _placed(batch: RecordedBatch, judged: JudgedMonitor, outcome: Outcome) -> Ou
         outcome.result,
         monitor_id=judged.monitor.id,
         checked_at=at,
-        location=batch.name,
+        location=batch.place_name,
         maintenance=batch.quiet.covers(judged.monitor, at),
     )
     return replace(outcome, result=result)
@@ -285,7 +285,7 @@ def _free(batch: RecordedBatch, monitor_id: int, at: int) -> int:
     """
     if (monitor_id, at) in batch.taken:
         times = [(monitor_id, at + more) for more in range(_MOST_AT_ONCE)]
-        batch.taken |= journal.stored(times, batch.location)
+        batch.taken |= journal.stored(times, batch.place_id)
         at = next((time for id, time in times if (id, time) not in batch.taken), at)
     batch.taken.add((monitor_id, at))
     return at

@@ -239,9 +239,9 @@ class Taking:
         """As ``_judge``, in one transaction."""
         claims = [_claim(one.monitor_id, turns[one.monitor_id], tokens) for one in some]
         outcomes = [(claim, one.outcome) for claim, one in zip(claims, some, strict=True)]
-        stood = recorder.record_claimed(outcomes, self._now, location=self._place.name)
+        standings = recorder.record_claimed(outcomes, self._now, location=self._place.name)
         dropped = []
-        for one, standing in zip(some, stood, strict=True):
+        for one, standing in zip(some, standings, strict=True):
             if standing is None:
                 dropped.append(one)
                 continue
