@@ -41,7 +41,7 @@ from app.stats.tally import LONGEST_COVER_MS
 WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")
 
 # A change of one of these may change the verdict, so the monitor is checked at once.
-FIELDS_OF_CHECK = frozenset(
+RECHECKED_FIELDS = frozenset(
     {
         "url", "request_method", "request_headers", "request_auth_username",
         "request_auth_password", "request_body", "alert_condition", "alert_text_lookup", "timeout",
@@ -104,7 +104,7 @@ def apply_changes(
         start_afresh(session, row)
         _forget_verdict(row)
         forget_good(session, monitor.id)
-    if FIELDS_OF_CHECK & set(changed):
+    if RECHECKED_FIELDS & set(changed):
         row.spec_since = now
         # A running check of the old fields must not be judged as one of the new fields.
         _start_over(session, monitor.id, now)
