@@ -315,11 +315,11 @@ class MailServerForm(BrowserForm):
         render_kw=_PLAIN,
     )
 
-    known: Server | None = None  # what is stored
+    stored: Server | None = None
 
     @property
     def keeps_password(self) -> bool:
-        return self.known is not None and self.known.password is not None
+        return self.stored is not None and self.stored.password is not None
 
     def check_together(self) -> None:
         if self.password.data and not self.user.data:
@@ -333,18 +333,18 @@ class MailServerForm(BrowserForm):
         return asked and self.keeps_password and not self._is_same_login()
 
     def _is_same_login(self) -> bool:
-        known = self.known
-        return known is not None and (known.host, known.user) == (self.host.data, self.user.data)
+        stored = self.stored
+        return stored is not None and (stored.host, stored.user) == (self.host.data, self.user.data)
 
     def server(self) -> Server:
-        kept = self.known.password if self.known is not None else None
+        stored_password = self.stored.password if self.stored is not None else None
         tls = Tls(self.tls.data)
         return Server(
             host=self.host.data,
             port=self.port.data or SMTP_PORTS[tls],
             sender=self.sender.data,
             user=self.user.data or None,
-            password=(self.password.data or kept) if self.user.data else None,
+            password=(self.password.data or stored_password) if self.user.data else None,
             tls=tls,
         )
 

@@ -100,7 +100,7 @@ class Upload(OneValue):
     widget = widgets.FileInput()
 
     def process_formdata(self, valuelist: list[Any]) -> None:
-        chosen = [one for one in valuelist if getattr(one, "filename", "")]
+        chosen = [upload for upload in valuelist if getattr(upload, "filename", "")]
         self.sent, self.data = bool(chosen), chosen[0].read() if chosen else None
 
 

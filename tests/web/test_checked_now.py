@@ -63,7 +63,7 @@ def test_an_answer_of_an_older_server_tells_no_places(app, settings):
     read = reader(CheckedNow, "the result")(old | {"location": "oslo"})
     id = make_monitor(app).id
     with app.test_request_context():
-        said = checked.said(read, LocalStore(settings).monitors.get(id))
+        said = checked.message(read, LocalStore(settings).monitors.get(id))
     assert said == ("Checked now from oslo. Up in 42 ms", "success")
 
 

@@ -24,10 +24,10 @@ def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> li
     """
     if not form.unanswered:  # the person has already waited for the store once
         try:
-            known = current_store().monitors
-            found = list(known.refs(search=search or None, limit=MOST))
-            missing = set(chosen) - {one.id for one in found}
-            return [*(known.refs(ids=sorted(missing)) if missing else []), *found]
+            monitors_store = current_store().monitors
+            refs = list(monitors_store.refs(search=search or None, limit=MOST))
+            missing = set(chosen) - {ref.id for ref in refs}
+            return [*(monitors_store.refs(ids=sorted(missing)) if missing else []), *refs]
         except NOT_TAKEN:
             if request.method in SAFE_METHODS:
                 raise
@@ -38,8 +38,8 @@ def contacts(form: BrowserForm, chosen: Sequence[str]) -> list[str]:
     """The names of all contacts; the chosen ones alone if the store did not answer the form."""
     if not form.unanswered:
         try:
-            known = list(current_store().contacts.names())
-            return [*known, *(name for name in chosen if name not in known)]
+            names = list(current_store().contacts.names())
+            return [*names, *(name for name in chosen if name not in names)]
         except NOT_TAKEN:
             if request.method in SAFE_METHODS:
                 raise
@@ -73,11 +73,11 @@ def _notes(without: Mapping[str, str]) -> Mapping[str, str]:
     if not without:
         return {}
     try:
-        known = current_store().contacts.list(PageQuery(per_page=MOST_CONTACTS)).items
+        listed = current_store().contacts.list(PageQuery(per_page=MOST_CONTACTS)).items
     except NOT_TAKEN:
         return {}
-    found = {contact.name: _channels(contact, without) for contact in known}
-    return {name: _note(channels) for name, channels in found.items() if channels}
+    lacking_of = {contact.name: _channels(contact, without) for contact in listed}
+    return {name: _note(channels) for name, channels in lacking_of.items() if channels}
 
 
 def _channels(contact: Contact, without: Mapping[str, str]) -> Sequence[str]:

@@ -97,11 +97,11 @@ def _database(fault: Exception) -> Answer | Response:
     # The error page must not query the database: PostgreSQL also refuses every statement after a
     # failed one.
     g.database_away = True
-    found = unavailable(fault)
-    if found is None:
+    away = unavailable(fault)
+    if away is None:
         raise fault
-    log.warning("%s %s: %s", request.method, request.endpoint, found)
-    return _ours(found)
+    log.warning("%s %s: %s", request.method, request.endpoint, away)
+    return _ours(away)
 
 
 def _ours(fault: WakefulError) -> Answer | Response:
@@ -255,12 +255,12 @@ def _fields() -> dict[str, UnboundField[Any]]:
 @cache
 def _choices() -> dict[str, dict[str, str]]:
     """By field and word. Several forms may have a field of the name, each with words of its own."""
-    found: dict[str, dict[str, str]] = {}
+    choices: dict[str, dict[str, str]] = {}
     for name, field in _all_fields():
         words, labels = field.kwargs.get("words"), field.kwargs.get("labels")
         if words is not None and labels is not None:
-            found.setdefault(name, {}).update((word.value, labels(word)) for word in words)
-    return found
+            choices.setdefault(name, {}).update((word.value, labels(word)) for word in words)
+    return choices
 
 
 def _all_fields() -> Iterator[tuple[str, UnboundField[Any]]]:
@@ -274,6 +274,6 @@ def _all_fields() -> Iterator[tuple[str, UnboundField[Any]]]:
 
 def _below(form: type[Form]) -> Iterator[type[Form]]:
     """The forms made of this one, those of single pages too."""
-    for one in form.__subclasses__():
-        yield one
-        yield from _below(one)
+    for below in form.__subclasses__():
+        yield below
+        yield from _below(below)

@@ -37,10 +37,12 @@ def standing() -> Sequence[tuple[str, str]]:
     """(category, sentence) of each notice; none for people who are not logged in."""
     if session.database_away() or not current_user.is_authenticated:
         return []
-    said = [_said(notice, value) for notice, value in current_access().settings.notices().items()]
+    sentences = [
+        _said(notice, value) for notice, value in current_access().settings.notices().items()
+    ]
     if aside := set_aside():
-        said.append(("warning", aside))
-    return [*_of_home(), *said] if request.endpoint == "home.show" else said
+        sentences.append(("warning", aside))
+    return [*_of_home(), *sentences] if request.endpoint == "home.show" else sentences
 
 
 def set_aside() -> str:

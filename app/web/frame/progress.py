@@ -33,7 +33,7 @@ def work(items: Sequence[T], act: Callable[[T], bool]) -> tuple[int, Sequence[T]
     return done, (), ""
 
 
-def said(name: str) -> int:
+def count_in(name: str) -> int:
     """A count that an earlier step wrote into the form."""
     text = request.form.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

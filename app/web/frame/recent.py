@@ -41,7 +41,7 @@ View = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class GuardedChange:
     """``name``: as the page calls it. ``whom``: whom or what it concerns, from the address."""
 
     name: str
@@ -53,7 +53,7 @@ def _person(id: int) -> str:
 
 
 def _invited(id: int) -> str:
-    return next((one.email for one in current_access().invitations.all() if one.id == id), "")
+    return next((row.email for row in current_access().invitations.all() if row.id == id), "")
 
 
 def _key(prefix: str) -> str:
@@ -64,32 +64,32 @@ def _place(id: int) -> str:
     return current_store().locations.get(id).title
 
 
-CHANGES: Mapping[str, Change] = {
-    "people.new": Change(N_("Add a person")),
-    "people.edit": Change(N_("Change a person"), _person),
-    "people.password": Change(N_("Set a password for a person"), _person),
-    "people.delete": Change(N_("Delete a person"), _person),
-    "people.reset_second_factor": Change(N_("Reset the second factor of a person"), _person),
-    "people.end_sessions": Change(N_("Log a person out everywhere"), _person),
-    "invitations.new": Change(N_("Invite a person")),
-    "invitations.renew": Change(N_("Create a new link for an invitation"), _invited),
-    "invitations.password_link": Change(N_("Create a link to set a new password"), _person),
-    "sessions.end": Change(N_("End a session")),
-    "sessions.end_others": Change(N_("Log out everywhere else")),
-    "keys.index": Change(N_("Create an API key")),
-    "keys.edit": Change(N_("Change an API key"), _key),
-    "keys.adopt": Change(N_("Take over an API key"), _key),
-    "locations.new": Change(N_("Add a place")),
-    "locations.edit": Change(N_("Change a place"), _place),
-    "locations.token": Change(N_("Create a token for an agent"), _place),
-    "locations.delete": Change(N_("Delete a place"), _place),
-    "mail_settings.show": Change(N_("Change the mail server")),
-    "mail_settings.remove": Change(N_("Remove the mail server")),
-    "settings.show": Change(N_("Change the networks that checks and alerts may reach")),
-    "settings.require_second_factor": Change(N_("Change who needs a second factor")),
-    "settings.show_secret": Change(N_("Show the webhook secret")),
-    "settings.change_secret": Change(N_("Change the webhook secret")),
-    "wall_links.index": Change(N_("Create a link to the wall")),
+CHANGES: Mapping[str, GuardedChange] = {
+    "people.new": GuardedChange(N_("Add a person")),
+    "people.edit": GuardedChange(N_("Change a person"), _person),
+    "people.password": GuardedChange(N_("Set a password for a person"), _person),
+    "people.delete": GuardedChange(N_("Delete a person"), _person),
+    "people.reset_second_factor": GuardedChange(N_("Reset the second factor of a person"), _person),
+    "people.end_sessions": GuardedChange(N_("Log a person out everywhere"), _person),
+    "invitations.new": GuardedChange(N_("Invite a person")),
+    "invitations.renew": GuardedChange(N_("Create a new link for an invitation"), _invited),
+    "invitations.password_link": GuardedChange(N_("Create a link to set a new password"), _person),
+    "sessions.end": GuardedChange(N_("End a session")),
+    "sessions.end_others": GuardedChange(N_("Log out everywhere else")),
+    "keys.index": GuardedChange(N_("Create an API key")),
+    "keys.edit": GuardedChange(N_("Change an API key"), _key),
+    "keys.adopt": GuardedChange(N_("Take over an API key"), _key),
+    "locations.new": GuardedChange(N_("Add a place")),
+    "locations.edit": GuardedChange(N_("Change a place"), _place),
+    "locations.token": GuardedChange(N_("Create a token for an agent"), _place),
+    "locations.delete": GuardedChange(N_("Delete a place"), _place),
+    "mail_settings.show": GuardedChange(N_("Change the mail server")),
+    "mail_settings.remove": GuardedChange(N_("Remove the mail server")),
+    "settings.show": GuardedChange(N_("Change the networks that checks and alerts may reach")),
+    "settings.require_second_factor": GuardedChange(N_("Change who needs a second factor")),
+    "settings.show_secret": GuardedChange(N_("Show the webhook secret")),
+    "settings.change_secret": GuardedChange(N_("Change the webhook secret")),
+    "wall_links.index": GuardedChange(N_("Create a link to the wall")),
 }
 
 
@@ -103,7 +103,7 @@ def init_app(app: Flask) -> None:
         app.view_functions[endpoint] = _asking(app.view_functions[endpoint], change)
 
 
-def _asking(view: View, change: Change) -> View:
+def _asking(view: View, change: GuardedChange) -> View:
     @wraps(view)
     def asked(**values: Any) -> Any:
         if request.method in SAFE_METHODS:
@@ -131,7 +131,7 @@ def _is_typed_here() -> bool:
     return True
 
 
-def _confirmed(view: View, change: Change, values: dict[str, Any]) -> Any:
+def _confirmed(view: View, change: GuardedChange, values: dict[str, Any]) -> Any:
     form, typed = _opened(request.form[CARRIED]), request.form.get(PASSWORD, "")
     asking = RecentForm(formdata=None)
     try:
@@ -179,7 +179,7 @@ def _sent() -> list[tuple[str, str]]:
 
 
 def _page(
-    change: Change,
+    change: GuardedChange,
     values: dict[str, Any],
     form: list[tuple[str, str]],
     asking: RecentForm,
@@ -203,12 +203,12 @@ def _page(
 
 def _typed(form: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """What was entered, by field. Emptied fields too: what is stored would be removed."""
-    found: dict[str, list[str]] = {}
+    values_by_name: dict[str, list[str]] = {}
     for name, value in form:
         if name not in errors.OWN:
-            found.setdefault(name, []).append(value)
+            values_by_name.setdefault(name, []).append(value)
     # Before a box there is a hidden, empty field of its name.
-    return [(name, ", ".join(filter(None, values))) for name, values in found.items()]
+    return [(name, ", ".join(filter(None, values))) for name, values in values_by_name.items()]
 
 
 def _shown(name: str, value: str) -> str:

@@ -63,8 +63,8 @@ class ServerPaths(Layer):
         root, path = environ.get("SCRIPT_NAME", ""), environ.get("PATH_INFO", "")
         environ["wakeful.root"] = root
         name, rest = path.removeprefix(PLACE).partition("/")[::2]
-        known = path.startswith(PLACE) and name in self.slugs
-        if known and rest.partition("/")[0] != "api":  # the API has no pages that could be confused
+        is_server = path.startswith(PLACE) and name in self.slugs
+        if is_server and rest.partition("/")[0] != "api":  # the API has no pages to confuse
             environ["wakeful.server"] = self.slugs.index(name)
             environ["SCRIPT_NAME"] = f"{root}{PLACE}{name}"
             environ["PATH_INFO"] = f"/{rest}"

@@ -100,10 +100,10 @@ def load(token: str) -> User | None:
     """Whose session has this token."""
     if database_away():
         return None
-    found = current_access().sessions.open(token, client())
-    if found is None:
+    opened = current_access().sessions.open(token, client())
+    if opened is None:
         return None
-    person, record = found
+    person, record = opened
     actors.begin(actors.by_person(person, request.remote_addr))
     return User(person, token, record)
 

@@ -62,7 +62,7 @@ ACTIONS: Mapping[Action, str] = {
     Action.LOGIN_FAILED: N_("Failed to log in"),
     Action.SESSION_ENDED: N_("Session ended"),
 }
-OBJECTS: Mapping[ObjectKind, str] = {one.kind: one.title for one in RESOURCES}
+OBJECTS: Mapping[ObjectKind, str] = {resource.kind: resource.title for resource in RESOURCES}
 # Where the page of an object is, by its id. What was deleted is not there any more.
 PAGES: Mapping[ObjectKind, str] = {
     ObjectKind.MONITOR: "monitors.show",
@@ -86,8 +86,8 @@ def kind_of_actor(actor: Actor) -> str:
 def action(line: AuditLine) -> str:
     if line.action == Action.LOGIN_FAILED and line.actor.kind == ActorKind.PERSON:
         return _("Typed a wrong password")  # they are logged in: it was asked for again
-    known = line.action in set(Action)
-    return _(ACTIONS[Action(line.action)]) if known else line.action
+    is_named = line.action in set(Action)
+    return _(ACTIONS[Action(line.action)]) if is_named else line.action
 
 
 def kind_of_object(thing: Thing) -> str:
@@ -118,14 +118,14 @@ def value(given: Any) -> str:
         return "–"
     if isinstance(given, bool):
         return _("yes") if given else _("no")
-    if isinstance(given, list) and all(isinstance(one, str | int) for one in given):
+    if isinstance(given, list) and all(isinstance(item, str | int) for item in given):
         return ", ".join(map(str, given))
     return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
 def json_line(line: AuditLine) -> str:
     """A line of the export."""
-    told = {
+    fields = {
         "id": line.id,
         "at": iso(line.at),
         "actor": {"kind": line.actor.kind, "id": line.actor.id, "name": line.actor.name},
@@ -134,7 +134,7 @@ def json_line(line: AuditLine) -> str:
         "object": line.of and {"kind": line.of.kind, "id": line.of.id, "name": line.of.name},
         "changes": line.changes,
     }
-    return json.dumps(plain(told), ensure_ascii=False) + "\n"
+    return json.dumps(plain(fields), ensure_ascii=False) + "\n"
 
 
 # By kind of object; of two forms with one field, the first counts.

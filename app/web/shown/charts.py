@@ -150,7 +150,7 @@ def response_chart(
     if stacked:
         areas = _stack(buckets, scale)
     elif places:
-        runs = [(one.style, run) for one in places for run in _runs_of(one, buckets, scale)]
+        runs = [(place.style, run) for place in places for run in _runs_of(place, buckets, scale)]
     else:
         runs = [("average", run) for run in _runs(buckets, "response_time", scale)]
         areas = [(name, _area(run, scale)) for name, run in runs if len(run) > 1]
@@ -167,7 +167,7 @@ def response_chart(
         x_ticks=[_x_tick(_place(buckets, scale, at), text) for at, text in marks],
         y_ticks=[Tick(scale.y(ms), milliseconds(ms)) for ms in _steps(scale.top_ms)],
         dots=[(name, *run[0]) for name, run in runs if len(run) == 1],
-        places=() if stacked else [(one.style, one.title) for one in places],
+        places=() if stacked else [(place.style, place.title) for place in places],
         slow=_threshold(scale, slow_after),
         markers=marker_lines(
             [(_place(buckets, scale, at), name, f"{say(at)}: {name}") for at, name in markers],
@@ -191,14 +191,14 @@ def summary(statistics: Mapping[str, Any]) -> str:
 
 def _of_place(place: PlaceTimes) -> str:
     """What the chart shows of one of several places, in words."""
-    known = [ms for ms in place.times if ms is not None]
-    if not known:
+    measured = [ms for ms in place.times if ms is not None]
+    if not measured:
         return ""
     return _(
         "%(place)s: %(least)s to %(most)s.",
         place=place.title,
-        least=milliseconds(min(known)),
-        most=milliseconds(max(known)),
+        least=milliseconds(min(measured)),
+        most=milliseconds(max(measured)),
     )
 
 
@@ -259,7 +259,7 @@ def _bar(parts: Sequence[int], rest: Sequence[str]) -> Bar:
     )
     whole = len(rest) * (CELL + GAP) - GAP
     paths = [*sorted(behind.items()), *sorted(front.items())]
-    drawn = Markup().join(Markup('<path class="cell-{}" d="{}"/>').format(*one) for one in paths)
+    drawn = Markup().join(Markup('<path class="cell-{}" d="{}"/>').format(*item) for item in paths)
     return Bar(paths, max(whole, 1), drawn)
 
 
@@ -279,8 +279,8 @@ def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str
 def _down_quarters(hour: Bucket) -> int:
     if not hour["down"]:
         return 0
-    known = hour["up"] + hour["down"] + hour["unknown"] + hour["maintenance"]
-    return -(-QUARTERS * hour["down"] // known) if known else 0
+    counted = hour["up"] + hour["down"] + hour["unknown"] + hour["maintenance"]
+    return -(-QUARTERS * hour["down"] // counted) if counted else 0
 
 
 def _rest_state(hour: Bucket, down_quarters: int) -> str:
@@ -301,10 +301,10 @@ def sparkline(values: tuple[int | None, ...]) -> Markup:
     """Paths of a small line without axes, as SVG; a missing value is a gap. Empty without any
     values.
     """
-    known = [value for value in values if value is not None]
-    if not known:
+    measured = [value for value in values if value is not None]
+    if not measured:
         return Markup()
-    top, step = max(known) * 1.1 or 1, SPARK_WIDTH / max(1, len(values) - 1)
+    top, step = max(measured) * 1.1 or 1, SPARK_WIDTH / max(1, len(values) - 1)
     usable = SPARK_HEIGHT - 8
     points: list[Point | None] = [
         None if v is None else (round(i * step), round(SPARK_HEIGHT - v / top * usable))

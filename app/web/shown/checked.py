@@ -13,60 +13,62 @@ MOST_NAMED = 8
 LONGEST_LINE = 160  # bytes
 
 
-def said(checked: CheckedNow, monitor: Monitor) -> tuple[str, str]:
+def message(checked: CheckedNow, monitor: Monitor) -> tuple[str, str]:
     """The message, one line for each place if there are several, and its category. Other servers
     may not tell the places apart.
     """
-    told = checked.places or [PlaceChecked(str(checked.location), result=checked)]
-    good = all(one.result is not None and one.result.verdict is Verdict.UP for one in told)
+    checks = checked.places or [PlaceChecked(str(checked.location), result=checked)]
+    good = all(check.result is not None and check.result.verdict is Verdict.UP for check in checks)
     category = "success" if good else "warning"
-    if len(told) > 1:
-        return "\n".join([_counted(told), *_lines(told)]), category
+    if len(checks) > 1:
+        return "\n".join([_counted(checks), *_lines(checks)]), category
     if tuple(monitor.locations) == DEFAULT_LOCATIONS == (checked.location,):
         made = _("Checked now.")
     else:
-        made = _("Checked now from %(place)s.", place=_title(told[0]))
+        made = _("Checked now from %(place)s.", place=_title(checks[0]))
     return f"{made} {_seen(checked)}", category
 
 
 def left_out(result: Result, names: Iterable[str]) -> str | None:
     """Where the check of what is not saved was made, if other places will check it: ``names``."""
-    others = [places.title(name) for name in names if name != result.location]
-    if not others:
+    elsewhere = [places.title(name) for name in names if name != result.location]
+    if not elsewhere:
         return None
     return _n(
         "Checked from %(place)s. %(others)s has not checked it.",
         "Checked from %(place)s. %(others)s have not checked it.",
-        len(others),
+        len(elsewhere),
         place=places.title(result.location),
-        others=", ".join(others),
+        others=", ".join(elsewhere),
     )
 
 
-def _counted(told: Sequence[PlaceChecked]) -> str:
-    made = sum(one.result is not None for one in told)
+def _counted(checks: Sequence[PlaceChecked]) -> str:
+    made = sum(check.result is not None for check in checks)
     return _n(
         "Checked now from %(made)s of %(num)s place.",
         "Checked now from %(made)s of %(num)s places.",
-        len(told),
+        len(checks),
         made=made,
     )
 
 
-def _lines(told: Sequence[PlaceChecked]) -> list[str]:
+def _lines(checks: Sequence[PlaceChecked]) -> list[str]:
     """Those that are not up come first."""
-    good = [one for one in told if one.result is not None and one.result.verdict is Verdict.UP]
-    ordered = [one for one in told if one not in good] + good
-    lines = [_cut(_line(one)) for one in ordered[:MOST_NAMED]]
+    good = [
+        check for check in checks if check.result is not None and check.result.verdict is Verdict.UP
+    ]
+    ordered = [check for check in checks if check not in good] + good
+    lines = [_cut(_line(check)) for check in ordered[:MOST_NAMED]]
     if (more := len(ordered) - MOST_NAMED) > 0:
         lines.append(_n("And %(num)s more.", "And %(num)s more.", more))
     return lines
 
 
-def _line(one: PlaceChecked) -> str:
-    if one.result is None:
-        return one.message or _("No result from %(place)s.", place=_title(one))
-    return f"{_title(one)}: {_seen(one.result)}"
+def _line(check: PlaceChecked) -> str:
+    if check.result is None:
+        return check.message or _("No result from %(place)s.", place=_title(check))
+    return f"{_title(check)}: {_seen(check.result)}"
 
 
 def _cut(line: str) -> str:
@@ -76,8 +78,8 @@ def _cut(line: str) -> str:
     return text[: LONGEST_LINE - len("…".encode())].decode(errors="ignore") + "…"
 
 
-def _title(one: PlaceChecked) -> str:
-    return one.label or places.title(one.name)
+def _title(check: PlaceChecked) -> str:
+    return check.label or places.title(check.name)
 
 
 def _seen(result: Result) -> str:

@@ -18,7 +18,7 @@ from app.records import AlertCondition
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SumPart:
     """What is said of one field. ``{}`` in ``text`` is its value. ``counted``: what is said of a
     number, or of a list of so many rows. ``none``: what is said of an empty field, or of a box that
     is not ticked.
@@ -29,56 +29,56 @@ class Part:
     counted: Callable[[int], str] | None = None
     none: str = ""
 
-    def said(self, value: str) -> str:
+    def words(self, value: str) -> str:
         text = self.counted(int(value)) if self.counted and value.isdecimal() else _(self.text)
         return text.replace("{}", value)
 
 
 WHEN = (
-    Part("alert_condition"),
-    Part("alert_text_lookup", "“{}”"),
-    Part("timeout", N_("within {} s")),
-    Part("slow_after", N_("slow after {} ms")),
-    Part(
+    SumPart("alert_condition"),
+    SumPart("alert_text_lookup", "“{}”"),
+    SumPart("timeout", N_("within {} s")),
+    SumPart("slow_after", N_("slow after {} ms")),
+    SumPart(
         "confirmations",
         counted=lambda num: _n("{} recheck", "{} rechecks", num),
         none=N_("no rechecks"),
     ),
 )
 WHOM = (
-    Part("contacts"),
-    Part("alerts", counted=lambda num: _n("{} channel", "{} channels", num)),
-    Part("remind_after", N_("reminder every {} minutes")),
-    Part("quiet_start", N_("quiet from {}")),
-    Part("quiet_end", N_("until {}")),
+    SumPart("contacts"),
+    SumPart("alerts", counted=lambda num: _n("{} channel", "{} channels", num)),
+    SumPart("remind_after", N_("reminder every {} minutes")),
+    SumPart("quiet_start", N_("quiet from {}")),
+    SumPart("quiet_end", N_("until {}")),
 )
 REQUEST = (
-    Part("request_method"),
-    Part("accepted_statuses", N_("expects {}")),
-    Part("follow_redirects", "", none=N_("no redirects")),
-    Part("cache_buster", N_("bypasses caches")),
-    Part("request_headers", counted=lambda num: _n("{} header", "{} headers", num)),
-    Part("request_auth_username", N_("as {}")),
-    Part("request_body", N_("with a body")),
+    SumPart("request_method"),
+    SumPart("accepted_statuses", N_("expects {}")),
+    SumPart("follow_redirects", "", none=N_("no redirects")),
+    SumPart("cache_buster", N_("bypasses caches")),
+    SumPart("request_headers", counted=lambda num: _n("{} header", "{} headers", num)),
+    SumPart("request_auth_username", N_("as {}")),
+    SumPart("request_body", N_("with a body")),
 )
 EXPIRY = (
-    Part("ssl_alert_days", N_("Certificate: {}")),
-    Part("domain_alert_days", N_("Domain: {}")),
-    Part("verify_tls", "", none=N_("certificate not verified")),
+    SumPart("ssl_alert_days", N_("Certificate: {}")),
+    SumPart("domain_alert_days", N_("Domain: {}")),
+    SumPart("verify_tls", "", none=N_("certificate not verified")),
 )
 MAINTENANCE = (
-    Part("maintenance_start_at", N_("From {}")),
-    Part("maintenance_end_at", N_("until {}")),
+    SumPart("maintenance_start_at", N_("From {}")),
+    SumPart("maintenance_end_at", N_("until {}")),
 )
 
 
-def said(form: BrowserMonitorForm, parts: Sequence[Part], empty: str = "") -> str:
+def words(form: BrowserMonitorForm, parts: Sequence[SumPart], empty: str = "") -> str:
     """The values of these fields, ``empty`` where there is nothing to say."""
-    texts = (_said(form, part) for part in parts if part.field in form and _has(form, part.field))
+    texts = (_words(form, part) for part in parts if part.field in form and _has(form, part.field))
     return ", ".join(filter(None, texts)) or empty
 
 
-def as_data(parts: Sequence[Part]) -> list[dict[str, str]]:
+def as_data(parts: Sequence[SumPart]) -> list[dict[str, str]]:
     return [
         {
             "field": part.field,
@@ -98,14 +98,14 @@ def _has(form: BrowserMonitorForm, name: str) -> bool:
     return kind is None or name not in FIELDS or name in kind.fields
 
 
-def _said(form: BrowserMonitorForm, part: Part) -> str:
+def _words(form: BrowserMonitorForm, part: SumPart) -> str:
     field: Any = form[part.field]
     if field.unclear and not field.sent:
         return ""
     value = _value(field)
     if value in ("", "0"):
         return _(part.none)
-    return part.said(value)
+    return part.words(value)
 
 
 def _value(field: Any) -> str:

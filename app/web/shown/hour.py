@@ -33,7 +33,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Hour:
+class HourChart:
     """What the macro draws. ``lines`` are SVG paths between good checks of a place without another
     check between them, each with its class. ``unknown``: checks that could not be made. ``places``:
     class and title of each, where there are several.
@@ -69,7 +69,7 @@ def around(incident: Incident, now: datetime) -> tuple[datetime, datetime]:
     return end - SPAN, end
 
 
-def of(incident: Incident, markers: Sequence[Marker] = ()) -> Hour | None:
+def of(incident: Incident, markers: Sequence[Marker] = ()) -> HourChart | None:
     """The hour of an incident, with those of the ``markers`` that are in it; None without results,
     which are kept for a while only.
     """
@@ -86,31 +86,34 @@ def drawn(
     begin: datetime,
     end: datetime,
     markers: Sequence[Marker] = (),
-) -> Hour:
+) -> HourChart:
     """``results``: between ``begin`` and ``end``, oldest first."""
     scale = _Scale(begin, charts.nice_top(max(_took(results), default=0)))
-    good = [one for one in results if one.is_good and one.response_time is not None]
-    failed = [one for one in results if one.verdict is Verdict.DOWN]
-    unknown = [one for one in results if one.verdict is Verdict.UNKNOWN]
-    styles = places.styles(one.location for one in results)
+    good = [result for result in results if result.is_good and result.response_time is not None]
+    failed = [result for result in results if result.verdict is Verdict.DOWN]
+    unknown = [result for result in results if result.verdict is Verdict.UNKNOWN]
+    styles = places.styles(result.location for result in results)
     if len(styles) == 1:
         styles = dict.fromkeys(styles, "average")
     several = len(styles) > 1
-    said = _Said(several)
+    titles = _Titles(several)
     label = _label(results, good, failed, len(unknown), begin, end)
     first = max(begin, incident.started_at)
     last = min(end, incident.ended_at or end)
     left = scale.x(first)
-    return Hour(
+    return HourChart(
         label=" ".join([label, *map(_of_place, _by_place(results))]) if several else label,
         lines=[
             (styles[place], charts.path(run))
             for place, run in _runs(results, scale)
             if len(run) > 1
         ],
-        good=[replace(scale.dot(one, said.of(one)), style=styles[one.location]) for one in good],
-        failed=[scale.dot(one, said.of(one)) for one in failed],
-        unknown=[scale.dot(one, said.of(one)) for one in unknown],
+        good=[
+            replace(scale.dot(result, titles.of(result)), style=styles[result.location])
+            for result in good
+        ],
+        failed=[scale.dot(result, titles.of(result)) for result in failed],
+        unknown=[scale.dot(result, titles.of(result)) for result in unknown],
         incident=charts.Band(left, max(2.0, round(scale.x(last) - left, 1)), _("Incident")),
         x_ticks=[
             charts.Tick(scale.x(at), text) for at, text in axis.marks(begin, end, times.zone())
@@ -121,9 +124,9 @@ def drawn(
         ],
         markers=marker_lines(
             [
-                (scale.x(one.time), one.name, f"{times.clock(one.time)}: {one.name}")
-                for one in markers
-                if begin <= one.time <= end
+                (scale.x(marker.time), marker.name, f"{times.clock(marker.time)}: {marker.name}")
+                for marker in markers
+                if begin <= marker.time <= end
             ],
             WIDTH - RIGHT,
         ),
@@ -148,26 +151,30 @@ class _Scale:
 
 
 def _took(results: Iterable[Result]) -> Iterator[int]:
-    return (one.response_time for one in results if one.is_good and one.response_time is not None)
+    return (
+        result.response_time
+        for result in results
+        if result.is_good and result.response_time is not None
+    )
 
 
 def _by_place(results: Sequence[Result]) -> Iterator[tuple[str, Sequence[Result]]]:
     """The title of each place, and its results."""
-    for name in places.styles(one.location for one in results):
-        yield places.title(name), [one for one in results if one.location == name]
+    for name in places.styles(result.location for result in results):
+        yield places.title(name), [result for result in results if result.location == name]
 
 
-def _of_place(its: tuple[str, Sequence[Result]]) -> str:
+def _of_place(place: tuple[str, Sequence[Result]]) -> str:
     """What the chart shows of one of several places, in words."""
-    title, results = its
-    failed = sum(one.verdict is Verdict.DOWN for one in results)
-    said = _(
+    title, results = place
+    failed = sum(result.verdict is Verdict.DOWN for result in results)
+    figures = _(
         "%(place)s: %(count)s, %(failed)s failed", place=title, count=len(results), failed=failed
     )
     if took := list(_took(results)):
         average = charts.milliseconds(sum(took) / len(took))
-        return _("%(figures)s, %(average)s on average.", figures=said, average=average)
-    return f"{said}."
+        return _("%(figures)s, %(average)s on average.", figures=figures, average=average)
+    return f"{figures}."
 
 
 def _runs(results: Sequence[Result], scale: _Scale) -> Iterator[tuple[str, list[charts.Point]]]:
@@ -175,13 +182,13 @@ def _runs(results: Sequence[Result], scale: _Scale) -> Iterator[tuple[str, list[
     a line across an outage would say that it answered meanwhile, and one from place to place that
     the response time went up and down.
     """
-    for place in dict.fromkeys(one.location for one in results):
+    for place in dict.fromkeys(result.location for result in results):
         run: list[charts.Point] = []
-        for one in results:
-            if one.location != place:
+        for result in results:
+            if result.location != place:
                 continue
-            if one.is_good and one.response_time is not None:
-                run.append((scale.x(one.checked_at), scale.y(one.response_time)))
+            if result.is_good and result.response_time is not None:
+                run.append((scale.x(result.checked_at), scale.y(result.response_time)))
             elif run:
                 yield place, run
                 run = []
@@ -190,7 +197,7 @@ def _runs(results: Sequence[Result], scale: _Scale) -> Iterator[tuple[str, list[
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Titles:
     """What titles of dots say; with the place where there are several."""
 
     several: bool
@@ -211,18 +218,18 @@ def _label(
     begin: datetime,
     end: datetime,
 ) -> str:
-    found = list(_took(good))
+    measured = list(_took(good))
     figures = {
         "start": times.clock(begin),
         "end": times.clock(end),
         "count": len(results),
         "failed": len(failed),
     }
-    if found:
+    if measured:
         label = _(
             "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed,"
             " %(average)s on average.",
-            average=charts.milliseconds(sum(found) / len(found)),
+            average=charts.milliseconds(sum(measured) / len(measured)),
             **figures,
         )
     else:
@@ -236,7 +243,7 @@ def _label(
 
 def _results(monitor_id: int, begin: datetime, end: datetime) -> list[Result]:
     """Oldest first; none where another server has lost the monitor."""
-    found: list[Result] = []
+    results: list[Result] = []
     to = end + timedelta(seconds=1)
     for number in range(1, PAGES + 1):
         query = ResultQuery(monitor_id, from_=begin, to=to, per_page=PER_PAGE, page=number)
@@ -244,7 +251,7 @@ def _results(monitor_id: int, begin: datetime, end: datetime) -> list[Result]:
             page = current_store().results.list(query)
         except NotFound:
             return []
-        found += page.items
+        results += page.items
         if number >= page.last_number or len(page.items) < PER_PAGE:
             break
-    return found[::-1]
+    return results[::-1]

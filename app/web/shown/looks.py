@@ -178,13 +178,13 @@ def ended(incident: Incident) -> Look:
     return ENDED.get(incident.ending or "") or INCIDENT[IncidentStatus.RESOLVED]  # type: ignore[call-overload]
 
 
-def incident(one: Incident) -> Look:
+def incident(incident: Incident) -> Look:
     """The look of an incident as it is now."""
-    if "status" in one.missing:
+    if "status" in incident.missing:
         return UNKNOWN
-    if one.status == IncidentStatus.RESOLVED:
-        return ended(one)
-    return look_of(INCIDENT, one.status)
+    if incident.status == IncidentStatus.RESOLVED:
+        return ended(incident)
+    return look_of(INCIDENT, incident.status)
 
 
 def monitor_of(incident: Incident) -> str:

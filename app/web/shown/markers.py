@@ -28,17 +28,17 @@ def between(monitor_id: int, begin: datetime, end: datetime) -> Sequence[Marker]
     if end < begin or not servers.is_whole():
         return ()
     query = MarkerQuery(monitor_id, from_=begin, to=end, per_page=MARKED)
-    found = current_store().markers.list(query).items[::-1]
-    return [one for one in found if begin <= one.time <= end]
+    listed = current_store().markers.list(query).items[::-1]
+    return [marker for marker in listed if begin <= marker.time <= end]
 
 
 def before(incident: Incident, markers: Sequence[Marker]) -> list[Deployed]:
     """Those of the hour before an incident, the nearest first."""
     since = incident.started_at - SUSPECTED
-    near = [one for one in markers if since <= one.time <= incident.started_at]
+    near = [marker for marker in markers if since <= marker.time <= incident.started_at]
     return [
-        Deployed(one, about((incident.started_at - one.time).total_seconds()))
-        for one in near[: -MARKERS_NAMED - 1 : -1]
+        Deployed(marker, about((incident.started_at - marker.time).total_seconds()))
+        for marker in near[: -MARKERS_NAMED - 1 : -1]
     ]
 
 

@@ -28,7 +28,7 @@ _SECONDS = itemgetter(*LASTED)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MonitorRow:
     """``bar`` is None if the store has no history."""
 
     monitor: Monitor
@@ -39,15 +39,15 @@ class Row:
     warnings: list[str]
 
 
-def of(monitors: Sequence[Monitor]) -> list[Row]:
+def of(monitors: Sequence[Monitor]) -> list[MonitorRow]:
     """``monitors`` must have been read with their ``hours``."""
     lately = _("The last 24 hours")
     return [_row(monitor, lately) for monitor in monitors]
 
 
-def _row(monitor: Monitor, lately: str) -> Row:
+def _row(monitor: Monitor, lately: str) -> MonitorRow:
     hours = monitor.hours
-    return Row(
+    return MonitorRow(
         monitor=monitor,
         host=host(monitor.url),
         bar=charts.cells(hours) if hours else None,
@@ -73,7 +73,7 @@ def _sums(buckets: Sequence[charts.Bucket]) -> list[int]:
         rows = [_SECONDS(bucket) for bucket in buckets]
         return [sum(map(int, column)) for column in zip(*rows, strict=True)] or [0] * len(LASTED)
     except (KeyError, TypeError):  # days are not told apart as finely
-        return [sum([int(one.get(state) or 0) for one in buckets]) for state in LASTED]
+        return [sum([int(bucket.get(state) or 0) for bucket in buckets]) for state in LASTED]
 
 
 def lasted(state: str, seconds: float) -> str:
@@ -123,12 +123,12 @@ def _when(days: int) -> str:
 
 def soon(monitor: Monitor) -> Iterator[str]:
     """``certificate 5 days``, ``domain expires today``: what lists show as expiring."""
-    for said, moment, days in (
+    for in_words, moment, days in (
         (_certificate, monitor.ssl_expires_at, _certificate_shown(monitor)),
         (_domain, monitor.domain_expires_at, max(times.NEAR_DAYS, monitor.domain_alert_days or 0)),
     ):
         if moment is not None and days_left(moment, times.now()) <= days:
-            yield said(moment)
+            yield in_words(moment)
 
 
 def _certificate_shown(monitor: Monitor) -> int:

@@ -64,15 +64,15 @@ def read(text: str | None, default: Month) -> Month:
     """The month in a URL; ``default`` if there is none. Raises Invalid."""
     if not text:
         return default
-    found = _MONTH.fullmatch(text)
-    if found and int(found[1]) in YEARS and 1 <= int(found[2]) <= 12:
-        return Month(int(found[1]), int(found[2]))
+    match = _MONTH.fullmatch(text)
+    if match and int(match[1]) in YEARS and 1 <= int(match[2]) <= 12:
+        return Month(int(match[1]), int(match[2]))
     sentence = _("Enter a month such as 2026-11.")
     raise Invalid({"month": [sentence]}, sentence)
 
 
 @dataclass(slots=True)
-class Entry:
+class DayEntry:
     """An entry of a day: ``when`` is its first time there, ``more`` how many others follow."""
 
     id: int
@@ -85,7 +85,7 @@ class Entry:
 class Sheet:
     """Entries by day."""
 
-    days: dict[date, dict[int, Entry]] = field(default_factory=dict)
+    days: dict[date, dict[int, DayEntry]] = field(default_factory=dict)
 
     def put(
         self, id: int, name: str, spans: Iterable[tuple[datetime, datetime]], zone: tzinfo
@@ -103,12 +103,12 @@ class Sheet:
         if id in here:
             here[id].more += 1
         elif day == begin.date():
-            here[id] = Entry(id, name, f"{begin:%H:%M}")
+            here[id] = DayEntry(id, name, f"{begin:%H:%M}")
         else:
             until = f"{stop:%H:%M}" if day == stop.date() else ""
-            here[id] = Entry(id, name, _("to %(time)s", time=until) if until else _("all day"))
+            here[id] = DayEntry(id, name, _("to %(time)s", time=until) if until else _("all day"))
 
-    def on(self, day: date) -> list[Entry]:
+    def on(self, day: date) -> list[DayEntry]:
         """The entries of a day: first those that began earlier, then by time."""
         entries = self.days.get(day, {}).values()
         return sorted(entries, key=lambda entry: (entry.when[:1].isdigit(), entry.when))

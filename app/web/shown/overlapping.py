@@ -14,8 +14,8 @@ PAGES_READ = 50
 
 def incidents(start: datetime, end: datetime, monitor_id: int | None = None) -> list[Incident]:
     """Those of one monitor or of all, the newest first."""
-    found = [one for one in _ended_since(start, monitor_id) if one.started_at < end]
-    return sorted(found, key=lambda one: (one.started_at, one.id), reverse=True)
+    begun = [incident for incident in _ended_since(start, monitor_id) if incident.started_at < end]
+    return sorted(begun, key=lambda incident: (incident.started_at, incident.id), reverse=True)
 
 
 def _ended_since(start: datetime, monitor_id: int | None) -> Iterator[Incident]:

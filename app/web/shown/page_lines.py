@@ -49,29 +49,29 @@ class Line:
         return self.text if self.text.strip() or not self.monitor else self.monitor.name
 
 
-def of_page(page: StatusPage, known: Mapping[int, MonitorRef]) -> list[Line]:
+def of_page(page: StatusPage, refs: Mapping[int, MonitorRef]) -> list[Line]:
     """The lines of a stored page. ``known``: its monitors."""
-    names = {one.key: one.value for one in page.names}
+    names = {named.key: named.value for named in page.names}
     grouped = {id for group in page.groups for id in group.monitors}
-    made = [_monitor(id, names, known) for id in page.monitors if id not in grouped]
+    made = [_monitor(id, names, refs) for id in page.monitors if id not in grouped]
     for number, group in enumerate(page.groups, 1):
         made.append(Line(f"g{number}", group.name, 0))
-        made += [_monitor(id, names, known) for id in group.monitors]
+        made += [_monitor(id, names, refs) for id in group.monitors]
     return _placed(made)
 
 
 def of_monitors(monitors: Iterable[MonitorRef]) -> list[Line]:
-    return _placed(Line(f"m{one.id}", "", 0, one) for one in monitors)
+    return _placed(Line(f"m{monitor.id}", "", 0, monitor) for monitor in monitors)
 
 
 def sent(form: Form) -> list[Line]:
     """The lines that a browser sent; what is none is left out."""
-    found: dict[str, Line] = {}
+    by_key: dict[str, Line] = {}
     for key in form.getlist(LINE)[:MOST_LINES]:
         line = _sent(form, key)
         if line is not None:
-            found.setdefault(key, line)
-    return _placed(found.values())
+            by_key.setdefault(key, line)
+    return _placed(by_key.values())
 
 
 def fields(lines: Sequence[Line], form: Form) -> Form:
@@ -108,7 +108,7 @@ def monitor_ids(lines: Iterable[Line]) -> set[int]:
 def add(lines: Sequence[Line], monitors: Iterable[MonitorRef]) -> list[Line]:
     """Add these at the end, but none twice."""
     present = monitor_ids(lines)
-    return _placed([*lines, *of_monitors(one for one in monitors if one.id not in present)])
+    return _placed([*lines, *of_monitors(ref for ref in monitors if ref.id not in present)])
 
 
 def add_group(lines: Sequence[Line], name: str) -> list[Line]:
@@ -149,15 +149,15 @@ def _moves_alone(lines: Iterable[Line], key: str, step: int) -> bool:
 
 def _placed(lines: Iterable[Line]) -> list[Line]:
     counts = {"m": 0, "g": 0}
-    found = []
+    placed = []
     for line in lines:
-        found.append(replace(line, place=counts[line.key[0]]))
+        placed.append(replace(line, place=counts[line.key[0]]))
         counts[line.key[0]] += 1
-    return found
+    return placed
 
 
-def _monitor(id: int, names: Mapping[int, str], known: Mapping[int, MonitorRef]) -> Line:
-    ref = known.get(id) or MonitorRef(id, _("Monitor %(id)s", id=id), "")
+def _monitor(id: int, names: Mapping[int, str], refs: Mapping[int, MonitorRef]) -> Line:
+    ref = refs.get(id) or MonitorRef(id, _("Monitor %(id)s", id=id), "")
     return Line(f"m{id}", names.get(id, ""), 0, ref)
 
 
@@ -182,7 +182,7 @@ def sent_ref(form: Form, id: int) -> MonitorRef:
 PAGE, PAGES = 100, 5  # a status page has at most 500 monitors
 
 
-def known(page: StatusPage) -> Mapping[int, MonitorRef]:
+def refs_of(page: StatusPage) -> Mapping[int, MonitorRef]:
     """The monitors that are stored as the page's, by their ids."""
     return {} if not page.monitors else _by_name(MonitorQuery(status_page_id=page.id))
 
@@ -195,12 +195,12 @@ def tagged(tag: str) -> Mapping[int, MonitorRef]:
 def _by_name(query: MonitorQuery) -> dict[int, MonitorRef]:
     query = replace(query, sort_by="name", sort="asc", per_page=PAGE, uptime=())
     monitors = current_store().monitors.every(query, PAGES)
-    return {one.id: MonitorRef(one.id, one.name, one.url) for one in monitors}
+    return {monitor.id: MonitorRef(monitor.id, monitor.name, monitor.url) for monitor in monitors}
 
 
 def names_on(page: StatusPage) -> dict[int, str]:
     """What the page calls its monitors, in their order."""
-    refs, own = known(page), {one.key: one.value for one in page.names}
+    refs, own = refs_of(page), {named.key: named.value for named in page.names}
     return {
         id: own.get(id) or (refs[id].name if id in refs else _("Monitor %(id)s", id=id))
         for id in page.monitors

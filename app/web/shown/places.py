@@ -23,8 +23,8 @@ def titles() -> Mapping[str, str]:
     """
     if "place_titles" not in g:
         g.place_titles = _listed()
-    found: Mapping[str, str] = g.place_titles
-    return found
+    names: Mapping[str, str] = g.place_titles
+    return names
 
 
 def _listed() -> Mapping[str, str]:
@@ -58,11 +58,11 @@ def styles(names: Iterable[Name]) -> dict[Name, str]:
     """The class of each place's line in a chart, in the order of the places; beyond ``STYLES``
     places they come again.
     """
-    known = list(titles())
-    last = len(known)
+    listed = list(titles())
+    last = len(listed)
     ordered = sorted(
         set(names),
-        key=lambda name: (known.index(name) if name in known else last, name or ""),
+        key=lambda name: (listed.index(name) if name in listed else last, name or ""),
     )
     return {name: f"place-{number % STYLES}" for number, name in enumerate(ordered)}
 
@@ -72,5 +72,5 @@ def tell_apart(monitor: Monitor, results: Sequence[Result]) -> bool:
     other.
     """
     return len(monitor.locations) > 1 or any(
-        one.location not in (None, *monitor.locations) for one in results
+        result.location not in (None, *monitor.locations) for result in results
     )

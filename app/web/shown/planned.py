@@ -33,15 +33,15 @@ class Planned:
         return False, not self.on, self.start.timestamp()
 
 
-def known() -> tuple[list[MaintenanceWindow], bool]:
+def newest() -> tuple[list[MaintenanceWindow], bool]:
     """The newest windows, and whether there are more."""
-    found: list[MaintenanceWindow] = []
+    windows: list[MaintenanceWindow] = []
     for number in range(1, PAGES + 1):
         page = current_store().windows.list(PageQuery(page=number, per_page=PAGE))
-        found += page.items
+        windows += page.items
         if number >= page.last_number:
-            return found, False
-    return found, True
+            return windows, False
+    return windows, True
 
 
 def of(window: MaintenanceWindow) -> Planned:
@@ -54,15 +54,17 @@ def of(window: MaintenanceWindow) -> Planned:
 
 def coming(windows: Iterable[MaintenanceWindow], most: int) -> list[Planned]:
     """What is on and what comes next, in this order."""
-    found = (of(window) for window in windows)
-    return sorted((one for one in found if one.start), key=lambda one: one.order)[:most]
+    planned = (of(window) for window in windows)
+    return sorted((item for item in planned if item.start), key=lambda item: item.order)[:most]
 
 
 def for_monitor(monitor: Monitor, most: int = 2) -> list[Planned]:
     """The shared windows of a monitor, by its tags too, that are on or come next."""
     windows = _beside()
-    its = (one for one in windows if recurrence.applies_to(one, monitor.id, monitor.tags))
-    return coming(its, most)
+    applying = (
+        window for window in windows if recurrence.applies_to(window, monitor.id, monitor.tags)
+    )
+    return coming(applying, most)
 
 
 def soon(most: int) -> list[Planned]:
@@ -75,6 +77,6 @@ def _beside() -> list[MaintenanceWindow]:
     has none, or does not tell.
     """
     try:
-        return known()[0] if servers.is_whole() else []
+        return newest()[0] if servers.is_whole() else []
     except WakefulError:
         return []

@@ -62,7 +62,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        names = [one.name for one in self.monitors]
+        names = [monitor.name for monitor in self.monitors]
         subject = report_words.subject(names, self.tag, chosen=bool(self.chosen) or self.cut)
         return report_words.title(subject, self.month.label)
 
@@ -82,44 +82,48 @@ class Report:
         """None where the store has no days, or no data in them."""
         days = self.figures[id].get("days") or []
         states = [day_state(day) for day in days]
-        known = [day for day, state in zip(days, states, strict=True) if state != "none"]
-        if not known:
+        with_data = [day for day, state in zip(days, states, strict=True) if state != "none"]
+        if not with_data:
             return None
-        late = known[0] is not days[0]
+        late = with_data[0] is not days[0]
         return Strip(
             charts.cells(days),
             monitor_rows.in_words(days, self.month.label),
-            datetime.fromisoformat(known[0]["start"]) if late else None,
+            datetime.fromisoformat(with_data[0]["start"]) if late else None,
         )
 
     def incidents(self) -> list[Incident]:
         """Those that count, in the order of their start."""
-        ids = {one.id for one in self.monitors}
+        ids = {monitor.id for monitor in self.monitors}
         only = next(iter(ids)) if len(ids) == 1 else None
         start, end = self.month.span()
-        found = overlapping.incidents(start, end, only)
-        mine = [one for one in found if one.monitor_id in ids and one.classification is None]
+        overlaps = overlapping.incidents(start, end, only)
+        mine = [
+            incident
+            for incident in overlaps
+            if incident.monitor_id in ids and incident.classification is None
+        ]
         return mine[::-1]
 
 
 def asked() -> Report:
     """The report that the address asks for. Raises Invalid and Unsupported."""
     servers.refuse_bare()
-    this = months.month_of(times.now())
+    current = months.month_of(times.now())
     chosen, tag = _chosen(), _tag()
     monitors, cut = _monitors(chosen, tag)
 
     def of(month: Month) -> Report:
         start, end = month.span()
-        ids = [one.id for one in monitors]
+        ids = [monitor.id for monitor in monitors]
         figures = current_store().results.report(ids, start, end, days=True)
         return Report(month, chosen, tag, monitors, figures, cut)
 
     if request.args.get("month"):
-        return of(months.read(request.args["month"], this))
-    last = of(this.plus(-1) or this)
+        return of(months.read(request.args["month"], current))
+    last = of(current.plus(-1) or current)
     # A new installation has nothing to say about last month.
-    return last if last.total["checks"] else of(this)
+    return last if last.total["checks"] else of(current)
 
 
 def _chosen() -> list[int]:
@@ -143,13 +147,13 @@ def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[MonitorR
     """
     most = MAX_REPORT_MONITORS + 1
     if tag is None:
-        found = current_store().monitors.refs(ids=chosen or None, limit=most)
+        refs = current_store().monitors.refs(ids=chosen or None, limit=most)
     else:
-        found = [one for one in tagged(tag, most) if not chosen or one.id in chosen]
-    return found[:MAX_REPORT_MONITORS], len(found) > MAX_REPORT_MONITORS
+        refs = [ref for ref in tagged(tag, most) if not chosen or ref.id in chosen]
+    return refs[:MAX_REPORT_MONITORS], len(refs) > MAX_REPORT_MONITORS
 
 
 def tagged(tag: str, most: int) -> list[MonitorRef]:
     query = MonitorQuery(tag=tag, sort_by="name", sort="asc", per_page=PAGE, uptime=())
     monitors = current_store().monitors.every(query, -(-most // PAGE))
-    return [MonitorRef(one.id, one.name, one.url) for one in islice(monitors, most)]
+    return [MonitorRef(monitor.id, monitor.name, monitor.url) for monitor in islice(monitors, most)]

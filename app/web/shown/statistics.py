@@ -72,7 +72,7 @@ def of(monitor: Monitor) -> dict[str, Any]:
             brief=True,
         )
     )
-    found: dict[str, Any] = {
+    context: dict[str, Any] = {
         "incidents": incidents.items[:INCIDENTS_SHOWN],
         "incidents_total": incidents.total,
         "results": _results(monitor.id),
@@ -85,7 +85,7 @@ def of(monitor: Monitor) -> dict[str, Any]:
         "zoom_form": zoom.form() if not servers.is_bare() else None,
     }
     if servers.is_bare():
-        return found
+        return context
     statistics = (
         store.results.statistics_between(monitor.id, zoomed.start, zoomed.end)
         if zoomed
@@ -93,7 +93,7 @@ def of(monitor: Monitor) -> dict[str, Any]:
     )
     year = store.results.statistics(monitor.id, "365d")
     days = year["buckets"][-BAR_DAYS:]
-    return found | {
+    return context | {
         "statistics": statistics,
         "uptimes": {**monitor.uptime, "365d": year["uptime"]},
         "drawn": drawn(monitor, statistics, incidents.items),
@@ -181,13 +181,13 @@ def _lines(
     """
     if not 1 < len(monitor.locations) <= seen_from.STYLES or seconds >= HOUR:
         return ()
-    found = current_store().results.by_place(monitor.id, start, count, seconds)
+    by_place = current_store().results.by_place(monitor.id, start, count, seconds)
     return [
         charts.PlaceTimes(
-            seen_from.title(name), style, found[name], bridged=monitor.interval // seconds
+            seen_from.title(name), style, by_place[name], bridged=monitor.interval // seconds
         )
         for name, style in seen_from.styles(monitor.locations).items()
-        if name in found
+        if name in by_place
     ]
 
 
@@ -203,7 +203,7 @@ def _markers(monitor_id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[da
     first, last = (
         datetime.fromisoformat(buckets[n][end]) for n, end in ((0, "start"), (-1, "end"))
     )
-    return [(one.time, one.name) for one in markers.between(monitor_id, first, last)]
+    return [(marker.time, marker.name) for marker in markers.between(monitor_id, first, last)]
 
 
 def _results(monitor_id: int) -> Page[Result] | None:
@@ -215,7 +215,7 @@ def _results(monitor_id: int) -> Page[Result] | None:
 
 def _days(id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[str, str, str]]:
     """State, title and URL of each day (UTC), oldest first."""
-    found = []
+    cells = []
     words = {state: _(word) for state, word in DAY_WORDS.items()}
     # Built once: 90 of them took as long as the figures.
     address = url_for("checks.day", id=id, day=ANY_DAY)
@@ -226,6 +226,6 @@ def _days(id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[str, str, str
             facts.append(_("uptime %(percent)s", percent=looks.percent(bucket["uptime"], DAY)))
         if bucket["down"]:
             facts.append(monitor_rows.lasted("down", bucket["down"]))
-        its = address.replace(ANY_DAY, f"{start:%Y-%m-%d}")
-        found.append((state, ", ".join(facts), its))
-    return found
+        link = address.replace(ANY_DAY, f"{start:%Y-%m-%d}")
+        cells.append((state, ", ".join(facts), link))
+    return cells

@@ -26,7 +26,7 @@ DEPLOYED, CHECK, OPENED, GAP, PERSON, ENDED, TOLD = range(7)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TimelineStep:
     """One entry. ``tone`` and ``sign`` are as in ``looks``; ``text`` is what a person wrote."""
 
     at: datetime
@@ -41,14 +41,15 @@ class Step:
 
 def steps(
     incident: Incident, deliveries: Iterable[Delivery] = (), markers: Iterable[Marker] = ()
-) -> list[Step]:
+) -> list[TimelineStep]:
     """All steps, oldest first."""
-    found = [*_checks(incident), *_gaps(incident), *_remarks(incident), *_people(incident)]
-    found += [
-        Step(one.time, DEPLOYED, _("Deployed: %(name)s", name=one.name), "flag") for one in markers
+    listed = [*_checks(incident), *_gaps(incident), *_remarks(incident), *_people(incident)]
+    listed += [
+        TimelineStep(marker.time, DEPLOYED, _("Deployed: %(name)s", name=marker.name), "flag")
+        for marker in markers
     ]
-    found += [step for delivery in deliveries if (step := _delivery(delivery))]
-    return sorted(found, key=lambda step: (step.at, step.kind))
+    listed += [step for delivery in deliveries if (step := _delivery(delivery))]
+    return sorted(listed, key=lambda step: (step.at, step.kind))
 
 
 def failing(evidence: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -60,19 +61,19 @@ def last_good(evidence: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return (evidence or {}).get("last_good") or None
 
 
-def _checks(incident: Incident) -> Iterator[Step]:
+def _checks(incident: Incident) -> Iterator[TimelineStep]:
     """The failing checks, with those that failed in the same way, one after the other, as one."""
     checks = [(incident.started_at, incident.cause), *_rechecks(incident)]
     number = 0
-    for _same, found in groupby(checks, lambda check: _DURATION.sub("", check[1] or "")):
-        run = list(found)
+    for _same, group in groupby(checks, lambda check: _DURATION.sub("", check[1] or "")):
+        run = list(group)
         (since, cause), last = run[0], run[-1][0]
         title = _title(incident, number, len(run), (last - since).total_seconds())
-        yield Step(since, CHECK, title, "down", "down", cause)
+        yield TimelineStep(since, CHECK, title, "down", "down", cause)
         number += len(run)
     if incident.created_at is not None and incident.created_at >= incident.started_at:
         title = _(looks.FOUND_LATE) if incident.found_late else _("Incident opened")
-        yield Step(incident.created_at, OPENED, title, "bell", "down")
+        yield TimelineStep(incident.created_at, OPENED, title, "bell", "down")
 
 
 def _title(incident: Incident, number: int, count: int, seconds: float) -> str:
@@ -97,7 +98,7 @@ def _rechecks(incident: Incident) -> Iterator[tuple[datetime, str | None]]:
             yield at, cause
 
 
-def _gaps(incident: Incident) -> Iterator[Step]:
+def _gaps(incident: Incident) -> Iterator[TimelineStep]:
     for since, to in incident.unwatched:
         note = _(
             "From %(start)s to %(end)s. What happened in between is not known.",
@@ -106,25 +107,25 @@ def _gaps(incident: Incident) -> Iterator[Step]:
         )
         silent = incident.ending == Ending.SILENCE and to == incident.ended_at
         title = _(NOT_HEARD) if silent else _("No checks ran")
-        yield Step(since, GAP, title, "unknown", "unknown", note)
+        yield TimelineStep(since, GAP, title, "unknown", "unknown", note)
 
 
-def _people(incident: Incident) -> Iterator[Step]:
+def _people(incident: Incident) -> Iterator[TimelineStep]:
     if incident.acknowledged_at is not None:
         by = incident.acknowledged_by
         title = _("Acknowledged by %(who)s", who=by) if by else _("Acknowledged")
-        yield Step(incident.acknowledged_at, PERSON, title, "seen", "degraded")
+        yield TimelineStep(incident.acknowledged_at, PERSON, title, "seen", "degraded")
     if incident.ended_at is not None:
         look = looks.ended(incident)
-        yield Step(incident.ended_at, ENDED, _(look.word), look.shape, look.tone)
+        yield TimelineStep(incident.ended_at, ENDED, _(look.word), look.shape, look.tone)
 
 
-def _remarks(incident: Incident) -> Iterator[Step]:
+def _remarks(incident: Incident) -> Iterator[TimelineStep]:
     for remark in comments.remarks(incident.comment):
         # A comment sent with the report has no time of its own, and must not move with each change.
         at = remark.at or incident.created_at or incident.started_at
         title = _("%(who)s wrote", who=remark.who) if remark.who else _("Comment")
-        yield Step(at, PERSON, title, "edit", text=remark.text)
+        yield TimelineStep(at, PERSON, title, "edit", text=remark.text)
 
 
 GOES: dict[str, str] = {
@@ -135,7 +136,7 @@ GOES: dict[str, str] = {
 }
 
 
-def _delivery(delivery: Delivery) -> Step | None:
+def _delivery(delivery: Delivery) -> TimelineStep | None:
     at = delivery.delivered_at or delivery.created_at
     if at is None:
         return None
@@ -152,7 +153,7 @@ def _delivery(delivery: Delivery) -> Step | None:
         note += f": {reason_text(delivery.reason)}"
     elif delivery.status != DeliveryStatus.DELIVERED and delivery.attempts:
         note += f": {delivery.attempts[-1].get('answer')}"
-    return Step(
+    return TimelineStep(
         at=at,
         kind=TOLD,
         title=f"{channel_label(delivery.channel)}: {event}",

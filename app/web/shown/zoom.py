@@ -76,20 +76,20 @@ class Zoom:
 
 def form() -> SpanForm:
     """The form, with the time of the address in it as the clocks of the person show it."""
-    found = SpanForm(formdata=request.args, zone=times.zone())
-    for field in (found.from_, found.to):
+    span = SpanForm(formdata=request.args, zone=times.zone())
+    for field in (span.from_, span.to):
         field.shown = None
-    return found
+    return span
 
 
 def asked() -> Zoom | None:
     """The time in the address. Raises Invalid."""
     if not any(request.args.get(name) for name in NAMES):
         return None
-    found = form()
-    if not found.validate() or found.from_.data is None or found.to.data is None:
-        raise Invalid(found.named_errors())
-    return Zoom(found.from_.data, found.to.data)
+    span = form()
+    if not span.validate() or span.from_.data is None or span.to.data is None:
+        raise Invalid(span.named_errors())
+    return Zoom(span.from_.data, span.to.data)
 
 
 def _address(start: datetime, end: datetime) -> str:

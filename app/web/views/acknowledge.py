@@ -63,7 +63,7 @@ def page(token: str) -> Answer:
         incident=incident,
         form=form,
         waiting=_is_waiting(incident),
-        known=current_user.is_authenticated,
+        logged_in=current_user.is_authenticated,
     )
     response = make_response(page, 422 if form.errors else 200)
     if done:

@@ -79,17 +79,17 @@ def index() -> Response:
     form = AuditForm(formdata=request.args, zone=times.zone())
     status = 200
     try:
-        found = current_access().audit.page(form.query())
+        lines_page = current_access().audit.page(form.query())
     except Invalid:
-        found, status = AuditPage([]), 422
+        lines_page, status = AuditPage([]), 422
     page = render_template(
         "audit/index.html",
         form=form,
-        found=found,
+        lines_page=lines_page,
         shown=audit,
         field_name=field_name,
         here=links.here,
-        older=found.older and links.here(before=_place(*found.older)),
+        older=lines_page.older and links.here(before=_place(*lines_page.older)),
         export=_export_address(),
         one_object=form.object_id.data is not None and form.object_kind.data,
         elsewhere=servers.servers() is not None,

@@ -36,7 +36,7 @@ def login() -> Answer:
     if not form.validate_on_submit():
         return _login_page(form, 422 if form.is_submitted() else 200)
     try:
-        known = current_access().people.has_logged_in(form.email.data)
+        has_logged_in = current_access().people.has_logged_in(form.email.data)
         person = current_access().people.login(
             form.email.data, form.password.data, sessions.client()
         )
@@ -49,7 +49,7 @@ def login() -> Answer:
         sessions.begin_half(person)
         return redirect(url_for("second.show", next=request.args.get("next")))
     sessions.begin(person)
-    if not known:
+    if not has_logged_in:
         _take_zone(person)
     return redirect(target)
 
@@ -138,9 +138,9 @@ def forgotten() -> Answer:
 def _send_link(email: str, who: Actor | None) -> None:
     """After the answer, on a thread of its own."""
     with actors.acting_as(who):
-        found = current_access().recovery.mailed_to(email)
-    if found is not None:
-        person, token = found
+        mailed = current_access().recovery.mailed_to(email)
+    if mailed is not None:
+        person, token = mailed
         current_mail().send_recovery(person.email, f"/new-password/{token}")
 
 

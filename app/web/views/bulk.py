@@ -75,7 +75,7 @@ def act() -> Answer:
         return render_template(ASKED[action], monitors=named, ids=ids, back=back, form=form)
     refused: dict[int, str] = {}
     done, left, trouble = progress.work(ids, lambda id: _changed(action, id, form, refused))
-    done, failed = done + progress.said("done"), progress.said("failed")
+    done, failed = done + progress.count_in("done"), progress.count_in("failed")
     # A session remembers little: of many such sentences only the first are told.
     for sentence in list(refused.values())[: max(0, TOLD - failed)]:
         flash(sentence, "error")
@@ -106,8 +106,8 @@ def _said_changed(num: int) -> str:
 def _planned(form: BulkForm, back: str) -> Answer:
     """The form of a maintenance window for the chosen monitors. All of one tag: for the tag."""
     query = monitors.list_query(links.query_of(back))
-    others = (query.search, query.state, query.status_page_id, query.contact_id, query.location)
-    narrowed = any(others)
+    filters = (query.search, query.state, query.status_page_id, query.contact_id, query.location)
+    narrowed = any(filters)
     by_tag = query.tag if form.everything.data and not narrowed else None
     if by_tag:
         return windows.plan_for((), [by_tag])
@@ -152,15 +152,15 @@ def _chosen(form: BulkForm, back: str) -> Sequence[int]:
         per_page=PAGE_SIZES[-1],
         sort_by=MonitorSortBy.ID,
     )
-    found: dict[int, None] = {}
+    listed: dict[int, None] = {}
     for number in count(1):
         page = current_store().monitors.list(replace(query, page=number))
-        fresh = [monitor.id for monitor in page.items if monitor.id not in found]
-        found |= dict.fromkeys(fresh)
+        fresh = [monitor.id for monitor in page.items if monitor.id not in listed]
+        listed |= dict.fromkeys(fresh)
         # Another server's count may be anything; one that only repeats itself has no more.
         if number >= page.last_number or not fresh:
             break
-    return list(found)
+    return list(listed)
 
 
 def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bool:
@@ -213,14 +213,14 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
         {"alerts": (*monitor.alerts, *_unless_there(monitor, form.contact.data))}
     ),
     "uncontact": lambda monitor, form: write(
-        {"alerts": tuple(one for one in monitor.alerts if not _names(one, form.contact.data))}
+        {"alerts": tuple(pair for pair in monitor.alerts if not _names(pair, form.contact.data))}
     ),
     "recontact": lambda monitor, form: write({"alerts": (Pair(CONTACT, form.contact.data),)}),
     "place": lambda monitor, form: write(
         {"locations": tuple(dict.fromkeys([*monitor.locations, form.place.data]))}
     ),
     "unplace": lambda monitor, form: write(
-        {"locations": tuple(one for one in monitor.locations if one != form.place.data)}
+        {"locations": tuple(place for place in monitor.locations if place != form.place.data)}
     ),
     "rule": lambda monitor, form: [("location_rule", form.rule.data)],
 }

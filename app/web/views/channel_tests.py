@@ -29,19 +29,21 @@ def rows(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:
     """
     name = parse(request.form[BUTTON])
     only = name.index if name else None
-    found = {row.index: pair for row, pair in alerts.sound() if only in (None, row.index)}
+    asked = {row.index: pair for row, pair in alerts.sound() if only in (None, row.index)}
     faulty = _forget_others(alerts, only)
-    if not found:
+    if not asked:
         alerts.errors = [] if faulty else [*alerts.process_errors, _(NOTHING)][:1]
         return {}
-    pairs = list(dict.fromkeys(found.values()))
+    pairs = list(dict.fromkeys(asked.values()))
     try:
         ids = current_store().channels.test(pairs, monitor_id=monitor_id)
-        told = dict(zip(pairs, current_store().deliveries.answers(ids, WAIT_SECONDS), strict=True))
+        answers = dict(
+            zip(pairs, current_store().deliveries.answers(ids, WAIT_SECONDS), strict=True)
+        )
     except WakefulError as fault:
         alerts.errors = [str(fault)]
         return {}
-    return {index: told[pair] for index, pair in found.items()}
+    return {index: answers[pair] for index, pair in asked.items()}
 
 
 def _forget_others(alerts: PairList, only: str | None) -> bool:
@@ -70,12 +72,12 @@ def stored(monitor_id: int, place: int | None) -> Sequence[int]:
 def shown(monitor_id: int | None) -> Sequence[Delivery]:
     """The tests whose ids stand in the page's address: of this monitor, or those of no monitor."""
     numbers = request.args.get("tried", "").split(",")[:MAX_ALERTS]
-    found = []
+    tests = []
     for number in numbers:
         if not (number.isascii() and number.isdigit()):
             continue
         try:
-            found.append(current_store().deliveries.get(int(number[:18])))
+            tests.append(current_store().deliveries.get(int(number[:18])))
         except NotFound:
             continue
-    return [one for one in found if one.monitor_id == monitor_id and one.event == Event.TEST]
+    return [test for test in tests if test.monitor_id == monitor_id and test.event == Event.TEST]

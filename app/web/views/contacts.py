@@ -117,7 +117,7 @@ def test(id: int) -> Response:
     store = current_store()
     ids = store.contacts.test(id)
     store.deliveries.answers(ids, channel_tests.WAIT_SECONDS)
-    tried = ",".join(str(one) for one in ids)
+    tried = ",".join(str(delivery_id) for delivery_id in ids)
     return redirect(url_for(".show", id=id, tried=tried, _anchor="channels"))
 
 
@@ -138,8 +138,8 @@ def delete(id: int) -> Answer:
         else:
             flash(_("%(name)s deleted.", name=contact.name), "success")
             return redirect(url_for(".index"))
-    others = [name for name in choices.contacts(form, ()) if name != contact.name]
-    page = render_template("contacts/delete.html", form=form, contact=contact, others=others)
+    remaining = [name for name in choices.contacts(form, ()) if name != contact.name]
+    page = render_template("contacts/delete.html", form=form, contact=contact, others=remaining)
     return page, 422 if form.is_submitted() else 200
 
 
@@ -166,17 +166,17 @@ def offer(monitor: Monitor, before: Sequence[Pair]) -> None:
     if not set(own) - set(before):
         return
     try:
-        found = current_store().contacts.shared(monitor.id)
+        shared = current_store().contacts.shared(monitor.id)
     except NOT_TAKEN:
         return
-    for channel in found:
+    for channel in shared:
         if channel.place < len(own) and own[channel.place] not in before:
             _offer(monitor, channel)
 
 
 def _offer(monitor: Monitor, channel: SharedChannel) -> None:
     address = url_for("shared_channels.make", monitor=monitor.id, mark=channel.mark)
-    said = _n(
+    sentence = _n(
         "%(num)s monitor uses this %(channel)s.",
         "%(num)s monitors use this %(channel)s.",
         channel.monitors,
@@ -184,7 +184,7 @@ def _offer(monitor: Monitor, channel: SharedChannel) -> None:
         channel=what(channel.key),
     )
     link = Markup('<a href="{}">{}</a>').format(address, _("Create a contact from it"))
-    flash(Markup("{} {}").format(said, link), "info")
+    flash(Markup("{} {}").format(sentence, link), "info")
 
 
 def what(key: str) -> str:

@@ -66,7 +66,7 @@ def index() -> Response:
         names=names_of(page.items),
         monitor_choices=_monitor_choices(query.monitor_id),
         statuses=list(DeliveryStatus),
-        channel_choices=[("", _("All channels")), *((one, channel_label(one)) for one in Channel)],
+        channel_choices=[("", _("All channels")), *((key, channel_label(key)) for key in Channel)],
         here=links.here,
         link=links.page_link,
         **_sayings(),
@@ -123,8 +123,8 @@ def failed_channels() -> Sequence[FailedChannel]:
             g.failed_channels = _failed_channels()
         except WakefulError:
             g.failed_channels = []
-    found: Sequence[FailedChannel] = g.failed_channels
-    return found
+    channels: Sequence[FailedChannel] = g.failed_channels
+    return channels
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ class LostMessages:
 def lost_messages() -> LostMessages:
     """For the notice on the dashboard (``deliveries/_lost.html``); empty where it is not known."""
     try:
-        found = current_store().channels.lost()
-        return LostMessages(found, names_of(found))
+        lost = current_store().channels.lost()
+        return LostMessages(lost, names_of(lost))
     except WakefulError:
         return LostMessages()
 
@@ -205,25 +205,25 @@ def channel_label(channel: str) -> str:
 
 
 def names_of(deliveries: Iterable[Delivery]) -> dict[int, str]:
-    ids = {one.monitor_id for one in deliveries if one.monitor_id is not None}
+    ids = {delivery.monitor_id for delivery in deliveries if delivery.monitor_id is not None}
     if not ids:
         return {}
-    return {one.id: one.name for one in current_store().monitors.refs(ids=sorted(ids))}
+    return {ref.id: ref.name for ref in current_store().monitors.refs(ids=sorted(ids))}
 
 
 def _choosable(chosen: int | None) -> Sequence[MonitorRef]:
     """Monitors for the filter, the chosen one among them; none when there are too many to list."""
-    found = list(current_store().monitors.refs(limit=CHOOSABLE + 1))
-    if len(found) > CHOOSABLE:
-        found = []
-    if chosen and all(one.id != chosen for one in found):
-        found += current_store().monitors.refs(ids=[chosen])
-    return found
+    refs = list(current_store().monitors.refs(limit=CHOOSABLE + 1))
+    if len(refs) > CHOOSABLE:
+        refs = []
+    if chosen and all(ref.id != chosen for ref in refs):
+        refs += current_store().monitors.refs(ids=[chosen])
+    return refs
 
 
 def _monitor_choices(chosen: int | None) -> list[tuple[int | str, str]]:
-    found = _choosable(chosen)
-    return [("", _("All monitors")), *((one.id, one.name) for one in found)] if found else []
+    refs = _choosable(chosen)
+    return [("", _("All monitors")), *((ref.id, ref.name) for ref in refs)] if refs else []
 
 
 def _sayings() -> dict[str, Any]:

@@ -41,7 +41,7 @@ DOUBTFUL = (MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StatusChange:
     """Something that happened: ``what`` is ``down`` or ``up``. ``times``: how many incidents this
     line stands for, since ``since``, where a monitor flaps.
     """
@@ -55,25 +55,25 @@ class Change:
 
 @blueprint.get("/")
 def show() -> Response:
-    found = _answer()
-    lately = changes(found["open_now"])
+    answer = _answer()
+    lately = changes(answer["open_now"])
     return fragments.page(
         "home/show.html",
         "home/_live.html",
         changes=lately,
         last=next((change.incident for change in lately if change.what == "up"), None),
-        doubtful=_doubtful(found["counters"]),
-        calm=_calm() if _is_calm(found) else None,
-        **found,
+        doubtful=_doubtful(answer["counters"]),
+        calm=_calm() if _is_calm(answer) else None,
+        **answer,
     )
 
 
-def _is_calm(found: Mapping[str, Any]) -> bool:
+def _is_calm(answer: Mapping[str, Any]) -> bool:
     """Whether monitors are there and none of them needs anybody now."""
-    counters = found["counters"] or {}
+    counters = answer["counters"] or {}
     return (
         sum(counters.values()) > 0
-        and not found["open_total"]
+        and not answer["open_total"]
         and not counters.get(MonitorStatus.DOWN)
     )
 
@@ -112,15 +112,16 @@ def _unconfirmed(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
     query = MonitorQuery(
         state=MonitorStatus.DOWN, per_page=UNCONFIRMED_ASKED, uptime=(), brief=True, fresh=False
     )
-    found = current_store().monitors.list(query).items
-    return [one for one in found if one.open_incident_id is None][: counters[MonitorStatus.DOWN]]
+    down = current_store().monitors.list(query).items
+    unconfirmed = [monitor for monitor in down if monitor.open_incident_id is None]
+    return unconfirmed[: counters[MonitorStatus.DOWN]]
 
 
-def _unless_stuck(found: dict[str, str]) -> dict[str, str]:
+def _unless_stuck(state: dict[str, str]) -> dict[str, str]:
     """While results cannot be stored, that nothing is known to be down is no good news."""
-    if found["look"] == "up" and cannot_write():
+    if state["look"] == "up" and cannot_write():
         return _said(str(MonitorStatus.UNKNOWN), _("Nothing new is known"))
-    return found
+    return state
 
 
 def sentence(
@@ -166,7 +167,7 @@ def _monitors_down(count: int) -> str:
     return _n("%(num)s monitor is down", "%(num)s monitors are down", count, num=f"{count:,}")
 
 
-def changes(open_now: Sequence[Incident]) -> list[Change]:
+def changes(open_now: Sequence[Incident]) -> list[StatusChange]:
     """What opened and what ended lately, the newest first: whatever has opened lately is open now,
     or has ended since.
     """
@@ -176,27 +177,38 @@ def changes(open_now: Sequence[Incident]) -> list[Change]:
             per_page=CHANGES_ASKED, brief=True, counted=False,
         )
     )  # fmt: skip
-    found = [Change(one.started_at, "down", one) for one in [*open_now, *ended.items]]
-    found += [Change(one.ended_at, "up", one) for one in ended.items if one.ended_at]
-    return _folded(sorted(found, key=lambda change: change.at, reverse=True))[:CHANGES_SHOWN]
+    latest = [
+        StatusChange(incident.started_at, "down", incident)
+        for incident in [*open_now, *ended.items]
+    ]
+    latest += [
+        StatusChange(incident.ended_at, "up", incident)
+        for incident in ended.items
+        if incident.ended_at
+    ]
+    return _folded(sorted(latest, key=lambda change: change.at, reverse=True))[:CHANGES_SHOWN]
 
 
-def _folded(found: Sequence[Change]) -> list[Change]:
+def _folded(changes: Sequence[StatusChange]) -> list[StatusChange]:
     """One line for a monitor that flaps, in the place of its newest change, in place of all of its
     changes within a day before that.
     """
-    folded: list[Change] = []
+    folded: list[StatusChange] = []
     done: dict[int, datetime] = {}  # since when a monitor has its line
-    for change in found:
+    for change in changes:
         id = change.incident.monitor_id
         if id in done and change.at >= done[id]:
             continue
         day = change.at - FLAPPING_WITHIN
-        its = [one for one in found if one.incident.monitor_id == id and day <= one.at <= change.at]
-        incidents = {one.incident.id for one in its}
+        recent = [
+            other
+            for other in changes
+            if other.incident.monitor_id == id and day <= other.at <= change.at
+        ]
+        incidents = {other.incident.id for other in recent}
         if len(incidents) >= FLAPPING:
             done[id] = day
-            oldest = min(one.incident.started_at for one in its)
+            oldest = min(other.incident.started_at for other in recent)
             change = replace(change, times=len(incidents), since=oldest)
         folded.append(change)
     return folded
@@ -231,7 +243,7 @@ class Expiry:
 class Calm:
     """``more``: how many monitors have no strip."""
 
-    rows: Sequence[monitor_rows.Row]
+    rows: Sequence[monitor_rows.MonitorRow]
     more: int
     expiries: Sequence[Expiry]
     windows: Sequence[planned.Planned]
@@ -270,7 +282,7 @@ def _expiries() -> Sequence[Expiry]:
         uptime=(),
         brief=True,
     )
-    found = {
+    expiries = {
         (what, monitor.domain if what == "domain" else monitor.id): Expiry(monitor, what, at)
         for monitor in current_store().monitors.list(query).items
         for what, at in (
@@ -279,4 +291,4 @@ def _expiries() -> Sequence[Expiry]:
         )
         if at is not None and not monitor.paused
     }
-    return sorted(found.values(), key=lambda one: one.at)[:EXPIRIES]
+    return sorted(expiries.values(), key=lambda expiry: expiry.at)[:EXPIRIES]

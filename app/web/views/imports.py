@@ -69,7 +69,7 @@ def _start_page(form: ImportForm, status: int) -> Answer:
 
 def _preview(form: ImportForm, reading: Reading) -> Answer:
     candidates = reading.candidates[:MOST_ROWS]
-    plan = Plan(candidates, form.shared(), reading.contacts)
+    plan = ImportPlan(candidates, form.shared(), reading.contacts)
     importer = _importer(plan)
     rows = importer.dry_run(candidates)
     sealed_plan = plan.sealed()
@@ -108,7 +108,7 @@ def _ticked(rows: Sequence[Row]) -> frozenset[int]:
     return frozenset(place for place, row in enumerate(rows) if row.is_new)
 
 
-def _importer(plan: Plan) -> Importer:
+def _importer(plan: ImportPlan) -> Importer:
     settings = current_app.extensions["wakeful.settings"]
     return Importer(
         current_store(),
@@ -119,7 +119,7 @@ def _importer(plan: Plan) -> Importer:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ImportPlan:
     """What the preview hands on to the next request: sealed, because it may hold passwords."""
 
     candidates: Sequence[Candidate]
@@ -143,7 +143,7 @@ class Plan:
         )
 
     @staticmethod
-    def opened(text: str) -> Plan:
+    def opened(text: str) -> ImportPlan:
         content = tokens.unseal(text, PLAN)
         if content["who"] != _who():
             raise Denied(tokens.LOST)
@@ -152,7 +152,9 @@ class Plan:
             name: tuple(Pair(*row) for row in rows)
             for name, rows in content["new_contacts"].items()
         }
-        return Plan([candidate_of(record) for record in content["candidates"]], shared, contacts)
+        return ImportPlan(
+            [candidate_of(record) for record in content["candidates"]], shared, contacts
+        )
 
 
 def _who() -> list[Any]:
@@ -164,7 +166,7 @@ def _who() -> list[Any]:
 def create() -> tuple[str, int, dict[str, str]]:
     """Create monitors for a while. The answer says where it leads: a reload starts nothing."""
     text = request.form.get("sealed", "")
-    plan = Plan.opened(text)
+    plan = ImportPlan.opened(text)
     importer = _importer(plan)
     problems = _problems_before(len(plan.candidates))
     chosen = _chosen(len(plan.candidates))
@@ -178,8 +180,8 @@ def create() -> tuple[str, int, dict[str, str]]:
         return created.made
 
     made, left, trouble = progress.work(chosen, act)
-    made += progress.said("made")
-    worked = progress.said("worked") + len(chosen) - len(left)
+    made += progress.count_in("made")
+    worked = progress.count_in("worked") + len(chosen) - len(left)
     if left:
         fields = [("sealed", text), ("rest", ",".join(map(str, left))), ("made", str(made)),
                   ("worked", str(worked)), ("unsure", str(left[0]) if trouble else ""),

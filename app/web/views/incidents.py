@@ -98,21 +98,21 @@ def show(id: int) -> Response:
 def _page(incident: Incident, form: CommentForm) -> Response:
     form.unknown = why_unclear(incident, "comment")
     end = incident.ended_at or times.now()
-    known = markers.between(incident.monitor_id, incident.started_at - SUSPECTED, end)
-    seen = places_of(incident.evidence)
+    deploys = markers.between(incident.monitor_id, incident.started_at - SUSPECTED, end)
+    seen_from = places_of(incident.evidence)
     return fragments.page(
         "incidents/show.html",
         "incidents/_parts.html",
         incident=incident,
-        steps=timeline.steps(incident, _deliveries(incident.id), known),
-        deployed=markers.before(incident, known),
+        steps=timeline.steps(incident, _deliveries(incident.id), deploys),
+        deployed=markers.before(incident, deploys),
         failing=timeline.failing(incident.evidence),
         last_good=timeline.last_good(incident.evidence),
         compared_with=compared_with(incident.evidence),
         seen_from=who_saw(incident.evidence, still=incident.is_open) or ", ".join(incident.seen_by),
-        places=seen,
-        titles={place.get("name"): title_of(place) for place in seen},
-        hour=hour.of(incident, known),
+        places=seen_from,
+        titles={place.get("name"): title_of(place) for place in seen_from},
+        hour=hour.of(incident, deploys),
         classifications=list(Classification),
         pages=_status_pages(incident.monitor_id),
         form=form,
@@ -142,8 +142,8 @@ class IncidentReporting(Editing[Incident, BrowserForm]):
     def bind(self) -> BrowserForm:
         now, monitor_id = current_store().now(), request.args.get("monitor_id", "")
         well_formed = monitor_id.isascii() and monitor_id.isdigit()
-        known = int(monitor_id[:19]) if well_formed else None  # int() refuses thousands of digits
-        first = {"monitor_id": known, "started_at": now}
+        number = int(monitor_id[:19]) if well_formed else None  # int() refuses thousands of digits
+        first = {"monitor_id": number, "started_at": now}
         return browser(IncidentStoreForm)(zone=times.zone(), now=now, data=first)
 
     def save(self) -> Incident:

@@ -56,7 +56,7 @@ def _found(query: str) -> list[Hit]:
     asking = _Asking()
     monitors = asking(lambda: _monitors(query))
     actions = asking(lambda: actions_meant(query))
-    hits = actions + pages_named(query) + [_monitor(one) for one in monitors]
+    hits = actions + pages_named(query) + [_monitor(monitor) for monitor in monitors]
     hits += pages_called(query)
     if len(query) >= SHORTEST:
         hits += asking(lambda: actions_on(monitors[0].id) if monitors else [])
@@ -91,23 +91,25 @@ class _Asking:
 
 def _monitors(query: str) -> list[MonitorRef]:
     """Those whose names begin so come first."""
-    found = current_store().monitors.refs(search=query, limit=MONITORS_SHOWN)
-    return sorted(found, key=lambda one: not one.name.casefold().startswith(query.casefold()))
+    refs = current_store().monitors.refs(search=query, limit=MONITORS_SHOWN)
+    return sorted(refs, key=lambda ref: not ref.name.casefold().startswith(query.casefold()))
 
 
-def _monitor(one: MonitorRef) -> Hit:
-    return Hit(one.name, one.url, url_for("monitors.show", id=one.id), "monitors")
+def _monitor(monitor: MonitorRef) -> Hit:
+    return Hit(monitor.name, monitor.url, url_for("monitors.show", id=monitor.id), "monitors")
 
 
 def _locations(query: str) -> list[Hit]:
     """Places that checks run from; for people who may not edit one, the list of all."""
     wanted = query.casefold()
-    found = {name for name, title in titles().items() if wanted in f"{name}\n{title}".casefold()}
-    if not found:
+    names = {name for name, title in titles().items() if wanted in f"{name}\n{title}".casefold()}
+    if not names:
         return []
     listed = current_store().locations.list(PageQuery(per_page=LOCATIONS_ASKED)).items
-    meant = [one for one in listed if one.name in found][:OTHERS_SHOWN]
-    return [Hit(one.title, _("Place"), _address(one.id), "monitors") for one in meant]
+    matches = [location for location in listed if location.name in names][:OTHERS_SHOWN]
+    return [
+        Hit(location.title, _("Place"), _address(location.id), "monitors") for location in matches
+    ]
 
 
 def _address(location_id: int) -> str:
@@ -123,11 +125,11 @@ def _tags(query: str) -> list[Hit]:
     ]
 
 
-def _when(one: Incident) -> str:
-    began = times.local(one.started_at)
+def _when(incident: Incident) -> str:
+    began = times.local(incident.started_at)
     return (
         _("Open incident")
-        if one.is_open
+        if incident.is_open
         else _("Incident of %(day)s", day=f"{began.day} {began:%b %Y}")
     )
 
@@ -138,12 +140,12 @@ def _incidents(query: str) -> list[Hit]:
     no_cause = _("no cause given")
     return [
         Hit(
-            f"{looks.monitor_of(one)}: {one.cause or no_cause}",
-            _when(one),
-            url_for("incidents.show", id=one.id),
+            f"{looks.monitor_of(incident)}: {incident.cause or no_cause}",
+            _when(incident),
+            url_for("incidents.show", id=incident.id),
             "incidents",
         )
-        for one in current_store().incidents.list(asked).items[:OTHERS_SHOWN]
+        for incident in current_store().incidents.list(asked).items[:OTHERS_SHOWN]
     ]
 
 
@@ -161,7 +163,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JumpPage:
     """``also``: what people call it. ``needs``: how much the store must have for it."""
 
     name: str
@@ -175,65 +177,65 @@ VIEWER, EDITOR, ADMIN = Role.VIEWER, Role.EDITOR, Role.ADMIN
 TAG, WHOLE = Extent.TAG, Extent.WHOLE
 # Those that are not there, or that a server lacks, are left out.
 PAGES = (
-    Entry(N_("Home"), "home.show", also=N_("dashboard overview start")),
-    Entry(N_("Monitors"), "monitors.index", also=N_("checks urls sites hosts list")),
-    Entry(N_("New monitor"), "monitors.new", EDITOR, N_("add create watch url site check")),
-    Entry(N_("Add many or import"), "imports.start", EDITOR,
-          N_("paste urls monitors bulk csv kuma uptimerobot betterstack gatus")),
-    Entry(N_("Incidents"), "incidents.index", also=N_("outages downtime down alerts history")),
-    Entry(N_("Report an incident"), "incidents.new", EDITOR, N_("new incident outage create")),
-    Entry(N_("Maintenance"), "windows.index", VIEWER,
-          N_("silence mute snooze downtime window schedule calendar"), WHOLE),
-    Entry(N_("New maintenance"), "windows.new", EDITOR,
-          N_("add create silence mute snooze downtime window schedule"), WHOLE),
-    Entry(N_("Markers"), "markers.index", VIEWER, N_("deploys releases deployments versions"),
-          WHOLE),
-    Entry(N_("Status pages"), "status_pages.index", VIEWER, N_("public subscribers badge widget"),
-          WHOLE),
-    Entry(N_("New status page"), "page_editor.new", EDITOR, N_("add create public"),
-          WHOLE),
-    Entry(N_("Contacts"), "contacts.index", VIEWER,
-          N_("alerts channels notifications teams webhook slack discord telegram flock sms email"
-             " pager on-call"), WHOLE),
-    Entry(N_("New contact"), "contacts.new", EDITOR,
-          N_("add create channel notification team webhook slack discord telegram flock sms email"),
-          WHOLE),
-    Entry(N_("Deliveries"), "deliveries.index", VIEWER,
-          N_("alerts notifications sent messages log"),
-          TAG),
-    Entry(N_("Reports"), "reports.show", VIEWER,
-          N_("uptime sla availability statistics month print"),
-          WHOLE),
-    Entry(N_("Wall"), "wall.show", also=N_("tv screen kiosk big")),
-    Entry(N_("Links to the wall"), "wall_links.index", ADMIN,
-          N_("tv screen kiosk share read-only")),
-    Entry(N_("Places"), "locations.index", VIEWER,
-          N_("locations regions agents probers checkers remote vantage"), WHOLE),
-    Entry(N_("New place"), "locations.new", EDITOR,
-          N_("add create location agent prober region"), WHOLE),
-    Entry(N_("API keys"), "keys.index", EDITOR, N_("tokens terraform secrets integrations")),
-    Entry(N_("People"), "people.index", ADMIN, N_("users accounts team members roles")),
-    Entry(N_("Invite a person"), "invitations.new", ADMIN,
-          N_("add user account member invitation")),
-    Entry(N_("Settings"), "settings.show", ADMIN,
-          N_("networks private webhook secret configuration")),
-    Entry(N_("Audit log"), "audit.index", ADMIN,
-          N_("history changes who events security trail log-ins")),
-    Entry(N_("Backup"), "backups.show", ADMIN, N_("restore save copy dump")),
-    Entry(N_("Email settings"), "mail_settings.show", ADMIN, N_("smtp mail server sender")),
-    Entry(N_("Post templates"), "post_templates.index", needs=WHOLE),
-    Entry(N_("Profile"), "profile.show", VIEWER,
-          N_("time zone colours dark light theme password name account language")),
-    Entry(N_("Second factor"), "two_factor.show", VIEWER,
-          N_("2fa mfa totp authenticator app passkey security key recovery codes login")),
-    Entry(N_("Sessions"), "sessions.index", VIEWER,
-          N_("devices browsers logged in log out everywhere")),
+    JumpPage(N_("Home"), "home.show", also=N_("dashboard overview start")),
+    JumpPage(N_("Monitors"), "monitors.index", also=N_("checks urls sites hosts list")),
+    JumpPage(N_("New monitor"), "monitors.new", EDITOR, N_("add create watch url site check")),
+    JumpPage(N_("Add many or import"), "imports.start", EDITOR,
+             N_("paste urls monitors bulk csv kuma uptimerobot betterstack gatus")),
+    JumpPage(N_("Incidents"), "incidents.index", also=N_("outages downtime down alerts history")),
+    JumpPage(N_("Report an incident"), "incidents.new", EDITOR, N_("new incident outage create")),
+    JumpPage(N_("Maintenance"), "windows.index", VIEWER,
+             N_("silence mute snooze downtime window schedule calendar"), WHOLE),
+    JumpPage(N_("New maintenance"), "windows.new", EDITOR,
+             N_("add create silence mute snooze downtime window schedule"), WHOLE),
+    JumpPage(N_("Markers"), "markers.index", VIEWER, N_("deploys releases deployments versions"),
+             WHOLE),
+    JumpPage(N_("Status pages"), "status_pages.index", VIEWER,
+             N_("public subscribers badge widget"), WHOLE),
+    JumpPage(N_("New status page"), "page_editor.new", EDITOR, N_("add create public"),
+             WHOLE),
+    JumpPage(N_("Contacts"), "contacts.index", VIEWER,
+             N_("alerts channels notifications teams webhook slack discord telegram flock sms email"
+                " pager on-call"), WHOLE),
+    JumpPage(N_("New contact"), "contacts.new", EDITOR,
+             N_("add create channel notification team webhook slack discord telegram flock sms"
+                " email"), WHOLE),
+    JumpPage(N_("Deliveries"), "deliveries.index", VIEWER,
+             N_("alerts notifications sent messages log"),
+             TAG),
+    JumpPage(N_("Reports"), "reports.show", VIEWER,
+             N_("uptime sla availability statistics month print"),
+             WHOLE),
+    JumpPage(N_("Wall"), "wall.show", also=N_("tv screen kiosk big")),
+    JumpPage(N_("Links to the wall"), "wall_links.index", ADMIN,
+             N_("tv screen kiosk share read-only")),
+    JumpPage(N_("Places"), "locations.index", VIEWER,
+             N_("locations regions agents probers checkers remote vantage"), WHOLE),
+    JumpPage(N_("New place"), "locations.new", EDITOR,
+             N_("add create location agent prober region"), WHOLE),
+    JumpPage(N_("API keys"), "keys.index", EDITOR, N_("tokens terraform secrets integrations")),
+    JumpPage(N_("People"), "people.index", ADMIN, N_("users accounts team members roles")),
+    JumpPage(N_("Invite a person"), "invitations.new", ADMIN,
+             N_("add user account member invitation")),
+    JumpPage(N_("Settings"), "settings.show", ADMIN,
+             N_("networks private webhook secret configuration")),
+    JumpPage(N_("Audit log"), "audit.index", ADMIN,
+             N_("history changes who events security trail log-ins")),
+    JumpPage(N_("Backup"), "backups.show", ADMIN, N_("restore save copy dump")),
+    JumpPage(N_("Email settings"), "mail_settings.show", ADMIN, N_("smtp mail server sender")),
+    JumpPage(N_("Post templates"), "post_templates.index", needs=WHOLE),
+    JumpPage(N_("Profile"), "profile.show", VIEWER,
+             N_("time zone colours dark light theme password name account language")),
+    JumpPage(N_("Second factor"), "two_factor.show", VIEWER,
+             N_("2fa mfa totp authenticator app passkey security key recovery codes login")),
+    JumpPage(N_("Sessions"), "sessions.index", VIEWER,
+             N_("devices browsers logged in log out everywhere")),
 )  # fmt: skip
 
 
 def pages_named(query: str) -> list[Hit]:
     """The pages with ``query`` at the start of a word of their names; all, for an empty one."""
-    return [_page_hit(one) for one in _open() if _is_named(query.casefold(), one)]
+    return [_page_hit(entry) for entry in _open() if _is_named(query.casefold(), entry)]
 
 
 def pages_called(query: str) -> list[Hit]:
@@ -242,39 +244,42 @@ def pages_called(query: str) -> list[Hit]:
     """
     wanted = query.casefold()
     words = wanted.split()
-    others = [one for one in _open() if words and not _is_named(wanted, one)]
-    found = [one for one in others if _fits(words, one)]
+    unnamed = [entry for entry in _open() if words and not _is_named(wanted, entry)]
+    fitting = [entry for entry in unnamed if _fits(words, entry)]
     # Whole words first: "sla" is not the start of "slack".
-    return [_page_hit(one) for one in sorted(found, key=lambda one: not set(words) & _known(one))]
+    return [
+        _page_hit(entry)
+        for entry in sorted(fitting, key=lambda entry: not set(words) & _known(entry))
+    ]
 
 
 def pages_within(query: str) -> list[Hit]:
     """The pages with ``query`` anywhere in their names."""
-    return [_page_hit(one) for one in _open() if query.casefold() in _(one.name).casefold()]
+    return [_page_hit(entry) for entry in _open() if query.casefold() in _(entry.name).casefold()]
 
 
-def _is_named(wanted: str, one: Entry) -> bool:
-    return f" {wanted}" in f" {_(one.name).casefold()}"
+def _is_named(wanted: str, entry: JumpPage) -> bool:
+    return f" {wanted}" in f" {_(entry.name).casefold()}"
 
 
-def _fits(words: list[str], one: Entry) -> bool:
-    return all(any(other.startswith(word) for other in _known(one)) for word in words)
+def _fits(words: list[str], entry: JumpPage) -> bool:
+    return all(any(other.startswith(word) for other in _known(entry)) for word in words)
 
 
-def _known(one: Entry) -> set[str]:
-    return set(f"{_(one.name)} {_(one.also) if one.also else ''}".casefold().split())
+def _known(entry: JumpPage) -> set[str]:
+    return set(f"{_(entry.name)} {_(entry.also) if entry.also else ''}".casefold().split())
 
 
-def _open() -> Iterator[Entry]:
+def _open() -> Iterator[JumpPage]:
     """Those that this person may open, here and now."""
-    for one in PAGES:
-        there = one.endpoint in current_app.view_functions
-        if there and current_user.can(one.role) and servers.extent() >= one.needs:
-            yield one
+    for entry in PAGES:
+        there = entry.endpoint in current_app.view_functions
+        if there and current_user.can(entry.role) and servers.extent() >= entry.needs:
+            yield entry
 
 
-def _page_hit(one: Entry) -> Hit:
-    return Hit(_(one.name), _("Page"), url_for(one.endpoint), "right")
+def _page_hit(entry: JumpPage) -> Hit:
+    return Hit(_(entry.name), _("Page"), url_for(entry.endpoint), "right")
 
 
 MOST = 5  # of one verb
@@ -312,7 +317,9 @@ def actions_on(id: int) -> Actions:
     turns = [_resume(monitor)] if monitor.paused else [_pause(monitor)]
     if "paused" in monitor.missing:
         turns.append(_resume(monitor))
-    acknowledging = [_acknowledge(one) for one in _waiting(monitor.name) if one.monitor_id == id]
+    acknowledging = [
+        _acknowledge(incident) for incident in _waiting(monitor.name) if incident.monitor_id == id
+    ]
     return [*acknowledging, *_checks([monitor]), *turns, *_silences([monitor])]
 
 
@@ -328,7 +335,7 @@ def _read(query: str) -> list[tuple[Verb, str]]:
         (verb, " ".join(word for word in rest if word != "now"))
         for word, rest in ways
         for verb in VERBS
-        if len(word) >= SHORTEST and any(one.startswith(word) for one in _(verb.words).split())
+        if len(word) >= SHORTEST and any(start.startswith(word) for start in _(verb.words).split())
     ]
 
 
@@ -337,18 +344,19 @@ def _monitors_called(target: str, state: str | None = None) -> Sequence[Monitor]
     query = MonitorQuery(
         search=target or None, sort_by="name", sort="asc", state=state, per_page=25, uptime=()
     )
-    found = list(current_store().monitors.list(query).items)
-    return sorted(found, key=lambda one: not one.name.casefold().startswith(target))
+    monitors = list(current_store().monitors.list(query).items)
+    return sorted(monitors, key=lambda monitor: not monitor.name.casefold().startswith(target))
 
 
 def _pauses(target: str) -> Actions:
-    return [_pause(one) for one in _monitors_called(target) if not one.paused][:MOST]
+    return [_pause(monitor) for monitor in _monitors_called(target) if not monitor.paused][:MOST]
 
 
 def _resumes(target: str) -> Actions:
     state = None if servers.is_bare() else "paused"
-    found = _monitors_called(target, state)
-    return [_resume(one) for one in found if one.paused or "paused" in one.missing][:MOST]
+    monitors = _monitors_called(target, state)
+    resumable = [monitor for monitor in monitors if monitor.paused or "paused" in monitor.missing]
+    return [_resume(monitor) for monitor in resumable[:MOST]]
 
 
 def _check(target: str) -> Actions:
@@ -360,51 +368,52 @@ def _silence(target: str) -> Actions:
 
 
 def _acknowledges(target: str) -> Actions:
-    return [_acknowledge(one) for one in _waiting(target)]
+    return [_acknowledge(incident) for incident in _waiting(target)]
 
 
-def _pause(one: Monitor) -> Hit:
-    href = url_for("monitors.pause", id=one.id)
-    return Hit(_("Pause %(name)s", name=one.name), _("Action"), href, "pause", posts=True)
+def _pause(monitor: Monitor) -> Hit:
+    href = url_for("monitors.pause", id=monitor.id)
+    return Hit(_("Pause %(name)s", name=monitor.name), _("Action"), href, "pause", posts=True)
 
 
-def _resume(one: Monitor) -> Hit:
-    href = url_for("monitors.resume", id=one.id)
-    return Hit(_("Resume %(name)s", name=one.name), _("Action"), href, "play", posts=True)
+def _resume(monitor: Monitor) -> Hit:
+    href = url_for("monitors.resume", id=monitor.id)
+    return Hit(_("Resume %(name)s", name=monitor.name), _("Action"), href, "play", posts=True)
 
 
-def _checks(found: Sequence[Monitor]) -> Actions:
+def _checks(monitors: Sequence[Monitor]) -> Actions:
     if servers.is_bare():
         return []
     return [
-        Hit(_("Check %(name)s now", name=one.name), _("Action"),
-              url_for("monitors.check", id=one.id), "refresh", posts=True)
-        for one in found[:MOST]
+        Hit(_("Check %(name)s now", name=monitor.name), _("Action"),
+              url_for("monitors.check", id=monitor.id), "refresh", posts=True)
+        for monitor in monitors[:MOST]
     ]  # fmt: skip
 
 
-def _silences(found: Sequence[Monitor]) -> Actions:
+def _silences(monitors: Sequence[Monitor]) -> Actions:
     """A form to fill in, so a link."""
     if not servers.is_whole():
         return []
     return [
-        Hit(_("Plan maintenance of %(name)s", name=one.name), _("Action"),
-              url_for("windows.new", monitor_id=one.id), "windows")
-        for one in found[:MOST]
+        Hit(_("Plan maintenance of %(name)s", name=monitor.name), _("Action"),
+              url_for("windows.new", monitor_id=monitor.id), "windows")
+        for monitor in monitors[:MOST]
     ]  # fmt: skip
 
 
 def _waiting(target: str) -> Sequence[Incident]:
     """Incidents that nobody has acknowledged."""
     query = IncidentQuery(search=target or None, status=IncidentStatus.UNRESOLVED, brief=True)
-    found = current_store().incidents.list(query).items
-    return [one for one in found if one.status == IncidentStatus.UNRESOLVED][:MOST]
+    incidents = current_store().incidents.list(query).items
+    waiting = [incident for incident in incidents if incident.status == IncidentStatus.UNRESOLVED]
+    return waiting[:MOST]
 
 
-def _acknowledge(one: Incident) -> Hit:
-    href = url_for("incidents.acknowledge", id=one.id)
-    name = _("Acknowledge %(name)s", name=looks.monitor_of(one))
-    return Hit(name, one.cause or _("Action"), href, "seen", posts=True)
+def _acknowledge(incident: Incident) -> Hit:
+    href = url_for("incidents.acknowledge", id=incident.id)
+    name = _("Acknowledge %(name)s", name=looks.monitor_of(incident))
+    return Hit(name, incident.cause or _("Action"), href, "seen", posts=True)
 
 
 def _unique(hits: Actions) -> Actions:

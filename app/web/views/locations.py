@@ -48,9 +48,9 @@ NAMED = 20  # of the monitors that keep a place from being deleted
 @blueprint.get("")
 def index() -> str:
     servers.refuse_bare()
-    found = current_store().locations.list(binding.page_query(links.pairs()))
+    listed = current_store().locations.list(binding.page_query(links.pairs()))
     return render_template(
-        "locations/index.html", page=found, link=links.page_link, told=_told(found.total)
+        "locations/index.html", page=listed, link=links.page_link, told=_told(listed.total)
     )
 
 

@@ -68,13 +68,13 @@ def remove() -> str | Response:
 
 
 def _form(**more: Any) -> MailServerForm:
-    known = _known()
-    data = {} if known is None else {
-        "host": known.host, "port": known.port, "tls": known.tls, "user": known.user,
-        "sender": known.sender,
+    stored = _known()
+    data = {} if stored is None else {
+        "host": stored.host, "port": stored.port, "tls": stored.tls, "user": stored.user,
+        "sender": stored.sender,
     }  # fmt: skip
     form = MailServerForm(data=data, **more)
-    form.known = known
+    form.stored = stored
     return form
 
 

@@ -142,7 +142,7 @@ def list_query(args: links.Args | None = None) -> MonitorQuery:
 @blueprint.get("/<int:id>")
 def show(id: int) -> Response:
     monitor = current_store().monitors.get(id)
-    seen = statistics.of(monitor)
+    shown = statistics.of(monitor)
     return fragments.page(
         "monitors/show.html",
         "monitors/_shown.html",
@@ -154,7 +154,7 @@ def show(id: int) -> Response:
         windows_of=planned.for_monitor,  # called where it is shown, as the chain
         missing=_labels(monitor.missing),
         misread=_labels(monitor.misread),
-        **seen,
+        **shown,
     )
 
 
@@ -403,7 +403,7 @@ def check(id: int) -> Response:
         flash(str(fault), "warning")
         return redirect(_back(id))
     monitor = store.monitors.get(id)
-    flash(*checked.said(result, monitor))
+    flash(*checked.message(result, monitor))
     if result.location not in monitor.locations:
         flash(_(CHECKED_ELSEWHERE, place=place_title(result.location)), "info")
     return redirect(_back(id))
@@ -416,7 +416,7 @@ def test_alert(id: int) -> Response:
     if not ids:
         flash(_("This monitor has no alert channels yet. Add one to the monitor first."), "warning")
         return redirect(_back(id))
-    tried = ",".join(str(one) for one in ids)
+    tried = ",".join(str(delivery_id) for delivery_id in ids)
     return redirect(url_for(".show", id=id, tried=tried, _anchor="alerts"))
 
 

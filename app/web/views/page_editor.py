@@ -96,21 +96,21 @@ class Done:
     the id of the element to go on from.
     """
 
-    found: Sequence[MonitorRef] | None = None
+    matches: Sequence[MonitorRef] | None = None
     more: bool = False
-    told: str = ""
+    sentence: str = ""
     focus: str = ""
 
 
 class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
     collection, template, subject = "status_pages", "status_pages/form.html", "shown_page"
     leads = "status_pages.show"
-    known: Mapping[int, MonitorRef] = {}
+    refs: Mapping[int, MonitorRef] = {}
 
     def load(self) -> StatusPage | None:
         page = super().load()
         if page is not None and request.method in SAFE_METHODS:
-            self.known = page_lines.known(page)
+            self.refs = page_lines.refs_of(page)
         return page
 
     def stand_in(self, id: int) -> StatusPage:
@@ -119,7 +119,7 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
     def bind(self) -> StatusPageEditorForm:
         if self.record is None:
             return StatusPageEditorForm(data={"zone": times.zone().key}, lines=_asked_for())
-        lines = page_lines.of_page(self.record, self.known)
+        lines = page_lines.of_page(self.record, self.refs)
         return StatusPageEditorForm(record=self.record, lines=lines)
 
     def pressed(self) -> Response | None:
@@ -197,8 +197,8 @@ def _nothing(_form: StatusPageEditorForm) -> Done:
 
 def _find(_form: StatusPageEditorForm) -> Done:
     wanted = request.form.get("find", "")[:MAX_SEARCH].strip()
-    found = current_store().monitors.refs(search=wanted or None, limit=MORE_THAN_FOUND)
-    return Done(found[:FOUND], len(found) > FOUND, focus="found")
+    matches = current_store().monitors.refs(search=wanted or None, limit=MORE_THAN_FOUND)
+    return Done(matches[:FOUND], len(matches) > FOUND, focus="found")
 
 
 def _add_ticked(form: StatusPageEditorForm) -> Done:
@@ -216,34 +216,34 @@ def _is_id(text: str) -> bool:
 def _add_tagged(form: StatusPageEditorForm) -> Done:
     tag = request.form.get("tag", "").strip()
     if not tag:
-        return Done(told=_("Enter a tag first."), focus="tag")
-    found = page_lines.tagged(tag)
-    if not found:
-        return Done(told=_("No monitor has the tag %(tag)s.", tag=tag), focus="tag")
-    done = _added(form, list(found.values()))
-    full = len(found) >= MAX_PAGE_MONITORS
-    return replace(done, told=f"{done.told} {_(AT_MOST)}") if full else done
+        return Done(sentence=_("Enter a tag first."), focus="tag")
+    tagged = page_lines.tagged(tag)
+    if not tagged:
+        return Done(sentence=_("No monitor has the tag %(tag)s.", tag=tag), focus="tag")
+    done = _added(form, list(tagged.values()))
+    full = len(tagged) >= MAX_PAGE_MONITORS
+    return replace(done, sentence=f"{done.sentence} {_(AT_MOST)}") if full else done
 
 
 def _added(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> Done:
     before = len(form.lines)
     form.lines = page_lines.add(form.lines, monitors)
     count = len(form.lines) - before
-    told = _n("%(num)s monitor added at the end.", "%(num)s monitors added at the end.", count)
+    sentence = _n("%(num)s monitor added at the end.", "%(num)s monitors added at the end.", count)
     if not monitors:
-        told = _("Select the monitors first.")
+        sentence = _("Select the monitors first.")
     elif not count:
-        told = _("They are already on the page.")
-    return Done(told=told, focus="told")
+        sentence = _("They are already on the page.")
+    return Done(sentence=sentence, focus="told")
 
 
 def _add_heading(form: StatusPageEditorForm) -> Done:
     name = request.form.get("heading", "").strip()
     if not name:
-        return Done(told=_("Enter a heading first."), focus="heading")
+        return Done(sentence=_("Enter a heading first."), focus="heading")
     form.lines = page_lines.add_group(form.lines, name)
-    told = _("Heading %(name)s added at the end. Monitors below it form its group.", name=name)
-    return Done(told=told, focus="told")
+    sentence = _("Heading %(name)s added at the end. Monitors below it form its group.", name=name)
+    return Done(sentence=sentence, focus="told")
 
 
 def _what_was_asked(done: Done) -> Mapping[str, str]:

@@ -22,9 +22,9 @@ blueprint = guarded("post_templates", __name__, "/status-pages/templates")
 @blueprint.get("")
 def index() -> str:
     servers.refuse_bare()
-    found = current_store().post_templates.list(binding.page_query(links.pairs()))
+    listed = current_store().post_templates.list(binding.page_query(links.pairs()))
     return render_template(
-        "post_templates/index.html", page=found, built_in=built_in(), link=links.page_link
+        "post_templates/index.html", page=listed, built_in=built_in(), link=links.page_link
     )
 
 

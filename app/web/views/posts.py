@@ -137,7 +137,9 @@ class PostEditing(Editing[Post, BrowserForm]):
         # Nothing to start from where a link would lose what was sent.
         templates = _templates() if self.record is None and not form.is_submitted() else ()
         if "incident_id" in request.args:
-            templates = [one for one in templates if one.state not in MAINTENANCE_STATES]
+            templates = [
+                template for template in templates if template.state not in MAINTENANCE_STATES
+            ]
         return {
             "shown": self.shown,
             "maintenance": self.maintenance,
@@ -161,7 +163,9 @@ def _template() -> PostTemplate | None:
     if not name or request.method not in SAFE_METHODS:
         return None
     wanted = posts.folded(name)
-    return next((one for one in _templates() if posts.folded(one.name) == wanted), None)
+    return next(
+        (template for template in _templates() if posts.folded(template.name) == wanted), None
+    )
 
 
 def _first(page: StatusPage, maintenance: bool, template: PostTemplate | None) -> Mapping[str, Any]:
@@ -245,12 +249,12 @@ class UpdateEditing(Editing[PostUpdate, BrowserForm]):
 
     def bind(self) -> BrowserForm:
         state = self.record.state if self.record else self.post.state if self.is_read else ""
-        known = PostState(state) if state in set(PostState) else None
-        next_state = NEXT.get(known, known) if known else None
+        current = PostState(state) if state in set(PostState) else None
+        next_state = NEXT.get(current, current) if current else None
         form = browser(PostUpdateForm)(
             record=self.record, data=None if self.record else {"state": next_state}
         )
-        if known or (self.is_read and self.record is None):
+        if current or (self.is_read and self.record is None):
             _offer(form, state in MAINTENANCE_STATES)
         return form
 

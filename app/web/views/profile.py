@@ -80,20 +80,20 @@ sessions_blueprint = guarded("sessions", __name__, "/profile/sessions", Role.VIE
 @sessions_blueprint.get("")
 def index() -> str:
     own = current_user.session.id
-    found = current_access().sessions.of(current_user.person.id)
+    sessions = current_access().sessions.of(current_user.person.id)
     return render_template(
         "sessions/index.html",
-        sessions=sorted(found, key=lambda one: one.id != own),
+        sessions=sorted(sessions, key=lambda session: session.id != own),
         own=own,
         browser=browser,
     )
 
 
-def browser(one: Session) -> str:
+def browser(session: Session) -> str:
     """``Firefox on Linux``, as far as it is known."""
-    if one.browser and one.system:
-        return _("%(browser)s on %(system)s", browser=one.browser, system=one.system)
-    return one.browser or one.system or _("Unknown browser")
+    if session.browser and session.system:
+        return _("%(browser)s on %(system)s", browser=session.browser, system=session.system)
+    return session.browser or session.system or _("Unknown browser")
 
 
 @sessions_blueprint.post("/<int:id>/end")

@@ -50,19 +50,19 @@ FORMATS = ("", "html", "pdf")
 def show() -> Response | str:
     if request.args.get("format", "") not in FORMATS:
         raise Invalid({"format": [_("Choose html or pdf.")]})
-    found = report.asked()
+    availability = report.asked()
     if request.args.get("format") == "pdf":
-        return _pdf(found)
+        return _pdf(availability)
     return render_template(
         "reports/show.html",
-        report=found,
+        report=availability,
         most_incidents=report.INCIDENTS_SHOWN,
-        choices=_choices(found),
-        address=lambda month: _address(".show", found, month),
-        csv=_address(".download", found),
+        choices=_choices(availability),
+        address=lambda month: _address(".show", availability, month),
+        csv=_address(".download", availability),
         mails=_mails(),
         contacts=current_store().contacts.names(),
-        pdf=_address(".show", found, format="pdf") if paper.available() else None,
+        pdf=_address(".show", availability, format="pdf") if paper.available() else None,
     )
 
 
@@ -102,13 +102,15 @@ def _back(tag: str | None) -> Response:
 
 @blueprint.get("/csv")
 def download() -> Response:
-    found = report.asked()
-    return _file(_csv(found), f"{found.file_name}.csv", "text/csv; charset=utf-8")
+    availability = report.asked()
+    return _file(_csv(availability), f"{availability.file_name}.csv", "text/csv; charset=utf-8")
 
 
-def _pdf(found: Report) -> Response:
+def _pdf(availability: Report) -> Response:
     return _file(
-        paper.pdf(found, current_user.person.email), f"{found.file_name}.pdf", "application/pdf"
+        paper.pdf(availability, current_user.person.email),
+        f"{availability.file_name}.pdf",
+        "application/pdf",
     )
 
 
@@ -117,32 +119,32 @@ def _file(content: str | bytes, name: str, kind: str) -> Response:
     return Response(content, headers=headers, content_type=kind)
 
 
-def _choices(found: Report) -> Sequence[MonitorRef]:
-    if not found.chosen and not found.tag:
-        return found.monitors
+def _choices(availability: Report) -> Sequence[MonitorRef]:
+    if not availability.chosen and not availability.tag:
+        return availability.monitors
     return current_store().monitors.refs(limit=MAX_REPORT_MONITORS)
 
 
-def _address(endpoint: str, found: Report, month: Month | None = None, **more: str) -> str:
+def _address(endpoint: str, availability: Report, month: Month | None = None, **more: str) -> str:
     return url_for(
         endpoint,
-        month=str(month or found.month),
-        tag=found.tag,
-        monitors=list(found.chosen),
+        month=str(month or availability.month),
+        tag=availability.tag,
+        monitors=list(availability.chosen),
         **more,  # type: ignore[arg-type] # words of the query, none of Flask's own
     )
 
 
-def _csv(found: Report) -> str:
+def _csv(availability: Report) -> str:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(["month", "monitor", "url", *COLUMNS.values()])
-    for monitor in found.monitors:
-        figures = found.figures.get(monitor.id)
+    for monitor in availability.monitors:
+        figures = availability.figures.get(monitor.id)
         if figures is not None:  # deleted in between
             names = [plain(monitor.name), plain(monitor.url)]
-            writer.writerow([str(found.month), *names, *_cells(figures)])
-    writer.writerow([str(found.month), _("Total"), "", *_cells(found.total)])
+            writer.writerow([str(availability.month), *names, *_cells(figures)])
+    writer.writerow([str(availability.month), _("Total"), "", *_cells(availability.total)])
     return out.getvalue()
 
 

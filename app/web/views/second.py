@@ -211,7 +211,7 @@ def _page(person: Person, failed: Forms | None = None) -> str:
         "auth/second.html",
         person=person,
         has=has,
-        here=[one for one in has.passkeys if site is not None and one.host == site.host],
+        here=[key for key in has.passkeys if site is not None and key.host == site.host],
         why_not=why_not,
         failed=failed,
         code=forms[CodeForm],

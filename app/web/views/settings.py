@@ -131,7 +131,7 @@ def require_second_factor() -> Response:
 def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
     settings = _settings()
     canaries = parse_canaries(settings.canaries)
-    told = read_memory(current_access().settings.get(MEMORY), settings.location)
+    memory = read_memory(current_access().settings.get(MEMORY), settings.location)
     page = render_template(
         "settings/show.html",
         form=form,
@@ -146,7 +146,7 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
         unreadable=current_access().settings.unreadable(),
         settings=settings,
         canaries=[name_of(canary) for canary in canaries],
-        only_refuse=only_refuse(canaries, told),
+        only_refuse=only_refuse(canaries, memory),
         required=_required_form(),
         without=_without_factor(),
     )
@@ -162,8 +162,8 @@ def _without_factor() -> int:
     """How many people are still to set up the second factor that their role requires."""
     access = current_access()
     required = access.factors.required_roles()  # once: with a thousand people, a query each
-    enabled = (one for one in access.people.all() if not one.disabled)
-    return sum(one.role in required and not one.second_factor for one in enabled)
+    enabled = (person for person in access.people.all() if not person.disabled)
+    return sum(person.role in required and not person.second_factor for person in enabled)
 
 
 def _entries() -> list[tuple[str, str, str]]:

@@ -40,7 +40,7 @@ POSTS = 25  # on a page's page
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StatusPageRow:
     """A page in the list. ``open_posts``: scheduled ones are among them."""
 
     page: StatusPage
@@ -51,19 +51,19 @@ class Entry:
 @blueprint.get("")
 def index() -> Response:
     servers.refuse_bare()
-    found = current_store().status_pages.list(binding.page_query(links.pairs()))
+    listed = current_store().status_pages.list(binding.page_query(links.pairs()))
     return fragments.page(
         "status_pages/index.html",
         "status_pages/_list.html",
-        page=found,
-        entries=[_entry(one) for one in found.items],
+        page=listed,
+        entries=[_entry(page) for page in listed.items],
         link=links.page_link,
     )
 
 
-def _entry(page: StatusPage) -> Entry:
+def _entry(page: StatusPage) -> StatusPageRow:
     posts = current_store().posts.list(PostQuery(page.id, open=True))
-    return Entry(page, link_of(page), posts.total)
+    return StatusPageRow(page, link_of(page), posts.total)
 
 
 @blueprint.get("/<int:id>")
@@ -79,7 +79,7 @@ def show(id: int) -> Response:
         names=names,
         posts=current_store().posts.list(PostQuery(id, per_page=POSTS, page=asked.page)),
         link=links.page_link,
-        links=Links(page, request.args.get("badge", ""), names),
+        links=StatusPageLinks(page, request.args.get("badge", ""), names),
     )
 
 
@@ -176,7 +176,7 @@ class Snippet:
     text: str
 
 
-class Links:
+class StatusPageLinks:
     """Everything that a page offers to others. ``badge``: the id of the monitor whose badge is
     shown, as an address has it; the first one, where it is not on the page.
     """

@@ -158,8 +158,8 @@ def passkey_options() -> Answer:
 
 @blueprint.route("/passkeys/<int:id>/remove", methods=["GET", "POST"])
 def remove_passkey(id: int) -> Answer:
-    known = current_access().factors.of(_id()).passkeys
-    passkey = next((one for one in known if one.id == id), None)
+    passkeys = current_access().factors.of(_id()).passkeys
+    passkey = next((passkey for passkey in passkeys if passkey.id == id), None)
     if passkey is None:
         raise NotFound(N_("passkey"), id)
     return _confirmed(
@@ -189,13 +189,13 @@ def _confirmed(template: str, act: Any, done: str, **shown: Any) -> Answer:
     form = ConfirmedForm()
     if form.validate_on_submit():
         try:
-            found = act(form.current_password.data)
+            outcome = act(form.current_password.data)
         except Invalid as fault:
             show_faults(form, fault)
         except Conflict as fault:
             form.trouble = str(fault)
         else:
-            person, codes = found if isinstance(found, tuple) else (found, [])
+            person, codes = outcome if isinstance(outcome, tuple) else (outcome, [])
             return _changed(person, codes, what=done)
     has = shown.pop("has", None) or current_access().factors.of(_id())
     page = render_template(template, form=form, has=has, **shown)

@@ -135,8 +135,8 @@ def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str
     if not total:
         return _("No monitors yet"), looks.MONITOR[MonitorStatus.PENDING]
     if open_ and not counters.get(MonitorStatus.DOWN):
-        said = _n("%(num)s incident open", "%(num)s incidents open", open_, num=f"{open_:,}")
-        return said, INCIDENT
+        sentence = _n("%(num)s incident open", "%(num)s incidents open", open_, num=f"{open_:,}")
+        return sentence, INCIDENT
     for status in LOUD:
         if count := counters.get(status, 0):
             return _(COUNTED[status], count=f"{count:,}"), looks.MONITOR[status]
@@ -153,29 +153,29 @@ def _monitors(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], in
     if servers.is_bare():
         return _unsorted(tag)
     counters = store.monitors.overview(MonitorQuery(tag=tag))
-    found: list[Monitor] = []
+    monitors: list[Monitor] = []
     for status in looks.MONITOR_ORDER:
         for number in range(1, -(-TILES // PAGE) + 1):
-            if len(found) >= TILES or counters.get(status, 0) <= (number - 1) * PAGE:
+            if len(monitors) >= TILES or counters.get(status, 0) <= (number - 1) * PAGE:
                 break
-            found += store.monitors.list(_query(number, tag, status)).items
-    return found[:TILES], counters, sum(counters.values())
+            monitors += store.monitors.list(_query(number, tag, status)).items
+    return monitors[:TILES], counters, sum(counters.values())
 
 
 def _unsorted(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:
     """The same from a server that cannot count: only what is shown is counted."""
-    found: list[Monitor] = []
+    monitors: list[Monitor] = []
     for number in range(1, TILES // PAGE + 1):
         page = current_store().monitors.list(_query(number, tag))
-        found += page.items
+        monitors += page.items
         if number >= page.last_number:
             break
     order: dict[str, int] = {status: place for place, status in enumerate(looks.MONITOR_ORDER)}
-    found.sort(key=lambda one: order.get(one.status, len(order)))
+    monitors.sort(key=lambda monitor: order.get(monitor.status, len(order)))
     counters: dict[str, int] = {}
-    for monitor in found:
+    for monitor in monitors:
         counters[monitor.status] = counters.get(monitor.status, 0) + 1
-    return found, counters, max(page.total, len(found))
+    return monitors, counters, max(page.total, len(monitors))
 
 
 def _query(number: int, tag: str | None, state: str | None = None) -> MonitorQuery:
@@ -202,8 +202,8 @@ def _open_incidents() -> tuple[dict[int, Incident], int]:
         )
         for status in (IncidentStatus.ACKNOWLEDGED, IncidentStatus.UNRESOLVED)
     ]
-    found = {incident.monitor_id: incident for page in pages for incident in page.items}
-    return found, sum(page.total for page in pages)
+    by_monitor = {incident.monitor_id: incident for page in pages for incident in page.items}
+    return by_monitor, sum(page.total for page in pages)
 
 
 def _beyond(
@@ -212,14 +212,14 @@ def _beyond(
     """The monitors with an open incident that are not among those shown."""
     if tag and len(shown) < TILES:
         return []  # all that have the tag are shown
-    known = {monitor.id for monitor in shown}
-    found: list[Monitor] = []
-    for id in [id for id in incidents if id not in known][:FETCHED]:
+    on_wall = {monitor.id for monitor in shown}
+    missing: list[Monitor] = []
+    for id in [id for id in incidents if id not in on_wall][:FETCHED]:
         try:
-            found.append(current_store().monitors.get(id))
+            missing.append(current_store().monitors.get(id))
         except NotFound:  # deleted meanwhile
             continue
-    return [one for one in found if tag is None or tag in one.tags]
+    return [monitor for monitor in missing if tag is None or tag in monitor.tags]
 
 
 def _tile(monitor: Monitor, incident: Incident | None) -> Tile:

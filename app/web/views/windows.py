@@ -87,17 +87,17 @@ class WindowPageForm(BrowserForm, WindowForm):
 @blueprint.get("")
 def index() -> Response:
     servers.refuse_bare()
-    known, more = planned.known()
+    windows, more = planned.newest()
     month = months.read(request.args.get("month"), months.month_of(times.local(times.now())))
-    found = sorted((planned.of(window) for window in known), key=lambda one: one.order)
+    listed = sorted((planned.of(window) for window in windows), key=lambda item: item.order)
     return fragments.page(
         "maintenance/index.html",
         "maintenance/_list.html",
-        planned=found,
+        planned=listed,
         more=more,
-        names=_names(known),
+        names=_names(windows),
         month=month,
-        sheet=_sheet(known, month),
+        sheet=_sheet(windows, month),
         here=links.here,
         weekdays=months.WEEKDAYS,
         today=times.local(times.now()).date(),
@@ -105,12 +105,12 @@ def index() -> Response:
     )
 
 
-def _sheet(known: Iterable[MaintenanceWindow], month: months.Month) -> months.Sheet:
+def _sheet(windows: Iterable[MaintenanceWindow], month: months.Month) -> months.Sheet:
     sheet, zone = months.Sheet(), times.zone()
     start, end = month.span(zone)
     # The days of the neighbours that fill the first and the last week.
     start, end = start - timedelta(days=7), end + timedelta(days=7)
-    for window in known:
+    for window in windows:
         spans = recurrence.next_occurrences(window, MOST_A_MONTH, start)
         within = ((max(a, start), min(b, end)) for a, b in spans if a < end)
         sheet.put(window.id, window.name, within, zone)
@@ -198,6 +198,6 @@ def _first() -> dict[str, Any]:
     }
 
 
-def _names(known: Iterable[MaintenanceWindow]) -> dict[int, MonitorRef]:
-    ids = {id for window in known for id in window.monitors}
-    return {one.id: one for one in current_store().monitors.refs(ids=sorted(ids))} if ids else {}
+def _names(windows: Iterable[MaintenanceWindow]) -> dict[int, MonitorRef]:
+    ids = {id for window in windows for id in window.monitors}
+    return {ref.id: ref for ref in current_store().monitors.refs(ids=sorted(ids))} if ids else {}
