@@ -42,7 +42,7 @@ def init_app(app: Flask) -> None:
     links.init_app(app)
     language.init_app(app)
     Bootstrap5(app)
-    compress.init_app(app)  # the first to be told of answers is the last to see them
+    compress.init_app(app)  # first: functions that run after a request run last in, first out
     security.init_app(app, https=settings.is_https)
     session.init_app(app)
     errors.init_app(app)
@@ -103,7 +103,7 @@ def _before_page() -> Any:
 
 
 def _shared() -> dict[str, Any]:
-    """What every page knows."""
+    """The variables that every template has."""
     # Not the proxy itself: a page looks at it some hundred times.
     user = current_user._get_current_object() if current_user.is_authenticated else None
     extent = servers.extent() if user else Extent.BARE

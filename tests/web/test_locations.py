@@ -279,7 +279,7 @@ def test_the_list_names_who_learns_of_silence_and_leads_to_the_monitors_of_a_pla
         current_store().contacts.create(fields)
     editor.open(PAGE)
     assert "nobody is told" not in editor.text
-    assert "these contacts are told: Ops" in editor.text
+    assert "these contacts are notified: Ops" in editor.text
     monitors = "/monitors?location=oslo"
     assert f'{monitors}">1</a>' in editor.page.text
     assert f'{monitors}">1</a>' in editor.open(f"{PAGE}/2/edit").page.text

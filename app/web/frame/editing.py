@@ -95,8 +95,8 @@ class Editing(Generic[R, F]):
         return record
 
     def stand_in(self, id: Any) -> R | None:
-        """The record as far as the form that was sent tells. None: an error page shows what was
-        typed, without the form.
+        """A stand-in made of the form that was sent. None: an error page shows what was typed,
+        without the form.
         """
         return None
 
@@ -227,7 +227,7 @@ def show_errors(form: BrowserForm, fault: Invalid) -> None:
 
 def not_saved(form: BrowserForm, fault: WakefulError) -> int:
     """Say in ``form`` why the store did not take it (``store_errors.NOT_TAKEN``), with
-    everything typed in place; the status.
+    everything typed; the status.
     """
     form.trouble = f"{fault} {outlook(fault)}"
     form.unanswered = isinstance(fault, Unavailable)
@@ -235,7 +235,7 @@ def not_saved(form: BrowserForm, fault: WakefulError) -> int:
 
 
 def saved(form: BrowserForm, notice: str, record: object | None = None) -> None:
-    """Tell, on the next page, that ``form`` was saved, and what of somebody else's that undid.
+    """Say on the next page that ``form`` was saved, and what of somebody else's that undid.
     ``record``: as the store has it now, of which another server may have left something out.
     """
     flash(notice, "success")

@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 def work(items: Sequence[T], act: Callable[[T], bool]) -> tuple[int, Sequence[T], str]:
     """Call ``act`` for at least one item. Returns how many it reports as done, the items that are
-    left, and why it stopped early. An item whose answer was lost is among those left.
+    left, and why it stopped early. An item whose answer did not come is among them.
     """
     until, done = time.monotonic() + SECONDS, 0
-    for place, item in enumerate(items):
-        if place and time.monotonic() >= until:
-            return done, items[place:], ""
+    for index, item in enumerate(items):
+        if index and time.monotonic() >= until:
+            return done, items[index:], ""
         try:
             done += act(item)
         except NOT_TAKEN as fault:
-            return done, items[place:], f"{fault} {outlook(fault)}"
+            return done, items[index:], f"{fault} {outlook(fault)}"
     return done, (), ""
 
 

@@ -58,7 +58,7 @@ DONE_ALREADY = {
 
 
 def token() -> str:
-    """What a new form is known by, in its hidden field ``once``."""
+    """The token of a new form, for its hidden field ``once``."""
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 

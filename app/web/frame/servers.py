@@ -75,9 +75,9 @@ def choose_server() -> Response | None:
     remotes = servers()
     if remotes is None:
         return None
-    place = request.environ.get("wakeful.server")
-    if place is not None:
-        remotes.choose(place)
+    index = request.environ.get("wakeful.server")
+    if index is not None:
+        remotes.choose(index)
         return None
     if request.path.startswith(PLACE):
         raise Unsupported(_(GONE))
@@ -102,7 +102,7 @@ def names() -> Sequence[str]:
 
 
 def chosen_name() -> str | None:
-    """The remote server of this request; None over the local database."""
+    """The name of this request's remote server; None over the local database."""
     remotes = servers()
     return None if remotes is None else str(remotes.chosen.name)
 
@@ -142,7 +142,7 @@ def is_bare() -> bool:
 
 
 def is_whole() -> bool:
-    """Whether it has everything that a Wakeful has. Raises as ``is_bare`` does."""
+    """Whether the store has all that a Wakeful has. Raises as ``is_bare`` does."""
     return not is_bare() and extent() == Extent.WHOLE
 
 

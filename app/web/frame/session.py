@@ -68,7 +68,7 @@ class User(UserMixin):  # type: ignore[misc]
 
     @cached_property
     def must_set_up(self) -> bool:
-        """Whether they may do nothing before they have set up a second factor."""
+        """Whether the person may do nothing before they have set up a second factor."""
         return current_access().factors.must_add(self.person)
 
     @property
@@ -130,7 +130,7 @@ def half_token() -> str:
 
 
 def give_up_half() -> None:
-    """The login that waits in this browser is over."""
+    """End the login that waits in this browser."""
     if half := session.pop(HALF, None):
         current_access().half_logins.end(half)
 

@@ -105,13 +105,13 @@ class PlaceTimes:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Converts a bucket's place and a response time in ms to a point of the drawing."""
+    """Converts a bucket's position and a response time in ms to a point of the drawing."""
 
     count: int
     top_ms: int
 
-    def x(self, place: float) -> float:
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * place / max(1, self.count), 1)
+    def x(self, index: float) -> float:
+        return round(LEFT + (WIDTH - LEFT - RIGHT) * index / max(1, self.count), 1)
 
     def y(self, ms: float) -> float:
         usable = HEIGHT - TOP - BOTTOM
@@ -134,7 +134,7 @@ def response_chart(
     ``say`` formats the moment of a bucket, ``marks`` are labels of the axis. ``stacked`` shows the
     phases on top of each other instead of average and 95th percentile. ``slow_after``: the
     threshold in ms, if there is one. ``markers``: moment and name of each, oldest first.
-    ``places``: a line for each, in place of the average of all, which nobody measured; the phases
+    ``places``: a line for each, instead of the average of all, which nobody measured; the phases
     are of all places together.
     """
     buckets = statistics["buckets"]
@@ -164,13 +164,13 @@ def response_chart(
         maintenance=_maintenance(buckets, scale),
         incidents=_bands(buckets, scale, incidents),
         titles=_titles(buckets, scale, say),
-        x_ticks=[_x_tick(_place(buckets, scale, at), text) for at, text in marks],
+        x_ticks=[_x_tick(_x_of(buckets, scale, at), text) for at, text in marks],
         y_ticks=[Tick(scale.y(ms), milliseconds(ms)) for ms in _steps(scale.top_ms)],
         dots=[(name, *run[0]) for name, run in runs if len(run) == 1],
         places=() if stacked else [(place.style, place.title) for place in places],
         slow=_threshold(scale, slow_after),
         markers=marker_lines(
-            [(_place(buckets, scale, at), name, f"{say(at)}: {name}") for at, name in markers],
+            [(_x_of(buckets, scale, at), name, f"{say(at)}: {name}") for at, name in markers],
             WIDTH - RIGHT,
         ),
     )
@@ -266,13 +266,13 @@ def _bar(parts: Sequence[int], rest: Sequence[str]) -> Bar:
 def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str]:
     """The path of each state, at its height; cells without a state are left out."""
     paths: dict[str, str] = {}
-    place = 0
+    offset = 0
     for state, run in groupby(states):
         count = len(list(run))
         if state:
-            line = f"M{place * (CELL + GAP)} {height(state)}h{count * (CELL + GAP) - GAP}"
+            line = f"M{offset * (CELL + GAP)} {height(state)}h{count * (CELL + GAP) - GAP}"
             paths[state] = paths.get(state, "") + line
-        place += count
+        offset += count
     return paths
 
 
@@ -362,8 +362,8 @@ def _highest(bucket: Bucket, stacked: bool) -> float:
 def _runs(buckets: Sequence[Bucket], name: str, scale: Scale) -> list[list[Point]]:
     """The points of a figure in runs, split at buckets without it: a gap must look like one."""
     points: list[Point | None] = [
-        None if bucket[name] is None else (scale.x(place + 0.5), scale.y(bucket[name]))
-        for place, bucket in enumerate(buckets)
+        None if bucket[name] is None else (scale.x(index + 0.5), scale.y(bucket[name]))
+        for index, bucket in enumerate(buckets)
         if not _between_checks(bucket)
     ]
     return _unbroken(points)
@@ -416,14 +416,14 @@ def _stack(buckets: Sequence[Bucket], scale: Scale) -> list[tuple[str, str]]:
     for phase in PHASES:
         upper: list[Point | None] = []
         lower: list[Point | None] = []
-        for place, bucket in enumerate(buckets):
+        for index, bucket in enumerate(buckets):
             if _between_checks(bucket):
                 continue
             measured = bucket["response_time"] is not None
-            below = heights[place]
-            heights[place] += bucket["timings"][phase] or 0
-            x = scale.x(place + 0.5)
-            upper.append((x, scale.y(heights[place])) if measured else None)
+            below = heights[index]
+            heights[index] += bucket["timings"][phase] or 0
+            x = scale.x(index + 0.5)
+            upper.append((x, scale.y(heights[index])) if measured else None)
             lower.append((x, scale.y(below)) if measured else None)
         for top, bottom in zip(_unbroken(upper), _unbroken(lower), strict=True):
             areas.append((phase, _area(_wide(top), scale, _wide(bottom))))
@@ -441,8 +441,8 @@ def _wide(run: Sequence[Point]) -> Sequence[Point]:
 def _maintenance(buckets: Sequence[Bucket], scale: Scale) -> list[Band]:
     title = _("Maintenance")
     return [
-        Band(scale.x(place), round(scale.x(place + 1) - scale.x(place), 1), title)
-        for place, bucket in enumerate(buckets)
+        Band(scale.x(index), round(scale.x(index + 1) - scale.x(index), 1), title)
+        for index, bucket in enumerate(buckets)
         if bucket["maintenance"]
     ]
 
@@ -456,7 +456,7 @@ def _bands(buckets: Sequence[Bucket], scale: Scale, spans: Iterable[DrawnInciden
         begin, stop = max(start, first), min(end or last, last)
         if stop < first or begin > last:
             continue
-        left, right = _place(buckets, scale, begin), _place(buckets, scale, stop)
+        left, right = _x_of(buckets, scale, begin), _x_of(buckets, scale, stop)
         bands.append(Band(left, max(2.0, round(right - left, 1)), title, href))
     return bands
 
@@ -465,17 +465,17 @@ def _titles(buckets: Sequence[Bucket], scale: Scale, say: Say) -> list[Band]:
     step = -(-len(buckets) // TITLES_AT_MOST) or 1
     return [
         Band(
-            scale.x(place),
-            round(scale.x(place + step) - scale.x(place), 1),
+            scale.x(index),
+            round(scale.x(index + step) - scale.x(index), 1),
             f"{say(_moment(bucket['start']))}: {milliseconds(bucket['response_time'])},"
             f" p95 {milliseconds(bucket['p95'])}",
         )
-        for place, bucket in list(enumerate(buckets))[::step]
+        for index, bucket in list(enumerate(buckets))[::step]
         if bucket["response_time"] is not None and bucket["p95"] is not None
     ]
 
 
-def _place(buckets: Sequence[Bucket], scale: Scale, moment: datetime) -> float:
+def _x_of(buckets: Sequence[Bucket], scale: Scale, moment: datetime) -> float:
     first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
     return scale.x(len(buckets) * ((moment - first) / (last - first)))
 

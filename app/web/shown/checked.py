@@ -15,7 +15,7 @@ LONGEST_LINE = 160  # bytes
 
 def message(checked: CheckedNow, monitor: Monitor) -> tuple[str, str]:
     """The message, one line for each place if there are several, and its category. Other servers
-    may not tell the places apart.
+    may send one result for all places.
     """
     checks = checked.places or [PlaceChecked(str(checked.location), result=checked)]
     good = all(check.result is not None and check.result.verdict is Verdict.UP for check in checks)
@@ -54,7 +54,7 @@ def _counted(checks: Sequence[PlaceChecked]) -> str:
 
 
 def _lines(checks: Sequence[PlaceChecked]) -> list[str]:
-    """Those that are not up come first."""
+    """A line for each check; those that are not up come first."""
     good = [
         check for check in checks if check.result is not None and check.result.verdict is Verdict.UP
     ]

@@ -242,7 +242,7 @@ def _label(
 
 
 def _results(monitor_id: int, begin: datetime, end: datetime) -> list[Result]:
-    """Oldest first; none where another server has lost the monitor."""
+    """Oldest first; none where another server no longer has the monitor."""
     results: list[Result] = []
     to = end + timedelta(seconds=1)
     for number in range(1, PAGES + 1):

@@ -74,7 +74,7 @@ PLACE = {
     PlaceState.SILENT: Look(N_("Silent"), "down", "down"),
     PlaceState.NEVER_SEEN: Look(N_("Never seen"), "pending", "paused"),
 }
-# It lives, and none of its last checks could be made.
+# The place answers, and none of its last checks could be made.
 UNABLE = Look(N_("Cannot check"), "degraded", "degraded")
 CARRIER = {
     Carrier.LOCAL: N_("Checker on the database"),
@@ -86,9 +86,9 @@ RULE = {
     LocationRule.MAJORITY: N_("Down when more than half of them fail"),
     LocationRule.ALL: N_("Down when all of them fail"),
 }
-CLOCK_RIGHT_MS = 50  # a smaller difference is that of the way to the server
+CLOCK_RIGHT_MS = 50  # a smaller difference may be the delay of the network
 
-# Of a maintenance window.
+# The states of a maintenance window.
 WINDOW = {
     "on": Look(N_("In progress"), "maintenance", "maintenance"),
     "planned": Look(N_("Planned"), "pending", "paused"),
@@ -145,7 +145,7 @@ OVER = Look(N_("Over"), "unknown", "unknown")
 
 FOUND_LATE = N_("Found by results that came late. Nobody was alerted.")
 
-# What ended an incident where it was no recovery: nobody saw it up.
+# What ended an incident without a recovery: no check saw the monitor up.
 ENDED = {
     Ending.SILENCE: OVER,
     Ending.CHANGED: OVER,

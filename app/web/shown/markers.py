@@ -33,7 +33,7 @@ def between(monitor_id: int, begin: datetime, end: datetime) -> Sequence[Marker]
 
 
 def before(incident: Incident, markers: Sequence[Marker]) -> list[Deployed]:
-    """Those of the hour before an incident, the nearest first."""
+    """The markers of the hour before an incident, the nearest first."""
     since = incident.started_at - SUSPECTED
     near = [marker for marker in markers if since <= marker.time <= incident.started_at]
     return [
@@ -61,7 +61,7 @@ class MarkerLine:
 
 
 def marker_lines(markers: Sequence[tuple[float, str, str]], right: float) -> list[MarkerLine]:
-    """``markers``: place, name and title of each, in order. ``right``: the end of the chart."""
+    """``markers``: position, name and title of each, in order. ``right``: the end of the chart."""
     named = len(markers) <= MOST_NAMED
     return [
         MarkerLine(x, _short(name), title, row if named else None, x > LEFT_FROM * right)

@@ -60,7 +60,7 @@ def _row(monitor: Monitor, lately: str) -> MonitorRow:
 def in_words(buckets: Sequence[charts.Bucket], when: str) -> str:
     """A bar in words, for people who cannot see it: ``The last 24 hours: up 23 h, down 1 h.``"""
     sums = dict(zip(LASTED, _sums(buckets), strict=True))
-    sums["up"] -= sums["degraded"]  # a part of it
+    sums["up"] -= sums["degraded"]  # degraded time is a part of the time up
     parts = [lasted(state, seconds) for state, seconds in sums.items() if seconds > 0]
     if not parts:
         return _("%(when)s: no data.", when=when)
@@ -72,7 +72,7 @@ def _sums(buckets: Sequence[charts.Bucket]) -> list[int]:
     try:
         rows = [_SECONDS(bucket) for bucket in buckets]
         return [sum(map(int, column)) for column in zip(*rows, strict=True)] or [0] * len(LASTED)
-    except (KeyError, TypeError):  # days are not told apart as finely
+    except (KeyError, TypeError):  # the buckets of days lack some of the states
         return [sum([int(bucket.get(state) or 0) for bucket in buckets]) for state in LASTED]
 
 

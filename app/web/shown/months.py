@@ -38,15 +38,15 @@ class Month:
         return f"{_(MONTHS[self.number - 1])} {self.year}"
 
     def plus(self, months: int) -> Month | None:
-        """The month so many later; None after the end of the calendar."""
-        year, place = divmod(self.year * 12 + self.number - 1 + months, 12)
-        return Month(year, place + 1) if year in YEARS else None
+        """The month that is ``months`` later; None after the end of the calendar."""
+        year, index = divmod(self.year * 12 + self.number - 1 + months, 12)
+        return Month(year, index + 1) if year in YEARS else None
 
     def span(self, zone: tzinfo = UTC) -> tuple[datetime, datetime]:
-        """From its first moment to the first of the next month in ``zone``, as UTC."""
-        year, place = divmod(self.year * 12 + self.number, 12)
+        """From the first moment of the month to that of the next in ``zone``, as UTC."""
+        year, index = divmod(self.year * 12 + self.number, 12)
         start = datetime(self.year, self.number, 1, tzinfo=zone)
-        return start.astimezone(UTC), datetime(year, place + 1, 1, tzinfo=zone).astimezone(UTC)
+        return start.astimezone(UTC), datetime(year, index + 1, 1, tzinfo=zone).astimezone(UTC)
 
     def weeks(self) -> list[list[date]]:
         """Its days by weeks from Monday; the first and last week have days of other months."""

@@ -13,13 +13,13 @@ PAGES_READ = 50
 
 
 def incidents(start: datetime, end: datetime, monitor_id: int | None = None) -> list[Incident]:
-    """Those of one monitor or of all, the newest first."""
+    """The incidents of one monitor or of all, the newest first."""
     begun = [incident for incident in _ended_since(start, monitor_id) if incident.started_at < end]
     return sorted(begun, key=lambda incident: (incident.started_at, incident.id), reverse=True)
 
 
 def _ended_since(start: datetime, monitor_id: int | None) -> Iterator[Incident]:
-    """The list by their ends, open ones first: it is over at the first that ended before."""
+    """Incidents by their ends, open ones first, up to the first that ended before ``start``."""
     query = IncidentQuery(
         monitor_id=monitor_id, sort_by=IncidentSortBy.ENDED_AT, per_page=PER_PAGE, brief=True
     )

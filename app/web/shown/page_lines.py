@@ -34,44 +34,44 @@ MOST_LINES = 2 * (MAX_PAGE_MONITORS + MAX_GROUPS)
 class Line:
     """A monitor, or the heading of a group (``monitor`` is None). ``key`` names it in buttons.
 
-    ``text`` is what is typed: the monitor's name on the page, or the heading. ``place`` counts
+    ``text`` is what is typed: the monitor's name on the page, or the heading. ``index`` counts
     monitors and headings separately; the ids of inputs have it.
     """
 
     key: str
     text: str
-    place: int
+    index: int
     monitor: MonitorRef | None = None
 
     @property
     def name(self) -> str:
-        """As the page shows it."""
+        """The name as the page shows it."""
         return self.text if self.text.strip() or not self.monitor else self.monitor.name
 
 
 def of_page(page: StatusPage, refs: Mapping[int, MonitorRef]) -> list[Line]:
-    """The lines of a stored page. ``known``: its monitors."""
+    """The lines of a stored page. ``refs``: its monitors by their ids."""
     names = {named.key: named.value for named in page.names}
     grouped = {id for group in page.groups for id in group.monitors}
     made = [_monitor(id, names, refs) for id in page.monitors if id not in grouped]
     for number, group in enumerate(page.groups, 1):
         made.append(Line(f"g{number}", group.name, 0))
         made += [_monitor(id, names, refs) for id in group.monitors]
-    return _placed(made)
+    return _indexed(made)
 
 
 def of_monitors(monitors: Iterable[MonitorRef]) -> list[Line]:
-    return _placed(Line(f"m{monitor.id}", "", 0, monitor) for monitor in monitors)
+    return _indexed(Line(f"m{monitor.id}", "", 0, monitor) for monitor in monitors)
 
 
 def sent(form: Form) -> list[Line]:
-    """The lines that a browser sent; what is none is left out."""
+    """The lines that a browser sent; what is not a line is left out."""
     by_key: dict[str, Line] = {}
     for key in form.getlist(LINE)[:MOST_LINES]:
         line = _sent(form, key)
         if line is not None:
             by_key.setdefault(key, line)
-    return _placed(by_key.values())
+    return _indexed(by_key.values())
 
 
 def fields(lines: Sequence[Line], form: Form) -> Form:
@@ -84,14 +84,14 @@ def fields(lines: Sequence[Line], form: Form) -> Form:
     group = ""
     for line in lines:
         if line.monitor is None:
-            group = f"groups[{line.place}]"
+            group = f"groups[{line.index}]"
             pairs.append((f"{group}[name]", line.text))
             continue
         id = str(line.monitor.id)
         pairs += [
             ("monitors", id),
-            (f"names[{line.place}][key]", id),
-            (f"names[{line.place}][value]", line.text),
+            (f"names[{line.index}][key]", id),
+            (f"names[{line.index}][value]", line.text),
         ]
         if group:
             pairs.append((f"{group}[monitors]", id))
@@ -108,35 +108,35 @@ def monitor_ids(lines: Iterable[Line]) -> set[int]:
 def add(lines: Sequence[Line], monitors: Iterable[MonitorRef]) -> list[Line]:
     """Add these at the end, but none twice."""
     present = monitor_ids(lines)
-    return _placed([*lines, *of_monitors(ref for ref in monitors if ref.id not in present)])
+    return _indexed([*lines, *of_monitors(ref for ref in monitors if ref.id not in present)])
 
 
 def add_group(lines: Sequence[Line], name: str) -> list[Line]:
     used = [int(line.key[1:]) for line in lines if line.monitor is None]
-    return _placed([*lines, Line(f"g{max(used, default=0) + 1}", name, 0)])
+    return _indexed([*lines, Line(f"g{max(used, default=0) + 1}", name, 0)])
 
 
 def remove(lines: Sequence[Line], key: str) -> list[Line]:
     """Remove a line. The monitors of a heading stay, in the group above."""
-    return _placed(line for line in lines if line.key != key)
+    return _indexed(line for line in lines if line.key != key)
 
 
 def move(lines: Sequence[Line], key: str, step: int) -> list[Line]:
-    """Move a line one place up (-1) or down (1); a heading with its group, past another group."""
+    """Move a line up (-1) or down (1); a heading with its group, past another group."""
     first = next((n for n, line in enumerate(lines) if line.monitor is None), len(lines))
     groups = key.startswith("g") and not _moves_alone(lines, key, step)
-    # What is in no group stays above all groups.
+    # Monitors in no group stay above all groups.
     head = list(lines[:first]) if groups else []
     blocks: list[list[Line]] = []
     for line in lines[len(head) :]:
         if line.monitor is None or not groups:
             blocks.append([])
         blocks[-1].append(line)
-    place = next((n for n, block in enumerate(blocks) if block[0].key == key), None)
-    if place is None or not 0 <= place + step < len(blocks):
+    index = next((n for n, block in enumerate(blocks) if block[0].key == key), None)
+    if index is None or not 0 <= index + step < len(blocks):
         return list(lines)
-    blocks[place], blocks[place + step] = blocks[place + step], blocks[place]
-    return _placed([*head, *(line for block in blocks for line in block)])
+    blocks[index], blocks[index + step] = blocks[index + step], blocks[index]
+    return _indexed([*head, *(line for block in blocks for line in block)])
 
 
 def _moves_alone(lines: Iterable[Line], key: str, step: int) -> bool:
@@ -147,13 +147,13 @@ def _moves_alone(lines: Iterable[Line], key: str, step: int) -> bool:
     return headings[:1] == [key] and (step < 0 or len(headings) == 1)
 
 
-def _placed(lines: Iterable[Line]) -> list[Line]:
+def _indexed(lines: Iterable[Line]) -> list[Line]:
     counts = {"m": 0, "g": 0}
-    placed = []
+    indexed = []
     for line in lines:
-        placed.append(replace(line, place=counts[line.key[0]]))
+        indexed.append(replace(line, index=counts[line.key[0]]))
         counts[line.key[0]] += 1
-    return placed
+    return indexed
 
 
 def _monitor(id: int, names: Mapping[int, str], refs: Mapping[int, MonitorRef]) -> Line:

@@ -18,8 +18,8 @@ Name = TypeVar("Name", bound=str | None)
 
 
 def titles() -> Mapping[str, str]:
-    """What people call each place, by its name; none where a server does not list them, or cannot
-    now: their names are shown then. They are read once for a page.
+    """What people call each place, by its name; empty where a server does not list them, or
+    not now: pages show the names then. They are read once for a page.
     """
     if "place_titles" not in g:
         g.place_titles = _listed()
@@ -41,7 +41,7 @@ def choose_from(names: Collection[str]) -> None:
 
 
 def title(name: str | None) -> str:
-    """Of the place of this name, which may be gone."""
+    """The title of the place of this name, which may have been deleted."""
     if name is None:
         return "–"
     return titles().get(name) or (_(DELETED) if name == DELETED_LOCATION else name)
@@ -56,7 +56,7 @@ STYLES = 8  # of lines in charts: ``place-0`` and so on in charts.css
 
 def styles(names: Iterable[Name]) -> dict[Name, str]:
     """The class of each place's line in a chart, in the order of the places; beyond ``STYLES``
-    places they come again.
+    places the classes repeat.
     """
     listed = list(titles())
     last = len(listed)

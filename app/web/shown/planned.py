@@ -13,7 +13,7 @@ from app.stores import current_store
 from app.web.frame import servers
 from app.web.shown import times
 
-PAGE, PAGES = 100, 5  # windows that the list and the calendar know: the newest
+PAGE, PAGES = 100, 5  # windows in the list and the calendar: the newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def soon(most: int) -> list[Planned]:
 
 def _beside() -> list[MaintenanceWindow]:
     """The windows for a page that is about something else: it does without them where the server
-    has none, or does not tell.
+    has none, or does not answer.
     """
     try:
         return newest()[0] if servers.is_whole() else []

@@ -79,7 +79,7 @@ class Report:
         return self.month.span()[1] <= times.now()
 
     def strip(self, id: int) -> Strip | None:
-        """None where the store has no days, or no data in them."""
+        """The bar of a monitor; None where the store has no days, or no data in them."""
         days = self.figures[id].get("days") or []
         states = [day_state(day) for day in days]
         with_data = [day for day, state in zip(days, states, strict=True) if state != "none"]
@@ -93,7 +93,7 @@ class Report:
         )
 
     def incidents(self) -> list[Incident]:
-        """Those that count, in the order of their start."""
+        """The incidents that count, in the order of their start."""
         ids = {monitor.id for monitor in self.monitors}
         only = next(iter(ids)) if len(ids) == 1 else None
         start, end = self.month.span()
@@ -142,8 +142,8 @@ def _tag() -> str | None:
 
 
 def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[MonitorRef], bool]:
-    """Those of the report, by name, and whether there are more than fit. Chosen ones must also have
-    the tag.
+    """The monitors of the report by name, and whether there are more than fit. Chosen
+    ones must also have the tag.
     """
     most = MAX_REPORT_MONITORS + 1
     if tag is None:

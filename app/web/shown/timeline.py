@@ -18,7 +18,7 @@ from app.web.views.deliveries import channel_label, reason_text
 # A duration in a cause, which differs from one check to the next that fails in the same way.
 _DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)
 
-# Other places were checking: it is not that no checks ran.
+# A gap at one place: others were checking meanwhile.
 NOT_HEARD = N_("No results from where it was seen")
 
 # The kinds of steps, in their order at the same moment: a cause comes before its effect.

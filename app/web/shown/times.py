@@ -66,7 +66,7 @@ def zone() -> ZoneInfo:
 
 
 def local(moment: datetime, there: ZoneInfo | None = None) -> datetime:
-    """In the person's zone. Where there are hundreds of moments, ``there`` is that zone, because
+    """``moment`` in the person's zone. For hundreds of moments, ``there`` is that zone, because
     asking for the person each time takes longer than all else that a moment needs.
     """
     return in_zone(moment, there or zone())

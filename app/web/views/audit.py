@@ -89,7 +89,7 @@ def index() -> Response:
         shown=audit,
         field_name=field_name,
         here=links.here,
-        older=lines_page.older and links.here(before=_place(*lines_page.older)),
+        older=lines_page.older and links.here(before=_cursor(*lines_page.older)),
         export=_export_address(),
         one_object=form.object_id.data is not None and form.object_kind.data,
         elsewhere=servers.servers() is not None,
@@ -127,7 +127,7 @@ def _export_address() -> str:
     return f"{url_for('.export')}?{asked}" if asked else url_for(".export")
 
 
-def _place(at: datetime, id: int) -> str:
+def _cursor(at: datetime, id: int) -> str:
     return f"{(at - _EPOCH) // _MS}.{id}"
 
 

@@ -76,7 +76,7 @@ def act() -> Answer:
     refused: dict[int, str] = {}
     done, left, trouble = progress.work(ids, lambda id: _changed(action, id, form, refused))
     done, failed = done + progress.count_in("done"), progress.count_in("failed")
-    # A session remembers little: of many such sentences only the first are told.
+    # A session remembers little: of many such sentences only the first are shown.
     for sentence in list(refused.values())[: max(0, TOLD - failed)]:
         flash(sentence, "error")
     failed += len(refused)

@@ -18,7 +18,7 @@ from app.rules.brackets import parse
 from app.stores import current_store
 
 BUTTON = "try"  # its value: ``alerts`` tries all rows, ``alerts[3]`` one
-WAIT_SECONDS = 8.0  # a person waits for the page; what takes longer comes to the log
+WAIT_SECONDS = 8.0  # a person waits for the page; a later answer stands in the log
 NOTHING = N_("Add a channel first, then send it a test.")
 
 
@@ -55,15 +55,15 @@ def _forget_others(alerts: PairList, only: str | None) -> bool:
     return any(row.key_errors or row.value_errors for row in asked)
 
 
-def stored(monitor_id: int, place: int | None) -> Sequence[int]:
-    """Send a test alert to all channels of a monitor, or to the one at ``place``, and wait a little
+def stored(monitor_id: int, index: int | None) -> Sequence[int]:
+    """Send a test alert to all channels of a monitor, or to the one at ``index``, and wait a little
     for the answers; the delivery ids.
     """
     store = current_store()
-    if place is None:
+    if index is None:
         ids = store.channels.test_all(monitor_id)
     else:
-        alerts = store.monitors.get(monitor_id).alerts[place : place + 1]
+        alerts = store.monitors.get(monitor_id).alerts[index : index + 1]
         ids = store.channels.test(alerts, monitor_id=monitor_id) if alerts else ()
     store.deliveries.answers(ids, WAIT_SECONDS)
     return ids

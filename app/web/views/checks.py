@@ -63,7 +63,7 @@ def index(id: int) -> str | tuple[str, int]:
 
 
 def _filter_form(monitor: Monitor) -> FilterForm:
-    """With the choice of a place where there are several."""
+    """The filters, with a choice of the place where there are several."""
     several = len(monitor.locations) > 1 and not servers.is_bare()
     if several:
         places.choose_from(monitor.locations)

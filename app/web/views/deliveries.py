@@ -1,5 +1,5 @@
-"""The delivery log: what was told to whom, each attempt with the service's own answer, and why
-something was held.
+"""The delivery log: what was sent to whom, each attempt with the service's own answer, and why
+something is on hold.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class LostMessages:
 
 
 def lost_messages() -> LostMessages:
-    """For the notice on the dashboard (``deliveries/_lost.html``); empty where it is not known."""
+    """For the notice on the dashboard (``deliveries/_lost.html``); empty if unknown."""
     try:
         lost = current_store().channels.lost()
         return LostMessages(lost, names_of(lost))
@@ -145,7 +145,7 @@ def lost_messages() -> LostMessages:
 
 
 def monitors_without_alerts() -> Sequence[MonitorRef]:
-    """The monitors of which nobody would be told; empty where it cannot be known."""
+    """The monitors of which nobody would be notified; empty where the store does not say."""
     try:
         return current_store().channels.unreadable_alerts()
     except WakefulError:
@@ -189,7 +189,7 @@ def _last_at(delivery: Delivery) -> datetime | None:
 
 
 def moment(attempt: Mapping[str, Any]) -> datetime | None:
-    """When an attempt was made; None for what is no time."""
+    """When an attempt was made; None if the text is no time."""
     try:
         return datetime.fromisoformat(str(attempt.get("at")))
     except ValueError:

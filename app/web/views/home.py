@@ -36,7 +36,7 @@ DOUBTS_SHOWN = 10
 UNCONFIRMED_ASKED = 50
 FLAPPING, FLAPPING_WITHIN = 3, timedelta(days=1)  # incidents of a monitor that share a line
 OPEN = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
-# What is not down and still worth a look.
+# States that are not down and still need attention.
 DOUBTFUL = (MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
 
 
@@ -80,7 +80,7 @@ def _is_calm(answer: Mapping[str, Any]) -> bool:
 
 def _answer() -> dict[str, Any]:
     store = current_store()
-    counts = not servers.is_bare()  # what the store is, is found out once, and first
+    counts = not servers.is_bare()  # the store is asked once, and first
     pages = [
         store.incidents.list(
             IncidentQuery(
@@ -104,8 +104,8 @@ def _answer() -> dict[str, Any]:
 
 
 def _unconfirmed(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
-    """The monitors whose last check failed and that have no incident: not known to be down. Of many
-    that are down at once, none is asked for: an outage needs no doubt.
+    """The monitors whose last check failed and that have no incident: not confirmed as down.
+    If many are down at once, none is asked for: an outage needs no doubt.
     """
     if not counters or not 0 < counters.get(MonitorStatus.DOWN, 0) <= UNCONFIRMED_ASKED:
         return ()
@@ -118,7 +118,7 @@ def _unconfirmed(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
 
 
 def _unless_stuck(state: dict[str, str]) -> dict[str, str]:
-    """While results cannot be stored, that nothing is known to be down is no good news."""
+    """While results cannot be stored, "nothing is down" is no good news."""
     if state["look"] == "up" and cannot_write():
         return _said(str(MonitorStatus.UNKNOWN), _("Nothing new is known"))
     return state

@@ -105,7 +105,7 @@ def _compared(importer: Importer) -> int:
 
 
 def _ticked(rows: Sequence[Row]) -> frozenset[int]:
-    return frozenset(place for place, row in enumerate(rows) if row.is_new)
+    return frozenset(index for index, row in enumerate(rows) if row.is_new)
 
 
 def _importer(plan: ImportPlan) -> Importer:
@@ -198,14 +198,14 @@ def create() -> tuple[str, int, dict[str, str]]:
 
 
 def _chosen(count: int) -> list[int]:
-    """The places of the ticked candidates, or of those that an earlier step left."""
+    """The indexes of the ticked candidates, or of those that an earlier step left."""
     rest = request.form.get("rest")
     texts = request.form.getlist("pick") if rest is None else rest.split(",")
-    places = {int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 7}
-    return sorted(place for place in places if place < count)
+    indexes = {int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 7}
+    return sorted(index for index in indexes if index < count)
 
 
 def _problems_before(count: int) -> dict[int, str]:
     text = request.form.get("refused")
     problems = tokens.unseal(text, REFUSED) if text else []
-    return {place: why for place, why in problems if place < count}
+    return {index: why for index, why in problems if index < count}

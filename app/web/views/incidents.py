@@ -64,7 +64,7 @@ CLASSIFIED: Mapping[str | None, str] = {
 
 
 class CommentForm(BrowserForm):
-    """``unknown``: why the comment that is stored is not known, if it is not."""
+    """``unknown``: why the stored comment could not be loaded, if it could not."""
 
     replace = Switch(N_("Replace the stored comment"), default=False)
     unknown = ""
@@ -120,7 +120,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
 
 
 def _status_pages(monitor_id: int) -> Sequence[StatusPage]:
-    """Those that show this monitor, for people who may write on them."""
+    """The status pages that show this monitor, for people who may post on them."""
     if not current_user.may_edit:
         return ()
     return current_store().status_pages.of_monitor(monitor_id)

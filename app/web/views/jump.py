@@ -90,7 +90,7 @@ class _Asking:
 
 
 def _monitors(query: str) -> list[MonitorRef]:
-    """Those whose names begin so come first."""
+    """Monitors by name; those whose names begin with ``query`` come first."""
     refs = current_store().monitors.refs(search=query, limit=MONITORS_SHOWN)
     return sorted(refs, key=lambda ref: not ref.name.casefold().startswith(query.casefold()))
 
@@ -175,7 +175,7 @@ class JumpPage:
 
 VIEWER, EDITOR, ADMIN = Role.VIEWER, Role.EDITOR, Role.ADMIN
 TAG, WHOLE = Extent.TAG, Extent.WHOLE
-# Those that are not there, or that a server lacks, are left out.
+# Pages that are not registered, or that a server lacks, are left out.
 PAGES = (
     JumpPage(N_("Home"), "home.show", also=N_("dashboard overview start")),
     JumpPage(N_("Monitors"), "monitors.index", also=N_("checks urls sites hosts list")),
@@ -271,7 +271,7 @@ def _known(entry: JumpPage) -> set[str]:
 
 
 def _open() -> Iterator[JumpPage]:
-    """Those that this person may open, here and now."""
+    """The pages that this person may open on this server."""
     for entry in PAGES:
         there = entry.endpoint in current_app.view_functions
         if there and current_user.can(entry.role) and servers.extent() >= entry.needs:
@@ -340,7 +340,7 @@ def _read(query: str) -> list[tuple[Verb, str]]:
 
 
 def _monitors_called(target: str, state: str | None = None) -> Sequence[Monitor]:
-    """By name, those that are called exactly so first."""
+    """Monitors by name; those whose names begin with ``target`` come first."""
     query = MonitorQuery(
         search=target or None, sort_by="name", sort="asc", state=state, per_page=25, uptime=()
     )
@@ -392,7 +392,7 @@ def _checks(monitors: Sequence[Monitor]) -> Actions:
 
 
 def _silences(monitors: Sequence[Monitor]) -> Actions:
-    """A form to fill in, so a link."""
+    """Links, because a window has a form to fill in."""
     if not servers.is_whole():
         return []
     return [

@@ -42,7 +42,7 @@ QUEUE_COMMANDS = (
 
 Answer = str | Response | tuple[str, int]
 
-NAMED = 20  # of the monitors that keep a place from being deleted
+NAMED = 20  # of the monitors that use a place, which then cannot be deleted
 
 
 @blueprint.get("")
@@ -50,12 +50,12 @@ def index() -> str:
     servers.refuse_bare()
     listed = current_store().locations.list(binding.page_query(links.pairs()))
     return render_template(
-        "locations/index.html", page=listed, link=links.page_link, told=_told(listed.total)
+        "locations/index.html", page=listed, link=links.page_link, notified=_notified(listed.total)
     )
 
 
-def _told(places: int) -> Sequence[str] | None:
-    """The contacts that learn of a silent place; None where nobody asks or a store cannot tell."""
+def _notified(places: int) -> Sequence[str] | None:
+    """The contacts that are notified of a silent place; None if there is one place only."""
     if places < 2:
         return None
     return current_store().contacts.defaults()
@@ -188,7 +188,7 @@ def delete(id: int) -> Answer:
 
 
 def _in_use(place: Place) -> tuple[str, Sequence[MonitorRef]]:
-    """Why a place cannot be deleted, and the first of the monitors that keep it. Known before the
+    """Why a place cannot be deleted, and the first of the monitors that use it. Read before the
     person is asked, and types a password for it.
     """
     if place.name == DEFAULT_LOCATION:

@@ -38,7 +38,7 @@ def show() -> Answer:
 
 @blueprint.post("/test")
 def test() -> Answer:
-    """Tried once: whoever presses the button sees what the server says."""
+    """Sent once, without a retry: whoever presses the button sees what the server says."""
     form = TestMailForm()
     if not form.validate_on_submit():
         return _page(_form(formdata=None), form, True)
@@ -68,7 +68,7 @@ def remove() -> str | Response:
 
 
 def _form(**more: Any) -> MailServerForm:
-    stored = _known()
+    stored = _stored()
     data = {} if stored is None else {
         "host": stored.host, "port": stored.port, "tls": stored.tls, "user": stored.user,
         "sender": stored.sender,
@@ -87,7 +87,7 @@ def _page(form: MailServerForm, test: TestMailForm, failed: bool) -> tuple[str, 
         "settings/email.html",
         form=form,
         test=test,
-        server=_known(),
+        server=_stored(),
         locked=mail_server.is_locked(_settings()),
         unreadable=mail_server.is_unreadable(_settings()),
         tls_labels={tls: _(label) for tls, label in TLS_LABELS.items()},
@@ -95,7 +95,7 @@ def _page(form: MailServerForm, test: TestMailForm, failed: bool) -> tuple[str, 
     return page, 422 if failed else 200
 
 
-def _known() -> Server | None:
+def _stored() -> Server | None:
     """The mail server in use; None if there is none that can be read."""
     url = mail_server.smtp_url(_settings())
     try:

@@ -151,7 +151,7 @@ def show(id: int) -> Response:
         tried=channel_tests.shown(id),
         chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
         expiries=monitor_rows,
-        windows_of=planned.for_monitor,  # called where it is shown, as the chain
+        windows_of=planned.for_monitor,  # called where it is shown, as ``chain_of`` is
         missing=_labels(monitor.missing),
         misread=_labels(monitor.misread),
         **shown,
@@ -323,7 +323,7 @@ def _surroundings() -> dict[str, Any]:
 
 def _places() -> Mapping[str, str]:
     """The places to choose from. Without an answer, those that were chosen: what was typed must not
-    be lost because the server has died meanwhile.
+    be lost because the server has stopped meanwhile.
     """
     try:
         return current_store().monitors.locations()
@@ -352,7 +352,7 @@ def _not_shown(places: Collection[str]) -> Sequence[str]:
 
 
 def _own_fields_shown() -> bool:
-    """Whether the form has the fields that are not the base API's. One that was sent tells itself:
+    """Whether the form has the fields that are not the base API's. A sent form says so itself:
     the server may have been updated meanwhile, or not answer now, and a box that nobody was shown
     must not be read as unticked.
     """
@@ -411,8 +411,8 @@ def check(id: int) -> Response:
 
 @blueprint.post("/<int:id>/test-alert")
 def test_alert(id: int) -> Response:
-    place = request.form.get("place", "")
-    ids = channel_tests.stored(id, int(place[:6]) if place.isascii() and place.isdigit() else None)
+    text = request.form.get("place", "")
+    ids = channel_tests.stored(id, int(text[:6]) if text.isascii() and text.isdigit() else None)
     if not ids:
         flash(_("This monitor has no alert channels yet. Add one to the monitor first."), "warning")
         return redirect(_back(id))

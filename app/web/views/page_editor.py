@@ -52,7 +52,7 @@ STEPS = {"up": -1, "down": 1}
 
 
 class StatusPageEditorForm(BrowserStatusPageForm):
-    """The page's form with one list of lines in the place of monitors, names and groups."""
+    """The form of a status page with one list of lines instead of monitors, names and groups."""
 
     def __init__(self, *args: Any, lines: Sequence[Line] = (), **kwargs: Any) -> None:
         self.lines = list(lines)
@@ -75,7 +75,7 @@ class StatusPageEditorForm(BrowserStatusPageForm):
 
     def faults_of(self, line: Line) -> list[str]:
         rows: Sequence[Any] = self.names.rows if line.monitor else self.groups.rows
-        row = next((row for row in rows if row.index == str(line.place)), None)
+        row = next((row for row in rows if row.index == str(line.index)), None)
         if row is None:
             return []
         if line.monitor is None:

@@ -142,7 +142,7 @@ def edit(id: int) -> Response:
 
 
 def _settled(chosen: str | None) -> dict[str, Any]:
-    """What a store is told of the keys. The admin who acts is who gets them."""
+    """What the store does with the keys. If somebody gets them, it is the admin who acts."""
     if chosen is None:
         return {}
     return {"settle": True, "heir_id": current_user.person.id if chosen == KeysOf.MINE else None}

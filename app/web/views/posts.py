@@ -38,7 +38,7 @@ blueprint = guarded("posts", __name__, "/status-pages/<int:page_id>/posts")
 Answer = str | Response | tuple[str, int]
 
 MAINTENANCE = "maintenance"  # in the address: what kind of post is written
-OWN_TEMPLATES = 100  # that are offered, by name
+OWN_TEMPLATES = 100  # templates that are offered, by name
 INCIDENT_STATES = tuple(state for state in PostState if state not in MAINTENANCE_STATES)
 # What an update of a post most likely says.
 NEXT = {
@@ -92,7 +92,7 @@ class PostEditing(Editing[Post, BrowserForm]):
     deletion_template = "posts/delete.html"
 
     def load(self) -> Post | None:
-        """Of a new one, also what it starts with."""
+        """The post; of a new one, also what it starts with."""
         (page_id,) = self.parents
         self.shown = _unknown_page(page_id)
         self.first: Mapping[str, Any] | None = None
@@ -158,7 +158,7 @@ def _templates() -> Sequence[PostTemplate]:
 
 
 def _template() -> PostTemplate | None:
-    """The one that the address names. Where a post is sent, the form has all that it gave."""
+    """The template that the address names. Where a post is sent, the form has all that it gave."""
     name = request.args.get("template", "")
     if not name or request.method not in SAFE_METHODS:
         return None
@@ -202,7 +202,7 @@ def _unknown_page(id: int) -> StatusPage:
 
 
 def _unknown_post(page_id: int, id: int) -> Post:
-    """As far as the form that was sent tells."""
+    """A stand-in for the post, made of the form that was sent."""
     title = request.form.get("title") or _("Post %(id)s", id=id)
     announced = "starts_at" in request.form
     state = PostState.SCHEDULED if announced else PostState.INVESTIGATING

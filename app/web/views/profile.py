@@ -90,7 +90,7 @@ def index() -> str:
 
 
 def browser(session: Session) -> str:
-    """``Firefox on Linux``, as far as it is known."""
+    """``Firefox on Linux``, as far as the browser says."""
     if session.browser and session.system:
         return _("%(browser)s on %(system)s", browser=session.browser, system=session.system)
     return session.browser or session.system or _("Unknown browser")

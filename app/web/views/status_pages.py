@@ -36,7 +36,7 @@ blueprint = guarded("status_pages", __name__, "/status-pages")
 Answer = str | Response | tuple[str, int]
 
 EXPORTED_PAGES = 1_000  # of 100 subscribers each
-POSTS = 25  # on a page's page
+POSTS = 25  # on the page of a status page
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def delete(id: int) -> str | Response:
     )
 
 
-# --- Who is told of posts -------------------------------------------------------------------------
+# --- Who is notified of posts ---------------------------------------------------------------------
 
 
 @blueprint.get("/<int:id>/subscribers")
@@ -157,7 +157,7 @@ def clear(id: int) -> Answer:
 
 
 def link_of(page: StatusPage) -> str:
-    """The page's own address. A server without PUBLIC_URL may tell only its path: people reach it
+    """The page's own address. A server without PUBLIC_URL may send only its path: people reach it
     as they reach that server. What is no web address, such as a ``javascript:``, counts as none.
     """
     if page.link.lower().startswith(("http://", "https://")):

@@ -38,11 +38,11 @@ from app.web.shown import looks, times
 
 blueprint = guarded("wall", __name__, "/wall")
 
-TILES = 200  # more cannot be told apart on any screen; the rest is counted
+TILES = 200  # no screen shows more legibly; the rest is counted
 PAGE = 100
 THEMES = ("dark", "light", "auto")
-FETCHED = 20  # monitors asked for one by one, because their incident is all that tells of them
-# What needs somebody: shown large, with its cause.
+FETCHED = 20  # monitors asked for one by one, because only their incident is loaded
+# The states that need somebody: shown large, with the cause.
 LOUD = (MonitorStatus.DOWN, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
 COUNTED = {
     MonitorStatus.DOWN: N_("%(count)s down"),
@@ -72,7 +72,7 @@ class Tile:
         return looks.look_of(looks.MONITOR, self.monitor.status)
 
     @property
-    def place(self) -> int:
+    def rank(self) -> int:
         """What is down comes first, then what has an incident, then the rest in its order."""
         if self.monitor.status == MonitorStatus.DOWN:
             return 0
@@ -108,7 +108,7 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
         open_ = sum(1 for monitor in shown if monitor.id in incidents)
     sentence, look = answer(counters, total, open_)
     tiles = [_tile(monitor, incidents.get(monitor.id)) for monitor in shown]
-    tiles.sort(key=lambda tile: tile.place)
+    tiles.sort(key=lambda tile: tile.rank)
     return fragments.page(
         "wall/show.html",
         "wall/_live.html",
@@ -163,14 +163,14 @@ def _monitors(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], in
 
 
 def _unsorted(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:
-    """The same from a server that cannot count: only what is shown is counted."""
+    """As ``_monitors``, from a server that cannot count: only what is shown is counted."""
     monitors: list[Monitor] = []
     for number in range(1, TILES // PAGE + 1):
         page = current_store().monitors.list(_query(number, tag))
         monitors += page.items
         if number >= page.last_number:
             break
-    order: dict[str, int] = {status: place for place, status in enumerate(looks.MONITOR_ORDER)}
+    order: dict[str, int] = {status: rank for rank, status in enumerate(looks.MONITOR_ORDER)}
     monitors.sort(key=lambda monitor: order.get(monitor.status, len(order)))
     counters: dict[str, int] = {}
     for monitor in monitors:
@@ -211,7 +211,7 @@ def _beyond(
 ) -> list[Monitor]:
     """The monitors with an open incident that are not among those shown."""
     if tag and len(shown) < TILES:
-        return []  # all that have the tag are shown
+        return []  # the wall shows every monitor with the tag
     on_wall = {monitor.id for monitor in shown}
     missing: list[Monitor] = []
     for id in [id for id in incidents if id not in on_wall][:FETCHED]:

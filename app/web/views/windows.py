@@ -44,7 +44,7 @@ class ExtraOptions(Options):
 
 
 class WindowPageForm(BrowserForm, WindowForm):
-    """The window's form with choices in the place of words: how often, and for whom.
+    """The window's form with choices instead of words: how often, and for whom.
 
     ``repeat`` is then the cron line alone.
     """
