@@ -159,10 +159,10 @@ def _tell_refusal(response: Response) -> Response:
     """Refused access, and keys and tokens that are wrong, have a line in the log."""
     from flask import request
 
-    from app.access.security_log import Event, tell_refusal
+    from app.access.security_log import SecurityEvent, tell_refusal
 
     if response.status_code == 403:
-        tell_refusal(Event.ACCESS_REFUSED, request.remote_addr)
+        tell_refusal(SecurityEvent.ACCESS_REFUSED, request.remote_addr)
     elif response.status_code == 401 and "Authorization" in request.headers:
-        tell_refusal(Event.KEY_WRONG, request.remote_addr)
+        tell_refusal(SecurityEvent.KEY_WRONG, request.remote_addr)
     return response

@@ -68,14 +68,14 @@ LONG_WAITS = Slots(5)  # checks on request, and answers of services to test aler
 REMOTE_ANSWERS = Slots(5, patience=0.5)  # of the servers behind a dashboard
 # Being hashed, and waiting for that: app/access/passwords.py. An office logs in at nine o'clock.
 PASSWORDS = Slots(18)
-KNOWN_PASSWORDS = Slots(2)  # more, for people whom we know: strangers cannot use them up
+TRUSTED_PASSWORDS = Slots(2)  # more, for people whom we know: strangers cannot use them up
 # Of the long waits, for checks that other places make. Those may bring nothing for over a minute.
 WAITS_ELSEWHERE = Shared(3, each=2)  # a double click on a monitor is two
 # Of the long waits, for the same form sent before. The rest is left to what that form waits for.
 REPEATED_FORMS = Slots(2)
 assert REPEATED_FORMS.most < LONG_WAITS.most  # noqa: S101 - of constants
 assert WAITS_ELSEWHERE.each < WAITS_ELSEWHERE.most < LONG_WAITS.most  # noqa: S101 - of constants
-_taken = LONG_WAITS.most + REMOTE_ANSWERS.most + PASSWORDS.most + KNOWN_PASSWORDS.most
+_taken = LONG_WAITS.most + REMOTE_ANSWERS.most + PASSWORDS.most + TRUSTED_PASSWORDS.most
 assert _taken <= THREADS - LEFT  # noqa: S101 - of constants
 
 BUSY_SECONDS = 5  # who finds none free is asked to come again after these

@@ -466,7 +466,7 @@ def test_messages_older_than_an_hour_wait_for_a_person(core, same, tmp_path):
     with core.app_context():
         db.session.remove()
         db.engine.dispose()
-    assert restore_from(path, same, force=True).held == 1
+    assert restore_from(path, same, force=True).on_hold == 1
     with core.app_context():
         rows = {row.id: row for row in db.session.scalars(select(DeliveryRow))}
         assert (rows[old].status, rows[old].reason) == (DeliveryStatus.HELD, "restored")

@@ -14,13 +14,13 @@ from app.access.audit_log import AuditLog
 from app.access.counters import Counters
 from app.access.half_logins import HalfLogins
 from app.access.invitations import Invitations
-from app.access.keys import Keys
+from app.access.keys import ApiKeys
 from app.access.passkeys import Passkeys
 from app.access.people import People
 from app.access.recovery import Recovery
 from app.access.second_factor import SecondFactors
 from app.access.sent_forms import SentForms
-from app.access.sessions import Sessions
+from app.access.sessions import LoginSessions
 from app.access.settings import StoredSettings
 from app.access.setup import Setup
 from app.access.wall_links import WallLinks
@@ -43,8 +43,8 @@ class Access:
         self.factors = SecondFactors(now, self.people, self.settings)
         self.passkeys = Passkeys(now, self.people, self.factors)
         self.half_logins = HalfLogins(now, self.counters, self.people, self.passkeys)
-        self.sessions = Sessions(now)
-        self.keys = Keys(now)
+        self.sessions = LoginSessions(now)
+        self.keys = ApiKeys(now)
         self.setup = Setup(self.people, self.settings)
         self.invitations = Invitations(now, self.people)
         self.recovery = Recovery(now, self.counters)

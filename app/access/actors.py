@@ -78,5 +78,5 @@ def named(name: str) -> Actor:
 
 def _plain(address: str | None) -> str | None:
     """An IPv4 address that is written as one of IPv6 counts as IPv4."""
-    found = address_of(address or "")
-    return None if found is None else str(found)
+    ip = address_of(address or "")
+    return None if ip is None else str(ip)

@@ -52,8 +52,8 @@ def ended_place(token: str) -> str | None:
     """The place whose last token that has ended this is; None for any other token."""
     if not token.startswith(PREFIX):
         return None
-    found = select(EndedTokenRow.place).where(EndedTokenRow.digest == digest_of(token))
-    return db.session.scalars(found).first()
+    query = select(EndedTokenRow.place).where(EndedTokenRow.digest == digest_of(token))
+    return db.session.scalars(query).first()
 
 
 def agent_of(token: str) -> AgentPlace | None:
@@ -61,12 +61,12 @@ def agent_of(token: str) -> AgentPlace | None:
     if not token.startswith(PREFIX):
         return None
     digest = digest_of(token)
-    found = db.session.execute(
+    row = db.session.execute(
         select(LocationRow.id, LocationRow.name, LocationRow.public_key).where(
             LocationRow.token_digest == digest, LocationRow.carrier == Carrier.AGENT
         )
     ).first()
-    return None if found is None else AgentPlace(*found, digest)
+    return None if row is None else AgentPlace(*row, digest)
 
 
 def keep_public_key(place: AgentPlace, key: str) -> bool:

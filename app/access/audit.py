@@ -53,7 +53,7 @@ _STRONGEST = (Action.DELETED, Action.CREATED)
 
 
 @dataclass(slots=True)
-class _Line:
+class _AuditLine:
     actor: Actor
     action: Action
     of: Thing | None
@@ -76,7 +76,7 @@ def note(
     ``CHANGED``. ``actor``: who did it, if not the present one. To be called while writing.
     """
     who = actor or actors.actor() or actors.WAKEFUL
-    line = _Line(who, action, of, dict(changes or {}))
+    line = _AuditLine(who, action, of, dict(changes or {}))
     _lines(session)[(action, len(_lines(session)))] = line
 
 
@@ -132,7 +132,7 @@ def _collect(session: Any, table: Table, row: Any, action: Action, changes: Chan
 def _before_commit(session: Any) -> None:
     """Insert the lines, with those of a last flush."""
     session.flush()
-    lines: dict[Any, _Line] = session.info.pop(_PENDING, {})
+    lines: dict[Any, _AuditLine] = session.info.pop(_PENDING, {})
     if lines:
         now = clock()
         session.execute(insert(AuditRow), [_columns(line, now) for line in lines.values()])
@@ -182,11 +182,11 @@ def _differing(table: Table, row: Any) -> dict[str, Any]:
 # --- Lines ----------------------------------------------------------------------------------------
 
 
-def _lines(session: AnySession) -> dict[Any, _Line]:
+def _lines(session: AnySession) -> dict[Any, _AuditLine]:
     if not session.info.get("writing"):
         raise RuntimeError("A line of the audit log is written with its change: inside writing().")
-    found: dict[Any, _Line] = session.info.setdefault(_PENDING, {})
-    return found
+    pending: dict[Any, _AuditLine] = session.info.setdefault(_PENDING, {})
+    return pending
 
 
 def _add(session: AnySession, action: Action, of: Thing, changes: Changes) -> None:
@@ -195,7 +195,7 @@ def _add(session: AnySession, action: Action, of: Thing, changes: Changes) -> No
     if who is None:
         return
     key = (of.kind, of.id if of.id is not None else of.name)
-    line = _lines(session).setdefault(key, _Line(who, action, of))
+    line = _lines(session).setdefault(key, _AuditLine(who, action, of))
     if action in _STRONGEST and line.action != Action.DELETED:
         line.action = action
     if line.of is None or line.of.name is None:
@@ -206,7 +206,7 @@ def _add(session: AnySession, action: Action, of: Thing, changes: Changes) -> No
         line.changes[name] = (before[0], pair[1]) if before and both else pair
 
 
-def _columns(line: _Line, now: datetime) -> dict[str, Any]:
+def _columns(line: _AuditLine, now: datetime) -> dict[str, Any]:
     who, of = line.actor, line.of
     changes = {name: _shown(name, value) for name, value in line.changes.items()}
     name = None if of is None or of.name is None else of.name[:MOST_NAME]
@@ -239,7 +239,7 @@ def _cut(value: Any) -> Any:
     return value
 
 
-def _precise(line: _Line) -> Action:
+def _precise(line: _AuditLine) -> Action:
     """The word for a change that has one of its own."""
     if line.action != Action.CHANGED or line.of is None:
         return line.action

@@ -117,9 +117,9 @@ def _matching(query: AuditQuery) -> Select[Any]:
 
 def _searched_until(statement: Select[Any]) -> tuple[datetime, int] | None:
     """The last line that a search looks at; None if it can look at all."""
-    place = statement.with_only_columns(AuditRow.at, AuditRow.id).order_by(*_NEWEST_FIRST)
-    found = db.session.execute(place.offset(SEARCHED_AT_ONCE - 1).limit(1)).first()
-    return None if found is None else (found.at, found.id)
+    query = statement.with_only_columns(AuditRow.at, AuditRow.id).order_by(*_NEWEST_FIRST)
+    row = db.session.execute(query.offset(SEARCHED_AT_ONCE - 1).limit(1)).first()
+    return None if row is None else (row.at, row.id)
 
 
 def _not_older(place: tuple[datetime, int]) -> Any:

@@ -145,7 +145,7 @@ class Counters:
         with self._guard:
             # Another thread may have taken a share meanwhile.
             left = chain(self._of(name, window), numbers[missing:])
-            self._left = {name: its for name, its in self._left.items() if its[0] == window}
+            self._left = {name: entry for name, entry in self._left.items() if entry[0] == window}
             self._left[name] = window, left
         return numbers[missing - 1]
 

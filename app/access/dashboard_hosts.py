@@ -23,9 +23,11 @@ def remember(session: DbSession, person_id: int, host: str | None, now: datetime
     row = DashboardHostRow
     if host is None:
         return
-    seen = inserting(row).values(host=host, person_id=person_id, used_at=now)
+    insertion = inserting(row).values(host=host, person_id=person_id, used_at=now)
     session.execute(
-        seen.on_conflict_do_update(index_elements=[row.host, row.person_id], set_={"used_at": now})
+        insertion.on_conflict_do_update(
+            index_elements=[row.host, row.person_id], set_={"used_at": now}
+        )
     )
     theirs = row.person_id == person_id
     newest = select(row.host).where(theirs).order_by(row.used_at.desc(), row.host)

@@ -43,21 +43,21 @@ def record(event: str, of: Thing, now: datetime) -> None:
     who = actors.actor() or actors.WAKEFUL
     window = window_of(now, LOGIN_WINDOW_SECONDS)
     if of.id is None:
-        one, group, most = origin_of(who.address), "strangers", MOST_OF_STRANGERS
+        source, group, most = origin_of(who.address), "strangers", MOST_OF_STRANGERS
     else:
-        one, group, most = f"person:{of.id}", "accounts", MOST_OF_ACCOUNTS
+        source, group, most = f"person:{of.id}", "accounts", MOST_OF_ACCOUNTS
     with writing() as session:
-        # One account or address that is over its bound takes no place of the others.
+        # An account or address over its bound leaves the lines of the others alone.
         if (
-            add(session, f"audited:{event}:{one}", window) <= MOST_OF_ONE
+            add(session, f"audited:{event}:{source}", window) <= MOST_OF_ONE
             and add(session, f"audited:{event}:{group}", window) <= most
         ):
             audit.note(session, Action.LOGIN_FAILED, of)
         else:
             if of.id is None:
-                one = _own_place(session, window, event, one)
+                source = _counted_as(session, window, event, source)
             _count(session, LeftOutRow(
-                window=window, event=event, who=one, number=1, first_at=now, last_at=now,
+                window=window, event=event, who=source, number=1, first_at=now, last_at=now,
                 actor_kind=who.kind.value, address=who.address,
                 object_id=of.id, object_name=of.name,
             ))  # fmt: skip
@@ -90,14 +90,14 @@ def _note(session: DbSession, row: Row[Any]) -> None:
     )
 
 
-def _own_place(session: DbSession, window: int, event: str, origin: str) -> str:
+def _counted_as(session: DbSession, window: int, event: str, origin: str) -> str:
     """``origin``, or ``ELSEWHERE`` if many others have a count of their own already."""
     row = LeftOutRow
     here = (row.window == window, row.event == event, row.object_id.is_(None))
     if session.scalar(select(row.who).where(*here, row.who == origin)) is not None:
         return origin
-    others = session.scalar(select(func.count()).select_from(row).where(*here)) or 0
-    return origin if others < MOST_ORIGINS else ELSEWHERE
+    count = session.scalar(select(func.count()).select_from(row).where(*here)) or 0
+    return origin if count < MOST_ORIGINS else ELSEWHERE
 
 
 def _count(session: DbSession, row: LeftOutRow) -> None:

@@ -22,7 +22,7 @@ from app.access.people import (
     person_record,
 )
 from app.access.second_factor import CODE, WRONG_CODE, locked, thing
-from app.access.security_log import Event
+from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
 from app.db.tables import AuthenticatorAppRow, HalfLoginRow, PersonRow, RecoveryCodeRow
@@ -61,19 +61,19 @@ class HalfLogins:
         with writing() as session:
             session.add(row)
         # Whoever has the password and stops here leaves no other trace.
-        security_log.tell(Event.SECOND_FACTOR_ASKED, self.people.get(person_id))
+        security_log.tell(SecurityEvent.SECOND_FACTOR_ASKED, self.people.get(person_id))
         return token
 
     def person(self, token: str) -> Person | None:
         """Who has typed the password; None if the half login is over."""
-        found = db.session.execute(
+        row = db.session.execute(
             select(HalfLoginRow.created_at, PersonRow)
             .join(PersonRow, PersonRow.id == HalfLoginRow.person_id)
             .where(HalfLoginRow.digest == digest_of(token), PersonRow.disabled.is_(False))
         ).one_or_none()
-        if found is None or not -SKEW <= self.clock() - found.created_at < LASTS:
+        if row is None or not -SKEW <= self.clock() - row.created_at < LASTS:
             return None
-        return person_record(found.PersonRow)
+        return person_record(row.PersonRow)
 
     def end(self, token: str) -> None:
         with writing() as session:
@@ -121,10 +121,10 @@ class HalfLogins:
             self.counters.attempt(TOO_MANY_LOGINS, *limits)
             done = prove()
         except Throttled:
-            security_log.tell(Event.SECOND_FACTOR_THROTTLED, person, address=client.address)
+            security_log.tell(SecurityEvent.SECOND_FACTOR_THROTTLED, person, address=client.address)
             raise
         except Invalid:
-            security_log.tell(Event.SECOND_FACTOR_WRONG, person, address=client.address)
+            security_log.tell(SecurityEvent.SECOND_FACTOR_WRONG, person, address=client.address)
             raise
         for limit in limits:
             self.counters.uncount(limit)
@@ -134,11 +134,11 @@ class HalfLogins:
         """End the half login, with the proof in the same transaction: of two requests at once with
         the same proof or the same token, one logs in.
         """
-        its = delete(HalfLoginRow).where(HalfLoginRow.digest == digest_of(token))
+        deletion = delete(HalfLoginRow).where(HalfLoginRow.digest == digest_of(token))
         waiting = self._waiting(token)
         with writing() as session:
             row = locked(session, waiting.id)
-            if row.disabled or session.execute(its.returning(HalfLoginRow.id)).first() is None:
+            if row.disabled or session.execute(deletion.returning(HalfLoginRow.id)).first() is None:
                 raise Denied(_(GONE))
             use(session, waiting)
             row.last_login_at = self.clock()
@@ -170,8 +170,8 @@ def _recovery_use(code: str) -> Use:
 
     def use(session: DbSession, person: Person) -> None:
         row = RecoveryCodeRow
-        its = delete(row).where(row.person_id == person.id, row.digest == digest)
-        if session.execute(its.returning(row.id)).first() is None:
+        deletion = delete(row).where(row.person_id == person.id, row.digest == digest)
+        if session.execute(deletion.returning(row.id)).first() is None:
             raise Invalid({RECOVERY: [_(NOT_A_CODE)]})
         change = {"recovery_codes": (None, _("one used"))}
         audit.note(session, Action.USED, thing(person), change, actor=_by(person))
@@ -185,8 +185,8 @@ def _is_first_use(session: DbSession, id: int, step: int, present: int) -> bool:
     """
     used = AuthenticatorAppRow.used_step
     unused = or_(used < step, used > present + totp.DRIFT)
-    its = update(AuthenticatorAppRow).where(AuthenticatorAppRow.person_id == id, unused)
-    done = session.execute(its.values(used_step=step).returning(AuthenticatorAppRow.person_id))
+    change = update(AuthenticatorAppRow).where(AuthenticatorAppRow.person_id == id, unused)
+    done = session.execute(change.values(used_step=step).returning(AuthenticatorAppRow.person_id))
     return done.first() is not None
 
 

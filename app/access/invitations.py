@@ -75,27 +75,27 @@ class Invitations:
         self, token: str, password: str, *, name: str | None = None, time_zone: str = "UTC"
     ) -> Person:
         """Make the account, and log in. Raises Denied if the link is not valid, and Invalid."""
-        found = self.of_token(token)
-        if found is None:
+        invitation = self.of_token(token)
+        if invitation is None:
             raise Denied(_(VOID))
-        check_account(found.email, found.role, password, name=name, time_zone=time_zone)
+        check_account(invitation.email, invitation.role, password, name=name, time_zone=time_zone)
         hash_ = passwords.hashed(password)
-        with actors.acting_as(actors.named(found.email)), writing() as session:
+        with actors.acting_as(actors.named(invitation.email)), writing() as session:
             # Of two who accept at once, the second finds it gone. So does who comes after a
             # renewal or a revocation.
-            its = delete(InvitationRow).where(InvitationRow.digest == digest_of(token))
-            if session.execute(its.returning(InvitationRow.id)).first() is None:
+            deletion = delete(InvitationRow).where(InvitationRow.digest == digest_of(token))
+            if session.execute(deletion.returning(InvitationRow.id)).first() is None:
                 raise Denied(_(VOID))
             person = self.people.add(
-                session, found.email, hash_, found.role, name=name, time_zone=time_zone
+                session, invitation.email, hash_, invitation.role, name=name, time_zone=time_zone
             )
-            audit.note(session, Action.ACCEPTED, _thing(found))
+            audit.note(session, Action.ACCEPTED, _thing(invitation))
         return self.people.logged_in(person.id)
 
-    def is_over(self, one: InvitationRow | Invitation) -> bool:
+    def is_over(self, invitation: InvitationRow | Invitation) -> bool:
         """Whether its time has passed. One from the future is of a clock that was set back."""
         now = self.clock()
-        return now >= one.expires_at or one.created_at > now + SKEW
+        return now >= invitation.expires_at or invitation.created_at > now + SKEW
 
     def forget_old(self) -> None:
         """Delete those that expired long ago. The engine's housekeeping calls it."""
@@ -104,8 +104,8 @@ class Invitations:
             session.execute(delete(InvitationRow).where(late))
 
 
-def _thing(one: Invitation) -> Thing:
-    return Thing(ObjectKind.INVITATION, one.id, one.email)
+def _thing(invitation: Invitation) -> Thing:
+    return Thing(ObjectKind.INVITATION, invitation.id, invitation.email)
 
 
 def _store(session: DbSession, email: str, role: str, digest: str, now: datetime) -> Invitation:

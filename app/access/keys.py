@@ -43,7 +43,7 @@ NOT_ADMIN = N_(
 REVOKED = N_("This key is revoked, so it cannot be changed.")
 
 
-class Keys:
+class ApiKeys:
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self.clock = clock
 
@@ -90,8 +90,8 @@ class Keys:
             row = db.session.execute(_WITH_PREFIX, {"prefix": parts[1]}).first()
         now = self.clock()
         # Compare for an unknown prefix too, so that the time does not reveal which prefixes exist.
-        known = row.digest if row else "0" * 64  # in bytes: a damaged one need not be ASCII
-        same = hmac.compare_digest(known.encode(), _digest(text).encode())
+        digest = row.digest if row else "0" * 64  # in bytes: a damaged one need not be ASCII
+        same = hmac.compare_digest(digest.encode(), _digest(text).encode())
         if row is None or not same or row.revoked_at is not None:
             return None
         if row.expires_at is not None and row.expires_at <= now:
@@ -112,10 +112,10 @@ class Keys:
 
     def get(self, prefix: str) -> ApiKey:
         """Raises NotFound."""
-        found = db.session.execute(_WITH_PREFIX, {"prefix": prefix}).first()
-        if found is None:
+        row = db.session.execute(_WITH_PREFIX, {"prefix": prefix}).first()
+        if row is None:
             raise NotFound("key", prefix)
-        return _record(found, _Owner.of(found))
+        return _record(row, _Owner.of(row))
 
     def of(self, person_id: int) -> list[ApiKey]:
         """The keys of this person that work, the newest first."""
@@ -221,9 +221,9 @@ def allowed_from(key: ApiKey, address: str | None) -> bool:
     """Whether the key may be used from this address."""
     if not key.networks:
         return True
-    found = proxies.address_of(address or "")
+    ip = proxies.address_of(address or "")
     try:
-        return found is not None and any(found in one for one in _read(",".join(key.networks)))
+        return ip is not None and any(ip in network for network in _read(",".join(key.networks)))
     except ValueError:  # damaged: then it is refused everywhere
         return False
 
@@ -274,8 +274,8 @@ def _plain(networks: str) -> str:
 
 def _locked(session: DbSession, prefix: str) -> ApiKeyRow:
     """Raises NotFound."""
-    its = select(ApiKeyRow).where(ApiKeyRow.prefix == prefix)
-    row = session.scalar(its.with_for_update().execution_options(populate_existing=True))
+    query = select(ApiKeyRow).where(ApiKeyRow.prefix == prefix)
+    row = session.scalar(query.with_for_update().execution_options(populate_existing=True))
     if row is None:
         raise NotFound("key", prefix)
     return row
@@ -303,7 +303,7 @@ def _record(row: Any, owner: Any) -> ApiKey:
         last_used_at=row.last_used_at,
         revoked_at=row.revoked_at,
         owner=None if owner is None else owner.email,
-        networks=tuple(one for one in row.networks.split(",") if one),
+        networks=tuple(network for network in row.networks.split(",") if network),
         tag=row.tag,
         granted=row.scope,
         owner_id=row.owner_id,

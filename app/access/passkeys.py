@@ -123,8 +123,8 @@ class Passkeys:
             created_at=self.clock(),
         )
         with self.factors.changing(id, current) as (session, person):
-            known = select(PasskeyRow.id).where(PasskeyRow.credential == row.credential)
-            if session.scalar(known) is not None:
+            query = select(PasskeyRow.id).where(PasskeyRow.credential == row.credential)
+            if session.scalar(query) is not None:
                 raise _invalid(KNOWN_ALREADY)
             _check_room(session, id)  # again: several may have been asked for at once
             session.add(row)
@@ -138,14 +138,14 @@ class Passkeys:
         from webauthn import generate_authentication_options, options_to_json
         from webauthn.helpers.structs import UserVerificationRequirement
 
-        known = _descriptors(id, site)
-        if not known:
+        descriptors = _descriptors(id, site)
+        if not descriptors:
             raise Denied(_("This account has no passkey for %(host)s.", host=site.host))
         options = generate_authentication_options(
             rp_id=site.host,
             challenge=self._new_challenge(id, holder),
             timeout=_milliseconds(CHALLENGE_LASTS),
-            allow_credentials=known,
+            allow_credentials=descriptors,
             user_verification=UserVerificationRequirement.PREFERRED,
         )
         return options_to_json(options)
@@ -164,7 +164,7 @@ class Passkeys:
         )
         if row is None:
             raise _invalid(NOT_PROVEN)
-        found = _verified(
+        verified = _verified(
             verify_authentication_response,
             credential,
             expected_challenge=challenge,
@@ -176,7 +176,7 @@ class Passkeys:
             # whether it asks.
             require_user_verification=row.verifies,
         )
-        return Signed(row.id, row.sign_count, found.new_sign_count)
+        return Signed(row.id, row.sign_count, verified.new_sign_count)
 
     def forget_old(self) -> None:
         """Delete what nobody answered. The engine's housekeeping calls it."""
@@ -206,18 +206,18 @@ class Passkeys:
     def _take_challenge(self, id: int, holder: str) -> bytes:
         """The challenge of this holder, which ends with it. Raises Invalid."""
         row = PasskeyChallengeRow
-        its = delete(row).where(row.digest == digest_of(holder), row.person_id == id)
+        deletion = delete(row).where(row.digest == digest_of(holder), row.person_id == id)
         with writing() as session:
-            found = session.execute(its.returning(row.challenge, row.created_at)).first()
-        if found is None or not -SKEW <= self.clock() - found.created_at < CHALLENGE_LASTS:
+            stored = session.execute(deletion.returning(row.challenge, row.created_at)).first()
+        if stored is None or not -SKEW <= self.clock() - stored.created_at < CHALLENGE_LASTS:
             raise _invalid(OLD_CHALLENGE)
-        return _bytes(found.challenge)
+        return _bytes(stored.challenge)
 
 
 def _check_room(session: DbSession, id: int) -> None:
     """Raises Conflict if the person has as many passkeys as they may."""
-    known = select(func.count()).select_from(PasskeyRow).where(PasskeyRow.person_id == id)
-    if (session.scalar(known) or 0) >= MAX_PASSKEYS:
+    query = select(func.count()).select_from(PasskeyRow).where(PasskeyRow.person_id == id)
+    if (session.scalar(query) or 0) >= MAX_PASSKEYS:
         raise Conflict(
             _n("There can be %(num)s passkey at most. Remove one first.",
                "There can be %(num)s passkeys at most. Remove one first.", MAX_PASSKEYS)
@@ -239,7 +239,7 @@ def _descriptors(id: int, site: Site) -> list[Any]:
     query = select(PasskeyRow.credential).where(
         PasskeyRow.person_id == id, PasskeyRow.host == site.host
     )
-    return [PublicKeyCredentialDescriptor(id=_bytes(one)) for one in db.session.scalars(query)]
+    return [PublicKeyCredentialDescriptor(id=_bytes(text)) for text in db.session.scalars(query)]
 
 
 def _verified(verify: Any, credential: str, **expected: Any) -> Any:

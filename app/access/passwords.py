@@ -16,7 +16,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from app.errors import Throttled
 from app.i18n import N_, _
 from app.rules import text
-from app.slots import BUSY_SECONDS, KNOWN_PASSWORDS, PASSWORDS, Slots
+from app.slots import BUSY_SECONDS, PASSWORDS, TRUSTED_PASSWORDS, Slots
 
 BUSY = N_("Too many people are logging in at this moment.")
 # Who waits is served in turn, for some seconds; PASSWORDS bounds how many wait.
@@ -36,15 +36,15 @@ def _nobody() -> str:
 
 
 @contextmanager
-def _turn(*, known: bool = False) -> Iterator[None]:
-    """Wait until there is memory for a hash. ``known``: for somebody whom strangers must not keep
+def _turn(*, trusted: bool = False) -> Iterator[None]:
+    """Wait until there is memory for a hash. ``trusted``: for somebody whom strangers must not keep
     waiting. Raises Throttled.
     """
-    with ExitStack() as held:
-        placed = held.enter_context(PASSWORDS.taken())
-        if not placed and known:
-            placed = held.enter_context(KNOWN_PASSWORDS.taken())
-        if placed and held.enter_context(_AT_ONCE.taken()):
+    with ExitStack() as stack:
+        placed = stack.enter_context(PASSWORDS.taken())
+        if not placed and trusted:
+            placed = stack.enter_context(TRUSTED_PASSWORDS.taken())
+        if placed and stack.enter_context(_AT_ONCE.taken()):
             yield
             return
     raise Throttled(_(BUSY), BUSY_SECONDS)
@@ -69,10 +69,10 @@ def refused(password: str, email: str) -> str | None:
     folded = password.casefold()
     if folded in _common():
         return _(COMMON)
-    words = "".join(one if one.isalnum() else " " for one in email.casefold())
+    words = "".join(char if char.isalnum() else " " for char in email.casefold())
     parts = (PRODUCT, *words.split())
-    found = next((one for one in parts if len(one) >= SHORTEST_PART and one in folded), None)
-    return _(OF_THE_ADDRESS, part=found) if found else None
+    match = next((part for part in parts if len(part) >= SHORTEST_PART and part in folded), None)
+    return _(OF_THE_ADDRESS, part=match) if match else None
 
 
 @cache
@@ -83,9 +83,9 @@ def _common() -> frozenset[str]:
     return frozenset(FREQUENCY_LISTS["passwords"][:MOST_COMMON])
 
 
-def hashed(password: str, *, known: bool = False) -> str:
+def hashed(password: str, *, trusted: bool = False) -> str:
     """Raises Throttled if too many are hashed at once, as ``matches`` does."""
-    with _turn(known=known):
+    with _turn(trusted=trusted):
         return _hasher.hash(password)
 
 
@@ -94,14 +94,14 @@ def matches(
     password: str,
     *,
     count: Callable[[], object] = lambda: None,
-    known: bool = False,
+    trusted: bool = False,
 ) -> bool:
     """Whether ``hash_`` is of ``password``; False for None, after the same time. ``count`` counts
     the attempt, once there is room to make it: those that are refused for want of room must not
     cost a write each.
     """
     try:
-        with _turn(known=known):
+        with _turn(trusted=trusted):
             count()
             nobody = _nobody()  # for known emails too: the first call takes longer
             return _hasher.verify(hash_ or nobody, password) and hash_ is not None

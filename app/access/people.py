@@ -23,7 +23,7 @@ from app.access.counters import (
 )
 from app.access.devices import device_of, forget_devices
 from app.access.keys import settle_keys
-from app.access.security_log import Event
+from app.access.security_log import SecurityEvent
 from app.db import DbSession, db, writing
 from app.db.tables import HalfLoginRow, InvitationRow, PersonRow, RecoveryRow, SessionRow
 from app.errors import Conflict, Invalid, NotFound, Throttled
@@ -125,7 +125,7 @@ class People:
         person = _found(db.session, id)
         if sentence := passwords.refused(password, person.email):
             raise Invalid({"password": [sentence]})
-        hash_ = passwords.hashed(password, known=True)
+        hash_ = passwords.hashed(password, trusted=True)
         with writing() as session:
             row = _found(session, id)
             row.password_hash = hash_
@@ -133,7 +133,7 @@ class People:
             forget_devices(session, id)
             session.flush()
             changed = person_record(row)
-            security_log.tell(Event.PASSWORD_CHANGED, changed)
+            security_log.tell(SecurityEvent.PASSWORD_CHANGED, changed)
         return changed
 
     def confirm(self, id: int, password: str) -> None:
@@ -145,19 +145,19 @@ class People:
         person, hash_ = person_record(row), row.password_hash
         limit = Limit(f"confirm:person:{id}", LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT)
         try:
-            right = self._tries([limit], hash_, password, known=True)
+            right = self._tries([limit], hash_, password, trusted=True)
         except Throttled:
-            security_log.tell(Event.PASSWORD_THROTTLED, person)
+            security_log.tell(SecurityEvent.PASSWORD_THROTTLED, person)
             raise
         if not right:
-            security_log.tell(Event.PASSWORD_WRONG, person)
+            security_log.tell(SecurityEvent.PASSWORD_WRONG, person)
             raise Invalid({"current_password": [_("The current password is wrong.")]})
         self.counters.uncount(limit)
 
     def has_logged_in(self, email: str) -> bool:
         """Whether somebody with this email address has ever logged in."""
-        found = select(PersonRow.last_login_at).where(PersonRow.email_folded == email.casefold())
-        return db.session.scalar(found) is not None
+        query = select(PersonRow.last_login_at).where(PersonRow.email_folded == email.casefold())
+        return db.session.scalar(query) is not None
 
     def login(self, email: str, password: str, client: Client = NOWHERE) -> Person | None:
         """The person, or None if email or password is wrong or the account is disabled. Somebody
@@ -175,23 +175,27 @@ class People:
         if device is not None:
             limits = [_limit(f"device:{device}", LOGINS_PER_DEVICE)]
         try:
-            right = self._tries(limits, hash_, password, known=device is not None)
+            right = self._tries(limits, hash_, password, trusted=device is not None)
         except Throttled:
-            security_log.tell(Event.LOGIN_THROTTLED, person, typed=email, address=client.address)
+            security_log.tell(
+                SecurityEvent.LOGIN_THROTTLED, person, typed=email, address=client.address
+            )
             raise
         if person is None or person.disabled or hash_ is None or not right:
-            security_log.tell(Event.LOGIN_FAILED, person, typed=email, address=client.address)
+            security_log.tell(
+                SecurityEvent.LOGIN_FAILED, person, typed=email, address=client.address
+            )
             return None
         for limit in limits:
             self.counters.uncount(limit, by=1 if limit == origin else None)
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
         logged_in = self._logged_in_with(person.id, hash_, new_hash)
         if logged_in is None:
-            security_log.tell(Event.LOGIN_FAILED, person, address=client.address)
+            security_log.tell(SecurityEvent.LOGIN_FAILED, person, address=client.address)
         return logged_in
 
     def _tries(
-        self, limits: Sequence[Limit], hash_: str | None, password: str, *, known: bool
+        self, limits: Sequence[Limit], hash_: str | None, password: str, *, trusted: bool
     ) -> bool:
         """Whether the password is right, within these limits. Raises Throttled."""
         self.counters.refuse(TOO_MANY_LOGINS, *limits)
@@ -199,7 +203,7 @@ class People:
         # and those for whom there is no room must not cost a write each.
         db.session.rollback()
         count = partial(self.counters.take, TOO_MANY_LOGINS, *limits)
-        return passwords.matches(hash_, password, count=count, known=known)
+        return passwords.matches(hash_, password, count=count, trusted=trusted)
 
     def _logged_in_with(self, id: int, compared: str, new_hash: str | None) -> Person | None:
         """``compared``: the hash that was found right; ``new_hash`` replaces it. None for a
@@ -267,8 +271,8 @@ def end_sessions(session: DbSession, id: int, but: int | None = None) -> None:
     """End what lets this person in: sessions ``but`` this one, log-ins that wait for the second
     factor, and links to set a new password.
     """
-    others = () if but is None else (SessionRow.id != but,)
-    session.execute(delete(SessionRow).where(SessionRow.person_id == id, *others))
+    conditions = () if but is None else (SessionRow.id != but,)
+    session.execute(delete(SessionRow).where(SessionRow.person_id == id, *conditions))
     for table in (HalfLoginRow, RecoveryRow):
         session.execute(delete(table).where(table.person_id == id))
 
@@ -318,7 +322,7 @@ def _fault(name: str, value: Any) -> str | None:
     if name == "email":
         return refused(addresses.check, value)
     if name == "name" and value is not None:
-        return refused(lambda one: text.length(one, MAX_PERSON_NAME), value)
+        return refused(lambda typed: text.length(typed, MAX_PERSON_NAME), value)
     if name == "role" and value not in list(Role):
         return _("Choose one of: %(roles)s.", roles=", ".join(Role))
     if name == "theme" and value not in THEMES:

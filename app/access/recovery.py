@@ -18,7 +18,7 @@ from app.access.people import (
     logins_of,
     person_record,
 )
-from app.access.security_log import Event
+from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.db import db, writing
 from app.db.tables import PersonRow, RecoveryRow
@@ -71,17 +71,17 @@ class Recovery:
 
     def person(self, token: str) -> Person | None:
         """Whose password this link sets; None if it is not valid."""
-        found = db.session.execute(
+        row = db.session.execute(
             select(RecoveryRow, PersonRow)
             .join(PersonRow, PersonRow.id == RecoveryRow.person_id)
             .where(RecoveryRow.digest == digest_of(token), PersonRow.disabled.is_(False))
         ).one_or_none()
         now = self.clock()
-        if found is None or now >= found.RecoveryRow.expires_at:
+        if row is None or now >= row.RecoveryRow.expires_at:
             return None
-        if found.RecoveryRow.created_at > now + SKEW:  # of a clock that was set back
+        if row.RecoveryRow.created_at > now + SKEW:  # of a clock that was set back
             return None
-        return person_record(found.PersonRow)
+        return person_record(row.PersonRow)
 
     def use(self, token: str, password: str) -> Person:
         """Set the password; every session and every link of the person ends. Raises Denied if the
@@ -98,16 +98,16 @@ class Recovery:
         who = Actor(ActorKind.LINK, person.email, address=address)
         with actors.acting_as(who), writing() as session:
             # Of two who use it at once, the second finds it gone.
-            its = delete(RecoveryRow).where(RecoveryRow.digest == digest_of(token))
+            deletion = delete(RecoveryRow).where(RecoveryRow.digest == digest_of(token))
             row = session.get(PersonRow, person.id, with_for_update=True)
-            if session.execute(its.returning(RecoveryRow.id)).first() is None or row is None:
+            if session.execute(deletion.returning(RecoveryRow.id)).first() is None or row is None:
                 raise Denied(_(VOID))
             row.password_hash = hash_
             end_sessions(session, person.id)
             forget_devices(session, person.id)
             of = Thing(ObjectKind.RECOVERY_LINK, person.id, person.email)
             audit.note(session, Action.USED, of)
-            security_log.tell(Event.PASSWORD_CHANGED, person)
+            security_log.tell(SecurityEvent.PASSWORD_CHANGED, person)
         # Who guessed passwords until now must not keep the owner out.
         self.counters.uncount(logins_of(person.email))
         return person

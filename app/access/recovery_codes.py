@@ -25,5 +25,5 @@ def digest_of(code: str) -> str:
     """The hash that is stored. It is the same however the code is typed: capitals, spaces, dashes
     and letters that look like digits make no difference.
     """
-    letters = "".join(one for one in code.casefold() if one.isalnum()).translate(ALIKE)
+    letters = "".join(char for char in code.casefold() if char.isalnum()).translate(ALIKE)
     return hashlib.sha256(letters.encode("utf-8", "surrogatepass")).hexdigest()

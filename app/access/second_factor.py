@@ -15,7 +15,7 @@ from sqlalchemy import delete, func, select
 
 from app.access import audit, recovery_codes, security_log, totp
 from app.access.people import People, end_sessions, person_record
-from app.access.security_log import Event
+from app.access.security_log import SecurityEvent
 from app.access.settings import StoredSettings
 from app.access.tokens import seal, unseal
 from app.db import DbSession, db, writing
@@ -68,10 +68,10 @@ class SecondFactors:
 
     def started_app(self, id: int, sealed: str) -> str:
         """The secret of ``start_app``. Raises Denied."""
-        found = unseal(sealed, PURPOSE)
-        if found["person"] != id:
+        content = unseal(sealed, PURPOSE)
+        if content["person"] != id:
             raise Denied(_("This page belongs to another account. Start again."))
-        return str(found["secret"])
+        return str(content["secret"])
 
     def add_app(self, id: int, sealed: str, code: str, *, current: str) -> tuple[Person, list[str]]:
         """Use the app with this secret, in place of an earlier one. ``code`` proves that the app
@@ -168,7 +168,7 @@ class SecondFactors:
         if not row.second_factor:  # recovery codes alone are no second factor
             session.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.person_id == row.id))
         person = person_record(row)
-        security_log.tell(Event.SECOND_FACTOR_CHANGED, person)
+        security_log.tell(SecurityEvent.SECOND_FACTOR_CHANGED, person)
         return person
 
     def first_codes(self, session: DbSession, row: PersonRow) -> list[str]:

@@ -35,7 +35,7 @@ AGAIN_SECONDS = 3600.0
 MOST_PLACES = 1_000
 
 
-class Event(StrEnum):
+class SecurityEvent(StrEnum):
     LOGIN_OK = "login.ok"
     LOGIN_FAILED = "login.failed"
     LOGIN_THROTTLED = "login.throttled"
@@ -54,14 +54,18 @@ class Event(StrEnum):
 
 
 _ACTIONS = {
-    Event.LOGIN_OK: Action.LOGGED_IN,
-    Event.LOGIN_FAILED: Action.LOGIN_FAILED,
-    Event.PASSWORD_WRONG: Action.LOGIN_FAILED,
-    Event.SECOND_FACTOR_WRONG: Action.LOGIN_FAILED,
-    Event.LOGOUT: Action.LOGGED_OUT,
-    Event.SESSIONS_ENDED: Action.SESSION_ENDED,
+    SecurityEvent.LOGIN_OK: Action.LOGGED_IN,
+    SecurityEvent.LOGIN_FAILED: Action.LOGIN_FAILED,
+    SecurityEvent.PASSWORD_WRONG: Action.LOGIN_FAILED,
+    SecurityEvent.SECOND_FACTOR_WRONG: Action.LOGIN_FAILED,
+    SecurityEvent.LOGOUT: Action.LOGGED_OUT,
+    SecurityEvent.SESSIONS_ENDED: Action.SESSION_ENDED,
 }
-_FAILURES = (Event.LOGIN_FAILED, Event.PASSWORD_WRONG, Event.SECOND_FACTOR_WRONG)
+_FAILURES = (
+    SecurityEvent.LOGIN_FAILED,
+    SecurityEvent.PASSWORD_WRONG,
+    SecurityEvent.SECOND_FACTOR_WRONG,
+)
 
 
 class Bound:
@@ -82,7 +86,7 @@ class Bound:
             left_out: dict[str, int] = {}
             minute = int(self._clock() // 60)
             if minute != self._minute:
-                left_out = {one: n - self._most for one, n in self._seen.items() if n > self._most}
+                left_out = {key: n - self._most for key, n in self._seen.items() if n > self._most}
                 self._minute, self._seen = minute, {}
             self._seen[event] = self._seen.get(event, 0) + 1
             return self._seen[event] <= self._most, left_out
@@ -93,7 +97,11 @@ ENDED_TOKENS = "wakeful.ended_tokens"  # places whose agent came with one lately
 
 
 def tell(
-    event: Event, person: Person | None = None, *, typed: str = "", address: str | None = None
+    event: SecurityEvent,
+    person: Person | None = None,
+    *,
+    typed: str = "",
+    address: str | None = None,
 ) -> None:
     """``event`` happened to ``person``, or to the account whose email address is ``typed``.
     ``address``: the client's, if not that of the request. Where it changes something, call this
@@ -120,7 +128,7 @@ def tell(
         tell_left_out()
 
 
-def tell_refusal(event: Event, address: str | None) -> None:
+def tell_refusal(event: SecurityEvent, address: str | None) -> None:
     """A request was refused to whoever acts now. In the log alone: a line of the audit log for each
     would let a stranger with a wrong key write without end.
     """
@@ -132,7 +140,7 @@ def tell_refusal(event: Event, address: str | None) -> None:
     _write(event, who, _plain(address))
 
 
-def _tell_ended(place: str, event: Event, address: str | None) -> None:
+def _tell_ended(place: str, event: SecurityEvent, address: str | None) -> None:
     """An agent came with a token of this place that has ended. It tries every 15 s until somebody
     gives it the new one, so it is told once in ``AGAIN_SECONDS``.
     """
@@ -151,12 +159,12 @@ def tell_left_out() -> None:
     best_effort("The count of failures", lambda: failures.tell_left_out(audit.clock()))
 
 
-def _write(event: Event, who: str, address: str) -> None:
+def _write(event: SecurityEvent, who: str, address: str) -> None:
     bound: Bound = current_app.extensions.setdefault(BOUND, Bound(A_MINUTE))
     # Counted apart, so that a flood of unknown names does not hide lines about accounts.
     within, left_out = bound.take(f"{event} who={who.partition(':')[0]}")
-    for one, number in left_out.items():
-        log.warning("security event=%s left-out=%s", one, number)
+    for name, number in left_out.items():
+        log.warning("security event=%s left-out=%s", name, number)
     if within:
         log.info("security event=%s who=%s address=%s", event, who, address)
 

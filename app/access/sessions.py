@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, delete, or_, select, update
 
 from app.access import dashboard_hosts, devices, security_log
 from app.access.people import NOWHERE, end_sessions, person_record
-from app.access.security_log import Event
+from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.config import SESSION_SECONDS
 from app.db import DbSession, best_effort, db, writing
@@ -40,20 +40,20 @@ _FORMER = select(SessionRow).where(
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class SessionTokens:
     """What only the browser gets: the token of its session, and its token as a device."""
 
     session: str
     device: str
 
 
-class Sessions:
+class LoginSessions:
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self.clock = clock
 
     def begin(
         self, person_id: int, client: Client = NOWHERE, *, password_at: datetime | None = None
-    ) -> Begun:
+    ) -> SessionTokens:
         """Start a session of this person in the browser of ``client``, which is known from now on.
         ``password_at``: when the password was last typed, where this is no login.
         """
@@ -76,15 +76,15 @@ class Sessions:
             _keep_the_newest(session, person_id)
             dashboard_hosts.remember(session, person_id, client.host, now)
             if password_at is None:
-                _tell(session, Event.LOGIN_OK, person_id, client.address)
+                _tell(session, SecurityEvent.LOGIN_OK, person_id, client.address)
             if password_at is None and is_new:
-                _tell(session, Event.LOGIN_NEW_DEVICE, person_id, client.address)
-        return Begun(token, device)
+                _tell(session, SecurityEvent.LOGIN_NEW_DEVICE, person_id, client.address)
+        return SessionTokens(token, device)
 
     def person(self, token: str) -> Person | None:
         """The person of this session; None if it does not exist or is over."""
-        found = self.open(token)
-        return None if found is None else found[0]
+        opened = self.open(token)
+        return None if opened is None else opened[0]
 
     def open(self, token: str, client: Client = NOWHERE) -> tuple[Person, Session] | None:
         """Whose session it is, and its record; None if it does not exist or is over. ``client``
@@ -143,7 +143,7 @@ class Sessions:
         """Twice changes nothing. ``forget``: the browser is a stranger's from now on."""
         with writing() as session:
             if row := _with_token(session, token, self.clock()):
-                _tell(session, Event.LOGOUT, row.person_id)
+                _tell(session, SecurityEvent.LOGOUT, row.person_id)
                 _end(session, row, forget=forget)
 
     def end_one(self, person_id: int, id: int) -> None:
@@ -155,7 +155,7 @@ class Sessions:
             if row is None or row.person_id != person_id:
                 raise NotFound("session", id)
             _end(session, row, forget=True)
-            _tell(session, Event.SESSIONS_ENDED, person_id)
+            _tell(session, SecurityEvent.SESSIONS_ENDED, person_id)
 
     def end_all(self, person_id: int, *, but: int | None = None) -> None:
         """End all sessions of a person, ``but`` this one; their browsers are strangers' from now
@@ -165,7 +165,7 @@ class Sessions:
             kept = None if but is None else session.get(SessionRow, but)
             end_sessions(session, person_id, but=but)
             devices.forget_devices(session, person_id, but=None if kept is None else kept.device_id)
-            _tell(session, Event.SESSIONS_ENDED, person_id)
+            _tell(session, SecurityEvent.SESSIONS_ENDED, person_id)
 
     def forget_old(self) -> None:
         """Delete sessions that are over. The engine's housekeeping calls it."""
@@ -203,7 +203,9 @@ def _with_token(
     return None
 
 
-def _tell(session: DbSession, event: Event, person_id: int, address: str | None = None) -> None:
+def _tell(
+    session: DbSession, event: SecurityEvent, person_id: int, address: str | None = None
+) -> None:
     row = session.get_one(PersonRow, person_id)
     security_log.tell(event, person_record(row), address=address)
 

@@ -45,13 +45,13 @@ class StoredSettings:
         processes ask at the same time. Raises Conflict for an unreadable value, because it
         is in use elsewhere.
         """
-        known = _usable(name)
-        if known is not None:
-            return known
+        stored = _usable(name)
+        if stored is not None:
+            return stored
         with writing():
-            known = _usable(name)
-            if known is not None:
-                return known
+            stored = _usable(name)
+            if stored is not None:
+                return stored
             value = make()
             self.set(name, value)
             return value

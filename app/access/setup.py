@@ -45,9 +45,9 @@ class Setup:
 
     def is_token(self, token: str) -> bool:
         """Whether ``token`` is valid now."""
-        known = self.settings.get(SETUP_TOKEN)
-        same = hmac.compare_digest((known or "").encode(), token.encode("utf-8", "surrogatepass"))
-        return known is not None and same and self.needed()
+        stored = self.settings.get(SETUP_TOKEN)
+        same = hmac.compare_digest((stored or "").encode(), token.encode("utf-8", "surrogatepass"))
+        return stored is not None and same and self.needed()
 
     def use(self, token: str, email: str, password: str, *, time_zone: str = "UTC") -> Person:
         """Create the first account, an admin, and log in. Raises Denied if the token is wrong or

@@ -54,7 +54,7 @@ def read_token(purpose: Purpose, token: str, now: datetime) -> Subscription | No
     """The content of a token that is ours, for this purpose, and not too old."""
     content, _, mac = token.rpartition("-")
     right = (_mac(key, purpose, content) for key in keys_of())
-    if not token.isascii() or not any(hmac.compare_digest(mac, one) for one in right):
+    if not token.isascii() or not any(hmac.compare_digest(mac, candidate) for candidate in right):
         return None
     page_id, subscriber_id, mark, stamp = content.split("-")
     if purpose is Purpose.CONFIRM and now.timestamp() - int(stamp) > CONFIRM_WITHIN.total_seconds():

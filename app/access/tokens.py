@@ -28,7 +28,7 @@ from app.secret_keys import cipher, keys_of
 
 TOKEN_BYTES = 24  # 192 bits
 HASH_KEY = "hash_key"
-_FOUND = "wakeful.hash_key"
+_CACHED_KEY = "wakeful.hash_key"
 LIFETIME_SECONDS = 24 * 3600  # of what a page carries
 LOST = N_("This page is too old, or it is not complete. Start again.")
 
@@ -53,12 +53,12 @@ def settle(now: datetime) -> None:
 
 
 def _key() -> str:
-    """Until it is stored, it is the last of the keys: new ones are put in front."""
-    found: str | None = current_app.extensions.get(_FOUND)
-    if found is None:
-        found = readable(stored_setting(HASH_KEY)) or keys_of()[-1]
-        current_app.extensions[_FOUND] = found
-    return found
+    """The key of the hashes; until one is stored, the oldest secret key, which is the last."""
+    key: str | None = current_app.extensions.get(_CACHED_KEY)
+    if key is None:
+        key = readable(stored_setting(HASH_KEY)) or keys_of()[-1]
+        current_app.extensions[_CACHED_KEY] = key
+    return key
 
 
 def seal(data: Any, purpose: str) -> str:

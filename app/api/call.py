@@ -21,7 +21,7 @@ from app.access.keys import require
 from app.errors import Invalid
 from app.forms import binding
 from app.forms.queries import NoQueryForm
-from app.forms.schema import Context, SchemaForm
+from app.forms.schema import FormContext, SchemaForm
 from app.i18n import _
 from app.records import MAX_BODY_BYTES, MOST_FIELDS, ApiKey, Scope
 from app.rules.brackets import Members, Pairs, Typed, flatten
@@ -85,9 +85,9 @@ class Call:
         _refuse(_query())
         return binding.overlay(form_class, record, self.body.pairs(), self._context())
 
-    def _context(self) -> Context:
+    def _context(self) -> FormContext:
         settings = current_app.extensions["wakeful.settings"]
-        return Context(
+        return FormContext(
             now=self.store.now(),
             telegram_token_set=settings.telegram_token is not None,
             places=self.store.monitors.locations(),

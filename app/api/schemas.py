@@ -72,7 +72,7 @@ def of_field(field: SchemaField) -> Schema:
     schema = _kind(field)
     if field.description:
         schema["description"] = str(field.description)
-    if isinstance(field, f.Moment):
+    if isinstance(field, f.DateTime):
         schema["description"] = f"{field.description} {SENT_MOMENT}".strip()
     if isinstance(field, f.Text) and field.required:
         schema["minLength"] = 1
@@ -87,7 +87,7 @@ def _kind(field: SchemaField) -> Schema:
         return {**INTEGER, "enum": list(CACHE_BUSTER)}
     if isinstance(field, f.Switch):
         return dict(BOOLEAN)
-    if isinstance(field, f.Word):
+    if isinstance(field, f.WordChoice):
         return words(field.words)
     if isinstance(field, f.CertificateDays):
         return dict(ALERT_DAYS)
@@ -102,7 +102,7 @@ def _kind(field: SchemaField) -> Schema:
         }
     if isinstance(field, f.ClockTime):
         return dict(CLOCK_TIME)
-    if isinstance(field, f.Moment):
+    if isinstance(field, f.DateTime):
         return dict(MOMENT)
     if isinstance(field, f.RecordId):
         return dict(INTEGER)

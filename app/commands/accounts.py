@@ -55,11 +55,11 @@ def create(email: str, role: str) -> None:
 def list_() -> None:
     with access_opened() as access:
         people = access.people.all()
-    for one in people:
-        state = _("disabled") if one.disabled else _("enabled")
-        factor = _("second factor") if one.second_factor else _("password only")
-        login = iso(one.last_login_at) if one.last_login_at else _("never logged in")
-        click.echo("\t".join([one.email, one.role, state, factor, login]))
+    for person in people:
+        state = _("disabled") if person.disabled else _("enabled")
+        factor = _("second factor") if person.second_factor else _("password only")
+        login = iso(person.last_login_at) if person.last_login_at else _("never logged in")
+        click.echo("\t".join([person.email, person.role, state, factor, login]))
 
 
 @user.command(
@@ -196,16 +196,16 @@ def key_list() -> None:
     with access_opened() as access:
         keys = access.keys.all()
     now = datetime.now(UTC)
-    for one in keys:
+    for key in keys:
         state = _("valid")
-        if one.revoked_at is not None:
+        if key.revoked_at is not None:
             state = _("revoked")
-        elif one.expires_at is not None:
-            word = N_("expired %(time)s") if one.expires_at <= now else N_("until %(time)s")
-            state = _(word, time=iso(one.expires_at))
-        used = iso(one.last_used_at) if one.last_used_at else _("never used")
-        owner = one.owner or _("no owner")
-        click.echo("\t".join([one.prefix, one.scope, one.name, state, used, owner]))
+        elif key.expires_at is not None:
+            word = N_("expired %(time)s") if key.expires_at <= now else N_("until %(time)s")
+            state = _(word, time=iso(key.expires_at))
+        used = iso(key.last_used_at) if key.last_used_at else _("never used")
+        owner = key.owner or _("no owner")
+        click.echo("\t".join([key.prefix, key.scope, key.name, state, used, owner]))
 
 
 @key.command("revoke", help=N_("Revoke the API key with this PREFIX."))

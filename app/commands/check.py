@@ -123,7 +123,7 @@ def check(url: str, method: str, timeout: int, text: str | None, no_text: str | 
     except Invalid as fault:
         # As a monitor's form would say it.
         raise click.BadParameter(
-            " ".join(sentence for said in fault.errors.values() for sentence in said),
+            " ".join(sentence for sentences in fault.errors.values() for sentence in sentences),
             param_hint=", ".join(OPTIONS_OF.get(name, name) for name in fault.errors),
         ) from None
     outcome = check_once(read(), spec)

@@ -195,12 +195,12 @@ def _unknown(subject: Subject) -> Statements:
 def _file(subject: Subject) -> Statements:
     if db.engine.dialect.name != "sqlite":
         return
-    found = integrity.faults(SECONDS)
-    for fault in found or ():
+    damage = integrity.faults(SECONDS)
+    for fault in damage or ():
         yield Fault(_(DAMAGED) + " " + _("SQLite says: %(fault)s", fault=fault))
-    if found is None:
+    if damage is None:
         yield _("Reading all of it took too long.")
-    elif not found:
+    elif not damage:
         yield _("SQLite finds no damage.")
 
 
@@ -404,7 +404,9 @@ def _heartbeat(subject: Subject) -> Statements:
 
 def _monitors_with_email() -> int:
     stored = db.session.scalars(select(MonitorRow.alerts).where(MonitorRow.alerts.is_not(None)))
-    return sum(any(name == Channel.EMAIL for name, _value in readable(one) or ()) for one in stored)
+    return sum(
+        any(name == Channel.EMAIL for name, _value in readable(pairs) or ()) for pairs in stored
+    )
 
 
 ALWAYS = (

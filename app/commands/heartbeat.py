@@ -39,9 +39,9 @@ ALERTS_STUCK = N_("An alert has waited for 15 minutes, and none was delivered me
 
 def withheld(now: datetime) -> str | None:
     """Why no heartbeat may be sent now; None if all is well. Needs an application context."""
-    found = health(now, count_unreadable=False)
-    if found.faults:
-        return found.faults[0]
+    state = health(now, count_unreadable=False)
+    if state.faults:
+        return state.faults[0]
     # An installation is ready without a worker, but then no alert leaves.
     if heartbeats.signs_of(heartbeats.WORKER, now).silent:
         return _(WORKER_SILENT)
@@ -87,10 +87,10 @@ class Heartbeat:
     def _withheld(self) -> str | None:
         try:
             with patience(PATIENCE_SECONDS):
-                found = withheld(self._clock())
-                if found is None:
+                reason = withheld(self._clock())
+                if reason is None:
                     self._policies.refresh()
-            return found
+            return reason
         except SQLAlchemyError as fault:
             return faults.short(fault)
         finally:

@@ -20,7 +20,7 @@ from app.commands.opened import opened
 from app.config import read
 from app.db import schema
 from app.errors import WakefulError
-from app.forms.imported import Shared
+from app.forms.imported import ImportDefaults
 from app.i18n import N_, _, _n
 from app.imports import files
 from app.imports.candidates import FORMATS, NotReadable, Reading
@@ -282,7 +282,7 @@ def import_file(
             schema.upgrade()
         importer = Importer(
             _store_of(app, server),
-            Shared(int(interval), tags, contacts),
+            ImportDefaults(int(interval), tags, contacts),
             reading.contacts,
             telegram_token_set=bool(settings.telegram_token),
         )
@@ -298,10 +298,10 @@ def _store_of(app: Flask, server: str | None) -> Store:
     if server is None and len(names) < 2:
         return cast("Store", getattr(store, "chosen", store))
     if server not in names:
-        known = (
+        hint = (
             _("It is one of: %(names)s.", names=", ".join(names))
             if names
             else _("This installation has none.")
         )
-        raise click.BadParameter(known, param_hint="--server")
+        raise click.BadParameter(hint, param_hint="--server")
     return cast("Store", store.stores[names.index(server)])

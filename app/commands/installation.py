@@ -86,10 +86,11 @@ def restore(file: BinaryIO, force: bool) -> None:
     )
     for path in done.kept:
         click.echo(_("What it replaced is kept in %(file)s", file=path))
-    if done.held:
+    if done.on_hold:
         click.echo(
             _n("%(num)s message is older than an hour and is held. See Deliveries.",
-               "%(num)s messages are older than an hour and are held. See Deliveries.", done.held)
+               "%(num)s messages are older than an hour and are held. See Deliveries.",
+               done.on_hold)
         )  # fmt: skip
 
 

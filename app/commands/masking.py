@@ -23,15 +23,17 @@ VALUES = (
 )  # fmt: skip
 WITH_PASSWORD = ("BROKER_URL", "DATABASE_URL", "SMTP_URL", "SMS_URL")
 PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")  # also in lower case; an agent honours them
-TOLD = "WEBHOOK_SECRET"  # ``wakeful webhook-secret`` prints it
+PRINTED = "WEBHOOK_SECRET"  # ``wakeful webhook-secret`` prints it
 
 
 def mask_streams(environ: Mapping[str, str] = os.environ) -> None:
     """Mask what this process, and those that it forks, print from now on."""
     secrets = [*_secrets(environ)]
-    told = environ.get(PREFIX + TOLD, "").strip()
+    webhook_secret = environ.get(PREFIX + PRINTED, "").strip()
     sys.stdout = _masked(sys.stdout, secrets)
-    sys.stderr = _masked(sys.stderr, [*secrets, told, told.removeprefix("whsec_")])
+    sys.stderr = _masked(
+        sys.stderr, [*secrets, webhook_secret, webhook_secret.removeprefix("whsec_")]
+    )
 
 
 def _secrets(environ: Mapping[str, str]) -> Iterator[str]:

@@ -60,11 +60,11 @@ def rotate_keys(settings: Settings) -> bool:
     schema.require()
     schema.check_key()
     now = datetime.now(UTC)
-    if others := heartbeats.with_other_keys(now):
-        raise WakefulError(_(OTHERS, names=", ".join(others)))
+    if processes := heartbeats.with_other_keys(now):
+        raise WakefulError(_(OTHERS, names=", ".join(processes)))
     tokens.settle(now)
     counted = rotation.rotate()
-    changed = sum(one.changed for one in counted)
+    changed = sum(count.changed for count in counted)
     with writing() as session:
         audit.note(session, Action.ROTATED, THING, {"re_encrypted": (None, changed)})
     _show(counted)
@@ -73,7 +73,7 @@ def rotate_keys(settings: Settings) -> bool:
         click.echo(line, err=True)
     if lost:
         click.echo(_(LOST), err=True)
-    if any(one.old for one in counted):
+    if any(count.old for count in counted):
         click.echo(_(NOT_DONE), err=True)
         return False
     click.echo(_(WEB))
@@ -82,19 +82,19 @@ def rotate_keys(settings: Settings) -> bool:
 
 
 def _show(counted: Sequence[rotation.Counted]) -> None:
-    for one in counted:
+    for count in counted:
         click.echo(
             _(
                 "%(table)s: %(changed)s re-encrypted, %(current)s with the new key, %(old)s with an"
                 " old key, %(lost)s not readable",
-                table=one.table,
-                changed=one.changed,
-                current=one.current,
-                old=one.old,
-                lost=one.lost,
+                table=count.table,
+                changed=count.changed,
+                current=count.current,
+                old=count.old,
+                lost=count.lost,
             )
         )
-    changed = sum(one.changed for one in counted)
+    changed = sum(count.changed for count in counted)
     click.echo(_n("%(num)s value was re-encrypted.", "%(num)s values were re-encrypted.", changed))
 
 

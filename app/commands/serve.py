@@ -212,7 +212,7 @@ def listen(bind: str, patience: float = 0.0) -> socket.socket:
     Raises SettingError when the address cannot be used.
     """
     deadline = time.monotonic() + patience
-    told = False
+    logged = False
     while True:
         try:
             return _listener(bind)
@@ -227,9 +227,9 @@ def listen(bind: str, patience: float = 0.0) -> socket.socket:
                         error=fault.strerror,
                     )
                 ) from None
-        if not told:
+        if not logged:
             log.warning("%s is in use. Waiting up to %g s for it.", bind, patience)
-            told = True
+            logged = True
         time.sleep(LOOK_SECONDS)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from app.errors import Invalid
 from app.forms import queries
 from app.forms.lists import ListField
-from app.forms.schema import UNKNOWN, Context, SchemaField, SchemaForm, Sent
+from app.forms.schema import UNKNOWN, FormContext, SchemaField, SchemaForm, SentPairs
 from app.i18n import _
 from app.records import MAX_ID, PageQuery
 from app.rules.brackets import Name, Pairs, parse
@@ -26,14 +26,14 @@ _LAST_PAGE = MAX_ID // 1000  # page times page size must fit into the database's
 
 
 def bind(
-    form_class: type[SchemaForm], pairs: Pairs, context: Context | None = None
+    form_class: type[SchemaForm], pairs: Pairs, context: FormContext | None = None
 ) -> dict[str, Any]:
     """Every field of a new record, defaults included. Raises Invalid."""
     return _validated(form_class, pairs, None, context).values()
 
 
 def overlay(
-    form_class: type[SchemaForm], record: object, pairs: Pairs, context: Context | None = None
+    form_class: type[SchemaForm], record: object, pairs: Pairs, context: FormContext | None = None
 ) -> dict[str, Any]:
     """The sent fields of an update, validated over the whole of ``record``. Raises Invalid."""
     return _validated(form_class, pairs, record, context).values_sent()
@@ -70,9 +70,9 @@ def page_query(pairs: Pairs) -> PageQuery:
 
 
 def _validated(
-    form_class: type[SchemaForm], pairs: Pairs, record: object | None, context: Context | None
+    form_class: type[SchemaForm], pairs: Pairs, record: object | None, context: FormContext | None
 ) -> SchemaForm:
-    sent = Sent(pairs)
+    sent = SentPairs(pairs)
     form = form_class(sent, record=record, context=context)
     errors = _faulty_names(form, sent)
     form.validate()
@@ -83,7 +83,7 @@ def _validated(
     return form
 
 
-def _faulty_names(form: SchemaForm, sent: Sent) -> dict[str, list[str]]:
+def _faulty_names(form: SchemaForm, sent: SentPairs) -> dict[str, list[str]]:
     """Names that the form does not have, that were sent twice, or both bare and with an index."""
     fields = {field.name: field for field in form if isinstance(field, SchemaField)}
     errors: dict[str, list[str]] = {}

@@ -36,7 +36,7 @@ from app.forms.monitor import (
     name_of,
     warns_by_default,
 )
-from app.forms.schema import Context, SchemaField, SchemaForm
+from app.forms.schema import FormContext, SchemaField, SchemaForm
 from app.forms.status_page import StatusPageForm
 from app.i18n import N_, _
 from app.records import (
@@ -99,7 +99,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         self.submitted: Any = None
         self.trouble = ""  # why it could not be saved, if no field is at fault
         self.unanswered = False  # the store did not answer: do not ask it for choices now
-        context = Context(
+        context = FormContext(
             now=now,
             telegram_token_set=telegram_token_set,
             zone=zone or ZoneInfo("UTC"),
@@ -198,17 +198,17 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
     def error_summary(self) -> list[tuple[str, str, str]]:
         """(id of the input, label, sentence) of every fault, for the summary at the top of the
         page."""
-        found = [
+        summary = [
             (input_id, _(field.label.text), sentence)
             for field in self.schema_fields()
             for input_id, sentence in field.inputs_with_errors()
         ]
         if self.trouble:
-            found.insert(0, ("", "", self.trouble))
+            summary.insert(0, ("", "", self.trouble))
         csrf = self._fields.get("csrf_token")
         if csrf is not None and csrf.errors:
-            found.append(("", "", _("This page was open for too long. Send the form again.")))
-        return found
+            summary.append(("", "", _("This page was open for too long. Send the form again.")))
+        return summary
 
 
 @cache
@@ -305,7 +305,7 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
         """Contacts are boxes: their order among the alerts is nobody's change."""
         if name == "alerts":
             contacts = sorted(pair.value for pair in value if pair.key == CONTACT)
-            value = (*(Pair(CONTACT, one) for one in contacts), *own_alerts(value))
+            value = (*(Pair(CONTACT, contact) for contact in contacts), *own_alerts(value))
         return super()._mark(name, value)
 
     def _take_contacts_out(self) -> None:

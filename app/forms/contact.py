@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.forms.fields import RecordId, Switch, Text, Word, looks_masked
+from app.forms.fields import RecordId, Switch, Text, WordChoice, looks_masked
 from app.forms.lists import PairList
 from app.forms.monitor import CHANNEL_CHOICES, check_channel, quiet_hours_fields
 from app.forms.schema import SchemaForm
@@ -42,7 +42,7 @@ class ContactForm(SchemaForm):
         missing=N_("This channel is incomplete. Send both its key and its value."),
         description=N_("Stored values are shown masked."),
     )
-    min_severity = Word(
+    min_severity = WordChoice(
         N_("Alerts about"),
         words=MinSeverity,
         labels={
@@ -72,9 +72,9 @@ class ContactForm(SchemaForm):
         if self.flawless(self.channels) and not self.channels.data and not kept:
             self.channels.fault(_(NO_CHANNEL))
         if self.flawless(self.quiet_start, self.quiet_end):
-            known = {field.short_name: field for field in self.schema_fields()}
+            by_name = {field.short_name: field for field in self.schema_fields()}
             for name, sentence in quiet_hours(self.quiet_start.data, self.quiet_end.data):
-                known[name].fault(sentence)
+                by_name[name].fault(sentence)
 
 
 class ContactDeletionForm(SchemaForm):

@@ -188,8 +188,8 @@ def with_scheme(text: str) -> str:
     host = before_any(text, "/?#")
     _name, colon, port = host.rpartition(":")
     bare = port.isdigit() if colon and not host.endswith("]") else bool(host)
-    known = "." in host or bool(colon) or host == "localhost"
-    return f"https://{text}" if bare and known and "://" not in text else text
+    plausible = "." in host or bool(colon) or host == "localhost"
+    return f"https://{text}" if bare and plausible and "://" not in text else text
 
 
 def before_any(text: str, marks: str) -> str:
@@ -356,7 +356,7 @@ class Options(OneValue, SelectFieldBase):
         return self.iter_choices()
 
 
-class Word(Options):
+class WordChoice(Options):
     """One of an enum's words, matched exactly."""
 
     def __init__(
@@ -483,7 +483,7 @@ class LocalTimeInput(widgets.TextInput):
     input_type = "datetime-local"
 
 
-class Moment(OneValue):
+class DateTime(OneValue):
     """A time, aware and in UTC. A browser sends it in the person's zone."""
 
     widget = LocalTimeInput()

@@ -18,7 +18,7 @@ from app.forms.monitor import (
     days_label,
     name_of,
 )
-from app.forms.schema import Context, labels_of
+from app.forms.schema import FormContext, labels_of
 from app.i18n import N_, _
 from app.imports.candidates import Candidate
 from app.imports.values import shown, span
@@ -79,7 +79,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class ImportDefaults:
     """What every imported monitor gets: the interval where it has none, tags and contacts."""
 
     interval: int = 60
@@ -89,8 +89,8 @@ class Shared:
 
 def judge(
     candidate: Candidate,
-    shared: Shared,
-    context: Context,
+    shared: ImportDefaults,
+    context: FormContext,
     *,
     own_fields: bool = True,
     contacts: bool = True,
@@ -114,7 +114,7 @@ def judge(
     return Judged(candidate, fields, (), tuple(remarks), _settings(fields, lacking))
 
 
-def _values(candidate: Candidate, shared: Shared) -> dict[str, Any]:
+def _values(candidate: Candidate, shared: ImportDefaults) -> dict[str, Any]:
     url = with_scheme(candidate.url)
     name = candidate.name or name_of(url)
     values = {

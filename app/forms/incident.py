@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.forms.fields import Moment, RecordId, Text, Word
+from app.forms.fields import DateTime, RecordId, Text, WordChoice
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
 from app.records import CLOCK_SKEW_SECONDS, MAX_CAUSE, MAX_COMMENT, Classification
@@ -16,8 +16,8 @@ FUTURE = N_("This time is in the future. Enter a past time, or leave it empty.")
 class IncidentUpdateForm(SchemaForm):
     """The fields of an incident that can be changed."""
 
-    acknowledged_at = Moment(N_("Acknowledged"), description=N_("When somebody acknowledged it."))
-    ended_at = Moment(N_("Ended"), description=N_("Empty: the incident is open."))
+    acknowledged_at = DateTime(N_("Acknowledged"), description=N_("When somebody acknowledged it."))
+    ended_at = DateTime(N_("Ended"), description=N_("Empty: the incident is open."))
     cause = Text(N_("Cause"), most=MAX_CAUSE, description=N_("What went wrong, in a few words."))
     comment = Text(
         N_("Comment"),
@@ -27,7 +27,7 @@ class IncidentUpdateForm(SchemaForm):
         description=N_("Notes about the incident."),
     )
 
-    classification: Any = Word(
+    classification: Any = WordChoice(
         N_("Classified as"),
         words=Classification,
         none=N_("A real incident"),
@@ -44,7 +44,7 @@ class IncidentUpdateForm(SchemaForm):
         started: datetime | None = getattr(self.record, "started_at", None)
         return started
 
-    def moments(self) -> list[Moment]:
+    def moments(self) -> list[DateTime]:
         return [self.acknowledged_at, self.ended_at]
 
     def _check_future(self) -> None:
@@ -78,11 +78,11 @@ class IncidentStoreForm(IncidentUpdateForm):
 
     classification = None  # not known yet
     monitor_id = RecordId(N_("Monitor"), required=True)
-    started_at = Moment(N_("Started"), required=True)
+    started_at = DateTime(N_("Started"), required=True)
 
     def started(self) -> datetime | None:
         started: datetime | None = self.started_at.data
         return started
 
-    def moments(self) -> list[Moment]:
+    def moments(self) -> list[DateTime]:
         return [self.started_at, *super().moments()]

@@ -55,7 +55,7 @@ class IndexedRow:
 
 
 @dataclass(slots=True)
-class Row(IndexedRow):
+class PairRow(IndexedRow):
     """One row of key and value as sent or shown."""
 
     key: str = ""
@@ -159,7 +159,7 @@ class PairList(ListField):
         self.most, self.check, self.missing = most, check, missing
         self.hide = hide
         self.key_label, self.value_label, self.key_choices = key_label, value_label, key_choices
-        self.rows: list[Row] = []
+        self.rows: list[PairRow] = []
         self.replaces = False  # whether the box is ticked that replaces an unclear list
 
     def takes(self, name: Name) -> str | None:
@@ -206,7 +206,7 @@ class PairList(ListField):
         if self.unclear:
             self._replace(formdata, used)
 
-    def _replace(self, formdata: Any, used: list[Row]) -> None:
+    def _replace(self, formdata: Any, used: list[PairRow]) -> None:
         """A stored list that is not known is only replaced as a whole, by who says so. A copy of
         the record has no list yet.
         """
@@ -215,19 +215,19 @@ class PairList(ListField):
         if used and not self.sent:
             self.process_errors = [_(REPLACES)]
 
-    def row_of(self, index: str, pair: Any) -> Row:
+    def row_of(self, index: str, pair: Any) -> PairRow:
         """A stored entry as it is shown."""
         shown = self.hide(pair)
-        return Row(self.name, index, shown.key, shown.value)
+        return PairRow(self.name, index, shown.key, shown.value)
 
-    def is_unused(self, row: Row) -> bool:
+    def is_unused(self, row: PairRow) -> bool:
         """Whether a browser's row is there to be filled in."""
         return row.is_blank
 
-    def _read_rows(self, formdata: Any, names: list[Name]) -> list[Row]:
-        rows: dict[tuple[int, str], Row] = {}
+    def _read_rows(self, formdata: Any, names: list[Name]) -> list[PairRow]:
+        rows: dict[tuple[int, str], PairRow] = {}
         for name in names:
-            row = rows.setdefault(name.place, Row(self.name, name.index or ""))
+            row = rows.setdefault(name.place, PairRow(self.name, name.index or ""))
             value = formdata.getlist(f"{self.name}[{name.index}][{name.half}]")
             if name.half not in HALVES or not value:
                 continue
@@ -238,7 +238,7 @@ class PairList(ListField):
             setattr(row, name.half, value[0])
         return list(rows.values())
 
-    def judge_rows(self, rows: list[Row], stored: tuple[Any, ...]) -> None:
+    def judge_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
         """Replace masks by the stored values, then validate every row."""
         unused = dict(enumerate(stored))
         kept: dict[str, Pair] = {}
@@ -255,12 +255,12 @@ class PairList(ListField):
                         break
         self.data = tuple(kept.get(row.index) or self._judged(row) for row in rows)
 
-    def note_missing(self, row: Row) -> None:
+    def note_missing(self, row: PairRow) -> None:
         for half, errors in (("key", row.key_errors), ("value", row.value_errors)):
             if half not in row.sent:
                 errors.append(_(self.missing))
 
-    def _judged(self, row: Row) -> Pair:
+    def _judged(self, row: PairRow) -> Pair:
         self.note_missing(row)
         pair = Pair(row.key, row.value)
         if not row.key_errors and not row.value_errors:
@@ -280,7 +280,7 @@ class PairList(ListField):
             if looks_masked(row.value) and not row.value_errors:
                 row.value_errors.append(_(ELSEWHERE))
 
-    def sound(self) -> list[tuple[Row, Pair]]:
+    def sound(self) -> list[tuple[PairRow, Pair]]:
         """A browser's rows without faults, each with its value (the stored one for a mask)."""
         if self.process_errors:
             return []
@@ -297,10 +297,10 @@ class PairList(ListField):
                 if errors:
                     yield f"{row.index}.{half}", row.id_of(half), errors
 
-    def add_row(self) -> Row:
+    def add_row(self) -> PairRow:
         """Add a blank row, for a browser without JavaScript."""
         index = max((int(row.index[-9:]) for row in self.rows), default=-1) + 1
-        row = Row(self.name, str(index))
+        row = PairRow(self.name, str(index))
         self.rows.append(row)
         return row
 
@@ -420,8 +420,8 @@ class Places(EntryList):
 
     def entry(self, value: str) -> str:
         text.characters(text.length(text.one_value(value), MAX_LOCATION))
-        known = form_of(self).context.places
-        if known and value not in known:
+        places = form_of(self).context.places
+        if places and value not in places:
             raise ValueError(_(NO_SUCH_PLACE))
         return value
 

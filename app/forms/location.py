@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from app.forms.fields import Text, Word
+from app.forms.fields import Text, WordChoice
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
 from app.records import MAX_LOCATION, MAX_LOCATION_LABEL, Carrier
@@ -42,7 +42,7 @@ class LocationForm(SchemaForm):
         most=MAX_LOCATION_LABEL,
         description=N_("What people see in place of the name, such as Sydney."),
     )
-    carrier = Word(
+    carrier = WordChoice(
         N_("Checked by"),
         words=Carrier,
         labels=CARRIER_LABELS.__getitem__,

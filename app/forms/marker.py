@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.forms.fields import Moment, Text
+from app.forms.fields import DateTime, Text
 from app.forms.lists import Tags
 from app.forms.schema import SchemaForm
 from app.i18n import N_
@@ -21,4 +21,4 @@ class MarkerForm(SchemaForm):
         description=N_("Such as the release."),
     )
     tags = Tags(N_("Tags"), description=N_("Comma-separated. Empty: all monitors."))
-    time = Moment(N_("Time"), description=N_("Empty: now."))
+    time = DateTime(N_("Time"), description=N_("Empty: now."))

@@ -11,8 +11,8 @@ from app.checks.kinds import HTTP, TCP, is_elsewhere, strange_fields
 from app.forms.fields import (
     CertificateDays,
     ClockTime,
+    DateTime,
     Labels,
-    Moment,
     Number,
     NumberChoice,
     NumberSwitch,
@@ -22,7 +22,7 @@ from app.forms.fields import (
     Switch,
     Text,
     Url,
-    Word,
+    WordChoice,
     Zone,
     before_any,
     form_of,
@@ -163,8 +163,8 @@ def check_alert(field: Field, pair: Pair) -> tuple[str | None, str | None]:
 
 def _check_contact(field: Field, value: str) -> None:
     text.characters(text.length(value, MAX_CONTACT_NAME))
-    known = form_of(field).context.contact_known
-    if known is not None and not known(value):
+    exists = form_of(field).context.contact_known
+    if exists is not None and not exists(value):
         raise ValueError(no_contact(value))
 
 
@@ -264,7 +264,7 @@ class MonitorForm(SchemaForm):
         each=interval_label,
         description=N_("How often the URL is checked."),
     )
-    alert_condition = Word(
+    alert_condition = WordChoice(
         N_("Alert when"),
         words=AlertCondition,
         labels=CONDITION_LABELS.__getitem__,
@@ -279,7 +279,7 @@ class MonitorForm(SchemaForm):
             "server sends (TCP)."
         ),
     )
-    request_method = Word(N_("Method"), words=RequestMethod, default=RequestMethod.GET)
+    request_method = WordChoice(N_("Method"), words=RequestMethod, default=RequestMethod.GET)
     request_headers = PairList(
         N_("Request headers"),
         most=MAX_HEADERS,
@@ -377,12 +377,12 @@ class MonitorForm(SchemaForm):
             "github.io, it is unknown where no registry answers for the name itself."
         ),
     )
-    maintenance_start_at = Moment(
+    maintenance_start_at = DateTime(
         N_("Maintenance from"),
         description=N_("During this time, no incident opens and no alert is sent."),
         render_kw={"step": "60"},
     )
-    maintenance_end_at = Moment(N_("Maintenance until"), render_kw={"step": "60"})
+    maintenance_end_at = DateTime(N_("Maintenance until"), render_kw={"step": "60"})
     alerts = _alerts()
     remind_after = Number(
         N_("Remind every, in minutes"),
@@ -396,7 +396,7 @@ class MonitorForm(SchemaForm):
         N_("Checked from"),
         description=N_("Each place makes its own checks. None chosen: the place default."),
     )
-    location_rule = Word(
+    location_rule = WordChoice(
         N_("Down when it fails from"),
         words=LocationRule,
         labels=RULE_LABELS.__getitem__,
@@ -411,22 +411,22 @@ class MonitorForm(SchemaForm):
         if self.context.bare:
             self._keep_secrets_from_others()
             return
-        known = {
+        by_name = {
             field.short_name: field
             for field in self.schema_fields()
             if field.sent or not field.unclear
         }
         if self.flawless(self.url) and self.url.data:
-            values = {name: field.data for name, field in known.items() if not field.errors}
+            values = {name: field.data for name, field in by_name.items() if not field.errors}
             for name, sentence in strange_fields(self.url.data, values):
-                known[name].fault(sentence)
+                by_name[name].fault(sentence)
         self._keep_secrets_from_others()
         for names, rule in RULES:
             # Fields of other servers: those without our own have no quiet hours.
-            fields = [known[name] for name in names if name in known]
+            fields = [by_name[name] for name in names if name in by_name]
             if len(fields) == len(names) and self.flawless(*fields):
                 for name, sentence in rule(*(field.data for field in fields)):
-                    known[name].fault(sentence)
+                    by_name[name].fault(sentence)
 
     def _keep_secrets_from_others(self) -> None:
         """Whoever may change a URL must not learn the stored secrets: they go to the server for

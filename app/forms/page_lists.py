@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.forms.fields import form_of
-from app.forms.lists import SEND_INDICES, IdList, IndexedRow, ListField, PairList, Row
+from app.forms.lists import SEND_INDICES, IdList, IndexedRow, ListField, PairList, PairRow
 from app.forms.schema import TWICE
 from app.i18n import N_, _
 from app.records import MAX_GROUPS, MAX_NAME, MAX_PAGE_MONITORS, ComponentName, Group
@@ -60,28 +60,28 @@ class NameList(PairList):
             **kwargs,
         )
 
-    def row_of(self, index: str, pair: Any) -> Row:
-        return Row(self.name, index, str(pair.key), pair.value)
+    def row_of(self, index: str, pair: Any) -> PairRow:
+        return PairRow(self.name, index, str(pair.key), pair.value)
 
-    def is_unused(self, row: Row) -> bool:
+    def is_unused(self, row: PairRow) -> bool:
         return not row.value
 
-    def judge_rows(self, rows: list[Row], stored: tuple[Any, ...]) -> None:
-        seen: set[int] = set()
-        found = []
+    def judge_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
+        ids: set[int] = set()
+        names = []
         for row in rows:
             self.note_missing(row)
             key = _read(row.key_errors, text.record_id, row.key)
             value = _read(row.value_errors, _name, row.value)
-            if key in seen:
+            if key in ids:
                 row.key_errors.append(_(TWICE_NAMED))
             elif key is not None:
-                seen.add(key)
+                ids.add(key)
             if key is not None and value is not None:
-                found.append(ComponentName(key, value))
-        self.data = tuple(found)
+                names.append(ComponentName(key, value))
+        self.data = tuple(names)
 
-    def keyed(self) -> Iterator[tuple[Row, int]]:
+    def keyed(self) -> Iterator[tuple[PairRow, int]]:
         """The rows without faults, each with its monitor's id."""
         for row in self.rows:
             if row.sent and not row.key_errors and not row.value_errors and row.value:
@@ -168,8 +168,8 @@ class GroupList(ListField):
             ]
             self.rows = []
             return
-        seen: set[int] = set()
-        self.data = tuple(_group(row, seen) for row in self.rows)
+        grouped: set[int] = set()
+        self.data = tuple(_group(row, grouped) for row in self.rows)
 
     def _take(self, row: GroupRow, name: Name, values: list[str]) -> None:
         """Add what was sent under one name to its row."""
@@ -192,7 +192,7 @@ class GroupList(ListField):
         if isinstance(value, Typed) and value.kind == "list":
             row.monitors += ((str(n), item) for n, item in enumerate(value.items))
         elif form_of(self).context.browser:
-            row.monitors += ((str(n), one) for n, one in enumerate(values) if one)
+            row.monitors += ((str(n), id) for n, id in enumerate(values) if id)
         elif value or isinstance(value, Typed):
             row.errors[MONITORS] = _how(row.name_of(MONITORS))
 
@@ -231,12 +231,12 @@ def _raw(name: Name) -> str:
     return f"{name.field}[{name.index}][{name.half}]{entry}"
 
 
-def _group(row: GroupRow, seen: set[int]) -> Group:
-    """The group of a row; ``seen`` are the monitors of those before, which it adds to."""
+def _group(row: GroupRow, grouped: set[int]) -> Group:
+    """The group of a row. Its monitors are added to ``grouped``, those of the groups before it."""
     if len(row.monitors) > MAX_PAGE_MONITORS:
         row.errors = {MONITORS: _too_many_monitors(MAX_PAGE_MONITORS)}
         return Group("")
-    monitors = tuple(_monitors(row, seen))
+    monitors = tuple(_monitors(row, grouped))
     try:
         return Group(_name(row.name), monitors)
     except ValueError as fault:
@@ -244,17 +244,17 @@ def _group(row: GroupRow, seen: set[int]) -> Group:
         return Group("", monitors)
 
 
-def _monitors(row: GroupRow, seen: set[int]) -> Iterable[int]:
+def _monitors(row: GroupRow, grouped: set[int]) -> Iterable[int]:
     for index, value in row.monitors:
         try:
             id = text.record_id(value)
         except ValueError as fault:
             row.errors.setdefault(f"{MONITORS}.{index}", str(fault))
             continue
-        if id in seen:
+        if id in grouped:
             row.errors.setdefault(f"{MONITORS}.{index}", _(IN_A_GROUP))
             continue
-        seen.add(id)
+        grouped.add(id)
         yield id
 
 

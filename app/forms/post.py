@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.forms.fields import Moment, RecordId, Text, Word
+from app.forms.fields import DateTime, RecordId, Text, WordChoice
 from app.forms.page_lists import MonitorIds
 from app.forms.schema import SchemaForm
 from app.i18n import N_
@@ -17,7 +17,7 @@ def _label(state: PostState) -> str:
 
 
 def state() -> Any:
-    return Word(N_("State"), words=PostState, labels=_label, required=True)
+    return WordChoice(N_("State"), words=PostState, labels=_label, required=True)
 
 
 def body(description: str) -> Any:
@@ -50,10 +50,10 @@ class PostForm(SchemaForm):
     incident_id = RecordId(
         N_("Incident"), description=N_("The incident that the post is about, if any.")
     )
-    starts_at = Moment(
+    starts_at = DateTime(
         N_("Start"), description=N_("For maintenance. A scheduled post needs both times.")
     )
-    ends_at = Moment(N_("End"))
+    ends_at = DateTime(N_("End"))
 
     def check_together(self) -> None:
         _check_family(self)

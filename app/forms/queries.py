@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from app.forms.fields import Ids, Moment, Number, NumberChoice, RecordId, Switch, Text, Word
+from app.forms.fields import DateTime, Ids, Number, NumberChoice, RecordId, Switch, Text, WordChoice
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
 from app.records import (
@@ -66,7 +66,7 @@ class MonitorFilterForm(ListForm):
     search = Text(
         "Search", most=MAX_SEARCH, description="Finds it anywhere in the text, ignoring case."
     )
-    search_by = Word(
+    search_by = WordChoice(
         "Search in",
         words=MonitorSearchBy,
         labels={MonitorSearchBy.NAME: "Name", MonitorSearchBy.URL: "URL"}.__getitem__,
@@ -84,9 +84,9 @@ class MonitorFilterForm(ListForm):
 
 class MonitorQueryForm(PageForm, MonitorFilterForm):
     makes = MonitorQuery
-    state = Word("State", words=MonitorStatus, none="Any", description="Extension.")
+    state = WordChoice("State", words=MonitorStatus, none="Any", description="Extension.")
     hours = Switch("Hours", default=False, description="Extension: with each its last 24 hours.")
-    sort_by = Word(
+    sort_by = WordChoice(
         "Order by",
         words=MonitorSortBy,
         labels={
@@ -100,7 +100,7 @@ class MonitorQueryForm(PageForm, MonitorFilterForm):
         default=MonitorSortBy.ID,
         description="By state (extension): descending is the worst first, then by name.",
     )
-    sort = Word(
+    sort = WordChoice(
         "Direction",
         words=Sort,
         labels={Sort.DESC: "Descending", Sort.ASC: "Ascending"}.__getitem__,
@@ -113,7 +113,7 @@ class IncidentQueryForm(PageForm):
     search = Text(
         "Search", most=MAX_SEARCH, description="Finds it anywhere in the text, ignoring case."
     )
-    search_by = Word(
+    search_by = WordChoice(
         "Search in",
         words=IncidentSearchBy,
         labels={
@@ -124,7 +124,7 @@ class IncidentQueryForm(PageForm):
         default=IncidentSearchBy.URL,
     )
     monitor_id = RecordId("Monitor", description="Only the incidents of this monitor.")
-    status = Word(
+    status = WordChoice(
         "Status",
         words=IncidentStatus,
         labels={
@@ -134,7 +134,7 @@ class IncidentQueryForm(PageForm):
         }.__getitem__,
         none="Any",
     )
-    sort_by = Word(
+    sort_by = WordChoice(
         "Order by",
         words=IncidentSortBy,
         labels={
@@ -143,7 +143,7 @@ class IncidentQueryForm(PageForm):
         }.__getitem__,
         default=IncidentSortBy.ENDED_AT,
     )
-    sort = Word(
+    sort = WordChoice(
         "Direction",
         words=Sort,
         labels={Sort.DESC: "Descending", Sort.ASC: "Ascending"}.__getitem__,
@@ -153,9 +153,9 @@ class IncidentQueryForm(PageForm):
 
 class ResultQueryForm(PageForm):
     makes = ResultQuery
-    from_ = Moment("From", name="from", description="The earliest check.")
-    to = Moment("To", description="The latest check.")
-    verdict = Word("Verdict", words=Verdict, none="Any")
+    from_ = DateTime("From", name="from", description="The earliest check.")
+    to = DateTime("To", description="The latest check.")
+    verdict = WordChoice("Verdict", words=Verdict, none="Any")
     changes = Switch(
         "Changes",
         default=False,
@@ -172,8 +172,8 @@ class ResultQueryForm(PageForm):
 class MarkerQueryForm(PageForm):
     makes = MarkerQuery
     monitor_id = RecordId("Monitor", description="Only markers that concern this monitor.")
-    from_ = Moment("From", name="from", description="The earliest marker.")
-    to = Moment("To", description="The latest marker.")
+    from_ = DateTime("From", name="from", description="The earliest marker.")
+    to = DateTime("To", description="The latest marker.")
 
     def check_together(self) -> None:
         check_order(self.from_, self.to)
@@ -184,8 +184,8 @@ class DeliveryQueryForm(PageForm):
     monitor_id = RecordId("Monitor")
     incident_id = RecordId("Incident")
     contact_id = RecordId("Contact", description="Only messages to this contact.")
-    channel = Word("Channel", words=Channel, none="Any")
-    status = Word("Status", words=DeliveryStatus, none="Any")
+    channel = WordChoice("Channel", words=Channel, none="Any")
+    status = WordChoice("Status", words=DeliveryStatus, none="Any")
 
 
 class SubscriberQueryForm(PageForm):
@@ -204,14 +204,14 @@ class DraftQueryForm(SchemaForm):
 
 
 class StatisticsQueryForm(SchemaForm):
-    range = Word(
+    range = WordChoice(
         "Range",
         words=StatisticsRange,
         default=StatisticsRange.DAY,
         description="How far back to look.",
     )
-    from_ = Moment("From", name="from", description="Extension: with to, in place of range.")
-    to = Moment("To", description="The end of that time; it may be still to come.")
+    from_ = DateTime("From", name="from", description="Extension: with to, in place of range.")
+    to = DateTime("To", description="The end of that time; it may be still to come.")
 
     def check_together(self) -> None:
         start, end = self.from_, self.to
@@ -223,12 +223,12 @@ class StatisticsQueryForm(SchemaForm):
                 self.range.fault(_("Send range, or from and to."))
 
 
-def check_order(start: Moment, end: Moment) -> None:
+def check_order(start: DateTime, end: DateTime) -> None:
     if not start.errors and not end.errors and start.data and end.data and end.data < start.data:
         end.fault(_("This must not be earlier than from."))
 
 
-def check_span(start: Moment, end: Moment, too_long: str = TOO_LONG) -> None:
+def check_span(start: DateTime, end: DateTime, too_long: str = TOO_LONG) -> None:
     """Refuse what is not the time between two moments that figures can be of."""
     if start.data is None or end.data is None:
         (end if start.data else start).fault(_("Send from and to, or neither."))
@@ -241,8 +241,8 @@ def check_span(start: Moment, end: Moment, too_long: str = TOO_LONG) -> None:
 class ReportQueryForm(SchemaForm):
     """The whole hours from and to, and the monitors."""
 
-    from_ = Moment("From", name="from", required=True, description="A whole hour in UTC.")
-    to = Moment("To", required=True, description="A whole hour in UTC; it may be still to come.")
+    from_ = DateTime("From", name="from", required=True, description="A whole hour in UTC.")
+    to = DateTime("To", required=True, description="A whole hour in UTC; it may be still to come.")
     monitors = Ids(
         "Monitors",
         most=MAX_REPORT_MONITORS,

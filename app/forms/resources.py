@@ -35,4 +35,4 @@ FORMS: Mapping[ObjectKind, type[SchemaForm]] = {
 
 def form_of(collection: str) -> type[SchemaForm]:
     """The form of the resource with this collection."""
-    return FORMS[next(one.kind for one in RESOURCES if one.name == collection)]
+    return FORMS[next(resource.kind for resource in RESOURCES if resource.name == collection)]

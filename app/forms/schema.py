@@ -2,7 +2,7 @@
 sent.
 
 The same classes read a form body, a JSON body (as pairs), a query, and a browser's form.
-``Context`` says which, and carries what rules need besides the input.
+``FormContext`` says which, and carries what rules need besides the input.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TWICE = N_("This field was sent more than once. Send it once.")
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class FormContext:
     """What rules need besides the input.
 
     ``now`` is in UTC, for rules about the future. ``zone`` is for times without an offset.
@@ -48,7 +48,7 @@ class Context:
     bare: bool = False
 
 
-class Sent(dict[str, list[str]]):
+class SentPairs(dict[str, list[str]]):
     """Pairs in the form that WTForms reads: every name with its values in order."""
 
     def __init__(self, pairs: brackets.Pairs) -> None:
@@ -136,11 +136,11 @@ class SchemaForm(Form):
         formdata: Any = None,
         *,
         record: object | None = None,
-        context: Context | None = None,
+        context: FormContext | None = None,
         **kwargs: Any,
     ) -> None:
         self.record = record
-        self.context = context or Context()
+        self.context = context or FormContext()
         super().__init__(formdata, obj=record, **kwargs)
 
     def schema_fields(self) -> Iterator[SchemaField]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.forms.fields import Number, Password, Switch, Text, Word, Zone
+from app.forms.fields import Number, Password, Switch, Text, WordChoice, Zone
 from app.forms.page_lists import GroupList, MonitorIds, NameList
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
@@ -46,7 +46,7 @@ class StatusPageForm(SchemaForm):
         description=N_("The last part of the page's address. Empty: made from the name."),
     )
     description = Text(N_("Description"), most=MAX_PAGE_DESCRIPTION)
-    visibility = Word(
+    visibility = WordChoice(
         N_("Visible"),
         words=Visibility,
         labels={
@@ -87,7 +87,7 @@ class StatusPageForm(SchemaForm):
             "Where the page's days begin. Browsers without JavaScript show times in it."
         ),
     )
-    theme = Word(
+    theme = WordChoice(
         N_("Colours"),
         words=PageTheme,
         labels={
@@ -111,13 +111,13 @@ class StatusPageForm(SchemaForm):
         if not stored and password.data is None:
             password.fault(_(PASSWORD_NEEDED))
 
-    def _check_on_page(self, known: set[int]) -> None:
+    def _check_on_page(self, on_page: set[int]) -> None:
         """Names and groups that are not sent follow the monitors: the store takes them out."""
         if self.names.sent:
             for row, id in list(self.names.keyed()):
-                if id not in known:
+                if id not in on_page:
                     row.key_errors.append(_(NOT_ON_PAGE))
         if self.groups.sent:
             for group, index, id in list(self.groups.sound()):
-                if id not in known:
+                if id not in on_page:
                     group.errors[f"monitors.{index}"] = _(NOT_ON_PAGE)

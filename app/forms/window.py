@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.forms.fields import Moment, Text, Zone
+from app.forms.fields import DateTime, Text, Zone
 from app.forms.lists import IdList, Tags
 from app.forms.schema import SchemaForm
 from app.i18n import N_, _
@@ -22,8 +22,8 @@ class WindowForm(SchemaForm):
     """Planned maintenance of some monitors, or of all."""
 
     name = Text(N_("Name"), required=True, most=MAX_NAME)
-    start_at = Moment(N_("Start"), required=True, render_kw=TO_THE_MINUTE)
-    end_at = Moment(
+    start_at = DateTime(N_("Start"), required=True, render_kw=TO_THE_MINUTE)
+    end_at = DateTime(
         N_("End"),
         required=True,
         description=N_("Checks go on, but nobody is alerted until then."),
@@ -43,7 +43,7 @@ class WindowForm(SchemaForm):
         default=ONCE,
         description=N_("none, daily, weekly, monthly, or a cron expression for its starts."),
     )
-    repeat_until = Moment(
+    repeat_until = DateTime(
         N_("Repeat until"), description=N_("Empty: forever."), render_kw=TO_THE_MINUTE
     )
     zone = Zone(

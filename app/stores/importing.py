@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from app.errors import Accepted, Invalid, NotFound, WakefulError
-from app.forms.imported import Judged, Shared
+from app.forms.imported import ImportDefaults, Judged
 from app.forms.imported import judge as judge_one
-from app.forms.schema import Context
+from app.forms.schema import FormContext
 from app.i18n import N_, _, _n
 from app.imports.candidates import Candidate
 from app.records import CONTACT, MASK, Monitor, MonitorQuery, Pair, mask
@@ -106,7 +106,7 @@ class Importer:
     def __init__(
         self,
         store: Store,
-        shared: Shared,
+        shared: ImportDefaults,
         contacts: Mapping[str, Sequence[Pair]] | None = None,
         *,
         telegram_token_set: bool = False,
@@ -118,7 +118,7 @@ class Importer:
         self.new_contacts: dict[str, Sequence[Pair]] = {}
         self._made: set[str] = set()
         self.compared = 0  # stored monitors that a dry run looked at
-        self.context = Context(
+        self.context = FormContext(
             now=store.now(),
             telegram_token_set=telegram_token_set,
             contact_known=self._contact_known if self.contacts else None,

@@ -12,13 +12,13 @@ from wtforms import widgets
 
 from app.forms.browser import BrowserForm
 from app.forms.fields import (
-    Moment,
+    DateTime,
     Number,
     Options,
     Password,
     Switch,
     Text,
-    Word,
+    WordChoice,
     Zone,
 )
 from app.i18n import N_, _
@@ -140,7 +140,7 @@ class SetupForm(PasswordTwiceForm):
 class NewPersonForm(BrowserForm):
     email = email_field("off")
     password = new_password_field(N_("First password"), N_("They can change it in their profile."))
-    role = Word(N_("Role"), words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
+    role = WordChoice(N_("Role"), words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
 
 
 class PersonForm(BrowserForm):
@@ -152,13 +152,15 @@ class PersonForm(BrowserForm):
         render_kw={"autocomplete": "current-password"},
     )
     name = Text(N_("Name"), most=MAX_PERSON_NAME, description=N_("As others see them."))
-    role = Word(N_("Role"), words=Role, labels=ROLES.__getitem__, required=True)
+    role = WordChoice(N_("Role"), words=Role, labels=ROLES.__getitem__, required=True)
     disabled = Switch(
         N_("No access"),
         default=False,
         description=N_("They cannot log in, and are logged out at once."),
     )
-    keys = Word(N_("Their API keys"), words=KeysOf, labels=KEYS_OF.__getitem__, none=N_("Choose"))
+    keys = WordChoice(
+        N_("Their API keys"), words=KeysOf, labels=KEYS_OF.__getitem__, none=N_("Choose")
+    )
 
     def fields(self) -> dict[str, Any]:
         fields = super().fields()
@@ -168,7 +170,7 @@ class PersonForm(BrowserForm):
 
 
 class PersonDeletionForm(BrowserForm):
-    keys = Word(
+    keys = WordChoice(
         N_("Their API keys"),
         words=KeysOf,
         labels=KEYS_OF.__getitem__,
@@ -206,7 +208,7 @@ class KeyEditForm(BrowserForm):
         most=MAX_NAME,
         description=N_("What uses the key, such as CI or Terraform."),
     )
-    expires_at = Moment(N_("Expires"), description=N_("Empty: never."))
+    expires_at = DateTime(N_("Expires"), description=N_("Empty: never."))
     networks = Text(
         N_("Networks"),
         most=2000,
@@ -219,7 +221,7 @@ class KeyEditForm(BrowserForm):
 
 
 class KeyForm(KeyEditForm):
-    scope = Word(N_("Scope"), words=Scope, labels=SCOPES.__getitem__, default=Scope.READ)
+    scope = WordChoice(N_("Scope"), words=Scope, labels=SCOPES.__getitem__, default=Scope.READ)
     tag = Text(
         N_("Tag"),
         most=MAX_TAG,
@@ -258,7 +260,7 @@ class NetworksForm(BrowserForm):
 
 class InviteForm(BrowserForm):
     email = email_field("off")
-    role = Word(N_("Role"), words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
+    role = WordChoice(N_("Role"), words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
 
 
 class JoinForm(PasswordTwiceForm):
@@ -302,7 +304,9 @@ class MailServerForm(BrowserForm):
         description=N_("Such as mail.example.com."),
         render_kw=_PLAIN,
     )
-    tls = Word(N_("Encryption"), words=Tls, labels=TLS_LABELS.__getitem__, default=Tls.REQUIRED)
+    tls = WordChoice(
+        N_("Encryption"), words=Tls, labels=TLS_LABELS.__getitem__, default=Tls.REQUIRED
+    )
     port = Number(N_("Port"), low=1, high=65535)
     user = Text(N_("User name"), most=MAX_CREDENTIAL, render_kw=_PLAIN)
     password = Password(N_("Password"), most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"})

@@ -14,9 +14,9 @@ from app.forms.fields import (
     Options,
     Switch,
     Text,
-    Word,
+    WordChoice,
 )
-from app.forms.imported import Shared
+from app.forms.imported import ImportDefaults
 from app.forms.lists import IdList, Names, Tags
 from app.forms.monitor import RULE_LABELS, interval_labels
 from app.i18n import N_, _
@@ -61,7 +61,9 @@ class BulkForm(BrowserForm):
 
     place = Text(N_("Place"), most=MAX_LOCATION)
     places: Mapping[str, str]  # those that can be chosen: what people call each, by its name
-    rule = Word(N_("Rule"), words=LocationRule, labels=RULE_LABELS.__getitem__, none=N_("Rule…"))
+    rule = WordChoice(
+        N_("Rule"), words=LocationRule, labels=RULE_LABELS.__getitem__, none=N_("Rule…")
+    )
 
     def leave_out_places(self) -> None:
         """For a server that has none, or where there is only one."""
@@ -145,10 +147,10 @@ class ImportForm(BrowserForm):
         """The field that ``content`` comes from."""
         return self.file if self.sends_file() else self.urls
 
-    def shared(self) -> Shared:
+    def shared(self) -> ImportDefaults:
         """What every monitor gets."""
         tags = self.tags.data if "tags" in self else ()
-        return Shared(self.interval.data, tags, self.ticked())
+        return ImportDefaults(self.interval.data, tags, self.ticked())
 
     def ticked(self) -> Sequence[str]:
         return self.contacts.data if "contacts" in self else ()

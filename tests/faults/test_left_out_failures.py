@@ -18,7 +18,7 @@ from app.access.failures import (
     MOST_OF_STRANGERS,
     MOST_ORIGINS,
 )
-from app.access.security_log import Event
+from app.access.security_log import SecurityEvent
 from app.db import best_effort, db
 from app.db.tables import AuditRow, LeftOutRow
 from app.records import AuditQuery, Person, Role
@@ -26,7 +26,7 @@ from tests.support.clock import Clock
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 WINDOW = timedelta(seconds=LOGIN_WINDOW_SECONDS)
-ANY = Event.LOGIN_FAILED
+ANY = SecurityEvent.LOGIN_FAILED
 
 
 @pytest.fixture
@@ -136,10 +136,10 @@ def test_the_first_event_of_a_later_window_writes_the_counts_once(app, clock):
         clock.now += timedelta(seconds=1)
     before = lines(app)
     clock.now = NOON + WINDOW - timedelta(milliseconds=1)
-    fail(app, event=Event.LOGIN_THROTTLED)
+    fail(app, event=SecurityEvent.LOGIN_THROTTLED)
     assert lines(app) == before, "the window is not over"
     clock.now = NOON + WINDOW
-    fail(app, event=Event.LOGIN_THROTTLED)
+    fail(app, event=SecurityEvent.LOGIN_THROTTLED)
     told = lines(app)[len(before) :]
     with app.app_context():
         name = f"account:{security_log.account_of('one word')}"
@@ -151,7 +151,7 @@ def test_the_first_event_of_a_later_window_writes_the_counts_once(app, clock):
             "first": {"old": None, "new": "2026-05-04T12:00:10Z"},
             "last": {"old": None, "new": "2026-05-04T12:00:14Z"},
         }
-    fail(app, event=Event.LOGIN_THROTTLED)
+    fail(app, event=SecurityEvent.LOGIN_THROTTLED)
     assert lines(app) == before + told
 
 
@@ -175,7 +175,7 @@ def test_a_count_of_the_future_is_written_after_the_clock_was_set_back(app, cloc
     for _ in range(MOST_OF_ONE + 1):
         fail(app)
     clock.now -= 10 * WINDOW
-    fail(app, event=Event.LOGIN_THROTTLED)
+    fail(app, event=SecurityEvent.LOGIN_THROTTLED)
     assert [line[2] for line in lines(app)].count(1) == 1
 
 
@@ -188,4 +188,4 @@ def test_a_refused_guess_writes_nothing(app, clock, monkeypatch):
 
     monkeypatch.setattr(failures, "writing", writing)
     clock.now += WINDOW
-    fail(app, event=Event.LOGIN_THROTTLED)
+    fail(app, event=SecurityEvent.LOGIN_THROTTLED)

@@ -209,7 +209,7 @@ def chunked(value: str) -> None:
 
 def pipelined(value: str) -> None:
     """Short requests that arrived together."""
-    conn = web_connection.Connection(CLIENT, ("127.0.0.1", 1), None)
+    conn = web_connection.ClientConnection(CLIENT, ("127.0.0.1", 1), None)
     conn.received += value.encode()
     while conn.has_head():
         conn.parse(GUNICORN, MAX_FORM_BYTES)
@@ -218,7 +218,7 @@ def pipelined(value: str) -> None:
 
 def unread_body(n: int) -> None:
     """A body that the application takes in small steps."""
-    conn = web_connection.Connection(CLIENT, ("127.0.0.1", 1), None)
+    conn = web_connection.ClientConnection(CLIENT, ("127.0.0.1", 1), None)
     conn.received += b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % n + b"a" * n
     conn.parse(GUNICORN, MAX_FORM_BYTES)
     assert conn.take_body()

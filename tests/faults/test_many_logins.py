@@ -15,7 +15,7 @@ from app.access import passwords
 from app.db import db
 from app.errors import Throttled
 from app.records import Client
-from app.slots import KNOWN_PASSWORDS, LEFT, LONG_WAITS, REMOTE_ANSWERS, THREADS, Slots
+from app.slots import LEFT, LONG_WAITS, REMOTE_ANSWERS, THREADS, TRUSTED_PASSWORDS, Slots
 from tests.factories import PASSWORD, make_person
 from tests.support.web_process import Installation, Web, csrf, installation, web_process
 from tests.web.visitor import Visitor
@@ -123,7 +123,7 @@ def test_a_login_refused_because_of_others_does_not_count_as_failed(app):
 def test_a_new_password_waits_for_its_turn_as_well(app):
     person = make_person(app)
     with app.app_context(), ExitStack() as stack:
-        for slots in (passwords.PASSWORDS, KNOWN_PASSWORDS):
+        for slots in (passwords.PASSWORDS, TRUSTED_PASSWORDS):
             while stack.enter_context(slots.taken()):
                 pass
         access = app.extensions["wakeful.access"]

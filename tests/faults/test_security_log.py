@@ -20,7 +20,7 @@ from app.access.security_log import (
     A_MINUTE,
     BOUND,
     Bound,
-    Event,
+    SecurityEvent,
     account_of,
 )
 from app.db import db
@@ -132,7 +132,7 @@ def test_failures_beyond_the_limit_are_throttled_events(app, ada, lines):
 )
 def test_nobody_writes_a_line_of_their_own(lines, app, address, shown):
     with app.app_context():
-        security_log.tell(Event.LOGIN_THROTTLED, typed="x\ny", address=address)
+        security_log.tell(SecurityEvent.LOGIN_THROTTLED, typed="x\ny", address=address)
     (line,) = lines()
     assert line.endswith(f" address={shown}")
     assert FORM.fullmatch(line)
@@ -142,14 +142,14 @@ def test_a_minute_has_a_bounded_number_of_lines_and_the_rest_is_counted(app, ada
     def fail(times):
         with app.app_context():
             for _ in range(times):
-                security_log.tell(Event.LOGIN_FAILED, typed="x", address="192.0.2.1")
+                security_log.tell(SecurityEvent.LOGIN_FAILED, typed="x", address="192.0.2.1")
             return account_of("x")
 
     fail(A_MINUTE + 7)
     assert len(lines()) == A_MINUTE
     with app.app_context():
-        security_log.tell(Event.LOGIN_THROTTLED, typed="x")
-        security_log.tell(Event.LOGIN_FAILED, ada)
+        security_log.tell(SecurityEvent.LOGIN_THROTTLED, typed="x")
+        security_log.tell(SecurityEvent.LOGIN_FAILED, ada)
     assert len(lines()) == 2, "other events are told, and what concerns an account"
     bound.now += 60
     account = fail(1)
@@ -294,8 +294,8 @@ def test_a_login_that_cannot_be_audited_is_no_login(app, ada, monkeypatch):
 
 def test_the_manual_names_every_event():
     manual = (Path(__file__).parents[2] / "docs" / "people.md").read_text()
-    assert [event for event in Event if f"| `{event}` |" not in manual] == []
+    assert [event for event in SecurityEvent if f"| `{event}` |" not in manual] == []
     filtered = re.search(r"failregex = (.+)", manual)[1].replace("<ADDR>", r"\S+")
-    failures = {one for one in Event if one.endswith((".failed", ".wrong", ".throttled"))}
+    failures = {one for one in SecurityEvent if one.endswith((".failed", ".wrong", ".throttled"))}
     line = "security event={} who=person:1 address=192.0.2.7"
-    assert {one for one in Event if re.search(filtered, line.format(one))} == failures
+    assert {one for one in SecurityEvent if re.search(filtered, line.format(one))} == failures

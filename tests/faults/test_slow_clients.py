@@ -21,7 +21,7 @@ from types import SimpleNamespace
 import pytest
 import requests
 
-from app.commands.web.connection import Connection
+from app.commands.web.connection import ClientConnection
 from app.db import faults
 from app.records import MAX_FORM_BYTES, DeliveryStatus
 from app.slots import LONG_WAITS, REMOTE_ANSWERS, REPEATED_FORMS
@@ -455,7 +455,7 @@ def test_a_connection_that_was_reset_is_seen_and_one_that_still_reads_is_kept():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         client = socket.create_connection(listening.getsockname())
         accepted, address = listening.accept()
-    conn = Connection(accepted, address, None)
+    conn = ClientConnection(accepted, address, None)
     with closing(accepted):
         client.shutdown(socket.SHUT_WR)
         assert conn.receive() == 0

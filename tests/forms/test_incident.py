@@ -16,7 +16,7 @@ from app.forms.queries import (
     MonitorQueryForm,
     ResultQueryForm,
 )
-from app.forms.schema import Context
+from app.forms.schema import FormContext
 from app.forms.window import WindowForm
 from app.records import (
     DeliveryQuery,
@@ -27,7 +27,7 @@ from app.records import (
     ResultQuery,
 )
 
-NOW = Context(now=datetime(2026, 6, 15, 12, tzinfo=UTC))
+NOW = FormContext(now=datetime(2026, 6, 15, 12, tzinfo=UTC))
 
 
 def at(day, hour=0, minute=0, second=0):

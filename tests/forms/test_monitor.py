@@ -10,7 +10,7 @@ from app.errors import Invalid
 from app.forms.binding import bind, overlay
 from app.forms.fields import with_scheme
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
-from app.forms.schema import Context
+from app.forms.schema import FormContext
 from app.records import ALERT_DAYS, INTERVALS, AlertCondition, Channel, Monitor, Pair, RequestMethod
 from app.rules.brackets import Members, Typed, flatten, write
 
@@ -21,7 +21,7 @@ def read(sent, form=MonitorForm, **context):
     """The fields of a new monitor: the required ones with ``sent`` over them."""
     pairs = LEAST | sent if isinstance(sent, dict) else {}
     listed = list(pairs.items()) if isinstance(sent, dict) else [*LEAST.items(), *sent]
-    return bind(form, listed, Context(**context))
+    return bind(form, listed, FormContext(**context))
 
 
 def faults(sent, **context):

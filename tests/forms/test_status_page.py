@@ -13,7 +13,7 @@ from app.errors import Invalid
 from app.forms.binding import bind, overlay
 from app.forms.monitor import MonitorForm
 from app.forms.post import PostForm, PostUpdateForm
-from app.forms.schema import Context, Sent
+from app.forms.schema import FormContext, SentPairs
 from app.forms.status_page import StatusPageForm
 from app.records import (
     MAX_GROUPS,
@@ -305,7 +305,7 @@ def test_what_is_written_in_brackets_is_read_back(sent):
 
 def test_a_browser_leaves_rows_blank_that_it_does_not_use():
     def browser(pairs):
-        form = StatusPageForm(Sent(pairs), record=PAGE, context=Context(browser=True))
+        form = StatusPageForm(SentPairs(pairs), record=PAGE, context=FormContext(browser=True))
         assert form.validate(), form.named_errors()
         return form.values()
 

@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from app.forms.imported import Shared, judge
-from app.forms.schema import Context
+from app.forms.imported import ImportDefaults, judge
+from app.forms.schema import FormContext
 from app.imports import files, kuma_database, yaml_text
 from app.imports.candidates import NotReadable
 from tests.imports.test_sources import ROWS, TABLES, kuma_db
@@ -271,4 +271,4 @@ def test_any_value_in_any_part_of_a_file_is_read_or_refused_in_a_sentence(format
             except NotReadable:
                 continue
             for candidate in (one for one in reading.candidates if one not in plain):
-                judge(candidate, Shared(), Context(contact_known=lambda _name: True))
+                judge(candidate, ImportDefaults(), FormContext(contact_known=lambda _name: True))

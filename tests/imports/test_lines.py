@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from app.forms.imported import Shared, judge
-from app.forms.schema import Context
+from app.forms.imported import ImportDefaults, judge
+from app.forms.schema import FormContext
 from app.imports import files, table
 from app.imports.candidates import NotReadable
 from app.imports.values import seconds
 from app.records import Pair
 
-CONTEXT = Context(contact_known=lambda name: name in ("Ops", "Shop team"))
+CONTEXT = FormContext(contact_known=lambda name: name in ("Ops", "Shop team"))
 
 
 def rows(text):
-    return [judge(one, Shared(), CONTEXT) for one in files.read(text.encode()).candidates]
+    return [judge(one, ImportDefaults(), CONTEXT) for one in files.read(text.encode()).candidates]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_header_row_names_columns_in_any_order():
     )
     reading = files.read(text.encode())
     assert reading.remarks == ("Ignored columns: Colour.",)
-    shop, blog = (judge(one, Shared(), CONTEXT) for one in reading.candidates)
+    shop, blog = (judge(one, ImportDefaults(), CONTEXT) for one in reading.candidates)
     assert (shop.fields["interval"], shop.fields["timeout"]) == (300, 20)
     assert shop.fields["alerts"] == (Pair("contact", "Ops"),)
     assert blog.candidate.place == "Line 4"

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from app.forms.imported import Shared, judge
-from app.forms.schema import Context
+from app.forms.imported import ImportDefaults, judge
+from app.forms.schema import FormContext
 from app.imports import files
 from app.imports.candidates import NotReadable
 from app.records import Pair
@@ -30,7 +30,7 @@ def entry(data, name="m", **more):
     """The entry of this name, and what a preview says of it and of the file."""
     whole = reading(data, **more)
     (candidate,) = [candidate for candidate in whole.candidates if candidate.name == name]
-    judged = judge(candidate, Shared(), Context(contact_known=lambda _name: True))
+    judged = judge(candidate, ImportDefaults(), FormContext(contact_known=lambda _name: True))
     return judged, " ".join([*judged.faults, *judged.remarks, *whole.remarks])
 
 

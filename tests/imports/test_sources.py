@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.forms.imported import Shared, judge
-from app.forms.schema import Context
+from app.forms.imported import ImportDefaults, judge
+from app.forms.schema import FormContext
 from app.imports import files
 from app.imports.candidates import NotReadable
 from app.records import Pair
@@ -33,7 +33,7 @@ RECHECKS = (
 
 
 def judged(reading):
-    return {one.name: judge(one, Shared(), Context()) for one in reading.candidates}
+    return {one.name: judge(one, ImportDefaults(), FormContext()) for one in reading.candidates}
 
 
 def sample(name):

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from app.access.keys import Keys
+from app.access.keys import ApiKeys
 from app.access.wall_links import WallLinks
 from app.errors import Unavailable
 from app.stores import current_store
@@ -15,7 +15,7 @@ from app.stores.local.locations import Locations
 
 pytestmark = pytest.mark.sqlite
 
-KEYS = ("/keys", "Create key", {"name": "CI"}, Keys, "create")
+KEYS = ("/keys", "Create key", {"name": "CI"}, ApiKeys, "create")
 LINKS = ("/settings/wall-links", "Create link", {"name": "Hall"}, WallLinks, "create")
 PLACE = ("/settings/locations/new", "Save", {"name": "oslo"}, Locations, "create")
 TOKEN = ("/settings/locations/2/token", "Make a new token", {}, Locations, "new_token")

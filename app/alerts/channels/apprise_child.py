@@ -173,7 +173,7 @@ def serve(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
     client = Apprise()
     guard.begin(Policy.parse(",".join(task["allow"])))
     # The URL may be several, with commas between them: each is judged.
-    known = client.add(task["url"])
+    accepted = client.add(task["url"])
     for service in client:
         if type(service).__module__.rpartition(".")[2] in LOCAL_SERVICES:
             name = str(service.service_name)
@@ -181,7 +181,7 @@ def serve(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
                 "permanent",
                 _("%(name)s reaches this machine only. Use another service.", name=name),
             )
-    if not known:
+    if not accepted:
         return _outcome(
             "permanent",
             guard.refused
@@ -209,7 +209,7 @@ def refused_for_good(lines: list[str]) -> bool:
     """Whether the log has only permanent refusals. A URL may name several targets, and a
     line without a status may be one that another try reaches.
     """
-    statuses = [int(found[1]) if (found := _STATUS.search(line)) else 0 for line in lines]
+    statuses = [int(match[1]) if (match := _STATUS.search(line)) else 0 for line in lines]
     return bool(statuses) and all(
         status >= 300 and judge_status(status) is Acceptance.PERMANENT for status in statuses
     )

@@ -62,18 +62,18 @@ class _Smtp(smtplib.SMTP):
     ) -> tuple[int, bytes]:
         first = authobject() if initial_response_ok else None
         command = "AUTH " + mechanism + ("" if first is None else f" {_base64(first)}")
-        code, said = self.docmd(command)
+        code, reply = self.docmd(command)
         self._auth_challenge_count = int(first is not None)  # auth_login reads it
         while code == CHALLENGE and self._auth_challenge_count < MAX_CHALLENGES:
             self._auth_challenge_count += 1
             try:
-                challenge = b64decode(said)
+                challenge = b64decode(reply)
             except ValueError:  # it is no challenge, but words
-                challenge = said
-            code, said = self.docmd(_base64(authobject(challenge) or ""))
+                challenge = reply
+            code, reply = self.docmd(_base64(authobject(challenge) or ""))
         if code not in LOGGED_IN:
-            raise smtplib.SMTPAuthenticationError(code, said)
-        return code, said
+            raise smtplib.SMTPAuthenticationError(code, reply)
+        return code, reply
 
     def auth_cram_md5(  # type: ignore[override]  # typed with overloads there
         self, challenge: bytes | None = None
@@ -115,8 +115,8 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
                 return permanent(
                     _("The mail server does not accept addresses with these characters.")
                 )
-            said = _transmit(smtp, built)
-            return delivered(masking.clean(said, secrets))
+            reply = _transmit(smtp, built)
+            return delivered(masking.clean(reply, secrets))
     except NoTls:
         return permanent(
             _("The mail server does not offer STARTTLS, but the email settings require TLS.")
@@ -165,9 +165,9 @@ def _transmit(smtp: smtplib.SMTP, built: mail.BuiltMail) -> str:
     _expect(smtp.docmd("DATA"), accepted=(354,))
     data = built.message.as_bytes()
     smtp.send(_DOTS.sub(b"..", data).removesuffix(b"\r\n") + b"\r\n.\r\n")
-    code, said = _last_reply(smtp)
-    _expect((code, said))
-    return f"SMTP {code}: {_text(said)}"
+    code, reply = _last_reply(smtp)
+    _expect((code, reply))
+    return f"SMTP {code}: {_text(reply)}"
 
 
 def _last_reply(smtp: smtplib.SMTP) -> tuple[int, bytes]:
@@ -178,12 +178,12 @@ def _last_reply(smtp: smtplib.SMTP) -> tuple[int, bytes]:
     line = stream.readline(_MAX_LINE) if stream is not None else b""
     if not line[:3].isdigit():
         raise smtplib.SMTPServerDisconnected("no reply to the mail")
-    code, said = int(line[:3]), [line[4:].strip()]
+    code, lines = int(line[:3]), [line[4:].strip()]
     with contextlib.suppress(OSError):
-        while line[3:4] == b"-" and len(said) < _MAX_LINES and stream is not None:
+        while line[3:4] == b"-" and len(lines) < _MAX_LINES and stream is not None:
             line = stream.readline(_MAX_LINE)
-            said.append(line[4:].strip())
-    return code, b"\n".join(said)
+            lines.append(line[4:].strip())
+    return code, b"\n".join(lines)
 
 
 def _expect(reply: tuple[int, bytes], accepted: Container[int] = range(200, 300)) -> None:
@@ -212,8 +212,8 @@ def session(
     timer.daemon = True
     timer.start()
     try:
-        found = tools.network.addresses(host, own_setting=True)
-        _connect(smtp, found, server.port, step, expired)
+        ips = tools.network.addresses(host, own_setting=True)
+        _connect(smtp, ips, server.port, step, expired)
         smtp.local_hostname = _own_name(tools.settings.public_url, smtp)
         if expired.is_set():  # before there was a connection to cut
             raise TimeoutError
@@ -295,9 +295,9 @@ def _cut(smtp: smtplib.SMTP, expired: threading.Event) -> None:
             smtp.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _refused(code: int, said: bytes | str, secrets: list[str]) -> Answer:
+def _refused(code: int, reply: bytes | str, secrets: list[str]) -> Answer:
     label = f"SMTP {code}" if code > 0 else _("This is no answer of SMTP")
-    text = masking.clean(f"{label}: {_text(said)}", secrets)
+    text = masking.clean(f"{label}: {_text(reply)}", secrets)
     return permanent(text) if code >= 500 else retry(text)
 
 
@@ -308,21 +308,21 @@ _ADDRESS, _MAILBOX = "5.1.", "5.2."
 _OF_SENDER = frozenset({"5.1.7", "5.1.8"})
 
 
-def _is_gone(code: int, said: str) -> bool:
+def _is_gone(code: int, reply: str) -> bool:
     """Whether a recipient was refused permanently. Many servers judge login, sender and relaying
     only when they hear the recipient: taken for the recipient's fault, one wrong setting of ours
     would end every subscription.
     """
-    if code not in _OF_ADDRESS or "relay" in said.casefold():
+    if code not in _OF_ADDRESS or "relay" in reply.casefold():
         return False
-    detail = (said.split() or [""])[0]
+    detail = (reply.split() or [""])[0]
     if detail[:2] == "5." and detail.count(".") == 2:
         return detail.startswith((_ADDRESS, _MAILBOX)) and detail not in _OF_SENDER
     return True
 
 
-def _text(said: bytes | str) -> str:
-    return said.decode("utf-8", errors="replace") if isinstance(said, bytes) else said
+def _text(reply: bytes | str) -> str:
+    return reply.decode("utf-8", errors="replace") if isinstance(reply, bytes) else reply
 
 
 def _say(host: str, fault: Exception) -> str:

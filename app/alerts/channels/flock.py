@@ -10,7 +10,7 @@ from typing import Any
 
 from app.alerts.answers import Acceptance, Answer
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
-from app.alerts.messages import SIGNS, Link, Message
+from app.alerts.messages import SIGNS, Message, MessageLink
 from app.net.client import Response
 
 
@@ -45,5 +45,5 @@ def payload(message: Message) -> dict[str, Any]:
     }
 
 
-def _link(link: Link) -> str:
+def _link(link: MessageLink) -> str:
     return f'<a href="{escape(link.url)}">{escape(link.label)}</a>'

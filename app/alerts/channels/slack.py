@@ -13,7 +13,7 @@ from typing import Any
 
 from app.alerts.answers import Acceptance, Answer
 from app.alerts.channels.base import Outgoing, Tools, dict_of, is_good, is_refused, post
-from app.alerts.messages import SIGNS, Item, Link, Message
+from app.alerts.messages import SIGNS, Item, Message, MessageLink
 from app.alerts.words import localized, shorten
 from app.net.client import Response
 
@@ -88,7 +88,7 @@ def _item(item: Item, write: Callable[[str], str]) -> str:
     return "  ".join([f"• {write(item.text)}", *(_link(link) for link in item.links)])
 
 
-def _link(link: Link) -> str:
+def _link(link: MessageLink) -> str:
     return f"<{link.url}|{escape(link.label)}>"
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from app.alerts.messages.message import Link, Message, Tone
+from app.alerts.messages.message import Message, MessageLink, Tone
 from app.i18n import _, _n
 
 
@@ -17,7 +17,7 @@ def trial(at: datetime, dashboard: str) -> Message:
         title=_("Test email from Wakeful"),
         summary=_("This is a test. Email from Wakeful arrives here."),
         at=at,
-        links=(Link(_("Dashboard"), dashboard),),
+        links=(MessageLink(_("Dashboard"), dashboard),),
         footer=_("An admin sent this test from the Settings page."),
     )
 
@@ -36,7 +36,7 @@ def invitation(at: datetime, link: str, inviter: str, days: int) -> Message:
             inviter=inviter,
         ),
         at=at,
-        links=(Link(_("Accept the invitation"), link),),
+        links=(MessageLink(_("Accept the invitation"), link),),
         footer=_("If you do not expect this, do nothing."),
     )
 
@@ -52,7 +52,7 @@ def recovery(at: datetime, link: str) -> Message:
             " stays as it is."
         ),
         at=at,
-        links=(Link(_("Set a new password"), link),),
+        links=(MessageLink(_("Set a new password"), link),),
         footer=_("This address has an account here."),
     )
 
@@ -67,6 +67,6 @@ def second_factor(at: datetime, what: str, profile: str) -> Message:
             "%(what)s If it was not you, change your password now and tell an admin.", what=_(what)
         ),
         at=at,
-        links=(Link(_("Your second factor"), profile),),
+        links=(MessageLink(_("Your second factor"), profile),),
         footer=_("This address has an account here."),
     )

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from app.alerts import words
-from app.alerts.messages.message import Link, MessageContext
+from app.alerts.messages.message import MessageContext, MessageLink
 from app.i18n import N_, _
 from app.records import Ending
 from app.rules.who_saw import how_it_ended
@@ -103,12 +103,12 @@ def unwatched(facts: Facts) -> str:
     return " " + _("No checks ran %(times)s.", times=times)
 
 
-def incident_links(facts: Facts, context: MessageContext) -> tuple[Link, ...]:
+def incident_links(facts: Facts, context: MessageContext) -> tuple[MessageLink, ...]:
     """The incident's page and, while nobody has acknowledged it, the acknowledge page."""
     incident = facts["incident"]
-    links = [Link(_("Incident"), context.incident_url(incident["id"]))]
+    links = [MessageLink(_("Incident"), context.incident_url(incident["id"]))]
     if _is_unresolved(incident):
-        links.append(Link(_("Acknowledge"), context.acknowledge_url(incident["id"])))
+        links.append(MessageLink(_("Acknowledge"), context.acknowledge_url(incident["id"])))
     return tuple(links)
 
 

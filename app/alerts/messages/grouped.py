@@ -20,7 +20,7 @@ from app.alerts.messages.facts import (
     recovered,
     started_at,
 )
-from app.alerts.messages.message import Item, Link, Message, MessageContext, Tone
+from app.alerts.messages.message import Item, Message, MessageContext, MessageLink, Tone
 from app.alerts.messages.notices import EXPIRIES
 from app.i18n import _, _n
 from app.records import Event
@@ -106,8 +106,8 @@ def _more(count: int) -> tuple[Item, ...]:
     return (Item(_n("and %(num)s more", "and %(num)s more", count)),) if count > 0 else ()
 
 
-def _all_incidents(context: MessageContext) -> Link:
-    return Link(_("All incidents"), f"{context.base_url}/incidents")
+def _all_incidents(context: MessageContext) -> MessageLink:
+    return MessageLink(_("All incidents"), f"{context.base_url}/incidents")
 
 
 def _data(members: Sequence[Facts], context: MessageContext) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ FOOTER = N_("You get this message because a monitor alerts this address.")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class MessageLink:
     label: str
     url: str
 
@@ -43,7 +43,7 @@ class Item:
     """One of several entries of a message, with links of its own."""
 
     text: str
-    links: tuple[Link, ...] = ()
+    links: tuple[MessageLink, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -64,7 +64,7 @@ class Message:
     at: datetime
     details: tuple[tuple[str, str], ...] = ()
     items: tuple[Item, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[MessageLink, ...] = ()
     thread: str | None = None  # mail programs show the mails of one incident together
     unsubscribe: str | None = None  # the link that a POST to ends the subscription
     footer: str = field(default_factory=lambda: _(FOOTER))  # why it comes, in a mail

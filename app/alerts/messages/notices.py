@@ -7,7 +7,7 @@ from datetime import datetime
 
 from app.alerts import words
 from app.alerts.messages.facts import Facts, address_of, name_of, notified_at
-from app.alerts.messages.message import Link, Message, MessageContext, Tone
+from app.alerts.messages.message import Message, MessageContext, MessageLink, Tone
 from app.i18n import N_, _, _n
 from app.records import Event
 from app.rules.time import days_left, expiry
@@ -21,7 +21,10 @@ def trial(facts: Facts, context: MessageContext) -> Message:
     """The message that tests a channel."""
     monitor = facts["monitor"]
     if monitor is None:  # of a channel value that no monitor has yet
-        title, link = _("Test of an alert channel"), Link(_("Dashboard"), f"{context.base_url}/")
+        title, link = (
+            _("Test of an alert channel"),
+            MessageLink(_("Dashboard"), f"{context.base_url}/"),
+        )
         summary = _("This is a test. Alerts arrive here.")
     else:
         title, link = _("Test: %(name)s", name=name_of(facts)), _monitor_link(facts, context)
@@ -38,8 +41,8 @@ def trial(facts: Facts, context: MessageContext) -> Message:
     )
 
 
-def _monitor_link(facts: Facts, context: MessageContext) -> Link:
-    return Link(_("Monitor"), f"{context.base_url}/monitors/{facts['monitor']['id']}")
+def _monitor_link(facts: Facts, context: MessageContext) -> MessageLink:
+    return MessageLink(_("Monitor"), f"{context.base_url}/monitors/{facts['monitor']['id']}")
 
 
 def _expiring(facts: Facts, context: MessageContext, what: str) -> Message:
@@ -119,7 +122,7 @@ def _about_place(
         summary=summary,
         at=notified_at(facts),
         details=((_("Monitors"), str(facts["extra"]["monitors"])), *details),
-        links=(Link(_("Places"), f"{context.base_url}/settings/locations"),),
+        links=(MessageLink(_("Places"), f"{context.base_url}/settings/locations"),),
         footer=_(FOOTER),
         data=dict(facts["extra"]),
     )

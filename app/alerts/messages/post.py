@@ -7,7 +7,7 @@ from datetime import datetime
 
 from app.alerts import words
 from app.alerts.messages.facts import Facts, notified_at
-from app.alerts.messages.message import Link, Message, MessageContext, Tone
+from app.alerts.messages.message import Message, MessageContext, MessageLink, Tone
 from app.i18n import _
 from app.records import PostState
 from app.rules.page_state import confirm_link, page_link, post_word, unsubscribe_link
@@ -69,7 +69,7 @@ def _to_subscriber(facts: Facts, context: MessageContext, title: str, summary: s
         title=title,
         summary=summary,
         at=notified_at(facts),
-        links=(Link(_("Status page"), page), Link(_("Unsubscribe"), end)),
+        links=(MessageLink(_("Status page"), page), MessageLink(_("Unsubscribe"), end)),
         data={"page": {"name": facts["page"]["name"], "link": page}, "unsubscribe": end},
         unsubscribe=end,
         footer=_footer(facts),
@@ -90,8 +90,8 @@ def confirm(facts: Facts, context: MessageContext) -> Message:
         ),
         at=notified_at(facts),
         links=(
-            Link(_("Confirm"), confirm_link(page, facts["token"])),
-            Link(_("Status page"), page),
+            MessageLink(_("Confirm"), confirm_link(page, facts["token"])),
+            MessageLink(_("Status page"), page),
         ),
         data={"page": {"name": facts["page"]["name"], "link": page}, "token": facts["token"]},
         footer=_footer(facts),

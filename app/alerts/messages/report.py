@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from app.alerts import words
 from app.alerts.messages.facts import UNKNOWN_CAUSE, Facts, notified_at
-from app.alerts.messages.message import Item, Link, Message, MessageContext, Tone
+from app.alerts.messages.message import Item, Message, MessageContext, MessageLink, Tone
 from app.i18n import _, _n
 from app.rules.figures import percent, span
 
@@ -36,7 +36,9 @@ def report(facts: Facts, context: MessageContext) -> Message:
         at=notified_at(facts),
         details=(*_details(total), *map(_incident, report["incidents"]), *_unnamed(report)),
         items=tuple(items),
-        links=(Link(_("Open the report"), f"{context.base_url}/reports?{urlencode(query)}"),),
+        links=(
+            MessageLink(_("Open the report"), f"{context.base_url}/reports?{urlencode(query)}"),
+        ),
         data={"report": dict(report)},
         footer=_("An editor set up this report for your contact on the Reports page."),
     )

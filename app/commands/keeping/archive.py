@@ -77,9 +77,9 @@ def _add_file(tar: tarfile.TarFile, name: str, content: BinaryIO, size: int) -> 
 
 def is_encrypted(file: BinaryIO) -> bool:
     """Whether a passphrase is needed. Reads ``file`` from its start, and goes back to it."""
-    found = file.read(len(sealed.MAGIC)) == sealed.MAGIC
+    encrypted = file.read(len(sealed.MAGIC)) == sealed.MAGIC
     file.seek(0)
-    return found
+    return encrypted
 
 
 def unpack(file: BinaryIO, folder: Path, passphrase: str) -> tuple[Manifest, Path, str]:
@@ -93,9 +93,9 @@ def unpack(file: BinaryIO, folder: Path, passphrase: str) -> tuple[Manifest, Pat
             file.seek(len(sealed.MAGIC))
             stream = io.BufferedReader(sealed.Opener(file, passphrase))
         with gzip.GzipFile(fileobj=stream, mode="rb") as plain:
-            found = _members(plain, folder)
+            contents = _members(plain, folder)
             plain.read()  # to the end: what was cut off behind the last member is noticed too
-        return found
+        return contents
 
 
 @contextmanager
@@ -128,19 +128,19 @@ def _members(plain: gzip.GzipFile, folder: Path) -> tuple[Manifest, Path, str]:
 
 
 def _manifest(member: tarfile.TarInfo, raw: bytes) -> Manifest:
-    told = json.loads(raw) if member.name == MANIFEST else None
-    if not isinstance(told, dict) or told.get("database") not in DATABASES:
+    fields = json.loads(raw) if member.name == MANIFEST else None
+    if not isinstance(fields, dict) or fields.get("database") not in DATABASES:
         raise WakefulError(_(NOT_OURS))
-    if told.get("format") != FORMAT:
+    if fields.get("format") != FORMAT:
         raise WakefulError(
             _(
                 "This backup was made by Wakeful %(version)s, whose format this version does not"
                 " know. Install that version or a newer one.",
-                version=told.get("wakeful"),
+                version=fields.get("wakeful"),
             )
         )
     try:
-        return Manifest(**told)
+        return Manifest(**fields)
     except TypeError:
         raise WakefulError(_(NOT_OURS)) from None
 

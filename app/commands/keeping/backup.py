@@ -100,8 +100,8 @@ def _copy(path: Path) -> None:
     if not file:
         raise WakefulError(_("A database in memory cannot be backed up."))
     copying.while_used(file, path)
-    if said := damage_of(path):
-        raise _damaged(said)
+    if damage := damage_of(path):
+        raise _damaged(damage)
 
 
 @contextmanager
@@ -115,12 +115,12 @@ def _damage_told() -> Iterator[None]:
         raise _damaged(str(fault.orig)) from fault
 
 
-def _damaged(said: str) -> WakefulError:
+def _damaged(damage: str) -> WakefulError:
     return WakefulError(
         _(
             "The database %(file)s is damaged: %(said)s. Restore a backup.",
             file=db.engine.url.database,
-            said=said,
+            said=damage,
         )
     )
 
@@ -129,7 +129,7 @@ def damage_of(path: Path) -> str:
     """What SQLite finds wrong with a database, in its words; "" if nothing."""
     with closing(sqlite3.connect(path)) as connection:
         try:
-            (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            (report,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         except sqlite3.DatabaseError as fault:
-            said = str(fault)
-    return "" if said == "ok" else " ".join(str(said).split())
+            report = str(fault)
+    return "" if report == "ok" else " ".join(str(report).split())

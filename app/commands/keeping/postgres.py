@@ -35,8 +35,8 @@ def check(path: Path) -> None:
 
 
 def _run(program: str, options: Sequence[str], url: URL | None) -> None:
-    found = shutil.which(program)
-    if found is None:
+    path = shutil.which(program)
+    if path is None:
         raise WakefulError(
             _(
                 "%(program)s was not found. Install PostgreSQL's client programs, in a version that"
@@ -46,7 +46,7 @@ def _run(program: str, options: Sequence[str], url: URL | None) -> None:
         )
     target, password = _target(url) if url is not None else ([], {})
     done = subprocess.run(
-        [found, *target, *options],
+        [path, *target, *options],
         env=for_program(password, prefix="PG"),  # libpq reads these
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -56,8 +56,8 @@ def _run(program: str, options: Sequence[str], url: URL | None) -> None:
         check=False,
     )
     if done.returncode != 0:
-        said = " ".join(done.stderr.split()) or str(done.returncode)
-        raise WakefulError(_("%(program)s failed: %(said)s", program=program, said=said[:500]))
+        output = " ".join(done.stderr.split()) or str(done.returncode)
+        raise WakefulError(_("%(program)s failed: %(said)s", program=program, said=output[:500]))
 
 
 def _target(url: URL) -> tuple[list[str], dict[str, str]]:

@@ -37,10 +37,10 @@ KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """``held``: how many messages wait for a person. ``kept``: the files with what was replaced."""
+    """``on_hold``: the number of messages that wait for a person. ``kept``: the replaced files."""
 
     manifest: archive.Manifest
-    held: int
+    on_hold: int
     kept: tuple[Path, ...]
 
 
@@ -70,12 +70,12 @@ def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: 
             raise WakefulError(
                 _(schema.NEWER).format(present=manifest.revision, wanted=schema.wanted())
             )
-        first, *others = _keys(settings, split_keys(key), force=force)
-        settings = replace(settings, secret_key=first, old_keys=tuple(others))
-        held, kept = (_sqlite if kind == "sqlite" else _postgres)(
+        first, *old_keys = _keys(settings, split_keys(key), force=force)
+        settings = replace(settings, secret_key=first, old_keys=tuple(old_keys))
+        on_hold, kept = (_sqlite if kind == "sqlite" else _postgres)(
             settings, database, force, datetime.now(UTC)
         )
-    return Restored(manifest, held, tuple(kept))
+    return Restored(manifest, on_hold, tuple(kept))
 
 
 def _file(settings: Settings) -> Path:
@@ -85,16 +85,16 @@ def _file(settings: Settings) -> Path:
     return Path(name).absolute()
 
 
-def _keys(settings: Settings, found: tuple[str, ...], *, force: bool) -> tuple[str, ...]:
-    """The secret keys of the restored database. ``found``: the backup's, if it has any."""
+def _keys(settings: Settings, from_backup: tuple[str, ...], *, force: bool) -> tuple[str, ...]:
+    """The secret keys of the restored database. ``from_backup``: those in the backup, if any."""
     ours = settings.secret_keys
-    if not found and not ours:
+    if not from_backup and not ours:
         raise SettingError(
             _("This backup has no secret key. Put the file secret_key into %(folder)s, or set"
               " %(setting)s.", folder=settings.instance, setting=f"{PREFIX}SECRET_KEY")
         )  # fmt: skip
-    if set(found) <= set(ours) or not ours:
-        return ours or found
+    if set(from_backup) <= set(ours) or not ours:
+        return ours or from_backup
     if _key_is_set():
         raise SettingError(
             _("%(setting)s is not the secret key of this backup. Set it to the one in the backup,"
@@ -106,7 +106,7 @@ def _keys(settings: Settings, found: tuple[str, ...], *, force: bool) -> tuple[s
               " kept.",
               file=settings.instance / KEY_FILE)
         )  # fmt: skip
-    return found
+    return from_backup
 
 
 def _key_is_set() -> bool:
@@ -121,14 +121,14 @@ def _sqlite(
     used = path.exists() and path.stat().st_size > 0
     if used and not force:
         raise _not_empty(path)
-    if said := backup.damage_of(database):
-        raise WakefulError(_("The database in the backup is damaged: %(said)s.", said=said))
+    if damage := backup.damage_of(database):
+        raise WakefulError(_("The database in the backup is damaged: %(said)s.", said=damage))
     # In a folder of its own: what the preparation notes about its files must not stay.
     aside = replace(
         settings, instance=database.parent, database_url=f"sqlite:///{database.as_posix()}"
     )
     with _opened(aside):
-        held = _prepare(now)
+        on_hold = _prepare(now)
     kept = []
     if path.exists():
         _refuse_if_open(path)
@@ -137,7 +137,7 @@ def _sqlite(
     database.rename(path)
     with _opened(settings):
         schema.upgrade()
-    return held, kept
+    return on_hold, kept
 
 
 def _refuse_if_open(path: Path) -> None:
@@ -176,11 +176,11 @@ def _postgres(
             ours.drop_all(db.engine)
         try:
             postgres.load(url, database)
-            held = _prepare(now)
+            on_hold = _prepare(now)
         except WakefulError as fault:
             raise WakefulError(" ".join([str(fault), *map(_what_was, kept)])) from fault
         kept += _write_key(settings, now)
-    return held, kept
+    return on_hold, kept
 
 
 def _is_ours(table: str, _metadata: MetaData) -> bool:
@@ -262,5 +262,5 @@ def _stamp(now: datetime) -> str:
 
 def _free(path: Path) -> Path:
     """``path``, or one like it that nothing has: two restores in one second lose nothing."""
-    others = (path.with_name(f"{path.name}.{number}") for number in count(1))
-    return next(one for one in chain((path,), others) if not one.exists())
+    numbered = (path.with_name(f"{path.name}.{number}") for number in count(1))
+    return next(candidate for candidate in chain((path,), numbered) if not candidate.exists())

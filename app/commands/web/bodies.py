@@ -97,10 +97,10 @@ class Chunks:
             raise Malformed
 
     def _read_size(self, line: bytes) -> None:
-        found = _CHUNK_SIZE.fullmatch(line)
-        if found is None:
+        match = _CHUNK_SIZE.fullmatch(line)
+        if match is None:
             raise Malformed
-        self._left = int(found[1], 16)
+        self._left = int(match[1], 16)
         self._promised += self._left
         self._read_line = self._read_chunk_end if self._left else self._read_trailer
 

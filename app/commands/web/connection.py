@@ -28,7 +28,7 @@ _CODING = "TRANSFER-ENCODING"
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 
 
-class Connection:
+class ClientConnection:
     """``sock`` is what gunicorn writes to; ``socket`` is the real one. ``folder``: with which paths
     may begin.
     """
@@ -44,7 +44,7 @@ class Connection:
         self.ended = False  # the client sends no more
         self.keep = False  # for another request
         # Used by the event loop: what to do when the socket is ready, and the time limit for it.
-        self.step: Callable[[Connection], None]
+        self.step: Callable[[ClientConnection], None]
         self.until = 0.0
         self.ask_at = 0.0  # when to ask whether the application needs the body
         self.counted = 0
@@ -91,8 +91,8 @@ class Connection:
         """Whether the header is complete, or invalid: gunicorn then says what is wrong."""
         start = max(0, self._searched - len(_HEAD_END))
         self._searched = len(self.received)
-        found = self.received.find(_HEAD_END, start) >= 0
-        return found or _BARE_LF.search(self.received, start) is not None
+        complete = self.received.find(_HEAD_END, start) >= 0
+        return complete or _BARE_LF.search(self.received, start) is not None
 
     def parse(self, cfg: Config, most: int) -> None:
         """Read the header into ``request``, whose body has ``most`` bytes. Raises what gunicorn's
@@ -153,7 +153,7 @@ def _body_of(request: Any, most: int) -> Length | Chunks:
     codings = [value for name, value in request.headers if name == _CODING]
     if not codings:
         return Length(int(dict(request.headers).get("CONTENT-LENGTH", 0)), most)
-    if [one.lower() for one in codings] != ["chunked"]:
+    if [coding.lower() for coding in codings] != ["chunked"]:
         raise UnsupportedTransferCoding(", ".join(codings))
     return Chunks(most)
 

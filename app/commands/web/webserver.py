@@ -11,7 +11,7 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 
 from app.commands.serve import end_with
-from app.commands.web.webworker import Limits, Worker
+from app.commands.web.webworker import Limits, WebWorker
 from app.config import Settings
 from app.db import schema
 from app.slots import THREADS
@@ -70,7 +70,7 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         options: dict[str, Any] = {
             "bind": self._bind,
             "workers": 1,  # threads share the prober and, on SQLite, the single writer's lock
-            "worker_class": Worker,
+            "worker_class": WebWorker,
             "threads": THREADS,
             "worker_connections": _connections(self.limits.connections),
             "sendfile": False,  # it waits for the client

@@ -28,7 +28,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from app.access.security_log import A_MINUTE, Bound
 from app.commands.web.bodies import Malformed
-from app.commands.web.connection import Connection
+from app.commands.web.connection import ClientConnection
 from app.headers import ALWAYS
 from app.i18n import N_, _
 from app.middleware import EARLY
@@ -72,14 +72,14 @@ class Limits:
     held_bytes: int = 64 * 1024 * 1024  # of all connections that are not being served
 
 
-class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
+class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     """Its application (``WebServer``) has ``limits``, and a ``folder`` for all of its paths."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._limits: Limits = self.app.limits
         # Connections that the event loop handles, the one that has waited longest first.
-        self._parked: dict[Connection, None] = {}
+        self._parked: dict[ClientConnection, None] = {}
         self._held = 0
         self._expiry_due = 0.0
         self.log.error_log.addFilter(Few())
@@ -101,13 +101,13 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
                     self._close_oldest()
                 return
             self.nr_conns += 1
-            conn = Connection(client, address, listener.getsockname(), self.app.folder)
+            conn = ClientConnection(client, address, listener.getsockname(), self.app.folder)
             self._park(conn, self._read_head, self._limits.head_seconds)
 
     def _park(
         self,
-        conn: Connection,
-        step: Callable[[Connection], None],
+        conn: ClientConnection,
+        step: Callable[[ClientConnection], None],
         seconds: float,
         events: int = selectors.EVENT_READ,
     ) -> None:
@@ -117,24 +117,24 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self._count(conn)
         self.poller.register(conn.socket, events, partial(self._ready, conn))
 
-    def _unpark(self, conn: Connection) -> None:
+    def _unpark(self, conn: ClientConnection) -> None:
         if conn in self._parked:
             del self._parked[conn]
             self._held -= conn.counted
             conn.counted = 0
             self.poller.unregister(conn.socket)
 
-    def _count(self, conn: Connection) -> None:
+    def _count(self, conn: ClientConnection) -> None:
         self._held += conn.held - conn.counted
         conn.counted = conn.held
 
-    def _ready(self, conn: Connection, _socket: object) -> None:
+    def _ready(self, conn: ClientConnection, _socket: object) -> None:
         if conn in self._parked:  # not closed by an event that came together with this one
             self._take(conn, conn.step)
         if conn in self._parked:
             self._count(conn)
 
-    def _take(self, conn: Connection, step: Callable[[Connection], None]) -> None:
+    def _take(self, conn: ClientConnection, step: Callable[[ClientConnection], None]) -> None:
         """An error in one connection must not end the event loop."""
         try:
             step(conn)
@@ -144,7 +144,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             log.exception("A connection failed because of an internal error")
             self._close(conn)
 
-    def _close(self, conn: Connection) -> None:
+    def _close(self, conn: ClientConnection) -> None:
         self._unpark(conn)
         conn.close()
         self.nr_conns -= 1
@@ -155,13 +155,13 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     # --- a request arrives
 
-    def _read_head(self, conn: Connection) -> None:
+    def _read_head(self, conn: ClientConnection) -> None:
         idle = not conn.received
         if conn.receive() and idle and conn.keep:
             conn.until = time.monotonic() + self._limits.head_seconds
         self._look_at_head(conn)
 
-    def _look_at_head(self, conn: Connection) -> None:
+    def _look_at_head(self, conn: ClientConnection) -> None:
         too_large = len(conn.received) > self._limits.head_bytes
         if not conn.has_head() and not too_large:
             if conn.ended:
@@ -188,7 +188,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         if line:
             client.sendall(status + line + added.encode() + rest)
 
-    def _refuse(self, conn: Connection, fault: Exception) -> None:
+    def _refuse(self, conn: ClientConnection, fault: Exception) -> None:
         conn.keep = False
         if _is_of_api(conn):
             page = _Page()
@@ -200,11 +200,11 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self._unpark(conn)
         self._send(conn)
 
-    def _read_body(self, conn: Connection) -> None:
+    def _read_body(self, conn: ClientConnection) -> None:
         conn.receive()
         self._look_at_body(conn)
 
-    def _look_at_body(self, conn: Connection) -> None:
+    def _look_at_body(self, conn: ClientConnection) -> None:
         try:
             whole = conn.take_body()
         except Malformed:
@@ -218,32 +218,34 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     # --- a thread has it
 
-    def _serve(self, conn: Connection) -> None:
+    def _serve(self, conn: ClientConnection) -> None:
         self._unpark(conn)
         conn.seal()
         self._hand_over(conn, self.handle, self._own_threads.get(conn.path, self.tpool))
 
-    def _hand_over(self, conn: Connection, work: Callable[[Connection], object], pool: Any) -> None:
+    def _hand_over(
+        self, conn: ClientConnection, work: Callable[[ClientConnection], object], pool: Any
+    ) -> None:
         pool.submit(work, conn).add_done_callback(
             lambda done: self.method_queue.defer(self.finish_request, conn, done)
         )
 
-    def _ask(self, conn: Connection) -> None:
+    def _ask(self, conn: ClientConnection) -> None:
         """Ask the application for an answer without the body, which is slow or not sent yet."""
         conn.asked = True
         self._unpark(conn)
         self._hand_over(conn, self._answer_before_body, self._asking)
 
-    def handle(self, conn: Connection) -> object:
+    def handle(self, conn: ClientConnection) -> object:
         """Answer the request; returns whether the connection stays open. Runs in a thread."""
         if conn.is_broken():
             return False
         return self._guarded(conn, lambda: bool(self.handle_request(conn.request, conn)))
 
-    def _answer_before_body(self, conn: Connection) -> object:
+    def _answer_before_body(self, conn: ClientConnection) -> object:
         return self._guarded(conn, lambda: self._early(conn))
 
-    def _guarded(self, conn: Connection, answer: Callable[[], object]) -> object:
+    def _guarded(self, conn: ClientConnection, answer: Callable[[], object]) -> object:
         try:
             return answer()
         except (ConnectionError, NoMoreData, StopIteration):
@@ -252,7 +254,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             self.handle_error(conn.request, conn.sock, conn.client, fault)
             return False
 
-    def _early(self, conn: Connection) -> object:
+    def _early(self, conn: ClientConnection) -> object:
         expects, conn.request._expected_100_continue = conn.expects_continue, False
         response, environ = wsgi.create(conn.request, conn.sock, conn.client, conn.server, self.cfg)
         environ[EARLY] = True
@@ -269,17 +271,17 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     # --- the answer leaves
 
-    def finish_request(self, conn: Connection, done: Future[object]) -> None:
+    def finish_request(self, conn: ClientConnection, done: Future[object]) -> None:
         """A thread has done its part. Runs in the event loop."""
         result = False if done.cancelled() or done.exception() else done.result()
         conn.keep = result is True
         self._take(conn, self._await_body if result is _BODY_NEEDED else self._send)
 
-    def _await_body(self, conn: Connection) -> None:
+    def _await_body(self, conn: ClientConnection) -> None:
         self._park(conn, self._read_body, conn.until - time.monotonic())
         self._look_at_body(conn)
 
-    def _send(self, conn: Connection) -> None:
+    def _send(self, conn: ClientConnection) -> None:
         """Send the answer, now and as the client takes it. Raises OSError."""
         if not conn.sock.flush():
             if conn not in self._parked:
@@ -292,14 +294,14 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         else:
             self._hang_up(conn)
 
-    def _await_next(self, conn: Connection) -> None:
+    def _await_next(self, conn: ClientConnection) -> None:
         conn.renew()
         limits = self._limits
         seconds = limits.head_seconds if conn.received else limits.idle_seconds
         self._park(conn, self._read_head, seconds)
         self._look_at_head(conn)  # a client may send several requests without waiting
 
-    def _hang_up(self, conn: Connection) -> None:
+    def _hang_up(self, conn: ClientConnection) -> None:
         """Close after the client has: if it still sends, the system would reset the connection, and
         the client would lose an answer that it has not read.
         """
@@ -311,7 +313,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         else:
             self._park(conn, self._drain, self._limits.closing_seconds)
 
-    def _drain(self, conn: Connection) -> None:
+    def _drain(self, conn: ClientConnection) -> None:
         conn.drained += conn.receive()
         conn.received.clear()
         if conn.ended or conn.drained > _DRAINED_BYTES:
@@ -336,7 +338,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def _is_full(self) -> bool:
         return self.nr_conns >= self.worker_connections or self._held > self._limits.held_bytes
 
-    def _expire(self, conn: Connection) -> None:
+    def _expire(self, conn: ClientConnection) -> None:
         arriving = conn.step == self._read_body or (
             conn.step == self._read_head and bool(conn.received)
         )
@@ -347,7 +349,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self._unpark(conn)
         self._take(conn, self._refuse_late)
 
-    def _refuse_late(self, conn: Connection) -> None:
+    def _refuse_late(self, conn: ClientConnection) -> None:
         conn.sock.sendall(_said(conn, "408 Request Timeout", _(_LATE)))
         self._send(conn)
 
@@ -395,12 +397,12 @@ class _Page:
         return 0.0
 
 
-def _is_of_api(conn: Connection) -> bool:
+def _is_of_api(conn: ClientConnection) -> bool:
     """Whether the request is the API's, which answers JSON alone, as far as its line is known."""
     return conn.path.partition("?")[0].startswith("/api/")
 
 
-def _said(conn: Connection, status: str, sentence: str) -> bytes:
+def _said(conn: ClientConnection, status: str, sentence: str) -> bytes:
     """An answer that is not the application's; JSON if the path is known to be the API's.
     ``status``: with its reason.
     """

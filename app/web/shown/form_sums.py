@@ -118,4 +118,6 @@ def _value(field: Any) -> str:
         return ", ".join(field.data)
     if isinstance(field, Options):
         return next((choice.label for choice in field.iter_choices() if choice.selected), "")
-    return str(field._value()).replace("T", " ") if field.type == "Moment" else str(field._value())
+    return (
+        str(field._value()).replace("T", " ") if field.type == "DateTime" else str(field._value())
+    )

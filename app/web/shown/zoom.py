@@ -9,7 +9,7 @@ from flask import request
 
 from app.errors import Invalid
 from app.forms.browser import BrowserForm
-from app.forms.fields import Moment
+from app.forms.fields import DateTime
 from app.forms.queries import check_span
 from app.i18n import N_, _
 from app.records import MAX_REPORT_DAYS
@@ -23,7 +23,7 @@ NAMES = ("from", "to")
 ANCHOR = "chart"
 
 
-class Instant(Moment):
+class Instant(DateTime):
     """A time as a person types it, or in UTC with a Z, as links have it: the same for everybody."""
 
     def read(self, value: str) -> datetime:

@@ -15,7 +15,7 @@ from flask import Response, render_template, request, stream_with_context, url_f
 
 from app.errors import Invalid
 from app.forms.browser import BrowserForm
-from app.forms.fields import RecordId, Text, Word
+from app.forms.fields import RecordId, Text, WordChoice
 from app.i18n import N_, _
 from app.records import (
     MAX_SEARCH,
@@ -44,10 +44,14 @@ _MS = timedelta(milliseconds=1)
 
 class AuditForm(BrowserForm):
     search = Text(N_("Search"), most=MAX_SEARCH, description=N_("Names and addresses."))
-    actor_kind = Word(N_("Who"), words=ActorKind, labels=audit.ACTORS.__getitem__, none=N_("All"))
+    actor_kind = WordChoice(
+        N_("Who"), words=ActorKind, labels=audit.ACTORS.__getitem__, none=N_("All")
+    )
     actor_id = RecordId(N_("Number"))
-    action = Word(N_("Action"), words=Action, labels=audit.ACTIONS.__getitem__, none=N_("All"))
-    object_kind = Word(
+    action = WordChoice(
+        N_("Action"), words=Action, labels=audit.ACTIONS.__getitem__, none=N_("All")
+    )
+    object_kind = WordChoice(
         N_("Object"), words=ObjectKind, labels=audit.OBJECTS.__getitem__, none=N_("All")
     )
     object_id = RecordId(N_("Number"))

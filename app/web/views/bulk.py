@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 from app.errors import Accepted, Invalid, NotFound
 from app.forms import binding
 from app.forms.monitor import MonitorUpdateForm
-from app.forms.schema import Context
+from app.forms.schema import FormContext
 from app.i18n import N_, _, _n
 from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, MonitorSortBy, Pair
 from app.rules.brackets import write
@@ -180,7 +180,7 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
         return False
     try:
         pairs = _CHANGES[action](monitor, form)
-        context = Context(bare=servers.is_bare())
+        context = FormContext(bare=servers.is_bare())
         fields = binding.overlay(MonitorUpdateForm, monitor, pairs, context)
         changed = store.monitors.update(id, fields)
     except Accepted:  # it does not show the monitor now

@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound
 from app.forms.browser import BrowserForm
-from app.forms.fields import Moment, Options
+from app.forms.fields import DateTime, Options
 from app.i18n import N_, _
 from app.records import (
     MAX_ID,
@@ -34,8 +34,8 @@ CHANGES_SHOWN = 100
 class FilterForm(BrowserForm):
     """Times are typed in the person's zone, as everywhere on the dashboard."""
 
-    from_ = Moment(N_("From"), name="from")
-    to = Moment(N_("To"))
+    from_ = DateTime(N_("From"), name="from")
+    to = DateTime(N_("To"))
     verdict = Options(
         N_("Verdict"),
         labels=[(verdict, looks.VERDICT[verdict].word) for verdict in Verdict],

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response
 
 from app.access import tokens
 from app.errors import Denied
-from app.forms.imported import Shared, candidate_of, record_of
+from app.forms.imported import ImportDefaults, candidate_of, record_of
 from app.i18n import N_, _
 from app.imports import files
 from app.imports.candidates import Candidate, NotReadable, Reading
@@ -123,7 +123,7 @@ class ImportPlan:
     """What the preview hands on to the next request: sealed, because it may hold passwords."""
 
     candidates: Sequence[Candidate]
-    shared: Shared
+    shared: ImportDefaults
     contacts: Mapping[str, Sequence[Pair]]
 
     def sealed(self) -> str:
@@ -147,7 +147,9 @@ class ImportPlan:
         content = tokens.unseal(text, PLAN)
         if content["who"] != _who():
             raise Denied(tokens.LOST)
-        shared = Shared(content["interval"], tuple(content["tags"]), tuple(content["contacts"]))
+        shared = ImportDefaults(
+            content["interval"], tuple(content["tags"]), tuple(content["contacts"])
+        )
         contacts = {
             name: tuple(Pair(*row) for row in rows)
             for name, rows in content["new_contacts"].items()

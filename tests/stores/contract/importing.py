@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.forms.imported import Shared
+from app.forms.imported import ImportDefaults
 from app.imports import files
 from app.records import MonitorQuery, Pair
 from app.stores.base import Extent, Store
@@ -18,7 +18,7 @@ KUMA = Path(__file__).parents[2] / "imports" / "samples" / "kuma-backup.json"
 class ImportingContract:
     def test_a_dry_run_stores_nothing_and_an_import_what_fits(self, store: Store) -> None:
         reading = files.read_path(KUMA)
-        importer = Importer(store, Shared(tags=("moved",)), reading.contacts)
+        importer = Importer(store, ImportDefaults(tags=("moved",)), reading.contacts)
         rows = importer.dry_run(reading.candidates)
         own = store.extent > Extent.BARE
         new = 4 if own else 3  # The base API has no tcp
@@ -37,7 +37,7 @@ class ImportingContract:
         assert by_name["Shop"].alerts[0] == slack, "shared by two monitors"
         if own:
             assert by_name["Shop"].tags == ("prod", "region: eu", "moved")
-        again = Importer(store, Shared(), reading.contacts).dry_run(reading.candidates)
+        again = Importer(store, ImportDefaults(), reading.contacts).dry_run(reading.candidates)
         assert [row.watched_by for row in again if row.judged.fits] == [
             "Shop",
             "Front page",
@@ -53,7 +53,7 @@ class ImportingContract:
         if contacts:
             add_contact(store, "Ops")
         lines = b"OLD.example.com\nA, a.example.com, , ops\nB, b.example.com, , Nobody"
-        importer = Importer(store, Shared())
+        importer = Importer(store, ImportDefaults())
         old, known, unknown = importer.dry_run(files.read(lines).candidates)
         assert (old.watched_by, old.is_new) == ("Old", False)
         assert known.is_new
