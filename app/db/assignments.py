@@ -77,11 +77,11 @@ class Assigned:
 def of_shards(place: int, numbers: Collection[int]) -> list[Assigned]:
     """All that is watched from the place, of these shards, in the order of the monitors."""
     part = piece(place, numbers, 0)
-    found = list(part)
+    assigned = list(part)
     while (last := last_of(part)) is not None:
         part = piece(place, numbers, last)
-        found += part
-    return found
+        assigned += part
+    return assigned
 
 
 def piece(place: int, numbers: Collection[int], after: int) -> list[Assigned]:
@@ -103,9 +103,9 @@ def of_monitors(place: int, monitor_ids: Iterable[int]) -> list[Assigned]:
     ids = sorted(monitor_ids)
     parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
     return [
-        one
+        assigned
         for part in parts
-        for one in _read(_watched(place).where(AssignmentRow.monitor_id.in_(part)), place)
+        for assigned in _read(_watched(place).where(AssignmentRow.monitor_id.in_(part)), place)
     ]
 
 
@@ -184,10 +184,10 @@ def of_each(session: AnySession, monitor_ids: Collection[int]) -> dict[int, dict
     """The assignments of each monitor by place, as rows. For who holds the monitors' state rows
     locked: a statement of its own, so that it sees what was committed while that waited.
     """
-    found: dict[int, dict[int, Any]] = {id: {} for id in monitor_ids}
-    for row in session.execute(_OF_EACH, {"ids": list(found)}):
-        found[row.monitor_id][row.location_id] = row
-    return found
+    by_monitor: dict[int, dict[int, Any]] = {id: {} for id in monitor_ids}
+    for row in session.execute(_OF_EACH, {"ids": list(by_monitor)}):
+        by_monitor[row.monitor_id][row.location_id] = row
+    return by_monitor
 
 
 def places(names: Collection[str]) -> dict[str, int]:

@@ -92,11 +92,11 @@ def newest_of(
     session: AnySession, monitor_ids: Sequence[int], since: datetime
 ) -> dict[int, list[Seen]]:
     """As ``newest``, of each of these monitors."""
-    found: dict[int, list[Seen]] = {id: [] for id in monitor_ids}
+    by_monitor: dict[int, list[Seen]] = {id: [] for id in monitor_ids}
     rows = session.execute(_NEWEST, {"ids": list(monitor_ids), "since": to_ms(since)})
     for monitor_id, *columns in rows:
-        found[monitor_id].append(_seen(columns))
-    return found
+        by_monitor[monitor_id].append(_seen(columns))
+    return by_monitor
 
 
 def _seen(row: Any) -> Seen:

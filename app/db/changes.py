@@ -61,9 +61,9 @@ def _forget(session: Session) -> None:
 
 def newest() -> int:
     """The number of the newest change."""
-    found = db.session.scalar(select(func.max(ChangeRow.id)))
+    newest_id = db.session.scalar(select(func.max(ChangeRow.id)))
     db.session.rollback()
-    return found or 0
+    return newest_id or 0
 
 
 def newest_of(session: AnySession) -> int:
@@ -81,10 +81,10 @@ def following(session: AnySession, number: int) -> Sequence[tuple[int, int]] | N
         .order_by(ChangeRow.id)
         .limit(AT_ONCE)
     ).all()
-    found = [(row.id, row.monitor_id) for row in rows]
-    if len(found) == AT_ONCE or (number and (not found or found[0][0] != number)):
+    changes = [(row.id, row.monitor_id) for row in rows]
+    if len(changes) == AT_ONCE or (number and (not changes or changes[0][0] != number)):
         return None
-    return [one for one in found if one[0] > number]
+    return [change for change in changes if change[0] > number]
 
 
 def since(number: int, limit: int) -> Sequence[tuple[int, int]]:

@@ -226,10 +226,10 @@ def _keep_to_file(engine: Engine, path: str) -> None:
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _is_missing(path: str) -> bool:

@@ -105,11 +105,11 @@ def is_statuses(data: str) -> bool:
 
 
 def is_texts(data: Any) -> bool:
-    return isinstance(data, list) and all(isinstance(one, str) for one in data)
+    return isinstance(data, list) and all(isinstance(text, str) for text in data)
 
 
 def _is_objects(data: Any) -> bool:
-    return isinstance(data, list) and all(isinstance(one, dict) for one in data)
+    return isinstance(data, list) and all(isinstance(item, dict) for item in data)
 
 
 def _is_moment(value: Any) -> bool:

@@ -77,11 +77,11 @@ def _new(path: Path) -> Path:
 
 
 def _to_disk(path: Path) -> None:
-    found = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(found)
+        os.fsync(descriptor)
     finally:
-        os.close(found)
+        os.close(descriptor)
 
 
 def _clone_or_copy(file: Path, copy: Path) -> None:

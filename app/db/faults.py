@@ -72,8 +72,8 @@ def unavailable(fault: BaseException) -> Unavailable | None:
 
 def passes(fault: BaseException) -> bool:
     """Whether the database is the cause and waiting helps, so that a retry makes sense."""
-    found = unavailable(fault)
-    return found is not None and found.passes
+    cause = unavailable(fault)
+    return cause is not None and cause.passes
 
 
 def is_server_away(fault: BaseException) -> bool:
@@ -88,8 +88,8 @@ def is_damage(fault: BaseException) -> bool:
     """Whether a part of the database file is damaged. Waiting does not help; the rest of the file
     may be intact.
     """
-    found = unavailable(fault)
-    return found is not None and not found.passes
+    cause = unavailable(fault)
+    return cause is not None and not cause.passes
 
 
 def _of_sqlite(fault: BaseException | None, code: int) -> str | None:
@@ -102,17 +102,17 @@ def _of_sqlite(fault: BaseException | None, code: int) -> str | None:
 
 def short(fault: BaseException) -> str:
     """Why the database cannot be used, for the public: without the name or address of a server."""
-    found = unavailable(fault)
-    return _(NO_ANSWER) if found is None or str(found) == _(AWAY) else str(found)
+    cause = unavailable(fault)
+    return _(NO_ANSWER) if cause is None or str(cause) == _(AWAY) else str(cause)
 
 
 def sentence_of(fault: Exception) -> str:
     """What went wrong with the database, for its operator: with the driver's message where that
     says more.
     """
-    found = unavailable(fault)
-    if found is not None and str(found) != _(AWAY):
-        return str(found)
+    cause = unavailable(fault)
+    if cause is not None and str(cause) != _(AWAY):
+        return str(cause)
     lines = str(getattr(fault, "orig", None) or fault).strip().splitlines()
     why = lines[0] if lines else type(fault).__name__
     return _("The database cannot be used: %(why)s", why=why)

@@ -72,24 +72,24 @@ def names_alive(location: str, now: datetime, within: timedelta) -> set[str]:
     """The names of a place's checkers whose heartbeat is at most ``within`` from now. One that is
     further in the future was written before the clock was set back.
     """
-    its = select(HeartbeatRow.name).where(
+    alive = select(HeartbeatRow.name).where(
         HeartbeatRow.location == location,
         HeartbeatRow.name.startswith(f"{CHECKER}:"),  # probers and agents own no shards
         HeartbeatRow.at.between(now - within, now + within),
         HeartbeatRow.ended_at.is_(None),
     )
-    return set(db.session.scalars(its))
+    return set(db.session.scalars(alive))
 
 
 def note_end(process: str, now: datetime) -> None:
     """Store that a process ended, if it could not do so itself. ``process``: its ``process_name``,
     which is also the beginning of a checker's name.
     """
-    its = or_(
+    of_process = or_(
         HeartbeatRow.name == process, HeartbeatRow.name.startswith(f"{process}:", autoescape=True)
     )
     with writing() as session:
-        session.execute(update(HeartbeatRow).where(its).values(ended_at=now))
+        session.execute(update(HeartbeatRow).where(of_process).values(ended_at=now))
 
 
 def with_other_keys(now: datetime) -> list[str]:
@@ -97,12 +97,12 @@ def with_other_keys(now: datetime) -> list[str]:
     secret keys. Web servers have no heartbeat.
     """
     mine = mark_of(keys_of()[0])
-    found = db.session.execute(
+    rows = db.session.execute(
         select(HeartbeatRow.name, HeartbeatRow.keys).where(
             or_(*(_lives(role, now) for role in SILENT_AFTER)), HeartbeatRow.ended_at.is_(None)
         )
     )
-    return sorted(name for name, keys in found if mine not in (keys or "").split(","))
+    return sorted(name for name, keys in rows if mine not in (keys or "").split(","))
 
 
 def _lives(role: str, now: datetime) -> ColumnElement[bool]:

@@ -109,8 +109,8 @@ def location_id(name: str) -> int:
             insert_new(
                 LocationRow, [{"name": name, "carrier": "local", "created_at": datetime.now(UTC)}]
             )
-            found = select(LocationRow.id).where(LocationRow.name == name)
-            numbers.locations[name] = session.execute(found).scalar_one()
+            query = select(LocationRow.id).where(LocationRow.name == name)
+            numbers.locations[name] = session.execute(query).scalar_one()
     return numbers.locations[name]
 
 
@@ -175,13 +175,13 @@ def stored(times: Collection[tuple[int, int]], location: int) -> set[tuple[int, 
 
 def decode(rows: Sequence[ResultRow]) -> list[Result]:
     """The records of result rows, in the order of ``rows``. Makes at most three queries."""
-    known = contexts({r.context_id for r in rows})
+    by_id = contexts({r.context_id for r in rows})
     codes = _by_id(CauseCodeRow.id, CauseCodeRow.code, {r.cause_code_id for r in rows})
     places = _by_id(LocationRow.id, LocationRow.name, {r.location_id for r in rows})
     return [
         _decoded(
             row,
-            known.get(row.context_id) or {},
+            by_id.get(row.context_id) or {},
             codes.get(row.cause_code_id),
             places.get(row.location_id, DELETED_LOCATION),
         )
@@ -229,12 +229,12 @@ def covers_s(monitor_id: int, until: datetime) -> int | None:
     more than their moment; None if there is none.
     """
     last = to_ms(until)
-    found = select(ResultRow.covers_s).where(
+    query = select(ResultRow.covers_s).where(
         ResultRow.monitor_id == monitor_id,
         ResultRow.at.between(last - LONGEST_COVER_MS, last),
         ResultRow.covers_s > MOMENT_S,
     )
-    return db.session.scalar(found.order_by(ResultRow.at.desc()).limit(1))
+    return db.session.scalar(query.order_by(ResultRow.at.desc()).limit(1))
 
 
 def _numbers() -> _Numbers:
@@ -282,7 +282,9 @@ def _keep_evidence(column: str, values: Mapping[int, Any]) -> None:
         upsert = insert.on_conflict_do_update(
             index_elements=["monitor_id"], set_={column: insert.excluded[column]}
         )
-        db.session.execute(upsert, [{"monitor_id": id, column: one} for id, one in values.items()])
+        db.session.execute(
+            upsert, [{"monitor_id": id, column: value} for id, value in values.items()]
+        )
 
 
 def _by_id(id: Any, value: Any, wanted: set[Any]) -> dict[Any, Any]:

@@ -39,7 +39,7 @@ def newest(column: str, monitor_id: Any, until: Any, place: Any = None) -> Scala
     """This column of the newest result of a monitor, in one place or in any. Left out are checks on
     request while it was paused, and results after ``until``: see ``last_moment``.
     """
-    found = (
+    query = (
         select(_RESULTS.c[column])
         .where(
             _RESULTS.c.monitor_id == monitor_id,
@@ -50,8 +50,8 @@ def newest(column: str, monitor_id: Any, until: Any, place: Any = None) -> Scala
         .limit(1)
     )
     if place is not None:
-        found = found.where(_RESULTS.c.location_id == place)
-    return found.scalar_subquery()
+        query = query.where(_RESULTS.c.location_id == place)
+    return query.scalar_subquery()
 
 
 def last_moment(now: datetime) -> int:
@@ -107,7 +107,7 @@ def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime
     if not ids:
         return {}
     rows = db.session.execute(_OF_MONITORS, {"ids": list(ids), "until": last_moment(now)})
-    return {row.monitor_id: found for row in rows if (found := newer(row))}
+    return {row.monitor_id: check for row in rows if (check := newer(row))}
 
 
 def newer(row: Any) -> tuple[datetime, int | None] | None:
@@ -124,12 +124,12 @@ def newer(row: Any) -> tuple[datetime, int | None] | None:
 
 def in_place(ids: Sequence[int], place: int, now: datetime) -> dict[int, int]:
     """The time (ms) of the newest result of each of these monitors in a place."""
-    found, until = {}, last_moment(now)
+    times, until = {}, last_moment(now)
     for start in range(0, len(ids), AT_ONCE):
         part = {"ids": ids[start : start + AT_ONCE], "until": until, "place": place}
         rows = db.session.execute(_IN_PLACE, part)
-        found.update({id: at for id, at in rows if at is not None})
-    return found
+        times.update({id: at for id, at in rows if at is not None})
+    return times
 
 
 def response_time() -> ColumnElement[int | None]:
@@ -141,12 +141,12 @@ def response_time() -> ColumnElement[int | None]:
     return case((is_newer, newest("response_time", id, UNTIL)), else_=_STATES.c.response_time)
 
 
-def later(known: datetime | None, at: int | None) -> datetime | None:
+def later(stored: datetime | None, at: int | None) -> datetime | None:
     """The later of a stored time and that of the newest result (ms)."""
     if at is None:
-        return known
-    found = from_ms(at)
-    return found if known is None or found > known else known
+        return stored
+    newest_at = from_ms(at)
+    return newest_at if stored is None or newest_at > stored else stored
 
 
 # Monitor, last check (ms), response time, slot (ms), and the turn for which that slot is valid.

@@ -144,31 +144,45 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, Signs]:
         HeartbeatRow.clock_offset_ms,
         HeartbeatRow.checks_per_minute,
     )
-    found = db.session.execute(
+    heartbeat_rows = db.session.execute(
         select(*columns)
         .where(HeartbeatRow.location.in_(heartbeats_of), HeartbeatRow.at <= now + SKEW)
         .order_by(HeartbeatRow.at.desc())
     )
-    for one in found:
-        heartbeats_of[one.location].append(one)
+    for heartbeat in heartbeat_rows:
+        heartbeats_of[heartbeat.location].append(heartbeat)
     return {row.id: _signs(row, heartbeats_of[row.name], now) for row in rows}
 
 
-def _signs(row: LocationRow, found: Sequence[Any], now: datetime) -> Signs:
-    """``found``: its heartbeats, the newest first. Those of a queue's checker say nothing of its
+def _signs(row: LocationRow, rows: Sequence[Any], now: datetime) -> Signs:
+    """``rows``: its heartbeats, the newest first. Those of a queue's checker say nothing of its
     probers.
     """
-    heard = found
+    heard = rows
     if row.carrier == Carrier.QUEUE:
-        heard = [one for one in found if not one.name.startswith(f"{heartbeats.CHECKER}:")]
-    alive = [one for one in found if one.ended_at is None and now - one.at <= ALIVE]
-    counted = [one.checks_per_minute for one in alive if one.checks_per_minute is not None]
-    offsets = [one.clock_offset_ms for one in alive if one.clock_offset_ms is not None]
+        heard = [
+            heartbeat
+            for heartbeat in rows
+            if not heartbeat.name.startswith(f"{heartbeats.CHECKER}:")
+        ]
+    alive = [
+        heartbeat
+        for heartbeat in rows
+        if heartbeat.ended_at is None and now - heartbeat.at <= ALIVE
+    ]
+    counted = [
+        heartbeat.checks_per_minute
+        for heartbeat in alive
+        if heartbeat.checks_per_minute is not None
+    ]
+    offsets = [
+        heartbeat.clock_offset_ms for heartbeat in alive if heartbeat.clock_offset_ms is not None
+    ]
     newest = heard[0] if heard else None
     return Signs(
-        seen_at=_newest(now, row.seen_at, *(one.at for one in heard)),
-        alive_at=_newest(now, row.seen_at, *(one.at for one in found)),
-        result_at=_newest(now, row.result_at, *(one.last_check_at for one in found)),
+        seen_at=_newest(now, row.seen_at, *(heartbeat.at for heartbeat in heard)),
+        alive_at=_newest(now, row.seen_at, *(heartbeat.at for heartbeat in rows)),
+        result_at=_newest(now, row.result_at, *(heartbeat.last_check_at for heartbeat in rows)),
         version=None if newest is None else newest.version,
         clock_offset_ms=offsets[0] if offsets else None,
         checks_per_minute=sum(counted) if counted else None,
@@ -226,7 +240,7 @@ def idle(now: datetime) -> list[Idle]:
     local = {row.id for row in rows if row.carrier == Carrier.LOCAL}
     gone = {id for id, state in states.items() if state is not PlaceState.ONLINE} - local
     work = work_of(gone) if gone else {}
-    waiting = {id: one.monitors for id, one in work.items()}
+    waiting = {id: due.monitors for id, due in work.items()}
     online = states.keys() - gone
     unable = only_unknown(online) if online else {}
     counts = unable | waiting
@@ -292,9 +306,15 @@ def states_of(
     """The state of each place. ``watching_since``: since when results could have been recorded at
     all; a server that was off until just now has heard nothing of anybody.
     """
-    quiet = [id for id, one in signs.items() if not _is_fresh(one.result_at, now, LEAST_SILENCE)]
+    quiet = [
+        id
+        for id, of_place in signs.items()
+        if not _is_fresh(of_place.result_at, now, LEAST_SILENCE)
+    ]
     work = work_of(quiet) if quiet else {}
-    return {id: _state(one, work.get(id), now, watching_since) for id, one in signs.items()}
+    return {
+        id: _state(of_place, work.get(id), now, watching_since) for id, of_place in signs.items()
+    }
 
 
 def _state(

@@ -174,12 +174,12 @@ def before_migrating(connection: Connection, *, copy: bool) -> None:
     first one did, which may be of a newer version.
     """
     _refuse_unknown(connection)
-    found = _revision(connection)
-    if found in (None, wanted()):
+    revision = _revision(connection)
+    if revision in (None, wanted()):
         return
-    kept = _keep_copy(found) if copy else None
+    kept = _keep_copy(revision) if copy else None
     how = "without a copy of it" if kept is None else f"with a copy of it in {kept}"
-    log.warning("Upgrading the database from %s to %s, %s.", found, wanted(), how)
+    log.warning("Upgrading the database from %s to %s, %s.", revision, wanted(), how)
 
 
 def _keep_copy(revision: str) -> Path | None:
@@ -235,24 +235,24 @@ def _refuse_unknown(connection: Connection) -> None:
 
 
 def _fault(connection: Connection) -> str | None:
-    found = _revision(connection)
-    if found == wanted():
+    revision = _revision(connection)
+    if revision == wanted():
         return None
-    if found is None:
+    if revision is None:
         return UNVERSIONED if _has_tables(connection) else NO_TABLES
-    if found in known():
+    if revision in known():
         return OLD
-    return _older(found) if found < oldest() else _newer(found)
+    return _older(revision) if revision < oldest() else _newer(revision)
 
 
-def _older(found: str) -> str:
-    return _(OLDER, present=found, oldest=oldest(), commit=LAST_WITH_OLDER)
+def _older(revision: str) -> str:
+    return _(OLDER, present=revision, oldest=oldest(), commit=LAST_WITH_OLDER)
 
 
-def _newer(found: str) -> str:
+def _newer(revision: str) -> str:
     copy = _newest_copy()
     beside = " " + _(COPY_BESIDE, copy=copy) if copy else ""
-    return _(NEWER, present=found, wanted=wanted()) + beside
+    return _(NEWER, present=revision, wanted=wanted()) + beside
 
 
 def _newest_copy() -> Path | None:
@@ -299,8 +299,8 @@ def _remember() -> None:
 def _revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table("alembic_version"):
         return None
-    found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
-    return found
+    revision: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return revision
 
 
 def _config() -> Any:

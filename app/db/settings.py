@@ -24,9 +24,9 @@ def setting(name: str) -> str | None:
     """The value of a setting, read in a transaction of its own. One that cannot be read counts as
     not set.
     """
-    found = stored_setting(name)
+    value = stored_setting(name)
     db.session.rollback()
-    return readable(found)
+    return readable(value)
 
 
 def stored_setting(name: str) -> str | Unreadable | None:
@@ -42,9 +42,9 @@ def unreadable_settings() -> frozenset[str]:
 
 def noticed(name: Notice) -> bool:
     """Whether a notice is set, with any value."""
-    found = db.session.scalar(select(SettingRow.name).where(SettingRow.name == name))
+    row = db.session.scalar(select(SettingRow.name).where(SettingRow.name == name))
     db.session.rollback()
-    return found is not None
+    return row is not None
 
 
 def notices() -> dict[Notice, str]:
@@ -64,9 +64,9 @@ def keep_setting(name: str, value: str | None, now: datetime) -> None:
 
 def remove_setting(name: str) -> bool:
     """Remove a setting; True if it existed. Of two removals at once, only one gets True."""
-    its = delete(SettingRow).where(SettingRow.name == name)
+    statement = delete(SettingRow).where(SettingRow.name == name)
     with writing() as session:
-        return session.execute(its.returning(SettingRow.name)).first() is not None
+        return session.execute(statement.returning(SettingRow.name)).first() is not None
 
 
 def change_setting(name: str, change: Callable[[str | None], str], now: datetime) -> str:

@@ -73,14 +73,14 @@ def take(
 
     On PostgreSQL a shard is skipped while a result of its last owner is being recorded.
     """
-    seen = {shard.number: shard.token for shard in wanted}
+    tokens = {shard.number: shard.token for shard in wanted}
     rows = session.execute(
         select(ShardRow.number, ShardRow.token)
-        .where(ShardRow.location_id == place, ShardRow.number.in_(seen))
+        .where(ShardRow.location_id == place, ShardRow.number.in_(tokens))
         .order_by(ShardRow.number)
         .with_for_update(skip_locked=True)
     ).all()
-    taken = {row.number: row.token + 1 for row in rows if row.token == seen[row.number]}
+    taken = {row.number: row.token + 1 for row in rows if row.token == tokens[row.number]}
     if taken:
         session.execute(
             update(ShardRow)

@@ -70,15 +70,17 @@ def suspected(session: AnySession, moments: Collection[datetime]) -> Sequence[Ma
     ).all()
 
 
-def shortly_before(found: Sequence[MarkerRow], tags: str, moment: datetime) -> Sequence[MarkerRow]:
+def shortly_before(
+    markers: Sequence[MarkerRow], tags: str, moment: datetime
+) -> Sequence[MarkerRow]:
     """Those of ``suspected`` that may have to do with what began at ``moment`` in a monitor with
     these ``tags``, the nearest first.
     """
     wanted = [tags_text([tag]) for tag in tags_of(tags)]
     near = (
-        one
-        for one in found
-        if moment - SUSPECTED <= one.time <= moment
-        and (not one.tags or any(tag in one.tags for tag in wanted))
+        marker
+        for marker in markers
+        if moment - SUSPECTED <= marker.time <= moment
+        and (not marker.tags or any(tag in marker.tags for tag in wanted))
     )
     return list(islice(near, MARKERS_NAMED))

@@ -63,11 +63,15 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _standing(one: assignments.Assigned) -> Standing:
+def _standing(assigned: assignments.Assigned) -> Standing:
     """The standing of a stored assignment, and of what was recorded since it was written."""
-    checked_at = latest.later(one.checked_at, one.newest)
-    slot = schedule.done_until(one.spec.monitor_id or 0, one.interval, one.slot, checked_at)
-    return Standing(one.turn, slot, checked_at, one.unconfirmed_at, one.blind, one.asked_at)
+    checked_at = latest.later(assigned.checked_at, assigned.newest)
+    slot = schedule.done_until(
+        assigned.spec.monitor_id or 0, assigned.interval, assigned.slot, checked_at
+    )
+    return Standing(
+        assigned.turn, slot, checked_at, assigned.unconfirmed_at, assigned.blind, assigned.asked_at
+    )
 
 
 CHECKED_BY = {
@@ -282,27 +286,27 @@ class Checker:
         if piece is None:
             return
         self._returns.before_reading()
-        found = assignments.piece(self._shards.place, piece.shards, piece.after)
+        assigned = assignments.piece(self._shards.place, piece.shards, piece.after)
         if piece.is_first:
             self._plan.drop_shards(piece.shards)
-        self._put(found)
-        self._unread.done(piece, assignments.last_of(found))
+        self._put(assigned)
+        self._unread.done(piece, assignments.last_of(assigned))
         self._pace_at = float("-inf")
 
-    def _report(self, told: Sequence[ProberReport], now: float) -> None:
+    def _report(self, reports: Sequence[ProberReport], now: float) -> None:
         """Store what those who make the checks elsewhere said of themselves. How many checks they
         make is in our own heartbeat: each came back to one checker.
         """
         at = _now()
         with writing():
-            for one in told:
+            for report in reports:
                 places.seen(
                     self.settings.location,
                     at,
-                    process=one.process,
-                    version=one.version,
-                    clock_offset_ms=round(one.clock_offset / timedelta(milliseconds=1)),
-                    last_check_at=at if one.checks else None,
+                    process=report.process,
+                    version=report.version,
+                    clock_offset_ms=round(report.clock_offset / timedelta(milliseconds=1)),
+                    last_check_at=at if report.checks else None,
                 )
         self._reported_at = now
 
@@ -316,22 +320,24 @@ class Checker:
         if ours:
             self._returns.before_reading()
             waiting = ours & self._returns.kept()  # not started meanwhile, and reloaded later
-            found = assignments.of_monitors(self._shards.place, ours - waiting)
-            self._plan.drop(ours - waiting - {one.spec.monitor_id for one in found})
-            self._put(found)
+            assigned = assignments.of_monitors(self._shards.place, ours - waiting)
+            self._plan.drop(
+                ours - waiting - {assignment.spec.monitor_id for assignment in assigned}
+            )
+            self._put(assigned)
         self._outdated = waiting
         self._feed_at = now + changes.LOOK_SECONDS
 
-    def _put(self, found: Iterable[assignments.Assigned]) -> None:
+    def _put(self, assigned: Iterable[assignments.Assigned]) -> None:
         now = _now()
-        for one in found:
-            monitor_id = one.spec.monitor_id or 0
+        for assignment in assigned:
+            monitor_id = assignment.spec.monitor_id or 0
             shard = shards.of(monitor_id)
-            standing = _standing(one)
+            standing = _standing(assignment)
             token = self._shards.held[shard]
-            job = Job(monitor_id, one.spec, one.interval, shard, token, standing)
+            job = Job(monitor_id, assignment.spec, assignment.interval, shard, token, standing)
             self._plan.put(job, now)
-            self._returns.remember(job.claim(), standing, one)
+            self._returns.remember(job.claim(), standing, assignment)
         self._start_at = float("-inf")
 
     def _start_due(self, now: float) -> None:

@@ -62,9 +62,9 @@ def places_of(monitor_id: int, now: datetime) -> Sequence[CheckingPlace]:
         .order_by(LocationRow.id)
     ).all()
     signs = places.signs_of(rows, now) if rows else {}
-    found = [CheckingPlace(row.id, row.name, row.label, signs[row.id].seen_at) for row in rows]
+    checking = [CheckingPlace(row.id, row.name, row.label, signs[row.id].seen_at) for row in rows]
     db.session.rollback()
-    return found
+    return checking
 
 
 def seconds_of(spec: CheckSpec) -> float:
@@ -101,7 +101,7 @@ class Brought:
 def ask(spec: CheckSpec, heard: Sequence[CheckingPlace], now: datetime) -> CheckRequest:
     """Ask these places. Raises NotFound."""
     monitor_id, patience = spec.monitor_id or 0, timedelta(seconds=seconds_of(spec))
-    since = _asked(monitor_id, [one.id for one in heard], now, patience)
+    since = _asked(monitor_id, [place.id for place in heard], now, patience)
     began = time.monotonic()
     return CheckRequest(monitor_id, heard, since, patience, began, began + seconds_of(spec))
 
@@ -119,20 +119,20 @@ def wait(request: CheckRequest) -> Brought:
     If the clock is set while this waits, the places take the request for an old one, or for one
     of the future. So they are asked again.
     """
-    found: dict[int, Result] = {}
+    results: dict[int, Result] = {}
     since, missing = dict(request.since), set(request.since)
     signs = _Signs(request)
     while True:
         now = datetime.now(UTC)
         if not all(is_fresh(since[id], now) for id in missing):
             since |= _asked(request.monitor_id, missing, now, request.patience)
-        found |= journal.first_since(request.monitor_id, {id: since[id] for id in missing}, now)
+        results |= journal.first_since(request.monitor_id, {id: since[id] for id in missing}, now)
         db.session.rollback()  # waiting must not hold a connection
-        missing -= found.keys()
+        missing -= results.keys()
         clock = time.monotonic()
         silent = signs.silent(clock) if missing else {}
         if missing <= silent.keys() or clock > request.until:
-            return Brought(found, silent, clock - request.began)
+            return Brought(results, silent, clock - request.began)
         time.sleep(LOOK_SECONDS)
 
 
@@ -143,7 +143,7 @@ class _Signs:
 
     def __init__(self, request: CheckRequest) -> None:
         self._monitor_id = request.monitor_id
-        self._seen = {one.id: one for one in request.places}
+        self._seen = {place.id: place for place in request.places}
         self._since = dict.fromkeys(self._seen, request.began)
         self._look_at = request.began + SIGN_SECONDS
 
@@ -157,6 +157,6 @@ class _Signs:
         }
 
     def _look(self, clock: float) -> None:
-        for one in places_of(self._monitor_id, datetime.now(UTC)):
-            if one.id in self._seen and one.seen_at != self._seen[one.id].seen_at:
-                self._seen[one.id], self._since[one.id] = one, clock
+        for place in places_of(self._monitor_id, datetime.now(UTC)):
+            if place.id in self._seen and place.seen_at != self._seen[place.id].seen_at:
+                self._seen[place.id], self._since[place.id] = place, clock

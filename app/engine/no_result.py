@@ -20,24 +20,24 @@ LATE = N_("No result from %(place)s within %(seconds)d s.")
 
 def require_heard(asked: Sequence[CheckingPlace], now: datetime) -> None:
     """Raise Conflict if all of these places are silent."""
-    if any(one.is_heard(now) for one in asked):
+    if any(place.is_heard(now) for place in asked):
         return
-    last = max(asked, key=lambda one: (one.seen_at is not None, one.seen_at or now))
+    last = max(asked, key=lambda place: (place.seen_at is not None, place.seen_at or now))
     if last.seen_at is None:
         raise Conflict(_(NEVER_HEARD, place=last.title))
     raise Conflict(_(SILENT, place=last.title, time=_ago(last.seen_at, now)))
 
 
 def require_some(
-    found: Mapping[str, object], asked: Sequence[CheckingPlace], brought: Brought, now: datetime
+    results: Mapping[str, object], asked: Sequence[CheckingPlace], brought: Brought, now: datetime
 ) -> None:
     """Raise Unavailable if none of these places, which were asked, has brought a result."""
-    if found:
+    if results:
         return
-    names, count = ", ".join(one.title for one in asked), len(asked)
-    seen = [one.seen_at for one in brought.silent.values() if one.seen_at is not None]
-    if len(seen) == count:
-        time = _ago(max(seen), now)
+    names, count = ", ".join(place.title for place in asked), len(asked)
+    times = [place.seen_at for place in brought.silent.values() if place.seen_at is not None]
+    if len(times) == count:
+        time = _ago(max(times), now)
         raise Unavailable(
             _n(
                 "Its place %(names)s has brought no result, and was last heard from %(time)s"
@@ -69,9 +69,9 @@ def why(place: CheckingPlace, brought: Brought, now: datetime, *, asked: bool) -
     check.
     """
     if asked:
-        seen = brought.silent.get(place.id)
-        if seen is not None and seen.seen_at is not None:
-            return _(GONE, place=place.title, time=_ago(seen.seen_at, now))
+        silent = brought.silent.get(place.id)
+        if silent is not None and silent.seen_at is not None:
+            return _(GONE, place=place.title, time=_ago(silent.seen_at, now))
         return _(LATE, place=place.title, seconds=brought.seconds)
     if place.seen_at is None:
         return _(LEFT_OUT_NEW, place=place.title)

@@ -59,21 +59,21 @@ def check_now(monitor_id: int) -> CheckedNow:
     Raises NotFound, Throttled if too many wait, Conflict if all its places are silent, and
     Unavailable if no check comes back.
     """
-    found = assignments.specs([monitor_id])
-    if not found:
+    specs = assignments.specs([monitor_id])
+    if not specs:
         raise NotFound("monitor", monitor_id)
-    spec, now = found[0], datetime.now(UTC)
+    spec, now = specs[0], datetime.now(UTC)
     own = _settings().location
     places = elsewhere.places_of(monitor_id, now)
-    others = [one for one in places if one.name != own]
-    is_here = len(others) == len(places) - 1 or not places
-    heard = [one for one in others if one.is_heard(now)]
+    elsewhere_places = [place for place in places if place.name != own]
+    is_here = len(elsewhere_places) == len(places) - 1 or not places
+    heard = [place for place in elsewhere_places if place.is_heard(now)]
     if not is_here:
-        no_result.require_heard(others, now)
+        no_result.require_heard(elsewhere_places, now)
     with _waiting_for(monitor_id) if heard else nullcontext(), _waiting():
         results, brought = _made(spec, heard, now, is_here=is_here)
     no_result.require_some(results, heard, brought, datetime.now(UTC))
-    return _answer(places, results, brought, {own, *(one.name for one in heard)})
+    return _answer(places, results, brought, {own, *(place.name for place in heard)})
 
 
 def _made(
@@ -81,17 +81,17 @@ def _made(
 ) -> tuple[Mapping[str, Result], Brought]:
     """The results by place, of those that have brought one, and what the other places have."""
     request = elsewhere.ask(spec, heard, now) if heard else None
-    found = {}
+    results = {}
     if is_here:
         try:
             result = _shared(spec)
-            found[str(result.location)] = result
+            results[str(result.location)] = result
         except Unavailable:
             if request is None:
                 raise
     brought = elsewhere.wait(request) if request else Brought()
     by_id = brought.results
-    return found | {one.name: by_id[one.id] for one in heard if one.id in by_id}, brought
+    return results | {place.name: by_id[place.id] for place in heard if place.id in by_id}, brought
 
 
 def _shared(spec: CheckSpec) -> Result:
@@ -123,18 +123,18 @@ def _answer(
     """
     now = datetime.now(UTC)
 
-    def told_of(one: CheckingPlace) -> PlaceChecked:
-        if (result := results.get(one.name)) is not None:
-            return PlaceChecked(one.name, one.label, result)
-        why = no_result.why(one, brought, now, asked=one.name in asked)
-        return PlaceChecked(one.name, one.label, message=why)
+    def told_of(place: CheckingPlace) -> PlaceChecked:
+        if (result := results.get(place.name)) is not None:
+            return PlaceChecked(place.name, place.label, result)
+        why = no_result.why(place, brought, now, asked=place.name in asked)
+        return PlaceChecked(place.name, place.label, message=why)
 
-    told = [told_of(one) for one in places]
-    told = told or [PlaceChecked(name, result=result) for name, result in results.items()]
-    made = [one.result for one in told if one.result is not None]
+    checked = [told_of(place) for place in places]
+    checked = checked or [PlaceChecked(name, result=result) for name, result in results.items()]
+    made = [checked_place.result for checked_place in checked if checked_place.result is not None]
     worst = min(made, key=lambda result: _WORST_FIRST.index(result.verdict))
     values = {field.name: getattr(worst, field.name) for field in fields(Result)}
-    return CheckedNow(**values, places=told)
+    return CheckedNow(**values, places=checked)
 
 
 def _network_works(settings: Settings) -> bool:

@@ -41,8 +41,8 @@ def has_ended(token: str) -> bool:
     if len(parts) != 4 or parts[0] != _place():
         return False
     pid, start = int(parts[1], 16), int(parts[2], 16)
-    found = _start(pid)  # a later process may have been given the same number
-    return not _exists(pid) if found is None else found != start
+    now_start = _start(pid)  # a later process may have been given the same number
+    return not _exists(pid) if now_start is None else now_start != start
 
 
 @cache

@@ -159,7 +159,7 @@ class Plan:
             job.due = self._due(job, now)
         heapq.heappush(self._heap, (job.due, job.monitor_id))
         if len(self._heap) > 100 + 4 * len(self._jobs):
-            self._heap = [(one.due, one.monitor_id) for one in self._jobs.values() if one.due]
+            self._heap = [(job.due, job.monitor_id) for job in self._jobs.values() if job.due]
             heapq.heapify(self._heap)
 
     def _next(self) -> Iterator[Job]:

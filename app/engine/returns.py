@@ -94,11 +94,11 @@ class Returns:
         while self._unrecorded:
             self._record_batch()
 
-    def _taken(self, one: Finished) -> bool:
-        standing = self._steady.take(*one)
+    def _taken(self, finished: Finished) -> bool:
+        standing = self._steady.take(*finished)
         if standing is None:
             return False
-        self._told(one[0], standing)
+        self._told(finished[0], standing)
         return True
 
     def _write_steady(self, *, all: bool = False) -> None:
@@ -147,13 +147,15 @@ class Returns:
     def _singly(self, batch: list[Finished]) -> list[tuple[Claim, Standing | None]]:
         """Record one by one, so that a result that cannot be recorded does not lose the others."""
         standings: list[tuple[Claim, Standing | None]] = []
-        for one in batch:
+        for finished in batch:
             try:
-                standings += self._recorded([one])
+                standings += self._recorded([finished])
             except Exception as fault:
                 if passes(fault):
                     raise
-                log.exception("The result of monitor %s could not be recorded", one[0].monitor_id)
+                log.exception(
+                    "The result of monitor %s could not be recorded", finished[0].monitor_id
+                )
         return standings
 
     def _forget(self, count: int) -> None:

@@ -45,7 +45,7 @@ def fair_part(name: str, alive: Collection[str], owned: Mapping[str, int], count
     """How many of ``count`` shards ``name`` should own. The remainder goes to those who own most,
     so that no shard moves without need.
     """
-    order = sorted(alive, key=lambda one: (-owned.get(one, 0), one))
+    order = sorted(alive, key=lambda checker: (-owned.get(checker, 0), checker))
     share, rest = divmod(count, len(order))
     return share + (order.index(name) < rest)
 
@@ -93,22 +93,22 @@ class Shards:
                 version=__version__,
                 checks_per_minute=rate,
             )
-            found = shards.read(place)
-            if len(found) < shards.count():
+            stored = shards.read(place)
+            if len(stored) < shards.count():
                 shards.make(place)
-                found = shards.read(place)
-            kept = {one.number for one in found if self._still_mine(one, before)}
-            alive, owned = self._others(found, now)
-            part = fair_part(self.name, alive, owned, len(found))
+                stored = shards.read(place)
+            kept = {shard.number for shard in stored if self._still_mine(shard, before)}
+            alive, owned = self._others(stored, now)
+            part = fair_part(self.name, alive, owned, len(stored))
             beyond = set(sorted(kept)[part:])
             kept -= beyond
-            ours = {one.number for one in found if one.owner == self.name}
+            ours = {shard.number for shard in stored if shard.owner == self.name}
             shards.release(session, place, ours - kept, self.name, now)
             renewed = shards.renew(session, place, self.name, now + LEASE)
             # After a lapse, another checker may have taken one since it was read.
             kept = {number for number in kept if renewed.get(number) == before[number]}
-            free = [one for one in found if self._is_free(one, now)]
-            free = [one for one in free if one.number not in kept | beyond]
+            free = [shard for shard in stored if self._is_free(shard, now)]
+            free = [shard for shard in free if shard.number not in kept | beyond]
             taken = self._take(session, place, free[: part - len(kept)], now)
         lost = frozenset(self.held) - kept
         self.held = {number: before[number] for number in kept} | taken
@@ -144,9 +144,9 @@ class Shards:
         return not shard.held(now) or owner.is_gone(shard.owner or "")
 
     def _others(
-        self, found: Sequence[Shard], now: datetime
+        self, stored: Sequence[Shard], now: datetime
     ) -> tuple[Collection[str], Mapping[str, int]]:
         """The names of the live checkers, with ours, and how many shards each name owns."""
         names = heartbeats.names_alive(self.location, now, ALIVE)
         alive = {name for name in names if not owner.is_gone(name)} | {self.name}
-        return alive, Counter(one.owner for one in found if one.owner is not None)
+        return alive, Counter(shard.owner for shard in stored if shard.owner is not None)

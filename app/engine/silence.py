@@ -55,8 +55,8 @@ _UNTIL = _RESULTS.c.at + _RESULTS.c.covers_s * literal(1000, BigInteger)
 def _has_result(since: Any, until: Any, *counts: Any) -> Any:
     """Whether a monitor has a result that counts between two times."""
     mine = _RESULTS.c.monitor_id == _STATES.c.monitor_id
-    found = select(_RESULTS.c.monitor_id).where(mine, _RESULTS.c.at.between(since, until), *counts)
-    return found.exists()
+    query = select(_RESULTS.c.monitor_id).where(mine, _RESULTS.c.at.between(since, until), *counts)
+    return query.exists()
 
 
 # A result counts as long as the monitor's interval was when it was made. A state may not know of
@@ -91,16 +91,16 @@ def tend(now: datetime, watching_since: datetime, telling_since: datetime) -> No
     signs = places.signs_of(rows, now)
     heard = {id for id, state in places.states_of(signs, now).items() if state is PlaceState.ONLINE}
     states = places.states_of(signs, now, watching_since)
-    known = [_Place(row.id, row.name, row.label, signs[row.id]) for row in rows]
+    all_places = [_Place(row.id, row.name, row.label, signs[row.id]) for row in rows]
     silent = {id for id, state in states.items() if state is PlaceState.SILENT}
     if silent:  # a place that nothing is checked from loses nothing by its silence
         silent &= places.work_of(silent).keys()
-    told = silent & {
+    to_report = silent & {
         id
         for id, state in places.states_of(signs, now, telling_since).items()
         if state is PlaceState.SILENT
     }
-    titles = {one.id: one.label or one.name for one in known}
+    titles = {place.id: place.label or place.name for place in all_places}
     unheard = silent | {id for id, state in states.items() if state is PlaceState.NEVER_SEEN}
     waited = now - watching_since >= GRACE
     without = _without_result(db.session, now) if waited else []
@@ -108,15 +108,15 @@ def tend(now: datetime, watching_since: datetime, telling_since: datetime) -> No
     if silent:
         unseen |= _only_from(unheard)
     db.session.rollback()
-    for one in known:
-        if one.id in told and one.signs.silent_at is None:
-            _tell(one, Event.LOCATION_SILENT, unheard, now)
-        elif one.id in heard and one.signs.silent_at is not None:
-            _tell(one, Event.LOCATION_ONLINE, unheard, now)
-    _notice([titles[one.id] for one in known if one.id in silent], now)
+    for place in all_places:
+        if place.id in to_report and place.signs.silent_at is None:
+            _tell(place, Event.LOCATION_SILENT, unheard, now)
+        elif place.id in heard and place.signs.silent_at is not None:
+            _tell(place, Event.LOCATION_ONLINE, unheard, now)
+    _notice([titles[place.id] for place in all_places if place.id in silent], now)
     causes = {id: _cause(ids, titles) for id, ids in unseen.items()}
-    seen = partial(_seen_since, now=now, without=set(without), unheard=unheard)
-    recorder.show_unknown(causes, now, seen)
+    seen_since = partial(_seen_since, now=now, without=set(without), unheard=unheard)
+    recorder.show_unknown(causes, now, seen_since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,25 +152,25 @@ def _seen_since(
     """
     looked = set(ids) & set(without)
     back = looked - set(_without_result(session, now, looked))
-    others = set(ids) - looked
+    rest = set(ids) - looked
     lately = (
         select(_RESULTS.c.monitor_id)
         .distinct()
         .where(
-            _RESULTS.c.monitor_id.in_(others),
+            _RESULTS.c.monitor_id.in_(rest),
             _RESULTS.c.at.between(to_ms(now) - LATELY_MS, last_moment(now)),
         )
     )
-    changed = others - _only_from(unheard, among=others).keys()
+    changed = rest - _only_from(unheard, among=rest).keys()
     return back | set(session.scalars(lately)) | changed
 
 
 def _places_of(ids: Sequence[int]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    by_monitor: dict[int, list[int]] = {}
     for start in range(0, len(ids), AT_ONCE):
-        its = AssignmentRow.monitor_id.in_(ids[start : start + AT_ONCE])
-        found |= _places_of_each(select(AssignmentRow.monitor_id).where(its))
-    return found
+        part = AssignmentRow.monitor_id.in_(ids[start : start + AT_ONCE])
+        by_monitor |= _places_of_each(select(AssignmentRow.monitor_id).where(part))
+    return by_monitor
 
 
 def _only_from(
@@ -188,8 +188,8 @@ def _only_from(
 
 
 def _seen_elsewhere(unheard: Collection[int]) -> Any:
-    others = select(AssignmentRow.monitor_id)
-    return others.where(AssignmentRow.location_id.not_in(unheard))
+    query = select(AssignmentRow.monitor_id)
+    return query.where(AssignmentRow.location_id.not_in(unheard))
 
 
 def _places_of_each(monitors: Any) -> dict[int, list[int]]:
@@ -198,10 +198,10 @@ def _places_of_each(monitors: Any) -> dict[int, list[int]]:
         .where(AssignmentRow.monitor_id.in_(monitors))
         .order_by(AssignmentRow.monitor_id, AssignmentRow.location_id)
     )
-    found: dict[int, list[int]] = {}
+    by_monitor: dict[int, list[int]] = {}
     for monitor_id, place in rows:
-        found.setdefault(monitor_id, []).append(place)
-    return found
+        by_monitor.setdefault(monitor_id, []).append(place)
+    return by_monitor
 
 
 def _cause(ids: Sequence[int], titles: Mapping[int, str]) -> str:
@@ -246,13 +246,13 @@ def _tell(place: _Place, event: Event, unheard: Collection[int], now: datetime) 
             "unknown": session.scalar(alone) or 0,
             "since": since and iso(since),
         }
-        told = outbox.notify_of_place(session, event, facts, now)
+        messages = outbox.notify_of_place(session, event, facts, now)
     what = "is silent" if silent else "is back"
-    log.warning("The place %s %s: %s.", place.name, what, count_of(told, "message"))
+    log.warning("The place %s %s: %s.", place.name, what, count_of(messages, "message"))
 
 
 def _notice(titles: Sequence[str], now: datetime) -> None:
     """What every page shows while places are silent."""
-    said = ", ".join(titles) or None
-    if setting(Notice.PLACES_SILENT) != said:
-        keep_setting(Notice.PLACES_SILENT, said, now)
+    listed = ", ".join(titles) or None
+    if setting(Notice.PLACES_SILENT) != listed:
+        keep_setting(Notice.PLACES_SILENT, listed, now)

@@ -33,22 +33,22 @@ class Unread:
         """Read these shards, from their beginning."""
         self._after.update(dict.fromkeys(numbers, 0))
 
-    def keep(self, held: Collection[int]) -> None:
+    def keep(self, owned: Collection[int]) -> None:
         """Drop all but these."""
-        self._after = {one: after for one, after in self._after.items() if one in held}
+        self._after = {shard: after for shard, after in self._after.items() if shard in owned}
 
     def next(self) -> Piece | None:
         """What to read now; the same again until it was done."""
         if not self._after:
             return None
         after = min(self._after.values())
-        shards = frozenset(one for one, at in self._after.items() if at == after)
+        shards = frozenset(shard for shard, at in self._after.items() if at == after)
         return Piece(shards, after)
 
     def done(self, piece: Piece, last: int | None) -> None:
         """The piece was read up to the monitor ``last``, or to its end (None)."""
-        for one in piece.shards:
+        for shard in piece.shards:
             if last is None:
-                del self._after[one]
+                del self._after[shard]
             else:
-                self._after[one] = last
+                self._after[shard] = last

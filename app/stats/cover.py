@@ -44,14 +44,14 @@ def covered(
     by_place: dict[int, list[Check]] = {}
     for check in checks:
         by_place.setdefault(check.place, []).append(check)
-    seen = [
-        _one_after_another(one, _kinds_of_place(one, limit, confirmations), limit)
-        for one in by_place.values()
+    covers = [
+        _one_after_another(own_checks, _kinds_of_place(own_checks, limit, confirmations), limit)
+        for own_checks in by_place.values()
     ]
     windows = _maintenance(checks, planned)
     return [
         (MAINTENANCE if inside else kind, first, last)
-        for kind, begin, stop in _together(seen)
+        for kind, begin, stop in _together(covers)
         for inside, first, last in split(windows, begin, stop)
     ]
 
@@ -91,10 +91,10 @@ def _one_after_another(checks: Iterable[Check], kinds: Iterable[int], limit: int
     """``covered`` where each check ends the time of the one before it. ``kinds``: of each check."""
     spans: list[Cover] = []
     kind, begin, stop = WATCHED, 0, 0  # nothing yet
-    for (at, _, _, _, _, covers, _), this in zip(checks, kinds, strict=True):
-        if this != kind or at > stop:
+    for (at, _, _, _, _, covers, _), next_kind in zip(checks, kinds, strict=True):
+        if next_kind != kind or at > stop:
             spans.append((kind, begin, min(stop, at)))
-            kind, begin = this, at
+            kind, begin = next_kind, at
         stop = at + (limit if covers is None else covers)
     spans.append((kind, begin, stop))
     return spans
@@ -120,11 +120,11 @@ def _is_within(spans: Sequence[Span], at: int) -> bool:
     return bool(spans) and overlap(spans, at, at + 1) > 0
 
 
-def _together(seen: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
+def _together(covers: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
     """The cover of all places, from that of each."""
     changes = sorted(
         change
-        for spans in seen
+        for spans in covers
         for kind, begin, stop in spans
         for change in ((begin, kind, 1), (stop, kind, -1))
         if begin < stop

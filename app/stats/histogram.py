@@ -40,10 +40,10 @@ def percentile(histogram: Mapping[int, int], percent: float, highest: int | None
     count = sum(histogram.values())
     if not count:
         return None
-    rank, seen = max(1, math.ceil(count * percent / 100 - 1e-9)), 0  # the nearest rank
+    rank, counted = max(1, math.ceil(count * percent / 100 - 1e-9)), 0  # the nearest rank
     for place in sorted(histogram):
-        seen += histogram[place]
-        if seen >= rank:
+        counted += histogram[place]
+        if counted >= rank:
             value = round(middle(place))
             return value if highest is None else min(value, highest)
     raise AssertionError("the ranks are those of the counts")

@@ -45,7 +45,11 @@ def figures(
         for sums in by_day.values():
             total.add(sums)
         whole.add(total)
-        counted = [one for one in incidents.get(id, ()) if one[2] not in list(Classification)]
+        counted = [
+            incident
+            for incident in incidents.get(id, ())
+            if incident[2] not in list(Classification)
+        ]
         everything += counted
         answer[id] = _figures(total, counted, start, end, 1)
         if days:
@@ -56,10 +60,10 @@ def figures(
 
 def _by_day(parts: Pieces, start: int, end: int) -> dict[int, Sums]:
     """Sums by the start of each day, also of one without data, in order."""
-    found = {at: Sums() for at in range(start - start % DAY_MS, end, DAY_MS)}
+    days = {at: Sums() for at in range(start - start % DAY_MS, end, DAY_MS)}
     for at, sums in parts:
-        found[at - at % DAY_MS].add(sums)
-    return found
+        days[at - at % DAY_MS].add(sums)
+    return days
 
 
 def _day(at: int, sums: Sums) -> dict[str, Any]:
@@ -73,7 +77,7 @@ def _day(at: int, sums: Sums) -> dict[str, Any]:
 def _figures(
     total: Sums, incidents: Sequence[Incident], start: int, end: int, monitors: int
 ) -> dict[str, Any]:
-    known = total.up + total.down + total.maintenance + total.unknown
+    covered = total.up + total.down + total.maintenance + total.unknown
     lengths = [
         min(end, end if stop is None else stop) - max(start, at) for at, stop, _ in incidents
     ]
@@ -83,7 +87,7 @@ def _figures(
         "watched": seconds(total.up + total.down),
         "maintenance": seconds(total.maintenance),
         "unknown": seconds(total.unknown),
-        "gaps": seconds(max(0, (end - start) * monitors - known)),
+        "gaps": seconds(max(0, (end - start) * monitors - covered)),
         "checks": total.checks,
         "incidents": len(incidents),
         "mttr": mttr(incidents, end),

@@ -87,7 +87,7 @@ def between(
         buckets[slot].add(sums)
     for sums in buckets.values():  # fewer than ``pieces``: adding histograms is slow
         total.add(sums)
-    counted = [one for one in incidents if one[2] not in list(Classification)]
+    counted = [incident for incident in incidents if incident[2] not in list(Classification)]
     return {
         "range": None,
         "from": iso(start),
@@ -141,8 +141,8 @@ def _ms(moment: datetime) -> int:
 
 
 def _bucket(begin: int, width: int, sums: Sums | None) -> dict[str, Any]:
-    found = _figures(sums) if sums and (sums.checks or sums.covered) else _NO_FIGURES
-    return {"start": iso(begin), "end": iso(begin + width), **found}
+    figures = _figures(sums) if sums and (sums.checks or sums.covered) else _NO_FIGURES
+    return {"start": iso(begin), "end": iso(begin + width), **figures}
 
 
 def _figures(sums: Sums) -> dict[str, Any]:

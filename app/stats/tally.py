@@ -168,7 +168,7 @@ def tally(
     after it. Where several places check, the ``confirmations`` of a failure that lasts then may be
     still earlier. Periods are aligned to 1970; periods without data are left out.
     """
-    found: dict[int, Sums] = {}
+    by_start: dict[int, Sums] = {}
     answers: list[tuple[Sums, list[int], list[tuple[int | None, ...]]]] = []
     times: list[int]
     spent: list[tuple[int | None, ...]]
@@ -179,7 +179,7 @@ def tally(
             continue
         if at >= following:
             slot = at - at % period
-            sums = found[slot] = Sums()
+            sums = by_start[slot] = Sums()
             times, spent = [], []
             answers.append((sums, times, spent))
             following = slot + period
@@ -194,11 +194,11 @@ def tally(
         while begin < stop:
             slot = begin - begin % period
             cut = min(stop, slot + period)
-            sums = found.setdefault(slot, Sums())
+            sums = by_start.setdefault(slot, Sums())
             for inside, first, last in split(trouble.planned, begin, cut):
                 _spend(sums, MAINTENANCE if inside else kind, trouble, first, last)
             begin = cut
-    return found
+    return by_start
 
 
 def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> None:

@@ -22,24 +22,26 @@ def planned(monitors: Sequence[Any], start: int, end: int) -> dict[int, list[Spa
     and what applied before the change is stored with the results (``Check.maintenance``). For a
     monitor that has its tag, it counts from the last change of the monitor on.
     """
-    found: dict[int, list[Span]] = {monitor.monitor_id: [] for monitor in monitors}
+    by_monitor: dict[int, list[Span]] = {monitor.monitor_id: [] for monitor in monitors}
     first, last = from_ms(start), from_ms(end)
     for window in windows.between(first, last):
-        known = max(first, window.updated_at or first)
+        counts_from = max(first, window.updated_at or first)
         spans = [
-            (to_ms(max(begin, known)), to_ms(stop))
-            for begin, stop in occurrences_between(window, known, last)
+            (to_ms(max(begin, counts_from)), to_ms(stop))
+            for begin, stop in occurrences_between(window, counts_from, last)
         ]
-        for id in found if for_all(window) else window.monitors:
-            if id in found:
-                found[id] += spans
+        for id in by_monitor if for_all(window) else window.monitors:
+            if id in by_monitor:
+                by_monitor[id] += spans
         for id, since in _tagged(monitors, window):
-            found[id] += [(max(begin, since), stop) for begin, stop in spans if stop > since]
+            by_monitor[id] += [(max(begin, since), stop) for begin, stop in spans if stop > since]
     for monitor in monitors:
         begin, stop = own_window(monitor)
         if begin and stop and begin <= last and stop > max(first, monitor.updated_at):
-            found[monitor.monitor_id].append((to_ms(max(begin, monitor.updated_at)), to_ms(stop)))
-    return found
+            by_monitor[monitor.monitor_id].append(
+                (to_ms(max(begin, monitor.updated_at)), to_ms(stop))
+            )
+    return by_monitor
 
 
 def _tagged(monitors: Sequence[Any], window: MaintenanceWindow) -> Iterator[tuple[int, int]]:

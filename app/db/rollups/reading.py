@@ -108,16 +108,16 @@ def _uptimes(
     starts: Mapping[str, int],
     tails: Mapping[int, Mapping[int, Sums]],
 ) -> dict[int, dict[str, float | None]]:
-    found: dict[int, dict[str, float | None]] = {}
+    uptimes: dict[int, dict[str, float | None]] = {}
     for id, sums in summed.items():
-        found[id] = {}
+        uptimes[id] = {}
         for (name, start), (up, down) in zip(starts.items(), sums, strict=True):
             for begin, hour in tails[id].items():
                 if begin >= start:
                     up += hour.up
                     down += hour.down
-            found[id][name] = percent(up, down)
-    return found
+            uptimes[id][name] = percent(up, down)
+    return uptimes
 
 
 def _summed(ids: Sequence[int], now_ms: int, starts: Mapping[str, int]) -> dict[int, UpDown]:
@@ -146,19 +146,19 @@ def between(
     and ``incidents``: see ``tails``.
     """
     last = min(end_ms, to_ms(now))
-    found: dict[int, list[tuple[int, Sums]]] = {id: [] for id in ids}
+    sums: dict[int, list[tuple[int, Sums]]] = {id: [] for id in ids}
     if start_ms >= last:
-        return found
+        return sums
     end = -(-last // 1000)
     span = {"ids": ids, "start": start_ms // 1000, "end": end}
     if days:
         midnights = (min(midnight, end) for midnight in _whole_days(start_ms, last))
         span |= zip(("midnight", "today"), midnights, strict=True)
     for row in db.session.execute(_HOURS_AND_DAYS if days else _HOURS, span):
-        found[row.monitor_id].append((row.start * 1000, sums_of(row)))
+        sums[row.monitor_id].append((row.start * 1000, sums_of(row)))
     for id, hours in tails(ids, start_ms, last, states, incidents, phases=True).items():
-        found[id] += hours.items()
-    return found
+        sums[id] += hours.items()
+    return sums
 
 
 def report_figures(
@@ -199,9 +199,9 @@ def single(
     """
     end, id = to_ms(now), monitor.monitor_id
     limit = limit_of(monitor)
-    seen = checks_and_before({id: limit}, start_ms, end)[id]
+    results = checks_and_before({id: limit}, start_ms, end)[id]
     trouble = troubles([monitor], start_ms, end, {id: incidents})[id]
-    return tally(seen, trouble, limit, width_ms, start_ms, end, monitor.confirmations)
+    return tally(results, trouble, limit, width_ms, start_ms, end, monitor.confirmations)
 
 
 _STRIPS = select(

@@ -107,15 +107,15 @@ def checks(
     """The results of each monitor between two times (ms), oldest first. Without ``phases``, they
     take a quarter less time.
     """
-    found: dict[int, list[Check]] = {id: [] for id in ids}
+    by_monitor: dict[int, list[Check]] = {id: [] for id in ids}
     statement = _CHECKS_AND_PHASES if phases else _CHECKS
     rows = db.session.execute(statement, {"ids": ids, "start": start, "end": end}).all()
     new = partial(tuple.__new__, Check)  # half the time of calling it
     for id, at, verdict, maintenance, covers_s, response_time, place, *spent in _numbers(rows):
         covers = None if covers_s is None else covers_s * 1000
-        seen = at, VERDICTS[verdict], bool(maintenance), response_time
-        found[id].append(new((*seen, tuple(spent), covers, place)))
-    return found
+        columns = at, VERDICTS[verdict], bool(maintenance), response_time
+        by_monitor[id].append(new((*columns, tuple(spent), covers, place)))
+    return by_monitor
 
 
 def checks_and_before(
@@ -128,15 +128,17 @@ def checks_and_before(
     the interval of its time; and in several places, failures may last through their confirmations.
     """
     longest = max(limits.values())
-    found = checks(list(limits), start - longest, end, phases=phases)
+    by_monitor = checks(list(limits), start - longest, end, phases=phases)
     early = [
-        id for id, own in found.items() if not own or own[0].at >= start or of_several_places(own)
+        id
+        for id, own in by_monitor.items()
+        if not own or own[0].at >= start or of_several_places(own)
     ]
     if early:
         first = start - LONGEST_COVER_MS - CONFIRMATIONS[1] * longest
         for id, before in checks(early, first, start - longest, phases=False).items():
-            found[id] = before + found[id]
-    return found
+            by_monitor[id] = before + by_monitor[id]
+    return by_monitor
 
 
 def _numbers(rows: Sequence[Any]) -> Sequence[Any]:
@@ -150,12 +152,12 @@ def _numbers(rows: Sequence[Any]) -> Sequence[Any]:
 
 def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[Incident]]:
     """Start, end (ms) and classification of the incidents that overlap this time, oldest first."""
-    found: dict[int, list[Incident]] = {id: [] for id in ids}
+    by_monitor: dict[int, list[Incident]] = {id: [] for id in ids}
     span = {"ids": ids, "start": from_ms(start), "end": from_ms(end)}
     for monitor_id, started, ended, classification in db.session.execute(_INCIDENTS, span):
         stop = None if ended is None else to_ms(ended)
-        found[monitor_id].append((to_ms(started), stop, classification))
-    return found
+        by_monitor[monitor_id].append((to_ms(started), stop, classification))
+    return by_monitor
 
 
 def monitor_of(id: int) -> Any:
@@ -177,10 +179,10 @@ def troubles(
     ``MONITORS``. ``incidents``: those of this time, and earlier ones, where they are known.
     """
     ids = [monitor.monitor_id for monitor in monitors]
-    found = incidents_between(ids, start, end) if incidents is None else incidents
+    by_monitor = incidents_between(ids, start, end) if incidents is None else incidents
     # A check before the start may have been in a window, and may count for time after the start.
     windows = planned(monitors, start - LONGEST_COVER_MS, end)
-    return {id: trouble(found[id], end, windows[id]) for id in ids}
+    return {id: trouble(by_monitor[id], end, windows[id]) for id in ids}
 
 
 def limit_of(monitor: Any) -> int:

@@ -150,7 +150,9 @@ def _sum_again(session: DbSession, spans: Sequence[MonitorSpan]) -> None:
         until = {monitor.monitor_id: to_ms(monitor.rolled_until) for monitor, _start, _end in spans}
         begin, end = min(span[1] for span in spans), max(span[2] for span in spans)
         _upsert(session, _days(session, until, floor(begin, DAY_MS), -(-end // DAY_MS) * DAY_MS))
-    rolled = [{"of": one.monitor_id, "until": one.rolled_until} for one, _start, _end in spans]
+    rolled = [
+        {"of": monitor.monitor_id, "until": monitor.rolled_until} for monitor, _start, _end in spans
+    ]
     session.execute(_ROLLED, rolled)
 
 
@@ -186,12 +188,12 @@ def _sum(session: DbSession, spans: Sequence[MonitorSpan]) -> list[dict[str, Any
     for together in _read_together(spans):
         _monitor, start, stop = together[0]
         limits = {monitor.monitor_id: limit_of(monitor) for monitor, _start, _stop in together}
-        seen = checks_and_before(limits, start, stop)
+        results = checks_and_before(limits, start, stop)
         for monitor, _start, _stop in together:
             id = monitor.monitor_id
-            found = seen.pop(id), trouble[id], limits[id], HOUR_MS, start, stop
-            sums = tally(*found, monitor.confirmations)
-            hours += [columns_of(id, HOUR_S, at, one) for at, one in sums.items()]
+            arguments = results.pop(id), trouble[id], limits[id], HOUR_MS, start, stop
+            sums = tally(*arguments, monitor.confirmations)
+            hours += [columns_of(id, HOUR_S, at, figures) for at, figures in sums.items()]
     _upsert(session, hours)
     return hours
 

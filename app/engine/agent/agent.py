@@ -159,7 +159,7 @@ class Agent:
             back = [(claim.monitor_id, outcome.result) for claim, outcome in finished]
             self._closed.note(back, self._jobs.keys())
             self._buffer.add(kept)
-            self._done |= {one.monitor_id: (one.version, one.at) for one in kept}
+            self._done |= {made.monitor_id: (made.version, made.at) for made in kept}
             self._link.hurry()
 
     def _standing_after(self, job: Job, outcome: Outcome) -> Standing:
@@ -196,19 +196,19 @@ class Agent:
 
     def _assign(self, news: AssignedNews) -> None:
         now = self._clock.now()
-        found: set[int] = set()
+        assigned: set[int] = set()
         odd: list[str] = []
-        for one in news.assigned:
+        for item in news.assigned:
             try:
-                job = self._job(one)
+                job = self._job(item)
             except Odd as fault:
                 odd.append(str(fault))
                 continue
-            found.add(job.monitor_id)
+            assigned.add(job.monitor_id)
             self._jobs[job.monitor_id] = job
             self._plan.put(job, now)
         self._tell_odd(odd, whole=news.whole)
-        gone = (self._jobs.keys() - found) if news.whole else set(news.gone)
+        gone = (self._jobs.keys() - assigned) if news.whole else set(news.gone)
         self._plan.drop(gone)
         for monitor_id in gone:
             self._jobs.pop(monitor_id, None)
@@ -228,52 +228,54 @@ class Agent:
         elif whole:
             self._log.over()
 
-    def _job(self, one: Json) -> Job:
+    def _job(self, item: Json) -> Job:
         """Read strictly: what cannot be computed with would end the agent, at each start again.
         Raises Odd.
         """
-        spec = spec_of(one.get("spec"))
+        spec = spec_of(item.get("spec"))
         monitor_id = must(own_id(spec.monitor_id), "monitor_id")
-        version = must(whole(one.get("version")), "version")
-        interval = must(whole(one.get("interval")), "interval")
+        version = must(whole(item.get("version")), "version")
+        interval = must(whole(item.get("interval")), "interval")
         if not 1 <= interval <= LONGEST_INTERVAL:
             raise Odd("interval")
-        told = _standing(object_(one.get("standing"), "standing"), version)
+        standing = _standing(object_(item.get("standing"), "standing"), version)
         done_version, at = self._done.get(monitor_id, (version, None))
-        if at is not None and done_version == version and _is_news(at, told):
+        if at is not None and done_version == version and _is_news(at, standing):
             # What we have done since is on its way to the server.
-            told = replace(told, slot=schedule.last_slot(monitor_id, interval, at), checked_at=at)
-        return Job(monitor_id, spec, interval, 0, 0, told)
+            standing = replace(
+                standing, slot=schedule.last_slot(monitor_id, interval, at), checked_at=at
+            )
+        return Job(monitor_id, spec, interval, 0, 0, standing)
 
     def _stand(self, news: StandingsNews) -> None:
         now = self._clock.now()
-        for number, told in news.standings.items():
+        for number, standing in news.standings.items():
             job = self._jobs.get(number)
-            if told is None:
+            if standing is None:
                 self._link.reload()  # the monitor has changed, and its result was not taken
             elif job is not None:
-                since = moment(told.get("unconfirmed_at"))
+                since = moment(standing.get("unconfirmed_at"))
                 job.standing = replace(job.standing, unconfirmed_at=since)
                 self._plan.put(job, now)
 
 
-def _is_news(at: datetime, told: Standing) -> bool:
+def _is_news(at: datetime, standing: Standing) -> bool:
     """Whether a check of ours is later than what the server knows. Without a slot, but with an
     earlier check, the server wants one now: the monitor was resumed.
     """
-    if told.slot is None:
-        return told.checked_at is None
-    return told.checked_at is None or at > told.checked_at
+    if standing.slot is None:
+        return standing.checked_at is None
+    return standing.checked_at is None or at > standing.checked_at
 
 
-def _standing(told: Json, turn: int) -> Standing:
+def _standing(standing: Json, turn: int) -> Standing:
     return Standing(
         turn,
-        moment(told.get("slot")),
-        moment(told.get("checked_at")),
-        moment(told.get("unconfirmed_at")),
-        told.get("blind") is True,
-        moment(told.get("asked_at")),
+        moment(standing.get("slot")),
+        moment(standing.get("checked_at")),
+        moment(standing.get("unconfirmed_at")),
+        standing.get("blind") is True,
+        moment(standing.get("asked_at")),
     )
 
 

@@ -103,10 +103,10 @@ class Buffer:
 
     def add(self, results: Sequence[MadeResult]) -> None:
         with self._lock:
-            for one in results:
+            for made in results:
                 self._newest += 1
-                body = json.dumps(one.body, separators=(",", ":"))
-                self._unwritten.append(_Unwritten(self._newest, one, body))
+                body = json.dumps(made.body, separators=(",", ":"))
+                self._unwritten.append(_Unwritten(self._newest, made, body))
             self._write()
 
     def done(self) -> dict[int, tuple[int, datetime]]:
@@ -115,11 +115,11 @@ class Buffer:
         """
         with self._lock:
             rows: list[Any] = self._try(_all_done, READ, [])
-        found: dict[int, tuple[int, datetime]] = {}
+        checks: dict[int, tuple[int, datetime]] = {}
         for id, version, at in rows:
             with suppress(TypeError, ValueError, OverflowError, OSError):  # a damaged value
-                found[int(id)] = int(version), datetime.fromtimestamp(at, UTC)
-        return found
+                checks[int(id)] = int(version), datetime.fromtimestamp(at, UTC)
+        return checks
 
     def newest(self, count: int, largest: int) -> Batch:
         """The newest results: at most ``count``, and ``largest`` characters (but at least one).
@@ -128,7 +128,7 @@ class Buffer:
         with self._lock:
             last = self._newest
             waiting = reversed(self._unwritten[-count - 1 :])
-            rows: list[tuple[int, Any]] = [(one.id, one.body) for one in waiting]
+            rows: list[tuple[int, Any]] = [(result.id, result.body) for result in waiting]
             if left := count + 1 - len(rows):
                 rows += self._try(lambda file: self._unsent(file, left), READ, [])
         size, fitting = 0, 0
@@ -148,7 +148,7 @@ class Buffer:
         written.
         """
         with self._lock:
-            self._unwritten = [one for one in self._unwritten if not _is_in(sent, one.id)]
+            self._unwritten = [result for result in self._unwritten if not _is_in(sent, result.id)]
             self._sent = _united([*self._sent, (sent.first, min(sent.last, self._written))])
             self._write()
 
@@ -163,7 +163,7 @@ class Buffer:
 
         with self._lock:
             self._write()
-            kept = [one for one in self._unwritten if one.made.at >= old]
+            kept = [result for result in self._unwritten if result.made.at >= old]
             gone, self._unwritten = len(self._unwritten) - len(kept), kept
             if self._sent:
                 return gone  # results that the server has would count as lost
@@ -210,7 +210,7 @@ class Buffer:
         before = self._before or 0
         sent = [(before + first, before + last) for first, last in self._sent]
         file.executemany("DELETE FROM results WHERE id BETWEEN ? AND ?", sent)
-        waiting = [(one.made, before + one.id, one.body) for one in self._unwritten]
+        waiting = [(result.made, before + result.id, result.body) for result in self._unwritten]
         # "Or replace": an earlier transaction may have seemed to fail, and has not.
         results = [(id, made.at.timestamp(), body) for made, id, body in waiting]
         file.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", results)
@@ -223,7 +223,7 @@ class Buffer:
         full for hours, or fail to read and not to write.
         """
         try:
-            found = self._do(work)
+            result = self._do(work)
         except FAULTS as fault:
             if not self._failing:
                 log.error(
@@ -236,26 +236,26 @@ class Buffer:
             self._failing.remove(what)
             if not self._failing:
                 log.warning("The file of results works again.")
-        return found
+        return result
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run statements in a transaction; with an empty file, if this one is damaged. Raises
         FAULTS.
         """
         try:
-            found = _transaction(self._opened(), work)
+            result = _transaction(self._opened(), work)
         except sqlite3.DatabaseError as fault:
             if not _is_damaged(fault):
                 raise
             self._set_aside()
-            found = _transaction(self._opened(), work)
+            result = _transaction(self._opened(), work)
         if self._aside is not None:
             log.error(
                 "The file of results, %s, is damaged. It was set aside as %s, with the results that"
                 " were not sent yet.", self._path, self._aside.name,
             )  # fmt: skip
         self._aside = None
-        return found
+        return result
 
     def _opened(self) -> sqlite3.Connection:
         if self._closed:  # the folder may be another agent's now
@@ -310,9 +310,9 @@ def _open(path: Path) -> tuple[sqlite3.Connection, int]:
 def _transaction(file: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
     try:
         file.execute("BEGIN")
-        found = work(file)
+        result = work(file)
         file.execute("COMMIT")
-        return found
+        return result
     except BaseException:
         with suppress(sqlite3.Error):
             file.execute("ROLLBACK")  # otherwise no other transaction could begin
@@ -338,13 +338,13 @@ def _is_in(batch: Batch, id: int) -> bool:
 
 def _united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same ids in as few ranges as possible, the lowest first."""
-    found: list[tuple[int, int]] = []
+    united: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(last, found[-1][1])
+        if united and first <= united[-1][1] + 1:
+            united[-1] = united[-1][0], max(last, united[-1][1])
         elif first <= last:
-            found.append((first, last))
-    return found
+            united.append((first, last))
+    return united
 
 
 def _is_json(body: object) -> bool:

@@ -262,11 +262,11 @@ class ServerLink:
 
     def _hello(self) -> None:
         key = base64.b64encode(public_key_of(self._private)).decode()
-        told = self._send("hello", {"public_key": key, "version": __version__})
-        confirm = told.get("confirm_seconds")
+        data = self._send("hello", {"public_key": key, "version": __version__})
+        confirm = data.get("confirm_seconds")
         if not isinstance(confirm, int | float) or not 0 <= confirm <= LONGEST_CONFIRM:
             raise Odd("confirm_seconds")
-        location = must(text(told.get("location")), "location")
+        location = must(text(data.get("location")), "location")
         # It goes to the log, and to a line of a file.
         if not location or location != one_line(location, MAX_LOCATION):
             raise Odd("location")
@@ -279,12 +279,12 @@ class ServerLink:
         """
         batch = self._buffer.newest(AT_ONCE, self._largest)
         offset = -self._clock.offset / timedelta(milliseconds=1)
-        said = {"version": __version__, "clock_offset_ms": round(offset), **self._figures()}
-        told = self._send(
-            "results", f'{json.dumps(said)[:-1]},"results":[{",".join(batch.bodies)}]}}'
+        figures = {"version": __version__, "clock_offset_ms": round(offset), **self._figures()}
+        data = self._send(
+            "results", f'{json.dumps(figures)[:-1]},"results":[{",".join(batch.bodies)}]}}'
         )
-        refused, change = must(whole(told.get("refused")), "refused"), _change(told)
-        standings = _standings(told.get("standings"))
+        refused, change = must(whole(data.get("refused")), "refused"), _change(data)
+        standings = _standings(data.get("standings"))
         self._buffer.remove(batch)  # only what was understood is answered
         if refused:
             log.warning("The server refused %s results.", refused)
@@ -295,10 +295,10 @@ class ServerLink:
     def _ask(self) -> None:
         wish = self._wish
         every = wish is not self._granted
-        told = self._send("assigned", {} if every else {"since": self._change})
-        sealed = must(text(told.get("sealed")), "sealed")
+        data = self._send("assigned", {} if every else {"since": self._change})
+        sealed = must(text(data.get("sealed")), "sealed")
         news = self._opened(self._location, sealed)
-        self._change, self._granted = _change(told), wish
+        self._change, self._granted = _change(data), wish
         self._tell(news)
         if news.whole or news.assigned or news.gone:
             self._known.add(self._location, sealed, whole=news.whole)
@@ -316,29 +316,31 @@ class ServerLink:
             stream=True,
         ) as answer:
             most = LARGEST_LIST if path == "assigned" else LARGEST_ANSWER
-            status, found = answer.status_code, _body(answer, most)
+            status, raw = answer.status_code, _body(answer, most)
             if status == 429:
-                raise Later(_pause(answer), _message(found))
+                raise Later(_pause(answer), _message(raw))
         took = uptime() - sent
         if status == TOO_LARGE:  # for a proxy before the server
             self._largest = max(LEAST, min(self._largest, len(body) // 2))
-        told = _read(status, found)
+        decoded = _read(status, raw)
         if status != 200:
-            raise (ServerFault if status >= 500 else AgentRefused)(f"{status}: {_sentence(told)}")
-        said = object_(told["data"], "data")
-        received, answered = moment(said.get("received")), moment(said.get("now"))
+            raise (ServerFault if status >= 500 else AgentRefused)(
+                f"{status}: {_sentence(decoded)}"
+            )
+        reply = object_(decoded["data"], "data")
+        received, answered = moment(reply.get("received")), moment(reply.get("now"))
         if received is not None and answered is not None:
             self._clock.measure(sent, took, received, answered)
-        return said
+        return reply
 
     def _opened(self, location: str, sealed: str) -> AssignedNews:
         """Raises Odd and Forged."""
         about = ABOUT_ASSIGNED.format(location)
-        found = unseal_text(self._private, _from_base64(sealed), about)
-        told = object_(parsed(found, MOST_VALUES), "sealed")
-        assigned = [object_(one, "assigned") for one in _list(told, "assigned")]
-        gone = [must(own_id(one), "gone") for one in _list(told, "gone")]
-        return AssignedNews(told.get("whole") is True, assigned, gone)
+        plain = unseal_text(self._private, _from_base64(sealed), about)
+        data = object_(parsed(plain, MOST_VALUES), "sealed")
+        assigned = [object_(item, "assigned") for item in _list(data, "assigned")]
+        gone = [must(own_id(id), "gone") for id in _list(data, "gone")]
+        return AssignedNews(data.get("whole") is True, assigned, gone)
 
     def _tell(self, news: News) -> None:
         self.news.put(news)
@@ -364,11 +366,11 @@ def _body(answer: requests.Response, most: int) -> bytes:
     """All of the answer, however it is sent: not more than ``most`` bytes, and not for ever."""
     if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise Foreign("its answer is compressed, which the agent has not asked for")
-    found, until = bytearray(), time.monotonic() + WHOLE_SECONDS
+    content, until = bytearray(), time.monotonic() + WHOLE_SECONDS
     try:
         while chunk := answer.raw.read1(CHUNK, decode_content=False):
-            found += chunk
-            if len(found) > most:
+            content += chunk
+            if len(content) > most:
                 raise Foreign("its answer is too large")
             if time.monotonic() > until:
                 raise requests.ReadTimeout
@@ -376,23 +378,23 @@ def _body(answer: requests.Response, most: int) -> bytes:
         raise requests.ReadTimeout from None
     except HTTPError as fault:
         raise requests.ConnectionError(fault) from fault
-    return bytes(found)
+    return bytes(content)
 
 
 def _read(status: int, body: bytes) -> dict[str, Any]:
     """What the server's API says; raises Foreign if something else answers."""
     try:
-        told = parsed(body, MOST_IN_ANSWER)
+        decoded = parsed(body, MOST_IN_ANSWER)
     except Odd:
-        told = None
+        decoded = None
     wanted = "data" if status == 200 else "message"
-    if not isinstance(told, dict) or wanted not in told:
+    if not isinstance(decoded, dict) or wanted not in decoded:
         raise Foreign(trouble.no_api(status))
-    return told
+    return decoded
 
 
-def _sentence(told: Mapping[str, Any]) -> str:
-    return one_line(str(told["message"]), LONGEST_SENTENCE)
+def _sentence(decoded: Mapping[str, Any]) -> str:
+    return one_line(str(decoded["message"]), LONGEST_SENTENCE)
 
 
 def _message(body: bytes) -> str:
@@ -410,22 +412,24 @@ def _from_base64(sealed: str) -> bytes:
         raise Odd("sealed") from None
 
 
-def _change(told: Json) -> int:
-    return must(whole(told.get("change")), "change")
+def _change(data: Json) -> int:
+    return must(whole(data.get("change")), "change")
 
 
-def _list(told: Json, name: str) -> list[Any]:
-    found = told.get(name)
-    if not isinstance(found, list):
+def _list(data: Json, name: str) -> list[Any]:
+    items = data.get(name)
+    if not isinstance(items, list):
         raise Odd(name)
-    return found
+    return items
 
 
 def _standings(value: Any) -> dict[int, Json | None]:
     """By monitor; None for a result that was not taken."""
     return {
-        must(own_id(number), "standings"): None if one is None else object_(one, "standings")
-        for number, one in object_(value, "standings").items()
+        must(own_id(number), "standings"): None
+        if standing is None
+        else object_(standing, "standings")
+        for number, standing in object_(value, "standings").items()
     }
 
 

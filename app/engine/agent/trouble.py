@@ -82,9 +82,11 @@ def _own(fault: Exception) -> str:
 
 def _why(fault: requests.RequestException) -> str:
     """Not the error's own text, which has addresses in memory and the whole URL."""
-    found = list(_chain(fault))
-    told = (words(one) for kind, words in _WORDS for one in found if isinstance(one, kind))
-    reason = next(filter(None, told), _name(fault))
+    causes = list(_chain(fault))
+    sentences = (
+        words(cause) for kind, words in _WORDS for cause in causes if isinstance(cause, kind)
+    )
+    reason = next(filter(None, sentences), _name(fault))
     by_proxy = isinstance(fault, requests.exceptions.ProxyError)
     return f"the proxy of HTTPS_PROXY: {reason}" if by_proxy else reason
 
@@ -98,14 +100,19 @@ def no_api(status: int) -> str:
 
 def _chain(fault: BaseException) -> Iterator[BaseException]:
     """The fault, and those that led to it: requests wraps urllib3's, which wrap the system's."""
-    seen: list[BaseException] = []
+    causes: list[BaseException] = []
     waiting: list[Any] = [fault]
     while waiting:
-        one = waiting.pop(0)
-        if isinstance(one, BaseException) and one not in seen:
-            seen.append(one)
-            yield one
-            waiting += [getattr(one, "reason", None), *one.args, one.__cause__, one.__context__]
+        cause = waiting.pop(0)
+        if isinstance(cause, BaseException) and cause not in causes:
+            causes.append(cause)
+            yield cause
+            waiting += [
+                getattr(cause, "reason", None),
+                *cause.args,
+                cause.__cause__,
+                cause.__context__,
+            ]
 
 
 def _name(fault: BaseException) -> str:

@@ -40,8 +40,8 @@ def ask(
         )
     ).all()
     asked = {row.location_id: row.asked_at for row in rows if _is_joined(row, now, patience)}
-    if others := set(places) - asked.keys():
-        asked |= dict.fromkeys(others, _asked_anew(session, monitor_id, others, now))
+    if not_asked := set(places) - asked.keys():
+        asked |= dict.fromkeys(not_asked, _asked_anew(session, monitor_id, not_asked, now))
     return asked
 
 

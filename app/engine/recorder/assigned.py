@@ -146,12 +146,12 @@ def _assignments_of(rows: Mapping[int, Any], place: int, newest: int | None) -> 
 def write(session: AnySession, assigned: Sequence[MonitorAssignments]) -> None:
     """Write the assignments that have changed. The lock on the monitor's state protects them."""
     rows = [
-        {"of": one.here["monitor_id"], "place": one.here["location_id"]}
-        | {f"new_{name}": one.here[name] for name in _WRITTEN}
-        for one in assigned
-        if one.changed and one.here is not None
+        {"of": monitor.here["monitor_id"], "place": monitor.here["location_id"]}
+        | {f"new_{name}": monitor.here[name] for name in _WRITTEN}
+        for monitor in assigned
+        if monitor.changed and monitor.here is not None
     ]
     if rows:
         session.execute(_WRITE, rows)
-    for one in assigned:
-        one.changed = False
+    for monitor in assigned:
+        monitor.changed = False

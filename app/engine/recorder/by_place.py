@@ -30,14 +30,14 @@ def of_monitors(
     by_since: dict[datetime, list[int]] = defaultdict(list)
     for monitor in monitors:
         by_since[now - vote_lasts(monitor)].append(monitor.id)
-    found: dict[int, list[Seen]] = {}
+    by_monitor: dict[int, list[Seen]] = {}
     for since, ids in by_since.items():
-        found |= newest_of(session, ids, since)
-    return found
+        by_monitor |= newest_of(session, ids, since)
+    return by_monitor
 
 
 def told_by_some(
-    seen: Sequence[Seen], votes: Sequence[Vote], together: Verdict
+    places: Sequence[Seen], votes: Sequence[Vote], together: Verdict
 ) -> tuple[str | None, str | None]:
     """The code and the sentence of a monitor that is ``together`` because of what some places see:
     down, or degraded.
@@ -50,21 +50,21 @@ def told_by_some(
     }
     slow = {vote.place for vote in votes if vote.verdict is Verdict.DEGRADED}
     verdict = Verdict.DOWN if down else Verdict.DEGRADED
-    who = [one for one in seen if one.place in (down or slow) and one.verdict is verdict]
+    who = [place for place in places if place.place in (down or slow) and place.verdict is verdict]
     if not who:
         return None, None
-    names = ", ".join(one.title for one in who)
+    names = ", ".join(place.title for place in who)
     counted = f"{_WHAT[verdict]} in {len(who)} of {len(votes)} places ({names})"
     cause = who[0].cause
-    said = [f"{counted}: {cause}" if cause else f"{counted}.", *_silent(seen)]
-    return who[0].cause_code, " ".join(said)
+    sentences = [f"{counted}: {cause}" if cause else f"{counted}.", *_silent(places)]
+    return who[0].cause_code, " ".join(sentences)
 
 
-def _silent(seen: Sequence[Seen]) -> Iterator[str]:
+def _silent(places: Sequence[Seen]) -> Iterator[str]:
     """Which places are not among those that are counted: they were checked once, and have no result
     that still counts. People miss them otherwise.
     """
-    names = [one.title for one in seen if one.at is None and one.last_at is not None]
+    names = [place.title for place in places if place.at is None and place.last_at is not None]
     if names:
         yield _n(
             "%(names)s is silent and has no vote.",
@@ -75,30 +75,30 @@ def _silent(seen: Sequence[Seen]) -> Iterator[str]:
 
 
 def evidence_of(
-    seen: Sequence[Seen], aside: Mapping[str, Any], since: datetime
+    places: Sequence[Seen], aside: Mapping[str, Any], since: datetime
 ) -> list[dict[str, Any]]:
     """``evidence.places`` of an incident that began at ``since``. ``aside``: the failing checks of
     places by name, of those that have none among the checks that opened it.
     """
-    return [place_of(one, since, aside.get(one.name)) for one in seen]
+    return [place_of(place, since, aside.get(place.name)) for place in places]
 
 
-def place_of(one: Seen, since: datetime, check: Any = None) -> dict[str, Any]:
+def place_of(place: Seen, since: datetime, check: Any = None) -> dict[str, Any]:
     """A place in ``evidence.places``; a place without a vote is unknown. ``earlier``: its newest
     check is from before ``since``, so it says nothing of the failure. A failure in a maintenance
     before it opens no incident, and counts as none.
     """
-    if one.maintenance and one.verdict is Verdict.DOWN:
-        one = replace(one, verdict=None, cause_code=None, cause=None, status_code=None)
+    if place.maintenance and place.verdict is Verdict.DOWN:
+        place = replace(place, verdict=None, cause_code=None, cause=None, status_code=None)
     return {
-        "name": one.name,
-        "label": one.label,
-        "verdict": str(one.verdict or Verdict.UNKNOWN),
-        "cause_code": one.cause_code,
-        "cause": one.cause,
-        "status_code": one.status_code,
-        "response_time": one.response_time,
-        "checked_at": iso(one.at) if one.at else None,
-        "earlier": one.at is not None and (one.at < since or one.maintenance),
-        "check": check if one.verdict is Verdict.DOWN else None,
+        "name": place.name,
+        "label": place.label,
+        "verdict": str(place.verdict or Verdict.UNKNOWN),
+        "cause_code": place.cause_code,
+        "cause": place.cause,
+        "status_code": place.status_code,
+        "response_time": place.response_time,
+        "checked_at": iso(place.at) if place.at else None,
+        "earlier": place.at is not None and (place.at < since or place.maintenance),
+        "check": check if place.verdict is Verdict.DOWN else None,
     }

@@ -95,8 +95,8 @@ def beside_others(session: AnySession, good: Mapping[int, Any]) -> dict[int, Any
 
 
 def _others(check: Mapping[str, Any], kept: Any) -> dict[str, Any]:
-    found = {one.get("location"): one for one in reversed(good_checks(kept))}
-    newest_last = [(name, one) for name, one in found.items() if name != check["location"]]
+    by_location = {good.get("location"): good for good in reversed(good_checks(kept))}
+    newest_last = [(name, good) for name, good in by_location.items() if name != check["location"]]
     return dict(newest_last[-MOST_ELSEWHERE:])
 
 
@@ -220,30 +220,30 @@ def of_incidents(
     """The evidence for incidents, by monitor. Parts that cannot be read are dropped: they must not
     keep an incident from opening.
     """
-    aside = {one.monitor.id: failing.aside(one.monitor.id) for one in begun}
-    checks = {one.monitor.id: failing.take(one.monitor.id) for one in begun}
+    aside = {incident.monitor.id: failing.aside(incident.monitor.id) for incident in begun}
+    checks = {incident.monitor.id: failing.take(incident.monitor.id) for incident in begun}
     good = _last_good(session, list(checks))
     figures = usual_before(
         session,
         [
             Failure(
-                one.monitor.id,
-                one.since,
-                _first_place(one.seen, checks[one.monitor.id]),
-                one.monitor.updated_at,
+                incident.monitor.id,
+                incident.since,
+                _first_place(incident.seen, checks[incident.monitor.id]),
+                incident.monitor.updated_at,
             )
-            for one in begun
+            for incident in begun
         ],
     )
     return {
-        (id := one.monitor.id): {
+        (id := incident.monitor.id): {
             "failing": checks[id][0] if checks[id] else None,
             "confirming": checks[id][1:],
             "last_good": _good_before(checks[id], good.get(id)),
             "usual": figures[id],
-            "places": _places(one, checks[id], aside[id]),
+            "places": _places(incident, checks[id], aside[id]),
         }
-        for one in begun
+        for incident in begun
     }
 
 
@@ -260,23 +260,25 @@ def _good_before(checks: Sequence[Any], kept: Any) -> Any:
     """The last good check in the place of the first failing one, else in any place."""
     good = good_checks(kept)
     place = checks[0].get("location") if checks else None
-    return next((one for one in good if one.get("location") == place), good[0] if good else None)
+    return next(
+        (check for check in good if check.get("location") == place), good[0] if good else None
+    )
 
 
-def _first_place(seen: Sequence[Seen], checks: Sequence[Any]) -> int | None:
+def _first_place(places: Sequence[Seen], checks: Sequence[Any]) -> int | None:
     """Another place may reach another address, or take ten times as long."""
     name = checks[0].get("location") if checks else None
-    return next((one.place for one in seen if checks and one.name == name), None)
+    return next((place.place for place in places if checks and place.name == name), None)
 
 
 def _places(begun: Begun, checks: Sequence[Any], aside: Sequence[Any]) -> list[dict[str, Any]]:
-    told = {check.get("location") for check in checks}
+    failing_in = {check.get("location") for check in checks}
     return by_place.evidence_of(
         begun.seen,
         {
             check["location"]: {key: value for key, value in check.items() if key != ASIDE}
             for check in aside
-            if check.get("location") not in told
+            if check.get("location") not in failing_in
         },
         # All places check in the same slot, some a moment before the first that failed.
         last_slot(begun.monitor.id, begun.monitor.interval, begun.since),
@@ -333,9 +335,9 @@ def usual_before(
     The figures are medians, so that one slow check does not count, and null if there were few.
     Checks from before the monitor's last change are left out: they may be of another target.
     """
-    good = {one.monitor_id: _good(session, one) for one in failures}
+    good = {failure.monitor_id: _good(session, failure) for failure in failures}
     contexts = {row.context_id for rows in good.values() for row in rows}
-    addresses = {id: one.get("ip") for id, one in journal.contexts(contexts).items()}
+    addresses = {id: context.get("ip") for id, context in journal.contexts(contexts).items()}
     return {id: _usual(rows, addresses) for id, rows in good.items()}
 
 
@@ -355,15 +357,15 @@ def _usual(rows: Sequence[Any], addresses: Mapping[int, Any]) -> dict[str, Any] 
     if not rows:
         return None
     enough = rows if len(rows) >= FEWEST_CHECKS else []
-    found = {addresses.get(id) for id in {row.context_id for row in rows}}
+    addresses_used = {addresses.get(id) for id in {row.context_id for row in rows}}
     return {
         "checked_at": iso(from_ms(rows[0].at)),
         "response_time": _middle([row.response_time for row in enough]),
         "timings": {name: _middle([getattr(row, name) for row in enough]) for name in PHASES},
-        "addresses": sorted(ip for ip in found if ip and isinstance(ip, str)),
+        "addresses": sorted(ip for ip in addresses_used if ip and isinstance(ip, str)),
     }
 
 
 def _middle(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return median_low(known) if known else None
+    measured = [value for value in values if value is not None]
+    return median_low(measured) if measured else None

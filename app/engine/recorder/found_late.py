@@ -67,9 +67,9 @@ class Look:
 
     @property
     def rules(self) -> Rules:
-        one = self.monitor
-        begun = dict.fromkeys(self.places, judged_since(one))
-        return Rules(one.location_rule, one.confirmations, vote_lasts(one), begun)
+        monitor = self.monitor
+        begun = dict.fromkeys(self.places, judged_since(monitor))
+        return Rules(monitor.location_rule, monitor.confirmations, vote_lasts(monitor), begun)
 
     @property
     def covers(self) -> timedelta:
@@ -96,7 +96,7 @@ class Look:
     @property
     def is_needed(self) -> bool:
         """Without a late failure, results can only change an outage that is known."""
-        near = (one.started_at <= self.settled for one in self.stored)
+        near = (incident.started_at <= self.settled for incident in self.stored)
         return bool(self.down) or any(near)
 
 
@@ -109,12 +109,12 @@ def find(session: AnySession, looks: Sequence[Look], title: str, now: datetime) 
     incidents = _incidents(session, looks)
     changed: dict[int, Span] = {}
     for look, replaced, spans in _replayed(looks, incidents):
-        found = [one for span in spans if (one := _outage(span, look, title))]
+        outages = [outage for span in spans if (outage := _outage(span, look, title))]
         before = [_as_stored(row) for row in replaced]
-        if found != before:
-            if span := _changed_span(before, found):
+        if outages != before:
+            if span := _changed_span(before, outages):
                 changed[look.monitor.id] = span
-            _store(session, look.monitor.id, replaced, found, now)
+            _store(session, look.monitor.id, replaced, outages, now)
     session.flush()
     return changed
 
@@ -147,14 +147,14 @@ def _store(
     session: AnySession,
     monitor_id: int,
     before: Sequence[IncidentRow],
-    found: Sequence[Outage],
+    outages: Sequence[Outage],
     now: datetime,
 ) -> None:
     """Store what was found in place of the incidents ``before``. One that is still found stays the
     same incident, with what people said of it.
     """
     left = list(before)
-    for outage in found:
+    for outage in outages:
         row = next((row for row in left if _overlap(row, outage)), None)
         if row is None:
             row = IncidentRow(monitor_id=monitor_id, found_late=True, created_at=whole(now))
@@ -192,25 +192,27 @@ def end(session: AnySession, monitor_id: int, now: datetime) -> None:
 
 
 def _incidents(session: AnySession, looks: Sequence[Look]) -> dict[int, list[IncidentSpan]]:
-    found: dict[int, list[IncidentSpan]] = {look.monitor.id: [] for look in looks}
+    by_monitor: dict[int, list[IncidentSpan]] = {look.monitor.id: [] for look in looks}
     if looks:
         row = IncidentRow
         ended, begin = row.ended_at, min(look.begin for look in looks)
         rows = session.execute(
             select(row.monitor_id, row.started_at, ended, row.by_hand)
             .where(
-                row.monitor_id.in_(list(found)), or_(ended.is_(None), ended > begin), not_(_OURS)
+                row.monitor_id.in_(list(by_monitor)),
+                or_(ended.is_(None), ended > begin),
+                not_(_OURS),
             )
             .order_by(row.started_at, row.id)
         )
         for id, started_at, ended_at, by_hand in rows:
-            found[id].append(IncidentSpan(started_at, ended_at, by_hand))
+            by_monitor[id].append(IncidentSpan(started_at, ended_at, by_hand))
     for look in looks:
         # A pause ends an outage and keeps one from being found, as an incident by hand does.
         if pause := last_pause(look.monitor):
-            found[look.monitor.id].append(IncidentSpan(*pause, by_hand=True, pause=True))
-            found[look.monitor.id].sort(key=lambda one: one.started_at)
-    return found
+            by_monitor[look.monitor.id].append(IncidentSpan(*pause, by_hand=True, pause=True))
+            by_monitor[look.monitor.id].sort(key=lambda span: span.started_at)
+    return by_monitor
 
 
 def _replayed(
@@ -219,15 +221,17 @@ def _replayed(
     """Each with the stored incidents whose time was judged again, and what was found of it."""
     begun = []
     for look, checks in _read((look, look.begin, look.settled) for look in looks):
-        its = [one for one in incidents[look.monitor.id] if (one.ended_at or EVER) > look.begin]
-        replay, without = _fold(look, its), _fold(look, its)
+        spans = [
+            span for span in incidents[look.monitor.id] if (span.ended_at or EVER) > look.begin
+        ]
+        replay, without = _fold(look, spans), _fold(look, spans)
         replay.see(checks)
         without.see(_others(look, checks))
         over = _over(look, replay)
         if over is None:
             begun.append((look, replay, without))
         else:
-            replaced = [one for one in look.stored if one.started_at < look.settled]
+            replaced = [incident for incident in look.stored if incident.started_at < look.settled]
             yield look, replaced, _found(over, without.ended(), replaced)
     both = {look.monitor.id: (replay, without) for look, replay, without in begun}
     for look, checks in _read((look, look.settled, None) for look, _replay, _without in begun):
@@ -246,7 +250,7 @@ def _fold(look: Look, incidents: Sequence[IncidentSpan]) -> Fold:
 
 def _others(look: Look, checks: Iterable[Check]) -> Iterator[Check]:
     """Those that were known before the results of ``look`` came."""
-    return (one for one in checks if one.place != look.place or one.at not in look.times)
+    return (check for check in checks if check.place != look.place or check.at not in look.times)
 
 
 def _found(
@@ -255,8 +259,8 @@ def _found(
     """These outages without the time that was down before the new results came and is not stored:
     it was judged in time, and its incident was deleted, or the monitor had another rule.
     """
-    known = [(row.started_at, _end_of(row)) for row in stored]
-    return _minus(_whole(spans), _minus(_whole(without), known))
+    stored_spans = [(row.started_at, _end_of(row)) for row in stored]
+    return _minus(_whole(spans), _minus(_whole(without), stored_spans))
 
 
 def _whole(spans: Iterable[Span]) -> list[Span]:
@@ -265,9 +269,9 @@ def _whole(spans: Iterable[Span]) -> list[Span]:
     return [(start, end) for start, end in rounded if start < end]
 
 
-def _minus(spans: Sequence[Span], others: Sequence[Span]) -> Sequence[Span]:
+def _minus(spans: Sequence[Span], removed: Sequence[Span]) -> Sequence[Span]:
     """The time of ``spans`` that is in none of ``others``."""
-    for begin, end in others:
+    for begin, end in removed:
         parts = (
             part
             for start, stop in spans
@@ -296,7 +300,7 @@ def _read(
     """
     spans = [(to_ms(a), to_ms(b or EVER), look) for look, a, b in wanted]
     group: list[tuple[int, int, Look]] = []
-    for span in sorted(spans, key=lambda one: one[:2]):
+    for span in sorted(spans, key=lambda span: span[:2]):
         if group and not _is_alike(group[0], span):
             yield from _read_group(group)
             group = []
@@ -315,22 +319,25 @@ def _read_group(
 ) -> Iterator[tuple[Look, Sequence[Check]]]:
     ids = [look.monitor.id for _begin, _end, look in group]
     first, last = group[0][0], max(end for _begin, end, _look in group)
-    found = rollups.checks(ids, first, last)
+    checks = rollups.checks(ids, first, last)
     for begin, end, look in group:
-        yield look, [one for one in found[look.monitor.id] if begin <= one.at < end]
+        yield look, [check for check in checks[look.monitor.id] if begin <= check.at < end]
 
 
 def _outage(span: Span, look: Look, title: str) -> Outage | None:
     """None if no late result shows it: of what was known in time, an incident tells."""
     start, end = span
-    known = [row for row in look.stored if row.started_at < end and _end_of(row) > start]
-    down = [one for one in look.down if start <= whole(one.checked_at) < end]
-    if not known and not down:
+    incidents = [row for row in look.stored if row.started_at < end and _end_of(row) > start]
+    down = [result for result in look.down if start <= whole(result.checked_at) < end]
+    if not incidents and not down:
         return None
-    causes = [(row.started_at, row.cause, row.cause_code) for row in known]
-    causes += [(one.checked_at, one.cause, one.cause_code) for one in down]
-    _at, cause, code = min(causes, key=lambda one: one[0])
-    places = {*chain.from_iterable(row.seen_by or () for row in known), *([title] if down else [])}
+    causes = [(row.started_at, row.cause, row.cause_code) for row in incidents]
+    causes += [(result.checked_at, result.cause, result.cause_code) for result in down]
+    _at, cause, code = min(causes, key=lambda cause: cause[0])
+    places = {
+        *chain.from_iterable(row.seen_by or () for row in incidents),
+        *([title] if down else []),
+    }
     return Outage(start, end, cause and cause[:MAX_CAUSE], code, tuple(sorted(places)))
 
 
@@ -341,7 +348,7 @@ def _as_stored(row: IncidentRow) -> Outage:
 
 def _changed_span(before: Sequence[Outage], after: Sequence[Outage]) -> Span | None:
     """The time in which these differ: of a long outage that goes on, only what is new."""
-    old, new = ({one.started_at: one.ended_at for one in part} for part in (before, after))
+    old, new = ({outage.started_at: outage.ended_at for outage in part} for part in (before, after))
     times = [
         time
         for start in old.keys() | new.keys()

@@ -75,14 +75,14 @@ def fill(session: AnySession, monitor: Any, moments: Sequence[datetime]) -> None
     because their results came late.
     """
     first, last = min(moments), max(moments)
-    found = select(IncidentRow).where(
+    query = select(IncidentRow).where(
         IncidentRow.monitor_id == monitor.id,
         IncidentRow.unwatched.is_not(None),
         IncidentRow.started_at <= last,
         or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at >= first),
     )
     checks = sorted(moments)
-    for incident in session.scalars(found).all():
+    for incident in session.scalars(query).all():
         left = [
             {"from": iso(since), "to": iso(to)}
             for gap in incident.unwatched or []

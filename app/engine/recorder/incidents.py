@@ -132,8 +132,8 @@ def _tell(
 
 
 def _locked(session: AnySession, incident_id: int) -> tuple[IncidentRow, MonitorStateRow]:
-    found = select(IncidentRow.monitor_id).where(IncidentRow.id == incident_id)
-    monitor_id = session.scalar(found)
+    query = select(IncidentRow.monitor_id).where(IncidentRow.id == incident_id)
+    monitor_id = session.scalar(query)
     if monitor_id is None:
         raise NotFound("incident", incident_id)
     state = lock(session, monitor_id)

@@ -164,7 +164,7 @@ def _decision(batch: RecordedBatch, judged: JudgedMonitor, check: PlaceCheck) ->
         since = max(since, ended)
     first, last = max(since - rules.stale_after, judged.voting_since), batch.now + SKEW
     stored = rollups.checks([monitor.id], to_ms(first), to_ms(last) + 1)[monitor.id]
-    checks = [one for one in stored if one.place in rules.places_since]
+    checks = [check for check in stored if check.place in rules.places_since]
     # A place that has voted meanwhile was awaited at first.
     begun = {place: max(at, judged.ruled_since) for place, at in rules.places_since.items()}
     rules = replace(rules, places_since=begun)
@@ -184,7 +184,7 @@ def set_cause(
     if cause is None and result is not None and result.verdict is verdict:
         code, cause = result.cause_code, result.cause
     if cause is None and result is None and verdict is not Verdict.UP:
-        same = (one for one in _seen(batch, judged) if failing and one.verdict is verdict)
+        same = (place for place in _seen(batch, judged) if failing and place.verdict is verdict)
         if (first := next(same, None)) is None or first.cause is None:
             return
         code, cause = first.cause_code, first.cause
@@ -221,7 +221,7 @@ def _plan(batch: RecordedBatch, judged: JudgedMonitor, decision: Decision, resul
 def _all_repeat(votes: Iterable[Vote], since: datetime) -> bool:
     settings: Settings = current_app.extensions["wakeful.settings"]
     confirm = timedelta(seconds=settings.confirm_seconds)
-    return all(is_repeat(since, one.at, confirm) for one in votes)
+    return all(is_repeat(since, vote.at, confirm) for vote in votes)
 
 
 def _certificate(batch: RecordedBatch, judged: JudgedMonitor, outcome: Outcome) -> None:
@@ -293,10 +293,12 @@ def _incident(
     elif decision.step is Step.END:
         votes = decision.after.votes.values()
         places = silent_failures(rules, votes, before.started_at, batch.now)
-        silent = [one for one in _seen(batch, judged) if one.place in places] if places else ()
-        held = ends_by_silence(rules, decision, places)
+        silent = (
+            [place for place in _seen(batch, judged) if place.place in places] if places else ()
+        )
+        by_silence = ends_by_silence(rules, decision, places)
         good = good_places(votes, before.started_at)
-        batch.found[id] = outages.Closing(id, moment, judged.summed_until, good, silent, held)
+        batch.found[id] = outages.Closing(id, moment, judged.summed_until, good, silent, by_silence)
 
 
 def _notify_again(batch: RecordedBatch, judged: JudgedMonitor, result: Result) -> None:
@@ -318,7 +320,7 @@ def carry_out(batch: RecordedBatch) -> None:
 
 
 def _write_good(batch: RecordedBatch) -> None:
-    several = {id: one for id, one in batch.good.items() if batch.monitors[id].assigned.others}
+    several = {id: check for id, check in batch.good.items() if batch.monitors[id].assigned.others}
     if several:
         batch.good |= evidence.beside_others(batch.session, several)
     journal.keep_good_evidence(batch.good)

@@ -67,27 +67,29 @@ Change = Opening | Closing
 
 
 def carry_out(
-    session: AnySession, found: Sequence[Change], failing: evidence.Failing, now: datetime
+    session: AnySession, changes: Sequence[Change], failing: evidence.Failing, now: datetime
 ) -> None:
     """Open and end these incidents, at most one of each monitor, and write the alerts about them in
     this order. The results of the batch must be stored.
     """
-    monitors = _by_id(session.execute(_MONITORS, {"ids": [one.monitor_id for one in found]}))
-    openings = [one for one in found if isinstance(one, Opening)]
-    closings = [one for one in found if isinstance(one, Closing)]
+    monitors = _by_id(
+        session.execute(_MONITORS, {"ids": [change.monitor_id for change in changes]})
+    )
+    openings = [change for change in changes if isinstance(change, Opening)]
+    closings = [change for change in changes if isinstance(change, Closing)]
     incidents = _open(session, openings, monitors, failing, now) if openings else {}
     incidents |= _end(session, closings, monitors, now) if closings else {}
     notify_all(
         session,
         [
             Alert(
-                Event.INCIDENT_OPENED if isinstance(one, Opening) else Event.INCIDENT_RESOLVED,
-                monitors[one.monitor_id],
-                incidents[one.monitor_id],
-                _silent_in(incidents[one.monitor_id], one),
+                Event.INCIDENT_OPENED if isinstance(change, Opening) else Event.INCIDENT_RESOLVED,
+                monitors[change.monitor_id],
+                incidents[change.monitor_id],
+                _silent_in(incidents[change.monitor_id], change),
             )
-            for one in found
-            if one.monitor_id in incidents
+            for change in changes
+            if change.monitor_id in incidents
         ],
         now,
     )
@@ -97,7 +99,7 @@ def _silent_in(incident: IncidentRow, change: Change) -> Mapping[str, Any] | Non
     """What a message says besides: the places whose silence ended the incident."""
     if isinstance(change, Opening) or incident.ending != Ending.SILENCE:
         return None
-    return {"silent": [one.title for one in change.silent]}
+    return {"silent": [place.title for place in change.silent]}
 
 
 def _by_id(monitors: Iterable[Any]) -> dict[int, Any]:
@@ -112,18 +114,23 @@ def _open(
     now: datetime,
 ) -> dict[int, IncidentRow]:
     """Open incidents, by monitor."""
-    places = by_place.of_monitors(session, [monitors[one.monitor_id] for one in openings], now)
+    places = by_place.of_monitors(
+        session, [monitors[opening.monitor_id] for opening in openings], now
+    )
     begun = [
-        evidence.Begun(monitors[one.monitor_id], one.since, places[one.monitor_id])
-        for one in openings
+        evidence.Begun(monitors[opening.monitor_id], opening.since, places[opening.monitor_id])
+        for opening in openings
     ]
     kept = evidence.of_incidents(session, failing, begun)
-    incidents = {one.monitor_id: _incident(one, kept[one.monitor_id], now) for one in openings}
+    incidents = {
+        opening.monitor_id: _incident(opening, kept[opening.monitor_id], now)
+        for opening in openings
+    }
     session.add_all(incidents.values())
     session.flush()
-    for one in openings:
+    for opening in openings:
         # The incident may have begun in an hour that is already summed.
-        _sum_again(one, incidents[one.monitor_id].started_at)
+        _sum_again(opening, incidents[opening.monitor_id].started_at)
     return incidents
 
 
@@ -151,30 +158,30 @@ def _end(
     session: AnySession, closings: Sequence[Closing], monitors: Mapping[int, Any], now: datetime
 ) -> dict[int, IncidentRow]:
     """End incidents, by monitor."""
-    ids = [one.monitor_id for one in closings]
-    found = {one.monitor_id: one for one in session.scalars(_OPEN, {"ids": ids})}
-    for one in closings:
-        if (incident := found.get(one.monitor_id)) is not None:
-            since_change = monitors[one.monitor_id].updated_at >= incident.started_at
-            changed = one.changed or (
-                since_change and _nobody_saw_it_end(session, incident, one.good)
+    ids = [closing.monitor_id for closing in closings]
+    incidents = {incident.monitor_id: incident for incident in session.scalars(_OPEN, {"ids": ids})}
+    for closing in closings:
+        if (incident := incidents.get(closing.monitor_id)) is not None:
+            since_change = monitors[closing.monitor_id].updated_at >= incident.started_at
+            changed = closing.changed or (
+                since_change and _nobody_saw_it_end(session, incident, closing.good)
             )
-            gaps.keep_those_within(incident, _ended(incident, one, now, changed=changed))
+            gaps.keep_those_within(incident, _ended(incident, closing, now, changed=changed))
     session.flush()
-    for one in closings:
-        if one.monitor_id in found:
-            _sum_again(one, found[one.monitor_id].ended_at or one.at)
-    return found
+    for closing in closings:
+        if closing.monitor_id in incidents:
+            _sum_again(closing, incidents[closing.monitor_id].ended_at or closing.at)
+    return incidents
 
 
 def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, changed: bool) -> datetime:
     """``changed``: the incident ends because the monitor was, not because anybody saw it end."""
     silent = closing.silent
-    names = {one.name for one in silent}
+    names = {place.name for place in silent}
     if closing.held or (silent and not seen_by(readable(incident.evidence)) - names):
         ended = end(incident, closing.at, now, Ending.SILENCE)
-        remark_at(incident, fell_silent([one.title for one in silent]), ended)
-        gaps.add(incident, max(one.last_at or ended for one in silent), ended)
+        remark_at(incident, fell_silent([place.title for place in silent]), ended)
+        gaps.add(incident, max(place.last_at or ended for place in silent), ended)
         return ended
     if changed:
         ended = end(incident, closing.at, now, Ending.CHANGED)
@@ -187,8 +194,8 @@ def _nobody_saw_it_end(session: AnySession, incident: IncidentRow, good: Collect
     """Whether none of the places that saw the failure is among those that are good now. With
     another rule, or without the place that fails, the others alone may end an incident.
     """
-    found = (readable(incident.evidence) or {}).get("places") or ()
-    saw = {place["name"] for place in found if place.get("verdict") == Verdict.DOWN}
+    places = (readable(incident.evidence) or {}).get("places") or ()
+    saw = {place["name"] for place in places if place.get("verdict") == Verdict.DOWN}
     names = session.scalars(select(LocationRow.name).where(LocationRow.id.in_(good)))
     return bool(saw) and saw.isdisjoint(names)
 

@@ -191,10 +191,10 @@ def _load(
     asked = {"ids": sorted(ids), "until": latest.last_moment(now)}
     rows = session.execute(_LOADED, asked).all()
     open_now = {row.monitor_id: row for row in session.execute(_OPEN, asked)}
-    its = assigned.load(session, {row.monitor_id: row.newest for row in rows}, place)
+    assignments = assigned.load(session, {row.monitor_id: row.newest for row in rows}, place)
     unsent = unsent_openings(session, [incident.id for incident in open_now.values()])
     monitors = {
-        row.monitor_id: _monitor_of(row, open_now.get(row.monitor_id), its[row.monitor_id])
+        row.monitor_id: _monitor_of(row, open_now.get(row.monitor_id), assignments[row.monitor_id])
         for row in rows
     }
     for monitor_id, judged in monitors.items():
@@ -203,20 +203,20 @@ def _load(
     return monitors
 
 
-def _monitor_of(row: Any, incident: Any, its: MonitorAssignments) -> JudgedMonitor:
+def _monitor_of(row: Any, incident: Any, assignments: MonitorAssignments) -> JudgedMonitor:
     state = state_of(row, incident and incident.started_at, bool(incident and incident.by_hand))
     silent_from, newest = gaps.silent_from(state), latest.later(state.checked_at, row.newest)
-    if not its.others:  # its good checks do not write the state each time (``steady``)
+    if not assignments.others:  # its good checks do not write the state each time (``steady``)
         state = replace(state, checked_at=newest)
     monitor = _Columns(row)
-    rules = rules_of(monitor, its.places())
+    rules = rules_of(monitor, assignments.places())
     restarts = (row.m_created_at, row.resumed_at, row.spec_since)
     return JudgedMonitor(
         monitor,
         rules,
-        Situation(state, its.votes(rules)),
+        Situation(state, assignments.votes(rules)),
         {name: getattr(row, name) for name in STATE_COLUMNS},
-        its,
+        assignments,
         row.rolled_until,
         newest,
         row.judged_since or row.m_created_at,

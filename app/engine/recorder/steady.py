@@ -156,16 +156,18 @@ class Steady:
             self._follow(db.session)
             db.session.rollback()
 
-    def hold(self, monitor_id: int, held: Held | None) -> None:
+    def hold(self, monitor_id: int, monitor: Held | None) -> None:
         """Set what is known of a monitor; None if it is not steady."""
-        if held is None:
+        if monitor is None:
             self._held.pop(monitor_id, None)
         else:
-            self._held[monitor_id] = held
+            self._held[monitor_id] = monitor
 
     def keep_shards(self, tokens: Mapping[int, int]) -> None:
         """Drop what is known of the monitors of all other shards."""
-        lost = [id for id, held in self._held.items() if tokens.get(held.shard) != held.token]
+        lost = [
+            id for id, monitor in self._held.items() if tokens.get(monitor.shard) != monitor.token
+        ]
         for id in lost:
             del self._held[id]
 
@@ -184,26 +186,26 @@ class Steady:
 
     def take(self, claim: Claim, outcome: Outcome) -> Standing | None:
         """Take a result that changes nothing; its monitor's new standing. None for any other."""
-        held = self._held.get(claim.monitor_id)
-        if held is None or held.over:
+        monitor = self._held.get(claim.monitor_id)
+        if monitor is None or monitor.over:
             return None
-        if not held.fits(claim, outcome):
+        if not monitor.fits(claim, outcome):
             # Later results of the monitor follow this one, also while it cannot be recorded.
-            held.over = True
+            monitor.over = True
             return None
         result = outcome.result
         at = to_ms(result.checked_at)
-        slot = last_slot(claim.monitor_id, held.interval, result.checked_at)
-        if slot == held.slot:  # done by a check that was given up, and came back after all
-            return held.standing(result.checked_at)
-        if slot < held.slot or at <= held.checked_ms:
+        slot = last_slot(claim.monitor_id, monitor.interval, result.checked_at)
+        if slot == monitor.slot:  # done by a check that was given up, and came back after all
+            return monitor.standing(result.checked_at)
+        if slot < monitor.slot or at <= monitor.checked_ms:
             return None
         if not self._waiting:
             self._write_at = time.monotonic() + BATCH_SECONDS
-        held.slot, held.checked_ms, held.response_time = slot, at, result.response_time
-        held.saved = False
+        monitor.slot, monitor.checked_ms, monitor.response_time = slot, at, result.response_time
+        monitor.saved = False
         self._waiting.append((claim, outcome))
-        return held.standing(result.checked_at)
+        return monitor.standing(result.checked_at)
 
     def give_back(self) -> list[Finished]:
         """All that waits, for a batch that cannot be written."""
@@ -246,10 +248,10 @@ class Steady:
             return
         place = journal.location_id(self._location)
         with writing() as session:
-            known = [self._held[id] for id in (*saved, *self._good) if id in self._held]
-            tokens = shards.locked(session, place, {held.shard for held in known})
+            monitors = [self._held[id] for id in (*saved, *self._good) if id in self._held]
+            tokens = shards.locked(session, place, {monitor.shard for monitor in monitors})
             self._follow(session)
-            good = {id: one for id, one in self._good.items() if self._is_valid(id, tokens)}
+            good = {id: check for id, check in self._good.items() if self._is_valid(id, tokens)}
             saved = [id for id in saved if self._is_valid(id, tokens)]
             latest.save(session, place, [self._columns(id) for id in saved])
             journal.keep_good_evidence(good)
@@ -261,7 +263,7 @@ class Steady:
         """The monitors whose states are stored now: each in turn, in the order of their rows."""
         if all or clock >= self._save_at:
             self._save_at = clock + SAVED_SECONDS
-            unsaved = (id for id, held in self._held.items() if not held.saved)
+            unsaved = (id for id, monitor in self._held.items() if not monitor.saved)
             self._to_save = sorted(unsaved, reverse=True)
         first = 0 if all else max(0, len(self._to_save) - BATCH)
         now = self._to_save[first:]
@@ -269,8 +271,8 @@ class Steady:
         return [id for id in reversed(now) if id in self._held]
 
     def _is_valid(self, id: int, tokens: Mapping[int, int]) -> bool:
-        held = self._held.get(id)
-        return held is not None and tokens.get(held.shard) == held.token
+        monitor = self._held.get(id)
+        return monitor is not None and tokens.get(monitor.shard) == monitor.token
 
     def _follow(self, session: AnySession) -> None:
         """Drop what is known of the monitors that have changed; all, if changes are missing, as
@@ -294,14 +296,14 @@ class Steady:
         now: datetime,
     ) -> list[Finished]:
         quiet, rows, late = Quiet(session, now), [], []
-        for one in batch:
-            claim, outcome = one
-            held = self._held.get(claim.monitor_id)
-            if held is None or tokens.get(claim.shard) != claim.token:
-                late.append(one)
+        for finished in batch:
+            claim, outcome = finished
+            monitor = self._held.get(claim.monitor_id)
+            if monitor is None or tokens.get(claim.shard) != claim.token:
+                late.append(finished)
                 continue
-            row = journal.row_of(outcome.result, place, held.covers_s)
-            row["maintenance"] = quiet.covers(held, outcome.result.checked_at)
+            row = journal.row_of(outcome.result, place, monitor.covers_s)
+            row["maintenance"] = quiet.covers(monitor, outcome.result.checked_at)
             rows.append(row)
             if outcome.evidence is not None:
                 # Agents and probers do not know their place by themselves.
@@ -311,5 +313,5 @@ class Steady:
         return late
 
     def _columns(self, id: int) -> tuple[int, int, int | None, int, int]:
-        held = self._held[id]
-        return id, held.checked_ms, held.response_time, to_ms(held.slot), held.turn
+        monitor = self._held[id]
+        return id, monitor.checked_ms, monitor.response_time, to_ms(monitor.slot), monitor.turn

@@ -166,11 +166,11 @@ class QueueCarrier:
         left out: it may have ended.
         """
         with self._lock:
-            probers = [one for one in self._state.probers.values() if not one.told]
-            told = [one.report for one in probers]
-            for one in probers:
-                one.report, one.told = replace(one.report, checks=0), True
-        return told
+            probers = [prober for prober in self._state.probers.values() if not prober.told]
+            reports = [prober.report for prober in probers]
+            for prober in probers:
+                prober.report, prober.told = replace(prober.report, checks=0), True
+        return reports
 
     # --- the two threads
 
@@ -220,8 +220,8 @@ class QueueCarrier:
     def _send(self, tickets: list[int]) -> bool:
         """Whether there was something to send."""
         with self._lock:
-            known = self._state.checks
-            specs = [(ticket, known[ticket].spec) for ticket in tickets if ticket in known]
+            by_ticket = self._state.checks
+            specs = [(ticket, by_ticket[ticket].spec) for ticket in tickets if ticket in by_ticket]
         checks = [[ticket, packed] for ticket, spec in specs if (packed := self._packed(spec))]
         if not checks:
             return False
@@ -269,8 +269,8 @@ class QueueCarrier:
         now = time.monotonic()
         with self._lock:
             self._forget()
-            waiting = [one for one in self._state.batches.values() if one.heard is None]
-            old = any(now - one.sent > LOST_SECONDS for one in waiting)
+            waiting = [batch for batch in self._state.batches.values() if batch.heard is None]
+            old = any(now - batch.sent > LOST_SECONDS for batch in waiting)
         # A batch that nobody has taken may be waiting behind others; then there is no hurry.
         is_empty = old and self._redis.llen(queue_of(self.location)) == 0
         with self._lock:
@@ -323,7 +323,7 @@ class QueueCarrier:
             if now - prober.heard > FRESH_SECONDS:
                 del state.probers[name]
         probers = state.probers.values()
-        self.network.down = bool(probers) and all(one.network_down for one in probers)
+        self.network.down = bool(probers) and all(prober.network_down for prober in probers)
 
     # --- what comes back
 
