@@ -125,7 +125,7 @@ def newest() -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class RoleSigns:
     """The heartbeats of all checkers, or all alert workers. ``silent``: none of them is alive.
     ``ever``: there has been one.
     """
@@ -136,7 +136,7 @@ class Signs:
     checked_at: datetime | None
 
 
-def signs_of(role: str, now: datetime) -> Signs:
+def signs_of(role: str, now: datetime) -> RoleSigns:
     """The signs of the processes of a role. Heartbeats from the future do not count: they are from
     before the clock was set back. Live processes write a new one soon; a dead one would seem
     alive until the clock catches up.
@@ -158,4 +158,4 @@ def signs_of(role: str, now: datetime) -> Signs:
         )
     ).one()
     silent = last_living is None or now - last_living > SILENT_AFTER[role]
-    return Signs(bool(ever), silent, last, checked_at)
+    return RoleSigns(bool(ever), silent, last, checked_at)

@@ -101,7 +101,7 @@ def forget_trouble(session: AnySession, place: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class PlaceSigns:
     """What is known of a place. ``seen_at``: when one of those who make its checks was last heard.
     ``alive_at``: the same, or the checker that sends the checks of a queue. ``result_at``: when a
     check from it was last recorded. ``silent_at``: when people were told that it is silent, unless
@@ -129,7 +129,7 @@ class Work:
     monitors: int
 
 
-def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, Signs]:
+def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, PlaceSigns]:
     """The signs of each of these places, by row id. Those from the future are from before the clock
     was set back, and do not count.
     """
@@ -154,7 +154,7 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, Signs]:
     return {row.id: _signs(row, heartbeats_of[row.name], now) for row in rows}
 
 
-def _signs(row: LocationRow, rows: Sequence[Any], now: datetime) -> Signs:
+def _signs(row: LocationRow, rows: Sequence[Any], now: datetime) -> PlaceSigns:
     """``rows``: its heartbeats, the newest first. Those of a queue's checker say nothing of its
     probers.
     """
@@ -179,7 +179,7 @@ def _signs(row: LocationRow, rows: Sequence[Any], now: datetime) -> Signs:
         heartbeat.clock_offset_ms for heartbeat in alive if heartbeat.clock_offset_ms is not None
     ]
     newest = heard[0] if heard else None
-    return Signs(
+    return PlaceSigns(
         seen_at=_newest(now, row.seen_at, *(heartbeat.at for heartbeat in heard)),
         alive_at=_newest(now, row.seen_at, *(heartbeat.at for heartbeat in rows)),
         result_at=_newest(now, row.result_at, *(heartbeat.last_check_at for heartbeat in rows)),
@@ -301,7 +301,7 @@ def commonest_cause(place: int) -> str | None:
 
 
 def states_of(
-    signs: Mapping[int, Signs], now: datetime, watching_since: datetime | None = None
+    signs: Mapping[int, PlaceSigns], now: datetime, watching_since: datetime | None = None
 ) -> dict[int, PlaceState]:
     """The state of each place. ``watching_since``: since when results could have been recorded at
     all; a server that was off until just now has heard nothing of anybody.
@@ -318,7 +318,7 @@ def states_of(
 
 
 def _state(
-    signs: Signs, work: Work | None, now: datetime, watching_since: datetime | None
+    signs: PlaceSigns, work: Work | None, now: datetime, watching_since: datetime | None
 ) -> PlaceState:
     if signs.alive_at is None:
         return PlaceState.NEVER_SEEN
@@ -340,7 +340,7 @@ def _state(
     return PlaceState.ONLINE if _is_fresh(last, now, waited) else PlaceState.SILENT
 
 
-def _heard_since(signs: Signs, moment: datetime) -> bool:
+def _heard_since(signs: PlaceSigns, moment: datetime) -> bool:
     return signs.result_at is not None and signs.result_at > moment
 
 

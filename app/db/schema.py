@@ -114,16 +114,16 @@ def present() -> str | None:
 
 def wanted() -> str:
     """The number of the newest migration of this version."""
-    return max(known())
+    return max(revisions())
 
 
 def oldest() -> str:
     """The number of the oldest database that this version upgrades."""
-    return min(known())
+    return min(revisions())
 
 
 @cache
-def known() -> frozenset[str]:
+def revisions() -> frozenset[str]:
     """The numbers of all migrations: each file's name begins with its own."""
     files = (MIGRATIONS / "versions").glob("[0-9]*.py")
     return frozenset(path.name.partition("_")[0] for path in files)
@@ -240,7 +240,7 @@ def _fault(connection: Connection) -> str | None:
         return None
     if revision is None:
         return UNVERSIONED if _has_tables(connection) else NO_TABLES
-    if revision in known():
+    if revision in revisions():
         return OLD
     return _older(revision) if revision < oldest() else _newer(revision)
 
@@ -262,7 +262,7 @@ def _newest_copy() -> Path | None:
     file = db.engine.url.database
     if db.engine.dialect.name != "sqlite" or not file:
         return None
-    copies = (_copy_of(file, revision) for revision in sorted(known(), reverse=True))
+    copies = (_copy_of(file, revision) for revision in sorted(revisions(), reverse=True))
     return next((copy for copy in copies if copy.exists()), None)
 
 

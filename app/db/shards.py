@@ -29,7 +29,7 @@ class Shard:
     until: datetime | None
     token: int
 
-    def held(self, now: datetime) -> bool:
+    def is_owned(self, now: datetime) -> bool:
         """Whether the lease is valid. One that ends later than a lease can was written before the
         clock was set back, and counts as ended.
         """

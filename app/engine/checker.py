@@ -144,7 +144,7 @@ class Checker:
         self._feed = changes.Feed()
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self.checks = PlannedLoop(works or ask, self._plan, _now, remote=remote)
-        self._returns = Returns(settings.location, self._told)
+        self._returns = Returns(settings.location, self._checked)
         self._outdated: set[int] = set()  # monitors that the plan must reload
         self._away = False  # whether the database could not be used
         self._unread = Unread()
@@ -359,7 +359,7 @@ class Checker:
 
     # --- what comes back
 
-    def _told(self, claim: Claim, standing: Standing | None) -> None:
+    def _checked(self, claim: Claim, standing: Standing | None) -> None:
         if self._plan.back(claim, standing, _now()):
             self._outdated.add(claim.monitor_id)
             self._feed_at = float("-inf")

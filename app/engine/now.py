@@ -123,13 +123,13 @@ def _answer(
     """
     now = datetime.now(UTC)
 
-    def told_of(place: CheckingPlace) -> PlaceChecked:
+    def of_place(place: CheckingPlace) -> PlaceChecked:
         if (result := results.get(place.name)) is not None:
             return PlaceChecked(place.name, place.label, result)
         why = no_result.why(place, brought, now, asked=place.name in asked)
         return PlaceChecked(place.name, place.label, message=why)
 
-    checked = [told_of(place) for place in places]
+    checked = [of_place(place) for place in places]
     checked = checked or [PlaceChecked(name, result=result) for name, result in results.items()]
     made = [checked_place.result for checked_place in checked if checked_place.result is not None]
     worst = min(made, key=lambda result: _WORST_FIRST.index(result.verdict))

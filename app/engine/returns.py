@@ -11,7 +11,7 @@ from app.db.assignments import Assigned
 from app.db.faults import passes
 from app.engine import recorder
 from app.engine.carriers import Finished
-from app.engine.recorder.steady import held_as_read
+from app.engine.recorder.steady import steady_as_read
 from app.engine.schedule import Claim, Standing
 
 log = logging.getLogger(__name__)
@@ -25,14 +25,14 @@ KEPT_AT_MOST = 10_000  # results kept in memory while the database is unavailabl
 
 
 class Returns:
-    """``told`` is called for each check that was recorded (with its monitor's new standing) or
+    """``on_done`` is called for each check that was recorded (with its monitor's new standing) or
     dropped (with None). It is not called if a bug keeps a check from being recorded, so that the
     check is not repeated at once. Recording needs an application context.
     """
 
-    def __init__(self, location: str, told: Callable[[Claim, Standing | None], None]) -> None:
+    def __init__(self, location: str, on_done: Callable[[Claim, Standing | None], None]) -> None:
         self._location = location
-        self._told = told
+        self._on_done = on_done
         self._unrecorded: list[Finished] = []
         self._steady = recorder.Steady(location)
         self._batch = MOST_AT_ONCE
@@ -86,7 +86,7 @@ class Returns:
 
     def remember(self, claim: Claim, standing: Standing, read: Assigned) -> None:
         """Reckon with rows that were read after ``before_reading``."""
-        self._steady.hold(claim.monitor_id, held_as_read(claim, standing, read))
+        self._steady.remember(claim.monitor_id, steady_as_read(claim, standing, read))
 
     def flush(self, *, all: bool = False) -> None:
         """Write the good checks that wait; with ``all``, also what follows from them."""
@@ -98,7 +98,7 @@ class Returns:
         standing = self._steady.take(*finished)
         if standing is None:
             return False
-        self._told(finished[0], standing)
+        self._on_done(finished[0], standing)
         return True
 
     def _write_steady(self, *, all: bool = False) -> None:
@@ -136,7 +136,7 @@ class Returns:
         if any(standing is not None for _claim, standing in standings):
             self.last_check_at = datetime.now(UTC)
         for claim, standing in standings:
-            self._told(claim, standing)
+            self._on_done(claim, standing)
 
     def _recorded(self, batch: list[Finished]) -> list[tuple[Claim, Standing | None]]:
         standings = recorder.record_claimed(
@@ -160,7 +160,7 @@ class Returns:
 
     def _forget(self, count: int) -> None:
         for claim, _outcome in self._unrecorded[: max(0, count)]:
-            self._told(claim, None)
+            self._on_done(claim, None)
         del self._unrecorded[: max(0, count)]
 
 

@@ -141,7 +141,7 @@ class Shards:
     def _is_free(self, shard: Shard, now: datetime) -> bool:
         if shard.owner == self.name:
             return True  # taken by a transaction whose end we do not know, under its own token
-        return not shard.held(now) or owner.is_gone(shard.owner or "")
+        return not shard.is_owned(now) or owner.is_gone(shard.owner or "")
 
     def _others(
         self, stored: Sequence[Shard], now: datetime

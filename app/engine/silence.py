@@ -24,7 +24,7 @@ from app.alerts.words import count_of
 from app.db import AnySession, db, places, writing
 from app.db.assignments import AT_ONCE
 from app.db.latest import last_moment
-from app.db.places import LEAST_SILENCE, Signs
+from app.db.places import LEAST_SILENCE, PlaceSigns
 from app.db.settings import keep_setting, setting
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
@@ -124,7 +124,7 @@ class _Place:
     id: int
     name: str
     label: str | None
-    signs: Signs
+    signs: PlaceSigns
 
 
 def _without_result(

@@ -17,7 +17,7 @@ def start_of_strip(now_ms: int) -> int:
     return now_ms - now_ms % HOUR_MS - (HOURS - 1) * HOUR_MS
 
 
-class Hour(NamedTuple):
+class StripHour(NamedTuple):
     """The figures of one hour for a strip: seconds, and response times (count and sum in ms).
     ``degraded`` is part of ``up``.
     """
@@ -31,7 +31,7 @@ class Hour(NamedTuple):
     degraded: int = 0
 
 
-NOTHING = Hour(0, 0, 0, 0, 0, 0)
+NOTHING = StripHour(0, 0, 0, 0, 0, 0)
 
 
 class LastHours(NamedTuple):
@@ -40,10 +40,10 @@ class LastHours(NamedTuple):
     """
 
     entries: Sequence[Mapping[str, Any]]
-    newest: Mapping[int, Hour]
+    newest: Mapping[int, StripHour]
 
 
-def strips(start: int, hours: Mapping[int, Mapping[int, Hour]]) -> dict[int, LastHours]:
+def strips(start: int, hours: Mapping[int, Mapping[int, StripHour]]) -> dict[int, LastHours]:
     """The strip since ``start`` (ms) by the key of ``hours``, which are by their start (ms).
 
     In an entry, ``up``, ``down``, ``unknown``, ``maintenance`` and ``degraded`` (part of ``up``)
@@ -60,18 +60,20 @@ def strips(start: int, hours: Mapping[int, Mapping[int, Hour]]) -> dict[int, Las
     }
 
 
-def with_hours(strip: LastHours, start: int, hours: Mapping[int, Hour]) -> list[Mapping[str, Any]]:
+def with_hours(
+    strip: LastHours, start: int, hours: Mapping[int, StripHour]
+) -> list[Mapping[str, Any]]:
     """The entries of a strip since ``start`` (ms), with these hours (by their start) added."""
     entries = [*strip.entries]
     for begin, hour in hours.items():
         index = (begin - start) // HOUR_MS
         if 0 <= index < HOURS:
-            whole = Hour(*map(add, strip.newest.get(begin, NOTHING), hour))
+            whole = StripHour(*map(add, strip.newest.get(begin, NOTHING), hour))
             entries[index] = _entry(entries[index]["start"], whole)
     return entries
 
 
-def _entry(start: str, hour: Hour) -> dict[str, Any]:
+def _entry(start: str, hour: StripHour) -> dict[str, Any]:
     up, down, unknown, maintenance, responses, total, degraded = hour
     return {
         "start": start,

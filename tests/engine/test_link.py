@@ -14,7 +14,7 @@ import pytest
 
 from app.codec import Odd
 from app.codec.sealing import ABOUT_ASSIGNED, new_private_key, public_key_of, seal_to
-from app.engine.agent import known
+from app.engine.agent import assigned_file
 from app.engine.agent import link as links
 from app.engine.agent.buffer import Buffer, MadeResult
 from app.engine.agent.clock import Clock
@@ -296,7 +296,7 @@ def test_what_to_check_is_heard_on_a_full_disk_and_written_when_there_is_room(
     player, tmp_path, caplog, monkeypatch
 ):
     """The turn failed, and a restart without the server checked what had been taken away."""
-    monkeypatch.setattr(known, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(assigned_file, "RETRY_SECONDS", 0.0)
     (tmp_path / "assigned").mkdir()  # what cannot be replaced by a file
     with linked(player, tmp_path) as (link, _buffer):
         link._turn()

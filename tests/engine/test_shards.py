@@ -180,7 +180,7 @@ def test_setting_the_clock_stops_no_checker(house, hours):
             monotonic(one, house.now + step, house.seconds)
         house.seconds += LOOK_SECONDS
     assert parts(house, 32, 32)
-    assert all(one.held(house.now + step) for one in shards.read(1))
+    assert all(one.is_owned(house.now + step) for one in shards.read(1))
 
 
 def test_a_valid_lease_is_respected_and_one_too_far_ahead_is_not(house):

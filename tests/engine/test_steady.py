@@ -18,7 +18,7 @@ from app.db.tables import (
 )
 from app.engine import recorder
 from app.engine.checker import _standing
-from app.engine.recorder.steady import held_as_read
+from app.engine.recorder.steady import steady_as_read
 from app.engine.schedule import Claim, last_slot, next_check
 from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor, make_outcome
@@ -55,7 +55,7 @@ class Owner:
         self.steady.start()
         claim = self.claim()
         for one in assignments.of_monitors(1, [self.id]):
-            self.steady.hold(self.id, held_as_read(claim, _standing(one), one))
+            self.steady.remember(self.id, steady_as_read(claim, _standing(one), one))
 
     def claim(self):
         db.session.rollback()
@@ -265,7 +265,7 @@ def test_only_monitors_whose_good_check_changes_nothing_are_remembered(core):
         held = {
             names.get(one.spec.monitor_id, "after an incident")
             for one in assignments.of_shards(1, range(shards.count()))
-            if held_as_read(Claim(one.spec.monitor_id), _standing(one), one)
+            if steady_as_read(Claim(one.spec.monitor_id), _standing(one), one)
         }
     assert held == {"steady", "after an incident"}
 

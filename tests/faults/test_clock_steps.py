@@ -134,7 +134,7 @@ def test_a_checker_continues_after_the_clock_was_set_back(core, settings, monkey
         [job] = checker._plan.take(real() + ahead, 5)
         outcome = make_outcome(at=real() + ahead)
         [stands] = recorder.record_claimed([(job.claim(), outcome)], real() + ahead)
-        checker._told(job.claim(), stands)
+        checker._checked(job.claim(), stands)
         ahead = timedelta(0)
         assert checker._plan.next() > now() + HOURS - timedelta(minutes=2)
         checker._ahead += HOURS.total_seconds()

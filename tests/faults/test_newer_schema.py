@@ -200,7 +200,7 @@ def test_a_database_older_than_the_first_migration_is_told_which_commit_upgrades
 
 def test_the_revisions_are_those_that_alembic_finds():
     script = ScriptDirectory(str(MIGRATIONS))
-    assert schema.known() == {found.revision for found in script.walk_revisions()}
+    assert schema.revisions() == {found.revision for found in script.walk_revisions()}
     assert schema.wanted() == script.get_current_head()
 
 

@@ -66,7 +66,7 @@ def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: 
                     wanted=KINDS[kind],
                 )
             )
-        if manifest.revision not in schema.known():
+        if manifest.revision not in schema.revisions():
             raise WakefulError(
                 _(schema.NEWER).format(present=manifest.revision, wanted=schema.wanted())
             )

@@ -38,7 +38,7 @@ from app.db.types import to_ms
 from app.records import UPTIME_RANGES
 from app.stats import report, strip
 from app.stats.series import start_of
-from app.stats.strip import Hour, LastHours, start_of_strip
+from app.stats.strip import LastHours, StripHour, start_of_strip
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
@@ -223,18 +223,18 @@ _STRIPS = select(
 
 def _strips(ids: Sequence[int], start: int) -> dict[int, LastHours]:
     """The strips of what the rollups say since ``start`` (ms)."""
-    hours: dict[int, dict[int, Hour]] = {id: {} for id in ids}
+    hours: dict[int, dict[int, StripHour]] = {id: {} for id in ids}
     for id, begin, *figures in db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}):
-        hours[id][begin * 1000] = Hour(*figures)
+        hours[id][begin * 1000] = StripHour(*figures)
     return strip.strips(start, hours)
 
 
-def _hours(tail: Mapping[int, Sums]) -> dict[int, Hour]:
+def _hours(tail: Mapping[int, Sums]) -> dict[int, StripHour]:
     return {begin: hour_of(sums) for begin, sums in tail.items()}
 
 
-def hour_of(sums: Sums) -> Hour:
-    return Hour(
+def hour_of(sums: Sums) -> StripHour:
+    return StripHour(
         sums.up // 1000,
         -(-sums.down // 1000),  # rounded up: a second of downtime must not vanish
         sums.unknown // 1000,

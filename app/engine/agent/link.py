@@ -24,9 +24,9 @@ from app.codec.sealing import ABOUT_ASSIGNED, key_of, new_private_key, public_ke
 from app.codec.values import Json, moment, must, object_, own_id, parsed, text, whole
 from app.config import SettingError
 from app.engine.agent import trouble
+from app.engine.agent.assigned_file import AssignedFile, replace_file
 from app.engine.agent.buffer import Buffer
 from app.engine.agent.clock import Clock, uptime
-from app.engine.agent.known import AssignedFile, replace_file
 from app.engine.agent.trouble import AgentRefused, Foreign, Later, ServerFault
 from app.i18n import _
 from app.lasting import Lasting
@@ -108,7 +108,7 @@ class ServerLink:
         self._wake, self._figures = wake, figures
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
         self._private = _key_in(folder)
-        self._known = AssignedFile(folder)
+        self._file = AssignedFile(folder)
         self._session = requests.Session()
         # No netrc, and no proxy but the one for HTTPS: it is for the server, never for checks.
         self._session.trust_env = False
@@ -218,7 +218,7 @@ class ServerLink:
         change, more = self._post()
         if self._heard(change, more):
             self._works(more)
-        self._known.write()
+        self._file.write()
         return more
 
     def _heard(self, change: int, more: bool) -> bool:
@@ -243,7 +243,7 @@ class ServerLink:
         """Log a fault once: a cut may last for hours."""
         if isinstance(fault, AgentRefused):
             self._location = ""
-        sentence = trouble.said(self._named, fault)
+        sentence = trouble.sentence_of(self._named, fault)
         self._log.error(
             "%s",
             sentence,
@@ -301,8 +301,8 @@ class ServerLink:
         self._change, self._granted = _change(data), wish
         self._tell(news)
         if news.whole or news.assigned or news.gone:
-            self._known.add(self._location, sealed, whole=news.whole)
-        if self._known.is_full:
+            self._file.add(self._location, sealed, whole=news.whole)
+        if self._file.is_full:
             self.reload()
 
     def _send(self, path: str, data: Mapping[str, Any] | str) -> Json:
@@ -349,7 +349,7 @@ class ServerLink:
     def _recall(self) -> None:
         """What the agent knew before a restart."""
         try:
-            location, kept = self._known.read()
+            location, kept = self._file.read()
             for sealed in kept:
                 self._tell(self._opened(location, sealed))
         except (OSError, ValueError):

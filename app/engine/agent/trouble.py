@@ -42,11 +42,11 @@ class Foreign(Exception):
     """What answers is not Wakeful's API. The text is the end of a sentence."""
 
 
-# Those that ``said`` has words for: all others are faults of the agent, or of its machine.
+# Those that ``sentence_of`` has words for: all others are faults of the agent, or of its machine.
 KNOWN = (AgentRefused, ServerFault, Later, Foreign, Odd, Forged, requests.RequestException)
 
 
-def said(server: str, fault: Exception) -> str:
+def sentence_of(server: str, fault: Exception) -> str:
     """What the log has of an exchange with ``server`` that failed."""
     if isinstance(fault, AgentRefused):
         return f"The server {server} refuses the agent: {fault}"

@@ -40,7 +40,7 @@ class MonitorAssignments:
     """
 
     here: dict[str, Any] | None
-    others: Sequence[Any]
+    elsewhere: Sequence[Any]
     by_hand: bool = True  # the check was asked for; False: it is one of the schedule
     changed: bool = False
 
@@ -53,12 +53,12 @@ class MonitorAssignments:
         """Whether the place is one of the monitor's (decision 14). A check on request is made
         in another one where this server checks nothing of the monitor.
         """
-        return self.here is not None or not self.others
+        return self.here is not None or not self.elsewhere
 
     @property
     def others_wait(self) -> bool:
         """Whether other checkers must be notified of a check that is to be repeated."""
-        return self.by_hand or bool(self.others)
+        return self.by_hand or bool(self.elsewhere)
 
     def places(self) -> dict[int, datetime]:
         """Since when each place is to vote. A row that was never checked has the time (ms) of its
@@ -82,7 +82,7 @@ class MonitorAssignments:
     def _rows(self) -> Iterator[Mapping[str, Any]]:
         if self.here is not None:
             yield self.here
-        for row in self.others:
+        for row in self.elsewhere:
             yield row._mapping
 
     def keep(self, vote: Vote) -> None:
@@ -134,13 +134,13 @@ def load(
 
 
 def _assignments_of(rows: Mapping[int, Any], place: int, newest: int | None) -> MonitorAssignments:
-    others = [row for location, row in rows.items() if location != place]
+    elsewhere = [row for location, row in rows.items() if location != place]
     if place not in rows:
-        return MonitorAssignments(None, others)
+        return MonitorAssignments(None, elsewhere)
     here = dict(rows[place]._mapping)
-    if not others and here["checked_at"] is not None:
+    if not elsewhere and here["checked_at"] is not None:
         here["checked_at"] = latest.later(here["checked_at"], newest)
-    return MonitorAssignments(here, others)
+    return MonitorAssignments(here, elsewhere)
 
 
 def write(session: AnySession, assigned: Sequence[MonitorAssignments]) -> None:

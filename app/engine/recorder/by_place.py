@@ -36,7 +36,7 @@ def of_monitors(
     return by_monitor
 
 
-def told_by_some(
+def cause_by_some(
     places: Sequence[Seen], votes: Sequence[Vote], together: Verdict
 ) -> tuple[str | None, str | None]:
     """The code and the sentence of a monitor that is ``together`` because of what some places see:

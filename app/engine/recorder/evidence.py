@@ -206,16 +206,16 @@ def keep(incident: IncidentRow, kept: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """An incident that opens now and began at ``since``. ``seen``: what its places saw last."""
+class NewIncident:
+    """An incident that opens now and began at ``since``. ``places``: what they saw last."""
 
     monitor: Any  # has ``id``, ``interval`` and ``updated_at``
     since: datetime
-    seen: Sequence[Seen]
+    places: Sequence[Seen]
 
 
 def of_incidents(
-    session: AnySession, failing: Failing, begun: Sequence[Begun]
+    session: AnySession, failing: Failing, begun: Sequence[NewIncident]
 ) -> dict[int, dict[str, Any]]:
     """The evidence for incidents, by monitor. Parts that cannot be read are dropped: they must not
     keep an incident from opening.
@@ -226,10 +226,10 @@ def of_incidents(
     figures = usual_before(
         session,
         [
-            Failure(
+            FailureStart(
                 incident.monitor.id,
                 incident.since,
-                _first_place(incident.seen, checks[incident.monitor.id]),
+                _first_place(incident.places, checks[incident.monitor.id]),
                 incident.monitor.updated_at,
             )
             for incident in begun
@@ -271,10 +271,12 @@ def _first_place(places: Sequence[Seen], checks: Sequence[Any]) -> int | None:
     return next((place.place for place in places if checks and place.name == name), None)
 
 
-def _places(begun: Begun, checks: Sequence[Any], aside: Sequence[Any]) -> list[dict[str, Any]]:
+def _places(
+    begun: NewIncident, checks: Sequence[Any], aside: Sequence[Any]
+) -> list[dict[str, Any]]:
     failing_in = {check.get("location") for check in checks}
     return by_place.evidence_of(
-        begun.seen,
+        begun.places,
         {
             check["location"]: {key: value for key, value in check.items() if key != ASIDE}
             for check in aside
@@ -314,7 +316,7 @@ _OF_PLACE = _OF_ALL.where(_RESULTS.c.location_id == bindparam("place"))
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailureStart:
     """What began at ``since``. ``place``: where it was seen first; None if that is not known.
     ``changed``: when the monitor was changed last.
     """
@@ -326,7 +328,7 @@ class Failure:
 
 
 def usual_before(
-    session: AnySession, failures: Sequence[Failure]
+    session: AnySession, failures: Sequence[FailureStart]
 ) -> dict[int, dict[str, Any] | None]:
     """By monitor, ``{"checked_at": of the last good check, "response_time", "timings",
     "addresses"}`` over the newest good checks before its failure, of its place or (None) of all;
@@ -341,7 +343,7 @@ def usual_before(
     return {id: _usual(rows, addresses) for id, rows in good.items()}
 
 
-def _good(session: AnySession, failure: Failure) -> Sequence[Any]:
+def _good(session: AnySession, failure: FailureStart) -> Sequence[Any]:
     """Rows of ``_OF_ALL``, the newest first."""
     asked = {
         "id": failure.monitor_id,

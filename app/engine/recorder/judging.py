@@ -105,7 +105,7 @@ class RecordedBatch:
     taken: set[tuple[int, int]]  # the times (ms) of results that the place has, by monitor
     good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks
     # Incidents that open or end, by monitor: they are read for and written together
-    found: dict[int, outages.Change] = field(default_factory=dict)
+    incident_changes: dict[int, outages.Change] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -180,7 +180,7 @@ def set_cause(
     verdict, code, cause = judged.state.verdict, None, None
     failing = verdict in (Verdict.DOWN, Verdict.DEGRADED)
     if failing and verdict and any(vote.verdict is not verdict for vote in votes):
-        code, cause = by_place.told_by_some(_seen(batch, judged), votes, verdict)
+        code, cause = by_place.cause_by_some(_seen(batch, judged), votes, verdict)
     if cause is None and result is not None and result.verdict is verdict:
         code, cause = result.cause_code, result.cause
     if cause is None and result is None and verdict is not Verdict.UP:
@@ -257,7 +257,7 @@ def _keep_aside(
     what the place saw before.
     """
     result, id = outcome.result, judged.monitor.id
-    if not judged.assigned.others:
+    if not judged.assigned.elsewhere:
         return
     recovered = result.is_good and previous is not None and previous.failures > 0
     if recovered or result.maintenance:
@@ -288,7 +288,7 @@ def _incident(
         return
     id, moment, rules = judged.monitor.id, decision.moment, judged.rules
     if decision.step is Step.OPEN:
-        batch.found[id] = outages.Opening(id, moment, result, judged.summed_until)
+        batch.incident_changes[id] = outages.Opening(id, moment, result, judged.summed_until)
         judged.set_state(replace(judged.state, started_at=whole(moment)))
     elif decision.step is Step.END:
         votes = decision.after.votes.values()
@@ -298,7 +298,9 @@ def _incident(
         )
         by_silence = ends_by_silence(rules, decision, places)
         good = good_places(votes, before.started_at)
-        batch.found[id] = outages.Closing(id, moment, judged.summed_until, good, silent, by_silence)
+        batch.incident_changes[id] = outages.Closing(
+            id, moment, judged.summed_until, good, silent, by_silence
+        )
 
 
 def _notify_again(batch: RecordedBatch, judged: JudgedMonitor, result: Result) -> None:
@@ -313,14 +315,20 @@ def carry_out(batch: RecordedBatch) -> None:
     """Write the results, and the incidents that they open and end."""
     _write_rows(batch)
     _write_good(batch)  # an incident that opens now includes it
-    if batch.found:
-        assigned.write(batch.session, [batch.monitors[id].assigned for id in batch.found])
-        outages.carry_out(batch.session, list(batch.found.values()), batch.failing, batch.now)
-        batch.found = {}
+    if batch.incident_changes:
+        assigned.write(
+            batch.session, [batch.monitors[id].assigned for id in batch.incident_changes]
+        )
+        outages.carry_out(
+            batch.session, list(batch.incident_changes.values()), batch.failing, batch.now
+        )
+        batch.incident_changes = {}
 
 
 def _write_good(batch: RecordedBatch) -> None:
-    several = {id: check for id, check in batch.good.items() if batch.monitors[id].assigned.others}
+    several = {
+        id: check for id, check in batch.good.items() if batch.monitors[id].assigned.elsewhere
+    }
     if several:
         batch.good |= evidence.beside_others(batch.session, several)
     journal.keep_good_evidence(batch.good)

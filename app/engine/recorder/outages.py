@@ -49,8 +49,8 @@ class Opening:
 class Closing:
     """The open incident of a monitor ended at ``at``, the first good check of the recovery.
     ``good``: places that are good now. ``silent``: places that saw the failure to the last and have
-    no vote any more. If that is why the incident ends (``held``), or if no other place saw it,
-    nobody saw it end, and the incident and its message say so. ``changed``: the incident ends
+    no vote any more. If that is why the incident ends (``by_silence``), or if no other place saw
+    it, nobody saw it end, and the incident and its message say so. ``changed``: the incident ends
     because the rule or the places of the monitor changed.
     """
 
@@ -59,7 +59,7 @@ class Closing:
     summed_until: datetime | None
     good: Collection[int]
     silent: Sequence[Seen] = ()
-    held: bool = False
+    by_silence: bool = False
     changed: bool = False
 
 
@@ -118,7 +118,9 @@ def _open(
         session, [monitors[opening.monitor_id] for opening in openings], now
     )
     begun = [
-        evidence.Begun(monitors[opening.monitor_id], opening.since, places[opening.monitor_id])
+        evidence.NewIncident(
+            monitors[opening.monitor_id], opening.since, places[opening.monitor_id]
+        )
         for opening in openings
     ]
     kept = evidence.of_incidents(session, failing, begun)
@@ -178,7 +180,7 @@ def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, changed: b
     """``changed``: the incident ends because the monitor was, not because anybody saw it end."""
     silent = closing.silent
     names = {place.name for place in silent}
-    if closing.held or (silent and not seen_by(readable(incident.evidence)) - names):
+    if closing.by_silence or (silent and not seen_by(readable(incident.evidence)) - names):
         ended = end(incident, closing.at, now, Ending.SILENCE)
         remark_at(incident, fell_silent([place.title for place in silent]), ended)
         gaps.add(incident, max(place.last_at or ended for place in silent), ended)

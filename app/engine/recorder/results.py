@@ -28,7 +28,7 @@ from app.engine.recorder.judging import (
     set_cause,
 )
 from app.engine.recorder.rows import covers_s, state_of
-from app.engine.recorder.steady import Held, Steady, held_of
+from app.engine.recorder.steady import Steady, SteadyMonitor, steady_of
 from app.engine.schedule import Claim, Standing
 from app.judge.verdict import (
     MOMENT_S,
@@ -137,7 +137,9 @@ def _record(
     if steady is not None:
         for claim, _outcome in outcomes:
             judged = monitors.get(claim.monitor_id)
-            steady.hold(claim.monitor_id, None if judged is None else _held(judged, claim))
+            steady.remember(
+                claim.monitor_id, None if judged is None else _steady_monitor(judged, claim)
+            )
     return recorded
 
 
@@ -163,9 +165,9 @@ def _is_newer(judged: JudgedMonitor, result: Result) -> bool:
     return before is not None and to_ms(result.checked_at) > to_ms(before)
 
 
-def _held(judged: JudgedMonitor, claim: Claim) -> Held | None:
-    alone = not judged.assigned.others
-    return held_of(
+def _steady_monitor(judged: JudgedMonitor, claim: Claim) -> SteadyMonitor | None:
+    alone = not judged.assigned.elsewhere
+    return steady_of(
         claim, judged.monitor, judged.state, _standing(judged), judged.columns, alone=alone
     )
 
@@ -206,7 +208,7 @@ def _load(
 def _monitor_of(row: Any, incident: Any, assignments: MonitorAssignments) -> JudgedMonitor:
     state = state_of(row, incident and incident.started_at, bool(incident and incident.by_hand))
     silent_from, newest = gaps.silent_from(state), latest.later(state.checked_at, row.newest)
-    if not assignments.others:  # its good checks do not write the state each time (``steady``)
+    if not assignments.elsewhere:  # its good checks do not write the state each time (``steady``)
         state = replace(state, checked_at=newest)
     monitor = _Columns(row)
     rules = rules_of(monitor, assignments.places())
@@ -240,7 +242,7 @@ def _one(batch: RecordedBatch, monitor_id: int, outcome: Outcome, *, fenced: boo
     judged = batch.monitors.get(monitor_id)
     if judged is None:
         return None
-    if monitor_id in batch.found:
+    if monitor_id in batch.incident_changes:
         carry_out(batch)  # this result follows the incident that opened or ended
     outcome = _placed(batch, judged, outcome)
     result, monitor = outcome.result, judged.monitor
@@ -333,7 +335,7 @@ def judge_anew(session: AnySession, monitor: MonitorRow, now: datetime) -> None:
     if decision.step is Step.CANCEL:
         failing.drop(monitor.id)
     elif decision.step is Step.END and decision.moment:
-        batch.found[monitor.id] = outages.Closing(
+        batch.incident_changes[monitor.id] = outages.Closing(
             monitor.id, decision.moment, judged.summed_until, (), changed=True
         )
     finish(batch)

@@ -43,10 +43,10 @@ Finished = tuple[Claim, Outcome]
 
 
 @dataclass(slots=True)
-class Held:
-    """A steady monitor, with the columns that ``Quiet`` reads. ``told``: people know that its
-    certificate expires. ``over``: a check has changed something. It is recorded after the results
-    that still wait.
+class SteadyMonitor:
+    """A steady monitor, with the columns that ``Quiet`` reads. ``notified``: people were
+    told that its certificate expires. ``over``: a check has changed something. It is recorded after
+    the results that still wait.
     """
 
     id: int
@@ -62,7 +62,7 @@ class Held:
     response_time: int | None
     covers_s: int
     fingerprint: str | None
-    told: bool
+    notified: bool
     saved: bool = True
     over: bool = False
 
@@ -76,11 +76,11 @@ class Held:
             result.verdict is Verdict.UP
             and (claim.turn, claim.token) == (self.turn, self.token)
             and outcome.ssl_fingerprint in (None, self.fingerprint)
-            and (self.told or Warn.TLS_EXPIRING not in result.warnings)
+            and (self.notified or Warn.TLS_EXPIRING not in result.warnings)
         )
 
 
-def held_of(
+def steady_of(
     claim: Claim,
     monitor: Any,
     state: State,
@@ -88,7 +88,7 @@ def held_of(
     columns: Mapping[str, Any],
     *,
     alone: bool,
-) -> Held | None:
+) -> SteadyMonitor | None:
     """What is remembered of a monitor whose next good check changes nothing; None for any other.
 
     ``standing``: in this place, which is its only one if it is ``alone``. ``columns``: those of its
@@ -103,7 +103,7 @@ def held_of(
     if standing.is_asked:
         return None  # that check is another one of a slot which is done
     fingerprint = columns["ssl_fingerprint"]
-    return Held(
+    return SteadyMonitor(
         id=monitor.id,
         tags=monitor.tags,
         maintenance_start_at=monitor.maintenance_start_at,
@@ -117,18 +117,19 @@ def held_of(
         response_time=columns["response_time"],
         covers_s=covers_s(monitor),
         fingerprint=fingerprint,
-        told=bool(fingerprint) and alerting.alerted(columns["alerted_certificates"], fingerprint),
+        notified=bool(fingerprint)
+        and alerting.alerted(columns["alerted_certificates"], fingerprint),
     )
 
 
-def held_as_read(claim: Claim, standing: Standing, read: Assigned) -> Held | None:
-    """As ``held_of``, of a monitor as its rows and its newest result are."""
+def steady_as_read(claim: Claim, standing: Standing, read: Assigned) -> SteadyMonitor | None:
+    """As ``steady_of``, of a monitor as its rows and its newest result are."""
     row = read.row
     if row.verdict_here != VERDICT_NUMBERS[Verdict.UP] or row.failures_here:
         return None  # the next good check says in the place's row that it is up
     state = state_of(row, row.started_at, bool(row.by_hand))
     state = replace(state, checked_at=latest.later(state.checked_at, read.newest))
-    return held_of(claim, row, state, standing, row._mapping, alone=not row.elsewhere)
+    return steady_of(claim, row, state, standing, row._mapping, alone=not row.elsewhere)
 
 
 class Steady:
@@ -136,7 +137,7 @@ class Steady:
 
     def __init__(self, location: str) -> None:
         self._location = location
-        self._held: dict[int, Held] = {}
+        self._monitors: dict[int, SteadyMonitor] = {}
         self._waiting: list[Finished] = []
         self._good: dict[int, Any] = {}  # evidence of results that are written
         self._seen: int | None = None  # the number of the newest change that was followed
@@ -147,8 +148,8 @@ class Steady:
     # --- what is known
 
     def start(self) -> None:
-        """Call this before the rows are read from which ``hold`` follows: what has changed until
-        now is in them, and need not be followed later.
+        """Call this before the rows are read that ``remember`` is given: what has changed until now
+        is in them, and need not be followed later.
         """
         if self._seen is None:
             self._seen = changes.newest()
@@ -156,20 +157,22 @@ class Steady:
             self._follow(db.session)
             db.session.rollback()
 
-    def hold(self, monitor_id: int, monitor: Held | None) -> None:
+    def remember(self, monitor_id: int, monitor: SteadyMonitor | None) -> None:
         """Set what is known of a monitor; None if it is not steady."""
         if monitor is None:
-            self._held.pop(monitor_id, None)
+            self._monitors.pop(monitor_id, None)
         else:
-            self._held[monitor_id] = monitor
+            self._monitors[monitor_id] = monitor
 
     def keep_shards(self, tokens: Mapping[int, int]) -> None:
         """Drop what is known of the monitors of all other shards."""
         lost = [
-            id for id, monitor in self._held.items() if tokens.get(monitor.shard) != monitor.token
+            id
+            for id, monitor in self._monitors.items()
+            if tokens.get(monitor.shard) != monitor.token
         ]
         for id in lost:
-            del self._held[id]
+            del self._monitors[id]
 
     # --- what comes back
 
@@ -186,7 +189,7 @@ class Steady:
 
     def take(self, claim: Claim, outcome: Outcome) -> Standing | None:
         """Take a result that changes nothing; its monitor's new standing. None for any other."""
-        monitor = self._held.get(claim.monitor_id)
+        monitor = self._monitors.get(claim.monitor_id)
         if monitor is None or monitor.over:
             return None
         if not monitor.fits(claim, outcome):
@@ -248,7 +251,7 @@ class Steady:
             return
         place = journal.location_id(self._location)
         with writing() as session:
-            monitors = [self._held[id] for id in (*saved, *self._good) if id in self._held]
+            monitors = [self._monitors[id] for id in (*saved, *self._good) if id in self._monitors]
             tokens = shards.locked(session, place, {monitor.shard for monitor in monitors})
             self._follow(session)
             good = {id: check for id, check in self._good.items() if self._is_valid(id, tokens)}
@@ -257,21 +260,21 @@ class Steady:
             journal.keep_good_evidence(good)
         self._good = {}
         for id in saved:
-            self._held[id].saved = True
+            self._monitors[id].saved = True
 
     def _next_to_save(self, clock: float, *, all: bool) -> list[int]:
         """The monitors whose states are stored now: each in turn, in the order of their rows."""
         if all or clock >= self._save_at:
             self._save_at = clock + SAVED_SECONDS
-            unsaved = (id for id, monitor in self._held.items() if not monitor.saved)
+            unsaved = (id for id, monitor in self._monitors.items() if not monitor.saved)
             self._to_save = sorted(unsaved, reverse=True)
         first = 0 if all else max(0, len(self._to_save) - BATCH)
         now = self._to_save[first:]
         del self._to_save[first:]
-        return [id for id in reversed(now) if id in self._held]
+        return [id for id in reversed(now) if id in self._monitors]
 
     def _is_valid(self, id: int, tokens: Mapping[int, int]) -> bool:
-        monitor = self._held.get(id)
+        monitor = self._monitors.get(id)
         return monitor is not None and tokens.get(monitor.shard) == monitor.token
 
     def _follow(self, session: AnySession) -> None:
@@ -280,12 +283,12 @@ class Steady:
         """
         changed = changes.following(session, self._seen or 0)
         if changed is None:
-            self._held.clear()
+            self._monitors.clear()
             self._seen = changes.newest_of(session)
             return
         for number, monitor_id in changed:
             self._seen = number
-            self._held.pop(monitor_id, None)
+            self._monitors.pop(monitor_id, None)
 
     def _insert(
         self,
@@ -298,7 +301,7 @@ class Steady:
         quiet, rows, late = Quiet(session, now), [], []
         for finished in batch:
             claim, outcome = finished
-            monitor = self._held.get(claim.monitor_id)
+            monitor = self._monitors.get(claim.monitor_id)
             if monitor is None or tokens.get(claim.shard) != claim.token:
                 late.append(finished)
                 continue
@@ -313,5 +316,5 @@ class Steady:
         return late
 
     def _columns(self, id: int) -> tuple[int, int, int | None, int, int]:
-        monitor = self._held[id]
+        monitor = self._monitors[id]
         return id, monitor.checked_ms, monitor.response_time, to_ms(monitor.slot), monitor.turn

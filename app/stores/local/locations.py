@@ -164,7 +164,7 @@ class Locations(Rows[Place, PageQuery], base.Locations):
 
 def _record(
     row: LocationRow,
-    signs: places.Signs,
+    signs: places.PlaceSigns,
     state: str,
     monitors: int,
     trouble: str | None,

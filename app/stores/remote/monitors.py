@@ -25,7 +25,7 @@ from app.records import (
     PageQuery,
 )
 from app.rules import brackets
-from app.stats.strip import HOURS, Hour
+from app.stats.strip import HOURS, StripHour
 from app.stores import base, same_url
 from app.stores.base import Extent, Fields
 from app.stores.remote import envelope
@@ -45,7 +45,8 @@ _DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
 UNSAID = ("uptime", "counts", "brief", "fresh")
 OWN = (*UNSAID, "hours")
 _FILTERS = ("search", "search_by", "status_page_id", "contact_id", "tag", "location")
-_HOUR_STATES = (*Hour._fields[:4], "degraded")  # seconds; beside them an hour has a response time
+# In seconds; beside them an hour has a response time.
+_HOUR_STATES = (*StripHour._fields[:4], "degraded")
 
 
 class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):

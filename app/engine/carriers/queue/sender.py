@@ -74,13 +74,13 @@ class _SentBatch:
 
 @dataclass(slots=True)
 class _Prober:
-    """A prober, as it last spoke. ``heard``: when (monotonic). ``told``: a report has said it."""
+    """A prober, as it last spoke. ``heard``: when (monotonic). ``reported``: a report has it."""
 
     report: ProberReport
     network_down: bool
     heard: float
     clock: Offset
-    told: bool = False
+    reported: bool = False
 
 
 @dataclass(slots=True)
@@ -166,10 +166,10 @@ class QueueCarrier:
         left out: it may have ended.
         """
         with self._lock:
-            probers = [prober for prober in self._state.probers.values() if not prober.told]
+            probers = [prober for prober in self._state.probers.values() if not prober.reported]
             reports = [prober.report for prober in probers]
             for prober in probers:
-                prober.report, prober.told = replace(prober.report, checks=0), True
+                prober.report, prober.reported = replace(prober.report, checks=0), True
         return reports
 
     # --- the two threads
