@@ -23,7 +23,7 @@ def cookie_path(app: Flask) -> str:
     return root.rstrip("/") or "/"
 
 
-class Sessions(SecureCookieSessionInterface):
+class CookieSessions(SecureCookieSessionInterface):
     """Flask's, in the folder of this request."""
 
     def get_cookie_path(self, app: Flask) -> str:

@@ -29,7 +29,7 @@ class Slots:
                 self._free.release()
 
 
-class Shared:
+class SharedSlots:
     """``most`` at once, and ``each`` of them for one thing: who waits for the same thing again and
     again leaves slots for others.
     """
@@ -70,7 +70,7 @@ REMOTE_ANSWERS = Slots(5, patience=0.5)  # of the servers behind a dashboard
 PASSWORDS = Slots(18)
 TRUSTED_PASSWORDS = Slots(2)  # more, for people whom we know: strangers cannot use them up
 # Of the long waits, for checks that other places make. Those may bring nothing for over a minute.
-WAITS_ELSEWHERE = Shared(3, each=2)  # a double click on a monitor is two
+WAITS_ELSEWHERE = SharedSlots(3, each=2)  # a double click on a monitor is two
 # Of the long waits, for the same form sent before. The rest is left to what that form waits for.
 REPEATED_FORMS = Slots(2)
 assert REPEATED_FORMS.most < LONG_WAITS.most  # noqa: S101 - of constants

@@ -24,7 +24,7 @@ from app.forms.queries import NoQueryForm
 from app.forms.schema import FormContext, SchemaForm
 from app.i18n import _
 from app.records import MAX_BODY_BYTES, MOST_FIELDS, ApiKey, Scope
-from app.rules.brackets import Members, Pairs, Typed, flatten
+from app.rules.brackets import JsonMembers, Pairs, Typed, flatten
 from app.stores import Store, store_of_key
 
 FORM = "application/x-www-form-urlencoded"
@@ -170,7 +170,7 @@ def _json(text: str) -> Pairs:
     try:
         document = json.loads(
             text,
-            object_pairs_hook=Members,
+            object_pairs_hook=JsonMembers,
             # Numbers keep their spelling: Python refuses to parse thousands of digits.
             parse_int=lambda digits: Typed(digits, "number"),
             parse_float=lambda digits: Typed(_whole(digits) or digits, "number"),
@@ -180,7 +180,7 @@ def _json(text: str) -> Pairs:
         raise Invalid({"body": [_not_json(fault)]}) from None
     except RecursionError:
         raise Invalid({"body": [_("This JSON is nested too deeply.")]}) from None
-    if not isinstance(document, Members):
+    if not isinstance(document, JsonMembers):
         raise Invalid({"body": [_('Send a JSON object, such as {"name": "value"}.')]})
     pairs = flatten(document)
     if len(pairs) > MOST_FIELDS:

@@ -45,7 +45,7 @@ def plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ValueType:
     """How one kind of value is read and written. ``read`` accepts anything and returns None for an
     invalid value.
 
@@ -61,59 +61,59 @@ class Kind:
     lacking: Any = None
 
 
-TEXT = Kind(schema.STRING, values.text, hide=mask)
-WHOLE = Kind(schema.INTEGER, values.whole)
-TEXTS = Kind(schema.array(schema.STRING), values.texts, list)
-PAIRS = Kind(schema.array(schema.PAIR), values.pairs, pairs, masked_pairs)
-FREE = Kind(schema.thing({}), lambda value: value if isinstance(value, Mapping) else None,
+TEXT = ValueType(schema.STRING, values.text, hide=mask)
+WHOLE = ValueType(schema.INTEGER, values.whole)
+TEXTS = ValueType(schema.array(schema.STRING), values.texts, list)
+PAIRS = ValueType(schema.array(schema.PAIR), values.pairs, pairs, masked_pairs)
+FREE = ValueType(schema.thing({}), lambda value: value if isinstance(value, Mapping) else None,
             plain)  # fmt: skip
 
 # Looked up by type, by type of an array's entries, and by mark; a mark overrides the type.
-TYPES: Mapping[object, Kind] = {
+TYPES: Mapping[object, ValueType] = {
     str: TEXT,
     int: WHOLE,
-    bool: Kind(schema.BOOLEAN, values.flag, lacking=False),
-    datetime: Kind(schema.MOMENT, values.moment, iso),
+    bool: ValueType(schema.BOOLEAN, values.flag, lacking=False),
+    datetime: ValueType(schema.MOMENT, values.moment, iso),
 }
-ARRAYS: Mapping[object, Kind] = {str: TEXTS, Pair: PAIRS}
-MARKED: Mapping[Mark, Kind] = {
-    Mark.ID: Kind(schema.INTEGER, values.own_id),
-    Mark.BIT: Kind({**schema.INTEGER, "enum": list(CACHE_BUSTER)}, values.bit, int),
-    Mark.ALERT_DAYS: Kind(schema.ALERT_DAYS, values.alert_days),
-    Mark.PERCENT: Kind(schema.NUMBER, values.percent),
-    Mark.CLOCK_TIME: Kind(schema.CLOCK_TIME, values.text),
-    Mark.TIME_TEXT: Kind(schema.MOMENT, values.time),
-    Mark.SPANS: Kind(
+ARRAYS: Mapping[object, ValueType] = {str: TEXTS, Pair: PAIRS}
+MARKED: Mapping[Mark, ValueType] = {
+    Mark.ID: ValueType(schema.INTEGER, values.own_id),
+    Mark.BIT: ValueType({**schema.INTEGER, "enum": list(CACHE_BUSTER)}, values.bit, int),
+    Mark.ALERT_DAYS: ValueType(schema.ALERT_DAYS, values.alert_days),
+    Mark.PERCENT: ValueType(schema.NUMBER, values.percent),
+    Mark.CLOCK_TIME: ValueType(schema.CLOCK_TIME, values.text),
+    Mark.TIME_TEXT: ValueType(schema.MOMENT, values.time),
+    Mark.SPANS: ValueType(
         schema.array(schema.record({"from": schema.MOMENT, "to": schema.MOMENT})),
         values.spans,
         spans,
     ),
-    Mark.ALERTS: Kind(schema.array(schema.PAIR), values.pairs, pairs, masked_alerts),
-    Mark.MAY_LACK: Kind(schema.STRING, lambda value: values.text(value) or None, lacking=""),
+    Mark.ALERTS: ValueType(schema.array(schema.PAIR), values.pairs, pairs, masked_alerts),
+    Mark.MAY_LACK: ValueType(schema.STRING, lambda value: values.text(value) or None, lacking=""),
 }
 
 
-def word(of: type[StrEnum]) -> Kind:
-    return Kind(schema.words(of), partial(values.word, of))
+def word(of: type[StrEnum]) -> ValueType:
+    return ValueType(schema.words(of), partial(values.word, of))
 
 
-def array(of: Kind) -> Kind:
+def array(of: ValueType) -> ValueType:
     write = of.write
-    return Kind(
+    return ValueType(
         schema.array(of.schema),
         lambda value: values.each(value, of.read),
         list if write is None else lambda value: [write(entry) for entry in value],
     )
 
 
-def keyed(names: tuple[str, ...], of: Kind) -> Kind:
+def keyed(names: tuple[str, ...], of: ValueType) -> ValueType:
     """A mapping that always has these keys, with None for an unknown value."""
 
     def read(value: Any) -> dict[str, Any]:
         figures = value if isinstance(value, Mapping) else {}
         return {name: of.read(figures.get(name)) for name in names}
 
-    return Kind(
+    return ValueType(
         schema.record(dict.fromkeys(names, schema.nullable(of.schema))),
         read,
         lambda value: {name: value.get(name) for name in names},

@@ -23,10 +23,10 @@ from typing import (
 )
 
 from app.codec import kinds
-from app.codec.kinds import Kind, plain
+from app.codec.kinds import ValueType, plain
 from app.codec.schema import Schema, nullable, record
 from app.codec.values import Json, Odd, object_
-from app.records import Keys, Mark
+from app.records import FixedKeys, Mark
 
 R = TypeVar("R")
 
@@ -36,7 +36,7 @@ class Field:
     """A field by its annotation. ``optional``: it may be None. ``default``: it has a default."""
 
     name: str
-    kind: Kind
+    kind: ValueType
     marks: frozenset[Any]
     optional: bool
     default: bool
@@ -111,7 +111,7 @@ def _field(name: str, hint: Any, default: bool) -> Field:
 
 
 @cache
-def kind_of(hint: Any) -> Kind:
+def kind_of(hint: Any) -> ValueType:
     """The kind of an annotation. Raises TypeError where no rule exists: add it to ``kinds``."""
     base, marks, _ = _unwrapped(hint)
     for mark in (*marks, base):
@@ -119,18 +119,18 @@ def kind_of(hint: Any) -> Kind:
             return kinds.MARKED[mark]
         if isinstance(mark, type) and issubclass(mark, StrEnum):
             return kinds.word(mark)
-        if isinstance(mark, Keys):
+        if isinstance(mark, FixedKeys):
             return kinds.keyed(mark.names, kind_of(get_args(base)[1]))
     if base in kinds.TYPES:
         return kinds.TYPES[base]
     if dataclasses.is_dataclass(base) and isinstance(base, type):
-        return Kind(schema_of(base), _lenient(base), _writer(base, False), _writer(base, True))
+        return ValueType(schema_of(base), _lenient(base), _writer(base, False), _writer(base, True))
     if is_typeddict(base):
-        return Kind(schema_of(base), _lenient(base), plain)
+        return ValueType(schema_of(base), _lenient(base), plain)
     return _of_container(get_origin(base), get_args(base))
 
 
-def _of_container(origin: Any, of: tuple[Any, ...]) -> Kind:
+def _of_container(origin: Any, of: tuple[Any, ...]) -> ValueType:
     if origin in (tuple, Sequence):
         return kinds.ARRAYS.get(of[0]) or kinds.array(kind_of(of[0]))
     if origin is Mapping:

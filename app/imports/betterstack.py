@@ -15,7 +15,7 @@ from app.imports.candidates import (
     host_and_port,
 )
 from app.imports.tool import Tool
-from app.imports.values import MILLISECONDS, Entry, mapping, records, span
+from app.imports.values import MILLISECONDS, ImportEntry, mapping, records, span
 
 POLICIES_DROPPED = N_("Escalation policies are dropped. Choose contacts instead.")
 MORE_PAGES = N_("The file is one page of several. Export the other pages too.")
@@ -69,7 +69,7 @@ def read(data: object) -> Reading:
     return TOOL.reading(TOOL.drafts(_entries(data), _monitor), remarks)
 
 
-def _monitor(draft: Draft, entry: Entry) -> None:
+def _monitor(draft: Draft, entry: ImportEntry) -> None:
     draft.url = entry.text("url")
     kind = entry.text("monitor_type")
     if kind in HTTP:
@@ -99,7 +99,7 @@ def _monitor(draft: Draft, entry: Entry) -> None:
         draft.remark(_("Wakeful keeps cookies within a chain of redirects."))
 
 
-def _http(draft: Draft, entry: Entry, kind: str) -> None:
+def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     draft.request(entry, "http_method request_method", "request_headers", "request_body")
     if kind == "expected_status_code":
         draft.statuses(entry.list("expected_status_codes"))

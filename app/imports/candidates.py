@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from app.i18n import N_, _
-from app.imports.values import Entry, header_rows, plain, shown, span, string
+from app.imports.values import ImportEntry, header_rows, plain, shown, span, string
 from app.records import (
     ALERT_DAYS,
     CONFIRMATIONS,
@@ -151,7 +151,7 @@ class Draft:
         self.refusal = self.refusal or sentence
 
     def drop_rest(
-        self, entry: Entry, sentences: Mapping[str, str], of_no_use: Collection[str] = ()
+        self, entry: ImportEntry, sentences: Mapping[str, str], of_no_use: Collection[str] = ()
     ) -> None:
         """Say what of ``entry`` nobody has read. ``sentences``: of settings that people know;
         ``of_no_use``: settings whose loss changes no check and no alert, or beginnings of them.
@@ -257,7 +257,7 @@ class Draft:
                 )
             )
 
-    def request(self, entry: Entry, method: str, headers: str = "", body: str = "") -> None:
+    def request(self, entry: ImportEntry, method: str, headers: str = "", body: str = "") -> None:
         """Method, headers and body, by their names in ``entry`` (several with spaces)."""
         if text := entry.text(*method.split()):
             self.fields["request_method"] = text.upper()

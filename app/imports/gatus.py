@@ -11,7 +11,7 @@ from app.imports import channels, gatus_conditions, variables
 from app.imports.candidates import Draft, Notification, NotReadable, Reading, few, no_kind
 from app.imports.tool import Tool
 from app.imports.values import (
-    Entry,
+    ImportEntry,
     listed,
     mapping,
     number,
@@ -149,7 +149,7 @@ def _refused(place: str, entry: object, sentence: str) -> Draft:
     return draft
 
 
-def _endpoint(draft: Draft, entry: Entry, providers: _Providers) -> None:
+def _endpoint(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
     draft.url = entry.text("url")
     for name in _NEEDED:
         if sentence := lacks(_('Setting "%(name)s"', name=name), entry.get(name)):
@@ -167,7 +167,7 @@ def _endpoint(draft: Draft, entry: Entry, providers: _Providers) -> None:
     draft.tags([entry.text("group")])
     if http:
         _request(draft, entry)
-    _client(draft, Entry(entry.get("client")), http=http)
+    _client(draft, ImportEntry(entry.get("client")), http=http)
     gatus_conditions.add(draft, [string(text) for text in entry.list("conditions")], http=http)
     _alerts(draft, entry, providers, interval or INTERVAL)
 
@@ -180,7 +180,7 @@ def _enabled(draft: Draft, value: object) -> None:
         draft.paused = string(value) != "" and not truth(value)
 
 
-def _request(draft: Draft, entry: Entry) -> None:
+def _request(draft: Draft, entry: ImportEntry) -> None:
     draft.request(entry, "method", "headers")
     if body := entry.text("body"):
         if entry.on("graphql"):
@@ -192,7 +192,7 @@ def _request(draft: Draft, entry: Entry) -> None:
         draft.body(body)
 
 
-def _client(draft: Draft, client: Entry, *, http: bool) -> None:
+def _client(draft: Draft, client: ImportEntry, *, http: bool) -> None:
     for name in ("timeout", "insecure", "ignore-redirect"):
         if sentence := lacks(_('Setting "%(name)s"', name=name), client.get(name)):
             draft.refuse(sentence)
@@ -264,7 +264,7 @@ def _short(value: object) -> str:
     return value if isinstance(value, Unfilled) else string(value)[: channels.MOST_SETTING + 1]
 
 
-def _alerts(draft: Draft, entry: Entry, providers: _Providers, interval: float) -> None:
+def _alerts(draft: Draft, entry: ImportEntry, providers: _Providers, interval: float) -> None:
     dropped: list[Mapping[str, Any]] = []
     kept: list[Mapping[str, Any]] = []
     for alert in map(mapping, entry.list("alerts")):

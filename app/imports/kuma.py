@@ -22,7 +22,7 @@ from app.imports.candidates import (
     host_and_port,
 )
 from app.imports.tool import Tool
-from app.imports.values import Entry, listed, mapping, records, shown, string, truth
+from app.imports.values import ImportEntry, listed, mapping, records, shown, string, truth
 
 GROUPS = N_("Groups become tags: each monitor gets the names of its groups.")
 GROUP_ALERTS = N_("Notifications of groups are dropped: Wakeful alerts for each monitor.")
@@ -164,7 +164,7 @@ def _is_paused(entry: Mapping[str, Any]) -> bool:
 
 def _monitor(
     draft: Draft,
-    entry: Entry,
+    entry: ImportEntry,
     notifications: Mapping[str, Notification],
     groups: Mapping[str, _Group],
 ) -> None:
@@ -203,7 +203,7 @@ def _monitor(
         draft.notify(notifications.get(id) or channels.missing(id))
 
 
-def _http(draft: Draft, entry: Entry, kind: str) -> None:
+def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     draft.url = entry.text("url")
     draft.request(entry, "method", "headers")
     codes = entry.list("accepted_statuscodes") or _codes(entry.text("accepted_statuscodes_json"))
@@ -248,7 +248,7 @@ def _object(text: object) -> Mapping[str, Any] | None:
     return content if isinstance(content, Mapping) else None
 
 
-def _login(draft: Draft, entry: Entry) -> None:
+def _login(draft: Draft, entry: ImportEntry) -> None:
     method = entry.text("authMethod")
     token = entry.text("bearer_token", "bearerToken")
     user = entry.text("basic_auth_user")
@@ -265,7 +265,7 @@ def _login(draft: Draft, entry: Entry) -> None:
         draft.basic(user, entry.text("basic_auth_pass"))
 
 
-def _tags(entry: Entry) -> list[str]:
+def _tags(entry: ImportEntry) -> list[str]:
     """``["prod"]``, as some clients print them, or objects with name and value."""
     tags = []
     for tag in entry.list("tags"):

@@ -20,7 +20,7 @@ from app.imports.candidates import (
 )
 from app.imports.tool import Tool
 from app.imports.values import (
-    Entry,
+    ImportEntry,
     listed,
     mapping,
     plain,
@@ -74,7 +74,7 @@ def _every(cron: str) -> int:
     return int(minute) if minute.isascii() and minute.isdigit() and 0 < len(minute) < 3 else 5
 
 
-def _site(draft: Draft, entry: Entry, minutes: int) -> None:
+def _site(draft: Draft, entry: ImportEntry, minutes: int) -> None:
     for name, value in entry.record.items():
         if sentence := lacks(_('Setting "%(name)s"', name=shown(name)), value):
             draft.refuse(sentence)
@@ -91,7 +91,7 @@ def _site(draft: Draft, entry: Entry, minutes: int) -> None:
     draft.timeout(entry.number("requestTimeout"))
 
 
-def _site_request(draft: Draft, entry: Entry) -> None:
+def _site_request(draft: Draft, entry: ImportEntry) -> None:
     draft.request(entry, "method", "headers", "body")
     draft.statuses(entry.list("expectedStatusCodes") or UPPTIME_CODES)
     draft.redirects(entry.number("maxRedirects"))
@@ -142,7 +142,7 @@ def _kuvasz(data: object) -> list[Mapping[str, Any]]:
 def read_kuvasz(data: object, _known: Known) -> Reading:
     notifications, for_all = _integrations(data)
 
-    def read(draft: Draft, entry: Entry) -> None:
+    def read(draft: Draft, entry: ImportEntry) -> None:
         _kuvasz_monitor(draft, entry)
         for name in dict.fromkeys([*map(string, entry.list("integrations")), *for_all]):
             draft.notify(notifications.get(name) or channels.missing(name))
@@ -169,7 +169,7 @@ def _integrations(data: object) -> tuple[dict[str, Notification], list[str]]:
     return notifications, for_all
 
 
-def _kuvasz_monitor(draft: Draft, entry: Entry) -> None:
+def _kuvasz_monitor(draft: Draft, entry: ImportEntry) -> None:
     kind = entry.text(KIND)
     interval = entry.number("uptime-check-interval")
     draft.interval(interval, entry.get("uptime-check-interval"))
@@ -187,7 +187,7 @@ def _kuvasz_monitor(draft: Draft, entry: Entry) -> None:
         _kuvasz_request(draft, entry)
 
 
-def _kuvasz_request(draft: Draft, entry: Entry) -> None:
+def _kuvasz_request(draft: Draft, entry: ImportEntry) -> None:
     draft.request(entry, "request-method", "request-headers", "request-body")
     draft.statuses(entry.list("expected-status-codes") or ["200-299"])
     draft.switch("follow_redirects", on=not entry.off("follow-redirects"))
@@ -237,7 +237,7 @@ def read_checkmate(data: object, _known: Known) -> Reading:
     return CHECKMATE.reading(CHECKMATE.drafts(rows, _checkmate))
 
 
-def _checkmate(draft: Draft, entry: Entry) -> None:
+def _checkmate(draft: Draft, entry: ImportEntry) -> None:
     draft.url, kind = entry.text("url"), entry.text("type")
     milliseconds = entry.number("interval")
     draft.interval(milliseconds and milliseconds / 1000, entry.get("interval"))
@@ -262,7 +262,7 @@ def _checkmate(draft: Draft, entry: Entry) -> None:
     _checkmate_window(draft, entry)
 
 
-def _checkmate_window(draft: Draft, entry: Entry) -> None:
+def _checkmate_window(draft: Draft, entry: ImportEntry) -> None:
     """It is down when this share of its newest checks has failed: in percent, or once up to 1."""
     size, share = entry.number("statusWindowSize"), entry.number("statusWindowThreshold")
     if size and share:
@@ -320,7 +320,7 @@ def read_targets(data: object, _known: Known) -> Reading:
     return TARGETS.reading(TARGETS.drafts(targets, _target), remarks)
 
 
-def _target(draft: Draft, entry: Entry) -> None:
+def _target(draft: Draft, entry: ImportEntry) -> None:
     draft.url, job, labels = entry.text("target"), entry.mapping("job"), entry.mapping("labels")
     if "://" not in draft.url:
         draft.refuse(

@@ -9,9 +9,9 @@ from typing import Any
 from app.i18n import N_, _
 from app.imports import channels
 from app.imports.candidates import NO_MONITORS, Draft, NotReadable, Reading, few, no_kind
-from app.imports.values import Entry, shown
+from app.imports.values import ImportEntry, shown
 
-Read = Callable[[Draft, Entry], None]
+Read = Callable[[Draft, ImportEntry], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Tool:
         return [self.draft(number, entry, read) for number, entry in enumerate(few(entries), 1)]
 
     def draft(self, number: int, record: Any, read: Read) -> Draft:
-        entry = Entry(record)
+        entry = ImportEntry(record)
         draft = Draft.of_tool(_(self.label, place=number), entry.text(*self.names))
         read(draft, entry)
         draft.drop_rest(entry, self.dropped, self.of_no_use)

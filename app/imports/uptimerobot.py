@@ -23,7 +23,7 @@ from app.imports.candidates import (
 )
 from app.imports.tool import Tool
 from app.imports.values import (
-    Entry,
+    ImportEntry,
     listed,
     mapping,
     number,
@@ -113,7 +113,7 @@ def _missing(data: object, count: int) -> str:
 
 
 def _monitor(
-    draft: Draft, entry: Entry, notifications: dict[tuple[str, str], Notification]
+    draft: Draft, entry: ImportEntry, notifications: dict[tuple[str, str], Notification]
 ) -> None:
     raw = entry.text("type").lower()
     kind = KINDS.get(raw, raw)
@@ -154,7 +154,7 @@ def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
         draft.remark(_("The keyword becomes case-sensitive."))
 
 
-def _request(draft: Draft, entry: Entry) -> None:
+def _request(draft: Draft, entry: ImportEntry) -> None:
     draft.headers(entry.get("custom_http_headers", "customHttpHeaders"))
     if method := entry.text("http_method", "httpMethodType"):
         draft.fields["request_method"] = METHODS.get(method, method.upper())
@@ -188,7 +188,7 @@ def _request(draft: Draft, entry: Entry) -> None:
         draft.warn("domain_alert_days", N_("Domain warning"))
 
 
-def _login(draft: Draft, entry: Entry) -> None:
+def _login(draft: Draft, entry: ImportEntry) -> None:
     user = entry.text("http_username", "httpUsername")
     password = entry.text("http_password", "httpPassword")
     method = entry.text("http_auth_type", "authType")
@@ -204,7 +204,7 @@ def _login(draft: Draft, entry: Entry) -> None:
         draft.basic(user, password)
 
 
-def _statuses(draft: Draft, entry: Entry) -> bool:
+def _statuses(draft: Draft, entry: ImportEntry) -> bool:
     """``["2xx", "404"]``, or ``404:0_200:1`` of version 2: these codes are down (0) or up (1)
     beside its own rule.
     """
@@ -224,7 +224,7 @@ def _statuses(draft: Draft, entry: Entry) -> bool:
 
 
 def _contacts(
-    draft: Draft, entry: Entry, notifications: dict[tuple[str, str], Notification]
+    draft: Draft, entry: ImportEntry, notifications: dict[tuple[str, str], Notification]
 ) -> None:
     """Version 2 may bring the address; version 3 has only a number."""
     for contact in map(mapping, entry.list("alert_contacts", "assignedAlertContacts")):

@@ -16,7 +16,7 @@ NAMED_UNITS = {
 }  # fmt: skip
 
 
-class Entry:
+class ImportEntry:
     """A record of a file. It notes which keys were read, so that what nobody asked for is named
     (``unread``) and not lost in silence. A value may have several names: the first that is there
     counts.

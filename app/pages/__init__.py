@@ -12,7 +12,7 @@ from flask import Flask
 
 from app.pages import front
 from app.pages.addresses import FOLDER as FOLDER
-from app.pages.serving import StatusPages
+from app.pages.serving import StatusPageLayer
 from app.stores.public import PublicPages
 
 
@@ -23,10 +23,10 @@ def init_app(app: Flask) -> None:
     app.extensions["wakeful.preview"] = partial(front.preview, app.jinja_env)
     public: PublicPages | None = app.extensions.get("wakeful.public")
     if public is not None:
-        app.extensions["wakeful.pages"] = StatusPages(app, public)
+        app.extensions["wakeful.pages"] = StatusPageLayer(app, public)
 
 
-def layer(app: Flask) -> StatusPages | None:
+def layer(app: Flask) -> StatusPageLayer | None:
     """None where this installation has no pages of its own."""
-    pages: StatusPages | None = app.extensions.get("wakeful.pages")
+    pages: StatusPageLayer | None = app.extensions.get("wakeful.pages")
     return pages

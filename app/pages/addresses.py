@@ -20,8 +20,8 @@ JSON = "summary.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
-    """Relative links of an address: to Wakeful's root (``root``), and as ``Context`` has them."""
+class PageLinks:
+    """Relative links of an address: to Wakeful's root (``root``), and those of ``PageContext``."""
 
     root: str
     up: str
@@ -29,7 +29,7 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PagePath:
     """``name`` of a page's answer, without its slug; "" is the front page."""
 
     slug: str
@@ -62,13 +62,13 @@ def without_slash(path: str) -> str | None:
     return f"../{slug}" if slash and not rest and is_slug(slug) else None
 
 
-def target_of(path: str) -> Target:
+def target_of(path: str) -> PagePath:
     """What a path under ``/status/`` names."""
     slug, slash, name = path.removeprefix(f"{FOLDER}/").partition("/")
     if not slash and slug.endswith(".json"):
-        return Target(slug.removesuffix(".json"), JSON)
+        return PagePath(slug.removesuffix(".json"), JSON)
     # ``SLUG/summary.json`` is no address.
-    return Target(slug, name) if not slash or name not in (FRONT, JSON) else Target("", name)
+    return PagePath(slug, name) if not slash or name not in (FRONT, JSON) else PagePath("", name)
 
 
 def link_name(path: str) -> str:
@@ -81,26 +81,26 @@ def link_name(path: str) -> str:
     return "/".join(parts[1:]) if len(parts) == 3 else ""
 
 
-def own_target(address: Address, path: str) -> Target:
+def own_target(address: Address, path: str) -> PagePath:
     """What a path on the page's own host name names."""
-    return Target(address.slug, path.removeprefix("/"))
+    return PagePath(address.slug, path.removeprefix("/"))
 
 
-def links(target: Target, *, own_host: bool) -> Links:
+def links(target: PagePath, *, own_host: bool) -> PageLinks:
     depth = target.name.count("/")
     above = "../" * depth
     if own_host:
-        return Links(above, above, above or "./")
+        return PageLinks(above, above, above or "./")
     if target.name in (FRONT, JSON):
-        return Links("../", f"{target.slug}/", target.slug)
-    return Links(f"../../{above}", above, f"../{above}{target.slug}")
+        return PageLinks("../", f"{target.slug}/", target.slug)
+    return PageLinks(f"../../{above}", above, f"../{above}{target.slug}")
 
 
 # --- What makers of answers are handed
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class PageContext:
     """For which address something is made.
 
     ``templates`` is where ``templates/status/...`` is. ``up`` leads from the address to the folder
@@ -126,7 +126,7 @@ class Visit:
 
     request: Request
     address: Address
-    context: Context
+    context: PageContext
     public: PublicPages
     token: str | None = None
 

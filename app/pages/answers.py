@@ -70,7 +70,7 @@ def html_headers(*, frames: bool = False, noindex: bool = False, style: str = "'
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PageAnswer:
     """``etag`` is None where nobody may keep the answer."""
 
     status: str
@@ -93,19 +93,19 @@ class Answer:
         return () if environ["REQUEST_METHOD"] == "HEAD" else (body,)
 
     @classmethod
-    def of(cls, response: Response, environ: dict[str, Any]) -> Answer:
+    def of(cls, response: Response, environ: dict[str, Any]) -> PageAnswer:
         """One that is sent once."""
         headers = [(name, value) for name, value in response.headers if name != "Content-Length"]
         return made(response.status, response.get_data(), headers)
 
 
-def made(status: str, body: bytes, headers: Headers, etag: str | None = None) -> Answer:
+def made(status: str, body: bytes, headers: Headers, etag: str | None = None) -> PageAnswer:
     packed = gzip.compress(body, 6, mtime=0) if etag and len(body) >= SMALLEST else None
     if packed is not None:
         headers = [*headers, ("Vary", "Accept-Encoding")]
     if etag is not None:
         headers = [*headers, ("ETag", etag)]
-    return Answer(
+    return PageAnswer(
         status,
         body,
         packed,
@@ -116,7 +116,7 @@ def made(status: str, body: bytes, headers: Headers, etag: str | None = None) ->
     )
 
 
-def shown(what: Shown, body: bytes | None, address: Address | None) -> Answer:
+def shown(what: Shown, body: bytes | None, address: Address | None) -> PageAnswer:
     """What a line of the table has made; ``address`` is of the page, None for the list."""
     if body is None:
         return not_found(address.theme if address else PageTheme.SYSTEM)
@@ -135,7 +135,7 @@ def shown(what: Shown, body: bytes | None, address: Address | None) -> Answer:
     return made("200 OK", body, [*headers, ("Cache-Control", f"public, max-age={MAX_AGE}")], etag)
 
 
-def fixed(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> Answer:
+def fixed(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> PageAnswer:
     status = f"{code} {HTTPStatus(code).phrase.upper()}"
     return made(
         status,
@@ -150,7 +150,7 @@ def fixed(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> Answ
 
 
 @cache
-def not_found(theme: str = PageTheme.SYSTEM) -> Answer:
+def not_found(theme: str = PageTheme.SYSTEM) -> PageAnswer:
     """The same for a page that never was, one that was deleted and one that is closed. ``theme``:
     of the page to which there is no such address.
     """
@@ -158,7 +158,7 @@ def not_found(theme: str = PageTheme.SYSTEM) -> Answer:
 
 
 @cache
-def unavailable() -> Answer:
+def unavailable() -> PageAnswer:
     return _bare(
         503,
         _("Status not available"),
@@ -170,7 +170,7 @@ def unavailable() -> Answer:
 
 def _bare(
     code: int, title: str, text: str, theme: str, more: Sequence[tuple[str, str]] = ()
-) -> Answer:
+) -> PageAnswer:
     body = (
         f'<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -221,19 +221,19 @@ class Assets:
         """The relative link of a file, with its version."""
         return f"{root}static/{name}?v={self._file(name)[0]}"
 
-    def find(self, path: str) -> Answer | None:
+    def find(self, path: str) -> PageAnswer | None:
         name = path.removeprefix(STATIC_PREFIX)
         if not path.startswith(STATIC_PREFIX) or name not in self._names:
             return None
         return self._file(name)[1]
 
-    def _file(self, name: str) -> tuple[str, Answer]:
+    def _file(self, name: str) -> tuple[str, PageAnswer]:
         path = self._folder / name
         return _read(path, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
-def _read(path: Path, _changed_ns: int) -> tuple[str, Answer]:
+def _read(path: Path, _changed_ns: int) -> tuple[str, PageAnswer]:
     body = path.read_bytes()
     version = hashlib.sha256(body).hexdigest()[:10]
     content_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"

@@ -25,7 +25,7 @@ REFRESH_MINUTES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FeedEntry:
     id: str
     title: str
     html: str
@@ -81,16 +81,16 @@ def atom(page: PublicPage) -> bytes:
     return _document(root)
 
 
-def _entries(page: PublicPage) -> list[Entry]:
+def _entries(page: PublicPage) -> list[FeedEntry]:
     entries = [entry for post in page.posts for entry in _of_post(page, post)]
     return sorted(entries, key=lambda entry: (entry.published, entry.id), reverse=True)[:MOST]
 
 
-def _of_post(page: PublicPage, post: Post) -> Iterator[Entry]:
+def _of_post(page: PublicPage, post: Post) -> Iterator[FeedEntry]:
     for number, update in enumerate(post.updates):
         published = newest(update.created_at)
         corrected = _corrected(post, update, first=number == 0)
-        yield Entry(
+        yield FeedEntry(
             id=_tag(page, f"/posts/{post.id}/updates/{update.id}"),
             title=f"{line(post.title)} ({_(post_word(update.state))})",
             html=_html(page, post, update, corrected),
@@ -150,7 +150,7 @@ def _tag(page: PublicPage, rest: str = "") -> str:
     return f"tag:wakeful.invalid,{made:%Y-%m-%d}:status-pages/{number}{rest}"
 
 
-def _updated(page: PublicPage, entries: list[Entry]) -> datetime:
+def _updated(page: PublicPage, entries: list[FeedEntry]) -> datetime:
     return newest(page.page.updated_at, *(entry.updated for entry in entries))
 
 

@@ -16,7 +16,7 @@ from werkzeug.wrappers import Response
 
 from app.i18n import N_, _
 from app.pages import routes
-from app.pages.addresses import HTML, Context
+from app.pages.addresses import HTML, PageContext
 from app.pages.bars import KeptBars
 from app.records import (
     ENDED_STATES,
@@ -56,7 +56,7 @@ class Section:
     components: Sequence[Component]
 
 
-def page(page: PublicPage, context: Context, template: str = "status/front.html") -> bytes:
+def page(page: PublicPage, context: PageContext, template: str = "status/front.html") -> bytes:
     announced = [post for post in page.posts if post.state == PostState.SCHEDULED]
     return html(
         template,
@@ -103,13 +103,13 @@ def _others(components: Sequence[Component]) -> str:
     return ", ".join(counted)
 
 
-def listed(pages: Sequence[StatusPage], context: Context) -> bytes:
+def listed(pages: Sequence[StatusPage], context: PageContext) -> bytes:
     template = context.templates.get_template("status/list.html")
     return template.render(context=context, pages=pages).encode()
 
 
 def password(
-    address: Address, context: Context, status: int = 200, fault: str | None = None
+    address: Address, context: PageContext, status: int = 200, fault: str | None = None
 ) -> Response:
     body = context.templates.get_template("status/password.html").render(
         context=context, theme=address.theme, fault=fault
@@ -117,13 +117,13 @@ def password(
     return Response(body, status, content_type=HTML)
 
 
-def html(template: str, page: StatusPage, context: Context, **values: Any) -> bytes:
+def html(template: str, page: StatusPage, context: PageContext, **values: Any) -> bytes:
     """A page of a status page, with all that its templates share."""
     shared = {
         "page": page,
         "theme": page.theme,
         "context": context,
-        "times": Times(zone_of(page.zone)),
+        "times": PageTimes(zone_of(page.zone)),
         "looks": COMPONENT,
         "post_looks": POST,
         "bars": BARS.of,
@@ -139,7 +139,7 @@ def preview(templates: Environment, public_page: PublicPage, static: Callable[[s
     """The whole document. Its links are none: a page that is not saved has nothing behind them.
     ``static`` is the link of a file in static/.
     """
-    context = Context(templates=templates, static=static, up="", front="")
+    context = PageContext(templates=templates, static=static, up="", front="")
     head, tag, body = page(public_page, context, "status/preview.html").decode().partition("<body")
     body = body.replace(LINK, NO_LINK).replace(ICON + NO_LINK, ICON + LINK)
     return head + tag + body
@@ -149,7 +149,7 @@ def preview(templates: Environment, public_page: PublicPage, static: Callable[[s
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class PageTimes:
     """Moments as ``<time>``, which the script turns to the reader's zone."""
 
     zone: tzinfo

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from urllib.parse import parse_qs
 
 from app.i18n import _
-from app.pages.addresses import Context
+from app.pages.addresses import PageContext
 from app.pages.front import html, names_of, sections
 from app.records import (
     Component,
@@ -59,7 +59,7 @@ def asked_month(query: str, page: PublicPage) -> tuple[int, int] | None:
     return month
 
 
-def page(month: PublicMonth, context: Context) -> bytes:
+def page(month: PublicMonth, context: PageContext) -> bytes:
     return html(
         "status/history.html",
         month.page,

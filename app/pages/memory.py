@@ -35,7 +35,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Entry(Generic[V]):
+class MemoryEntry(Generic[V]):
     """``value`` is what was read last. ``away``: since then, reading has failed, or takes long.
     ``version``: what was written before the reading began.
     """
@@ -68,7 +68,7 @@ class Memory(Generic[K, V]):
     ) -> None:
         self._read, self._copied, self._clock = read, copied, clock
         self._prompt = prompt
-        self._entries: LRUCache[K, Entry[V]] = LRUCache(most)
+        self._entries: LRUCache[K, MemoryEntry[V]] = LRUCache(most)
         self._guard = threading.Lock()
         self._versions = count(1)
         self._version = 0
@@ -106,18 +106,18 @@ class Memory(Generic[K, V]):
             raise Unavailable(_(NOT_YET))
         return entry.value, entry.away
 
-    def _entry(self, key: K) -> Entry[V]:
+    def _entry(self, key: K) -> MemoryEntry[V]:
         with self._guard:
-            entry: Entry[V] = self._entries.setdefault(key, Entry())
+            entry: MemoryEntry[V] = self._entries.setdefault(key, MemoryEntry())
             return entry
 
-    def _start(self, key: K, entry: Entry[V]) -> Future[None]:
+    def _start(self, key: K, entry: MemoryEntry[V]) -> Future[None]:
         reading = entry.reading = Future()
         arguments = (key, entry, reading)
         threading.Thread(target=self._refresh, args=arguments, name=READING, daemon=True).start()
         return reading
 
-    def _has_ended(self, key: K, entry: Entry[V], reading: Future[None]) -> bool:
+    def _has_ended(self, key: K, entry: MemoryEntry[V], reading: Future[None]) -> bool:
         """Wait for a reading. Raises what it raises."""
         with suppress(TimeoutError):
             reading.result(self._prompt)
@@ -132,7 +132,7 @@ class Memory(Generic[K, V]):
             entry.away = entry.away or entry.reading is reading
         return reading.done()
 
-    def _refresh(self, key: K, entry: Entry[V], reading: Future[None]) -> None:
+    def _refresh(self, key: K, entry: MemoryEntry[V], reading: Future[None]) -> None:
         version, began = self._version, self._clock()
         value = entry.value
         fault: Exception | None = None

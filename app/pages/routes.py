@@ -2,7 +2,7 @@
 
 An address is ``/status/SLUG/NAME``, and ``/NAME`` on the page's own host name. A line in ``SHOWN``
 is a name, a content type, and a function that makes the answer from the ``PublicPage`` and the
-``Context`` that it is made for:
+``PageContext`` that it is made for:
 
     Shown("feed.rss", "application/rss+xml; charset=utf-8", feeds.rss)
     Shown("badge/<id>.svg", "image/svg+xml", badges.svg)
@@ -31,10 +31,10 @@ from werkzeug.wrappers import Response
 
 from app.access.subscriptions import Purpose
 from app.pages import badges, calendar, feeds, subscribe, summary, widget
-from app.pages.addresses import HTML, Context, Visit
+from app.pages.addresses import HTML, PageContext, Visit
 from app.records import Component, PublicPage
 
-Make = Callable[[PublicPage, Context], bytes | None]
+Make = Callable[[PublicPage, PageContext], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _of_component(make: Callable[[Component], bytes]) -> Make:
     return lambda page, context: None if context.component is None else make(context.component)
 
 
-def _widget(page: PublicPage, context: Context) -> bytes:
+def _widget(page: PublicPage, context: PageContext) -> bytes:
     return widget.html(page, context.templates, context.static, away=context.away)
 
 

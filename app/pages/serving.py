@@ -32,10 +32,10 @@ from app.pages.addresses import (
     FOLDER,
     FRONT,
     HTML,
-    Context,
     Directory,
-    Links,
-    Target,
+    PageContext,
+    PageLinks,
+    PagePath,
     Visit,
     is_ours,
     link_name,
@@ -46,8 +46,8 @@ from app.pages.addresses import (
 )
 from app.pages.answers import (
     EVERYBODY,
-    Answer,
     Assets,
+    PageAnswer,
     fixed,
     html_headers,
     not_found,
@@ -81,7 +81,7 @@ Start = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class SubscriberLink:
     """A link of a message to a subscriber."""
 
     asked: Asked
@@ -89,7 +89,7 @@ class Link:
     page_id: int
 
 
-class StatusPages(Layer):
+class StatusPageLayer(Layer):
     """``public`` reads; everything else is kept here."""
 
     def __init__(
@@ -190,7 +190,7 @@ class StatusPages(Layer):
         before.append(now)
         return True
 
-    def _answer(self, environ: Environ, path: str, own: Address | None) -> Answer:
+    def _answer(self, environ: Environ, path: str, own: Address | None) -> PageAnswer:
         link = self._link(path)
         if link is not None:
             return self._of_link(environ, path, own, link)
@@ -213,8 +213,8 @@ class StatusPages(Layer):
     # --- a page's answers
 
     def _of_page(
-        self, environ: Environ, address: Address, target: Target, *, own_host: bool
-    ) -> Answer:
+        self, environ: Environ, address: Address, target: PagePath, *, own_host: bool
+    ) -> PageAnswer:
         way = links(target, own_host=own_host)
         asked, token = self._find_asked(target.name)
         if asked is not None and asked.purpose is not None:
@@ -239,7 +239,7 @@ class StatusPages(Layer):
         assert line is not None  # noqa: S101 - one of the two was found
         return self._of_front(address, way, line, component, own_host)
 
-    def _link(self, path: str) -> Link | None:
+    def _link(self, path: str) -> SubscriberLink | None:
         """The link of a message that a path is. Its token proves it: the page may have had another
         slug or host name when the message was sent.
         """
@@ -248,9 +248,11 @@ class StatusPages(Layer):
             return None
         with self._app.app_context():
             page_id = self._public.page_of_token(asked.purpose, token)
-        return None if page_id is None else Link(asked, token, page_id)
+        return None if page_id is None else SubscriberLink(asked, token, page_id)
 
-    def _of_link(self, environ: Environ, path: str, own: Address | None, link: Link) -> Answer:
+    def _of_link(
+        self, environ: Environ, path: str, own: Address | None, link: SubscriberLink
+    ) -> PageAnswer:
         address = self._find_address(lambda pages: pages.by_id.get(link.page_id))
         # Nobody joins a page that was closed since; leaving it stays possible.
         joins = link.asked.purpose is Purpose.CONFIRM
@@ -261,12 +263,12 @@ class StatusPages(Layer):
             front_link = f"{root}status/{address.slug}"
         else:
             front_link = root if own.id == address.id else self._public.link(address)
-        way = Links(root, root, front_link)
+        way = PageLinks(root, root, front_link)
         return self._ask(environ, address, way, link.asked, link.token, own is not None)
 
     def _of_void_link(
-        self, environ: Environ, there: Address, target: Target, asked: Asked, *, own_host: bool
-    ) -> Answer:
+        self, environ: Environ, there: Address, target: PagePath, asked: Asked, *, own_host: bool
+    ) -> PageAnswer:
         """For a token that is not ours. Nothing tells whether there is a page that strangers cannot
         read.
         """
@@ -294,8 +296,8 @@ class StatusPages(Layer):
         return self._asked.get(f"{before}/<token>"), token
 
     def _of_front(
-        self, address: Address, way: Links, what: Shown, id: int | None, own_host: bool
-    ) -> Answer:
+        self, address: Address, way: PageLinks, what: Shown, id: int | None, own_host: bool
+    ) -> PageAnswer:
         made, away = self._pages.get(address.id)
         page: PublicPage = made.value
         component: Component | None = None
@@ -309,7 +311,9 @@ class StatusPages(Layer):
         key = (what.name, id, own_host, away and page.made_at, address.visibility)
         return made.get(key, lambda: shown(what, what.make(page, context), address))
 
-    def _of_month(self, environ: Environ, address: Address, way: Links, own_host: bool) -> Answer:
+    def _of_month(
+        self, environ: Environ, address: Address, way: PageLinks, own_host: bool
+    ) -> PageAnswer:
         made, _away = self._pages.get(address.id)
         month = history.asked_month(environ.get("QUERY_STRING", ""), made.value)
         if month is None:
@@ -326,15 +330,15 @@ class StatusPages(Layer):
             key, lambda: shown(HISTORY, history.page(of_month.value, context), address)
         )
 
-    def _of_list(self, environ: Environ) -> Answer:
+    def _of_list(self, environ: Environ) -> PageAnswer:
         if environ["REQUEST_METHOD"] not in READING:
             return _refused(_("This address accepts GET and HEAD only."), READING)
         made, away = self._list.get(LIST)
-        context = self._context(Links("", "status/", "status"), False, away)
+        context = self._context(PageLinks("", "status/", "status"), False, away)
         return made.get(away, lambda: shown(FRONT_PAGE, front.listed(made.value, context), None))
 
-    def _context(self, way: Links, own_host: bool, away: bool) -> Context:
-        return Context(
+    def _context(self, way: PageLinks, own_host: bool, away: bool) -> PageContext:
+        return PageContext(
             templates=self._app.jinja_env,
             static=partial(self._assets.link, way.root),
             up=way.up,
@@ -349,11 +353,11 @@ class StatusPages(Layer):
         self,
         environ: Environ,
         address: Address,
-        way: Links,
+        way: PageLinks,
         asked: Asked,
         token: str | None,
         own_host: bool,
-    ) -> Answer:
+    ) -> PageAnswer:
         request = _request(environ)
         method = "GET" if request.method == "HEAD" else request.method
         if method not in asked.methods:
@@ -364,8 +368,8 @@ class StatusPages(Layer):
             return self._sent(asked.answer(visit), environ)
 
     def _ask_password(
-        self, environ: Environ, address: Address, way: Links, method: str, what: Shown | None
-    ) -> Answer:
+        self, environ: Environ, address: Address, way: PageLinks, method: str, what: Shown | None
+    ) -> PageAnswer:
         form = what is None and method != "POST"  # a person opens it, as the front and the history
         if not form and what is not FRONT_PAGE and what is not HISTORY:
             return fixed(403, _line(_("This page needs a password.")))
@@ -396,12 +400,12 @@ class StatusPages(Layer):
         front_path = f"{root}{FOLDER}/{address.slug}"
         return [front_path, f"{front_path}.json"]
 
-    def _sent(self, response: Response, environ: Environ) -> Answer:
+    def _sent(self, response: Response, environ: Environ) -> PageAnswer:
         """A response of its own: nobody keeps it."""
         response.headers.setdefault("Cache-Control", "private, no-store")
         for name, value in html_headers(noindex=True):
             response.headers.setdefault(name, value)
-        return Answer.of(response, environ)
+        return PageAnswer.of(response, environ)
 
     # --- reading
 
@@ -465,7 +469,7 @@ def _same(before: PublicPage, page: PublicPage) -> bool:
     return not begun and replace(before, made_at=page.made_at) == page
 
 
-def _refused(sentence: str, methods: Sequence[str]) -> Answer:
+def _refused(sentence: str, methods: Sequence[str]) -> PageAnswer:
     return fixed(405, _line(sentence), [("Allow", ", ".join(methods))])
 
 

@@ -12,8 +12,8 @@ MAX_ID = 2**63 - 1  # what the database can hold; a larger id names no record
 class Mark(Enum):
     """How a field becomes JSON and comes back from it, where its type alone does not say so.
 
-    ``app/codec`` reads the records' annotations: types, these marks, ``Keys``, and the ``StrEnum``
-    whose words a text is one of.
+    ``app/codec`` reads the records' annotations: types, these marks, ``FixedKeys``, and the
+    ``StrEnum`` whose words a text is one of.
     """
 
     # of a value
@@ -34,7 +34,7 @@ class Mark(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class FixedKeys:
     """The keys that a mapping always has."""
 
     names: tuple[str, ...]

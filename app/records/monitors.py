@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from app.records.locations import DEFAULT_LOCATIONS, LocationRule
-from app.records.marks import AlertDays, Bit, ClockTime, Id, Keys, Mark, Percent, TextOrNone
+from app.records.marks import AlertDays, Bit, ClockTime, FixedKeys, Id, Mark, Percent, TextOrNone
 from app.records.paging import DEFAULT_PAGE_SIZE, Sort
 from app.records.secrets import Pair
 
@@ -150,7 +150,7 @@ class Monitor:
     last_checked_at: datetime | None = None
     next_check_at: datetime | None = None
     response_time: int | None = None
-    uptime: Annotated[Mapping[str, Percent | None], Keys(UPTIME_RANGES)] = field(
+    uptime: Annotated[Mapping[str, Percent | None], FixedKeys(UPTIME_RANGES)] = field(
         default_factory=dict
     )
     ssl_expires_at: datetime | None = None

@@ -40,7 +40,7 @@ class Typed(str):
         return typed
 
 
-class Members(list[tuple[str, Any]]):
+class JsonMembers(list[tuple[str, Any]]):
     """The members of a JSON object in order; a name that was sent twice is there twice."""
 
 
@@ -88,7 +88,7 @@ def flatten(members: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
     """
     pairs: list[tuple[str, str]] = []
     for name, value in members:
-        if not isinstance(value, list) or isinstance(value, Members):
+        if not isinstance(value, list) or isinstance(value, JsonMembers):
             pairs.append((name, _scalar(value)))
         elif not value:
             pairs.append((name, ""))
@@ -99,13 +99,13 @@ def flatten(members: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _item(name: str, item: Any) -> Iterable[tuple[str, str]]:
-    if isinstance(item, Members) and item:
+    if isinstance(item, JsonMembers) and item:
         return [(f"{name}[{key}]", _member(value)) for key, value in item]
     return [(name, _scalar(item))]
 
 
 def _member(value: Any) -> str:
-    if isinstance(value, list) and not isinstance(value, Members):
+    if isinstance(value, list) and not isinstance(value, JsonMembers):
         return Typed("", "list", map(_scalar, value))
     return _scalar(value)
 
@@ -115,7 +115,7 @@ def _scalar(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return Typed("true" if value else "false", "boolean")
-    if isinstance(value, Members):
+    if isinstance(value, JsonMembers):
         return Typed("", "object")
     if isinstance(value, list):
         return Typed("", "list")

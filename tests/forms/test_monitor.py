@@ -12,7 +12,7 @@ from app.forms.fields import with_scheme
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
 from app.forms.schema import FormContext
 from app.records import ALERT_DAYS, INTERVALS, AlertCondition, Channel, Monitor, Pair, RequestMethod
-from app.rules.brackets import Members, Typed, flatten, write
+from app.rules.brackets import JsonMembers, Typed, flatten, write
 
 LEAST = {"name": "Shop", "url": "https://shop.test/", "interval": "60"}
 
@@ -389,26 +389,26 @@ JSON = [
     ({"name": number("5")}, "name"),
     ({"name": True}, "name"),
     ({"name": ["Shop"]}, "name"),
-    ({"name": Members([("a", "b")])}, "name"),
-    ({"name": Members()}, "name"),
+    ({"name": JsonMembers([("a", "b")])}, "name"),
+    ({"name": JsonMembers()}, "name"),
     ({"tags": ["a", "b"]}, {"tags": ("a", "b")}),
     ({"tags": ["a,b"]}, "tags"),
     ({"tags": [number("1")]}, "tags"),
     (
-        {"alerts": [Members([("key", "email"), ("value", "a@b.example")])]},
+        {"alerts": [JsonMembers([("key", "email"), ("value", "a@b.example")])]},
         {"alerts": (Pair("email", "a@b.example"),)},
     ),
     ({"alerts": []}, {"alerts": ()}),
     ({"alerts": None}, {"alerts": ()}),
-    ({"alerts": Members([("0", Members())])}, "alerts"),
+    ({"alerts": JsonMembers([("0", JsonMembers())])}, "alerts"),
     ({"alerts": "email"}, "alerts"),
     ({"alerts": ["email"]}, "alerts.0"),
     ({"alerts": [None]}, "alerts.0"),
-    ({"alerts": [Members()]}, "alerts.0"),
+    ({"alerts": [JsonMembers()]}, "alerts.0"),
     ({"alerts": [[["deep"]]]}, "alerts.0"),
-    ({"alerts": [Members([("key", "email"), ("value", number("5"))])]}, "alerts.0.value"),
-    ({"alerts": [Members([("key", "email"), ("value", ["a@b.example"])])]}, "alerts.0.value"),
-    ({"alerts": [Members([("key", "email"), ("value", None)])]}, "alerts.0.value"),
+    ({"alerts": [JsonMembers([("key", "email"), ("value", number("5"))])]}, "alerts.0.value"),
+    ({"alerts": [JsonMembers([("key", "email"), ("value", ["a@b.example"])])]}, "alerts.0.value"),
+    ({"alerts": [JsonMembers([("key", "email"), ("value", None)])]}, "alerts.0.value"),
 ]
 
 

@@ -8,18 +8,18 @@ from collections.abc import Callable
 import pytest
 from flask import Flask
 
-from app.pages.serving import StatusPages
+from app.pages.serving import StatusPageLayer
 
 
 @pytest.fixture
-def layer(app: Flask) -> StatusPages:
+def layer(app: Flask) -> StatusPageLayer:
     """What answers for status pages, with all that it keeps."""
-    pages: StatusPages = app.extensions["wakeful.pages"]
+    pages: StatusPageLayer = app.extensions["wakeful.pages"]
     return pages
 
 
 @pytest.fixture
-def later(layer: StatusPages) -> Callable[[float], None]:
+def later(layer: StatusPageLayer) -> Callable[[float], None]:
     """Lets so many seconds pass for what is kept in memory."""
     passed = 0.0
 

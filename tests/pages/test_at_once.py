@@ -21,7 +21,7 @@ from app.config import Settings
 from app.db import db
 from app.engine import recorder
 from app.pages.memory import READING
-from app.pages.serving import LOOKUPS, StatusPages
+from app.pages.serving import LOOKUPS, StatusPageLayer
 from tests.api.conftest import Api
 from tests.factories import make_key, make_outcome, now
 from tests.pages.made import make_shown
@@ -138,7 +138,7 @@ def test_another_process_knows_a_new_page_at_once_and_a_change_within_two_second
 
 
 def test_strangers_who_guess_addresses_do_not_ask_the_database_each_time(
-    app: Flask, client: FlaskClient, layer: StatusPages
+    app: Flask, client: FlaskClient, layer: StatusPageLayer
 ):
     client.get("/status/shop")
     now = time.monotonic()

@@ -25,7 +25,7 @@ from app.errors import NotFound, Unavailable
 from app.pages import copies
 from app.pages.copies import MONTHS
 from app.pages.memory import Memory
-from app.pages.serving import StatusPages
+from app.pages.serving import StatusPageLayer
 from tests.factories import make_incident, make_outcome, now
 from tests.pages.made import change_page, make_page, make_post, make_shown
 
@@ -128,7 +128,7 @@ def test_a_state_that_another_process_confirms_is_on_the_page_within_ten_seconds
 
 
 def test_what_readers_ask_beside_the_address_is_not_kept(
-    app: Flask, client: FlaskClient, layer: StatusPages
+    app: Flask, client: FlaskClient, layer: StatusPageLayer
 ):
     make_page(app, [make_shown(app)])
     first = client.get("/status/example")
@@ -143,7 +143,7 @@ def test_what_readers_ask_beside_the_address_is_not_kept(
 
 
 def test_months_that_never_were_take_no_memory_without_bounds(
-    app: Flask, client: FlaskClient, layer: StatusPages
+    app: Flask, client: FlaskClient, layer: StatusPageLayer
 ):
     make_page(app, [make_shown(app)])
     for year in range(2010, 2027):

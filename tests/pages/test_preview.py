@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 
 from app.pages import front
-from app.pages.addresses import Context
+from app.pages.addresses import PageContext
 from app.records import PublicDay, PublicPage
 from tests.pages.a_page import NOW, page, with_text
 
@@ -29,7 +29,7 @@ def drawn(shown: PublicPage) -> PublicPage:
 
 
 def public(app: Flask, shown: PublicPage) -> str:
-    context = Context(templates=app.jinja_env, static=static, up="", front="")
+    context = PageContext(templates=app.jinja_env, static=static, up="", front="")
     return front.page(shown, context).decode()
 
 

@@ -29,7 +29,7 @@ from werkzeug.wrappers import Response
 
 from app.access import actors
 from app.access.devices import KNOWN_FOR
-from app.cookies import Sessions, cookie_path
+from app.cookies import CookieSessions, cookie_path
 from app.errors import Denied
 from app.i18n import N_, _
 from app.records import Client, Person, Role, Session
@@ -85,7 +85,7 @@ def init_app(app: Flask) -> None:
     manager.user_loader(load)
     # Flask-Login would compare the browser's name and address, and a phone's address changes.
     manager.session_protection = None
-    app.session_interface = Sessions()
+    app.session_interface = CookieSessions()
     app.after_request(_remember_device)
 
 
