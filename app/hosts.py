@@ -31,7 +31,7 @@ UNKNOWN_YET = N_("Which hosts this server answers for cannot be read now. Try ag
 
 
 class Hosts(Layer):
-    """``is_of_a_page`` tells whether a status page answers for a host at a path; it may raise
+    """``is_of_a_page`` returns whether a status page answers for a host at a path; it may raise
     Unavailable.
     """
 

@@ -44,7 +44,7 @@ def test(call: Call) -> Response:
 
 @operation("GET", "/alerts/unreadable", "List monitors that alert nobody", "MonitorsNamed")
 def unreadable(call: Call) -> Response:
-    """Because their stored alerts cannot be read."""
+    """Monitors whose stored alerts cannot be read."""
     call.without_input()
     monitors = call.store.channels.unreadable_alerts()
     return one({"monitors": [asdict(monitor) for monitor in monitors]})
@@ -52,7 +52,7 @@ def unreadable(call: Call) -> Response:
 
 @operation("GET", "/alerts/channels", "List channels that cannot work", "ChannelSetup")
 def channels(call: Call) -> Response:
-    """Because the installation lacks what they send with: each with a sentence."""
+    """Channels without the settings that they need to send, each with a sentence."""
     call.without_input()
     reasons = call.store.channels.not_set_up()
     return one({"not_set_up": [{"key": key, "value": reason} for key, reason in reasons.items()]})

@@ -134,7 +134,7 @@ class TrustStore:
                         root = _load(block)
                         by_subject.setdefault(root.subject.public_bytes(), []).append(root)
                     except ValueError:
-                        # one odd root in a system's bundle must not hide the others
+                        # one root that cannot be read must not hide the rest of the bundle
                         continue
             self._by_subject = by_subject
         return self._by_subject

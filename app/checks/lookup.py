@@ -33,7 +33,7 @@ class Resolution:
 class LookUp:
     """One look-up until ``deadline`` (monotonic). ``limit`` is the check's time limit in seconds.
 
-    ``done`` is called once: immediately for an IP address or a known name, else on the loop.
+    ``done`` is called once: immediately for an IP address or a cached name, else on the loop.
     """
 
     def __init__(

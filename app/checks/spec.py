@@ -1,4 +1,4 @@
-"""What a check of a monitor that is not stored consists of."""
+"""The spec of a check for a monitor that is not stored."""
 
 from __future__ import annotations
 

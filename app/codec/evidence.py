@@ -77,7 +77,7 @@ def _size(name: str, value: Any) -> int:
 
 
 def _half(value: Any) -> Any:
-    """None for what has no halves."""
+    """A value cut in half; None for a value that cannot be cut."""
     has_halves = isinstance(value, str | list) and len(value) > 1
     return value[: len(value) // 2] if has_halves else None
 
@@ -91,7 +91,7 @@ def _refusal(data: Json) -> dict[str, Any]:
 
 
 def _each(value: Any, read: Callable[[Json], Any]) -> list[Any]:
-    """A check without evidence has addresses where evidence has steps; both are lists."""
+    """The entries of a list. A check without evidence has addresses in place of steps."""
     entries = value if isinstance(value, list) else []
     return [
         read(entry) if isinstance(entry, Mapping) else text(entry)

@@ -227,7 +227,7 @@ def _switch(value: Any) -> bool:
 
 
 def _time(value: Any) -> Any:
-    """None where it says that there is no such time; so does the year 1 of Go and .NET."""
+    """A time; None if there is none, which the year 1 of Go and .NET means too."""
     if value in (0, "0", False) or (isinstance(value, str) and value.startswith(NO_TIME)):
         return None
     return must(moment(value), "time").isoformat()
@@ -250,7 +250,8 @@ _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)", re.DOTALL)
 @dataclass
 class _Rows:
     """Reads a list of ``alerts`` or of headers. ``exact``: all of it was understood, so that it can
-    be sent back with a change and nothing is lost."""
+    be sent back with a change and nothing is dropped.
+    """
 
     alerts: bool
     own: Owner
@@ -333,7 +334,7 @@ class _Rows:
         elif key is None:
             self.exact = False
         else:
-            # Whatever stands beside them, such as that it is off, would be lost.
+            # Other settings beside the values, such as a switch that is off, would be dropped.
             self.exact = self.exact and set(names) == {key, value}
             self._named(text(row[key]) or "", row[value] if value else None)
 
@@ -379,7 +380,7 @@ _MONITOR: Mapping[str, Callable[[Any], Any]] = {
     "maintenance_start_at": _time,
     "maintenance_end_at": _time,
 }
-# Of these, no value is a value.
+# Fields for which null is a value.
 _MAY_BE_NONE = frozenset(
     {
         "alert_text_lookup", "request_auth_username", "ssl_alert_days", "domain_alert_days",

@@ -93,7 +93,7 @@ def unseal(private: bytes, sealed: bytes, about: str) -> Any:
 
 
 def unseal_text(private: bytes, sealed: bytes, about: str) -> bytes:
-    """As ``unseal``, as JSON that is not parsed yet: anybody can seal to a public key."""
+    """Like ``unseal``, but the JSON is not parsed: anybody can seal to a public key."""
     try:
         text = SealedBox(PrivateKey(private)).decrypt(sealed)
     except (CryptoError, ValueError):

@@ -36,7 +36,7 @@ TOOL = Tool(
         "ip_version": N_("IP version dropped: Wakeful tries IPv6 and IPv4."),
         "proxy_host": N_("Proxy dropped: Wakeful checks without a proxy."),
     },
-    # The escalation is said of all of them.
+    # One remark on escalation covers all monitors.
     of_no_use=(
         "id", "last_checked_at", "created_at", "updated_at", "status", "policy_id",
         "expiration_policy_id", "team_name", "call", "sms", "email", "push", "critical_alert",
@@ -80,7 +80,7 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
         TOOL.refuse_kind(draft, kind)
     draft.interval(entry.number("check_frequency"), entry.get("check_frequency"))
     timeout = entry.number("request_timeout")
-    # Of TCP it is in milliseconds.
+    # Better Stack has the time limit of a TCP check in milliseconds.
     draft.timeout(timeout / 1000 if timeout and timeout >= MILLISECONDS else timeout or None)
     paused = entry.on("paused"), bool(entry.text("paused_at")), entry.text("status") == "paused"
     draft.paused = any(paused)

@@ -41,7 +41,7 @@ MOST_ROWS = 100  # tags, headers, alerts: more than a monitor has, so the form r
 MOST_TAG_READ = 1_000
 NO_TEXT_FOUND = AlertCondition.URL_NO_TEXT.value
 TEXT_FOUND = AlertCondition.URL_TEXT.value
-# What tools that warn on several days warn on: the one that Wakeful warns on.
+# Wakeful warns on one day: the one to take from tools that warn on several days.
 WARN_DAYS = 14
 SLOW_IS_DEGRADED = N_("A slow response shows as degraded and opens no incident.")
 RECHECK_PAUSE = N_(
@@ -137,11 +137,11 @@ class Draft:
 
     @classmethod
     def of_tool(cls, place: str, name: str) -> Draft:
-        """Of a tool that has its own switch for the warning of a certificate, which starts off."""
+        """A draft for a tool whose warning of a certificate is a switch, off by default."""
         return cls(place, name, fields={"ssl_alert_days": ""})
 
     def remark(self, sentence: str) -> None:
-        """``sentence``: what is lost or changed. There is no other way to say it."""
+        """Every remark is made here. ``sentence``: what is dropped or changed."""
         if len(self.remarks) == MOST_REMARKS:
             sentence = _("There are more changes.")
         if sentence not in self.remarks:
@@ -169,7 +169,7 @@ class Draft:
             self.remark(sentence)
 
     def interval(self, seconds: float | None, given: object = None) -> None:
-        """The nearest that there is; of two the shorter. ``given``: what the file says."""
+        """The nearest interval of Wakeful, the shorter of two. ``given``: what the file says."""
         if seconds is None or seconds <= 0:
             if string(given):
                 sentence = _('The interval "%(value)s" cannot be read.', value=shown(string(given)))
@@ -184,7 +184,7 @@ class Draft:
         self._bounded("timeout", N_("Time limit"), seconds, TIMEOUT_SECONDS, span)
 
     def confirmations(self, count: float | None, pause: float | None = None) -> None:
-        """``pause``: seconds between them there."""
+        """``pause``: seconds between confirmations in the other tool."""
         self._bounded("confirmations", N_("Rechecks"), count, CONFIRMATIONS, plain)
         if count and count > 0 and pause:
             self.remark(_(RECHECK_PAUSE, pause=span(pause)))
@@ -266,7 +266,7 @@ class Draft:
             self.body(text)
 
     def headers(self, value: object) -> None:
-        """Those of the request, in any of the forms of ``header_rows``."""
+        """The headers of the request, in any of the forms of ``header_rows``."""
         rows = header_rows(value)
         if rows is None:
             self.refuse(_("The request headers cannot be read."))
@@ -360,7 +360,7 @@ class Draft:
 
 
 def without_login(url: str) -> tuple[str, str, str]:
-    """``url`` without a user name and password, and these two."""
+    """``url`` without its user name and password, the user name, and the password."""
     scheme, slashes, rest = url.strip().partition("://")
     ends = [place for sign in "/?#" if (place := rest.find(sign)) >= 0]
     end = min(ends, default=len(rest))

@@ -11,7 +11,7 @@ from app.imports.values import shown
 from app.records import CONTACT, MAX_ALERTS, MAX_CONTACT_NAME, Channel, Pair
 from app.rules.channel_values import check_value
 
-# Of each type, the channel and the settings that hold its value; of addresses any is enough.
+# The channel of each type, and the settings that hold its value; one address is enough.
 _TOOLS: Mapping[str, Mapping[str, tuple[Channel, Sequence[str]]]] = {
     "kuma": {
         "slack": (Channel.SLACK, ("slackwebhookURL",)),
@@ -103,7 +103,7 @@ def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -
 
 
 def missing(name: str, kind: str = "") -> Notification:
-    """One that the file names and does not contain."""
+    """A notification that the file names and does not contain."""
     return Notification(name, (), (_(NOT_IN_FILE, notification=labelled(name, kind)),))
 
 
@@ -141,7 +141,7 @@ def share(drafts: Sequence[Draft]) -> dict[str, Sequence[Pair]]:
 
 
 def _contact_name(notification: Notification, taken: set[str]) -> str:
-    """Empty where it cannot be a contact: digits alone are the id of one."""
+    """The contact's name; empty if it cannot be a contact, as digits alone, which are an id."""
     name = " ".join(notification.name.split())[: MAX_CONTACT_NAME - 4].strip()
     if not name or name.isdigit() or not 0 < len(notification.channels) <= MAX_ALERTS:
         return ""

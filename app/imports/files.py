@@ -114,7 +114,7 @@ def _is_key(line: str) -> bool:
 
 
 def _yaml(text: str) -> Any:
-    """The document, or the list of several."""
+    """The document of a YAML text, or a list if it has several."""
     documents = Parser().parse(text)
     return documents[0] if len(documents) == 1 else documents
 

@@ -28,7 +28,7 @@ from app.imports.yaml_text import Parser
 # What counts where the configuration says nothing.
 INTERVAL, TIMEOUT = 60, 10
 FAILURES, SUCCESSES = 3, 2  # in a row, before an alert and before its end
-# Of all endpoints, and of one.
+# Settings of all endpoints, and of a single endpoint.
 FOR_ALL = {
     "maintenance": N_("The maintenance of all endpoints is dropped. Add a maintenance window."),
     "connectivity": N_("The connectivity checker is dropped."),
@@ -91,7 +91,7 @@ def _configurations(data: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_configuration(whole: Mapping[str, Any], depth: int) -> bool:
-    """In what Gatus alone reads its names are enough; elsewhere others have ``endpoints`` too."""
+    """Whether this is a configuration. Below the top, others have ``endpoints`` of their own."""
     if not depth:
         return "endpoints" in whole or "alerting" in whole or "external-endpoints" in whole
     entries = [mapping(record) for key in _LISTS for record in listed(whole.get(key))]
@@ -103,7 +103,7 @@ def _is_configuration(whole: Mapping[str, Any], depth: int) -> bool:
 
 
 def _merged(parts: Iterator[Mapping[str, Any]]) -> dict[str, Any]:
-    """As Gatus merges files: mappings into each other, lists one behind the other."""
+    """Merge as Gatus merges files: mappings key by key, lists one after the other."""
     whole: dict[str, Any] = {}
     for part in parts:
         for key, value in part.items():
@@ -210,7 +210,7 @@ def _client(draft: Draft, client: ImportEntry, *, http: bool) -> None:
 
 
 class _Providers:
-    """What alerts of each kind use. Each is read once: ten thousand endpoints may name it."""
+    """The provider of each kind of alert, read once: ten thousand endpoints may name it."""
 
     def __init__(self, alerting: Mapping[str, Any]) -> None:
         self._alerting = alerting
@@ -227,7 +227,7 @@ class _Providers:
         provider = mapping(self._alerting.get(kind))
         if kind not in self._groups:
             overrides = [mapping(override) for override in listed(provider.get("overrides"))]
-            # Of two for a group the first counts.
+            # If two overrides name the group, the first counts.
             self._groups[kind] = {
                 string(override.get("group")): override for override in reversed(overrides)
             }

@@ -64,7 +64,7 @@ TOOL = Tool(
         "groupNotifications", "expiryNotification", "cacheBust", "ignoreTls",
     ),
 )  # fmt: skip
-# Of the columns of the database with other names than the backup's fields.
+# The backup's fields by the columns of the database that have other names.
 RENAMED = {
     "ignore_tls": "ignoreTls",
     "upside_down": "upsideDown",
@@ -210,7 +210,7 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     draft.statuses(codes or ["200-299"])
     draft.switch("verify_tls", on=not entry.on("ignoreTls"))
     draft.redirects(entry.number("maxredirects"))
-    # Without one, it is 80% of the interval.
+    # A monitor without a time limit has 80% of its interval.
     draft.timeout(entry.number("timeout") or 0.8 * (entry.number("interval") or 60))
     # Uptime Kuma does not warn of a certificate that it does not verify.
     verified = not entry.on("ignoreTls") and draft.url.lower().startswith("https:")

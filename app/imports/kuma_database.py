@@ -125,7 +125,7 @@ def _may(action: int, first: str | None, second: str | None, *_rest: str | None)
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
-    """Those of ``COLUMNS`` that are plain tables: a view or a virtual table runs what it says."""
+    """The plain tables of ``COLUMNS``: a view or a virtual table can run code of the file."""
     tables = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'")
     plain = {name for name, root in tables if isinstance(root, int) and root > 0}
     if NEEDED not in plain:

@@ -151,7 +151,7 @@ def read_kuvasz(data: object, _known: Known) -> Reading:
 
 
 def _integrations(data: object) -> tuple[dict[str, Notification], list[str]]:
-    """By ``slack:name``, and the names of those of all monitors."""
+    """Integrations by ``slack:name``, and the names of those that apply to all monitors."""
     notifications: dict[str, Notification] = {}
     for_all = []
     for document in data if isinstance(data, list) else [data]:
@@ -290,7 +290,7 @@ def knows_targets(data: object) -> bool:
 
 
 def _jobs(data: object) -> list[Mapping[str, Any]]:
-    """Those of a configuration that probe."""
+    """The jobs of a configuration that probe."""
     jobs = map(mapping, listed(mapping(data).get("scrape_configs")))
     return [job for job in jobs if job.get("metrics_path") == "/probe"]
 

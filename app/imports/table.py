@@ -154,7 +154,7 @@ def _with_header(text: str, delimiter: str) -> Reading:
                     most=f"{MOST_CANDIDATES:,}",
                 )
             )
-        # Of two columns for one thing the first that is filled counts.
+        # If two columns have the same meaning, the first that is filled counts.
         values: dict[str, str] = {}
         for column, cell in zip(columns, row, strict=False):
             if column and cell.strip():

@@ -98,7 +98,7 @@ def read(data: object) -> Reading:
 
 
 def _missing(data: object, count: int) -> str:
-    """The API answers with at most 50 at a time."""
+    """A remark if the list is incomplete: the API answers with at most 50 monitors at a time."""
     whole = mapping(data)
     total = number(mapping(whole.get("pagination")).get("total"))
     if total is not None and total > count:

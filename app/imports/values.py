@@ -17,9 +17,9 @@ NAMED_UNITS = {
 
 
 class ImportEntry:
-    """A record of a file. It notes which keys were read, so that what nobody asked for is named
-    (``unread``) and not lost in silence. A value may have several names: the first that is there
-    counts.
+    """A record of a file. It notes which keys were read, so that settings which nobody read are
+    named (``unread``) and not dropped in silence. A value may have several names: the first that is
+    there counts.
     """
 
     def __init__(self, record: object) -> None:
@@ -43,7 +43,7 @@ class ImportEntry:
         return truth(self.get(*names))
 
     def off(self, *names: str) -> bool:
-        """Whether it is there and not on."""
+        """Whether the switch is in the record and off."""
         value = self.get(*names)
         return value is not None and not truth(value)
 

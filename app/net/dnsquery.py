@@ -304,7 +304,7 @@ def _parse(data: bytes) -> dns.message.Message | None:
 def _follow(
     answer: dns.message.Message, name: dns.name.Name, rdtype: dns.rdatatype.RdataType
 ) -> tuple[dns.name.Name | None, int, tuple[str, ...]]:
-    """The end of the CNAME chain, the lowest TTL, and the addresses there. A loop: None."""
+    """The name at the end of the CNAME chain, None for a loop; its lowest TTL and addresses."""
     ttl = 2**31
     visited = {name}
     for _ in range(_MAX_CHAIN):

@@ -125,7 +125,7 @@ class _File:
         self._stamp: tuple[int, int] | None = None
 
     def changed(self) -> str | None:
-        """The new text, or None when nothing changed since the last look."""
+        """The new text, or None if the file has not changed since it was last read."""
         now = time.monotonic()
         if now - self._looked < _LOOK_AGAIN_SECONDS:
             return None
@@ -144,7 +144,7 @@ class _File:
 
 
 class SystemNames:
-    """The machine's files, looked at every few seconds: a DHCP lease changes them while the server
+    """The machine's files, read again every few seconds: a DHCP lease changes them while the server
     runs.
     """
 
@@ -161,7 +161,7 @@ class SystemNames:
         self._config = SystemConfig((DnsServer("127.0.0.1"),))
 
     def local(self, host: str) -> tuple[str, ...] | None:
-        """The addresses that this machine itself has for the name; None: ask DNS."""
+        """The addresses of the name by this machine's own files; None if DNS must be asked."""
         text = self._hosts_file.changed()
         if text is not None:
             self._hosts = read_hosts(text)

@@ -81,8 +81,9 @@ class Resolver:
         self._silent: dict[DnsServer, float] = {}
 
     def known(self, host: str) -> Resolved | None:
-        """The answer if it is known without DNS. ``host`` is an IP address, or a name in lower-case
-        ASCII; its final dot says that no search domain is tried.
+        """The answer if it needs no DNS: an IP address, a name of this machine, or a cached name.
+        ``host`` is an IP address, or a name in lower-case ASCII; its final dot says that no search
+        domain is tried.
         """
         kept = self._cache.get(host)
         if kept is not None:

@@ -27,6 +27,6 @@ def init_app(app: Flask) -> None:
 
 
 def layer(app: Flask) -> StatusPageLayer | None:
-    """None where this installation has no pages of its own."""
+    """The layer; None if this installation has no status pages of its own."""
     pages: StatusPageLayer | None = app.extensions.get("wakeful.pages")
     return pages

@@ -94,7 +94,7 @@ class PageAnswer:
 
     @classmethod
     def of(cls, response: Response, environ: dict[str, Any]) -> PageAnswer:
-        """One that is sent once."""
+        """An answer that is sent once and never cached."""
         headers = [(name, value) for name, value in response.headers if name != "Content-Length"]
         return made(response.status, response.get_data(), headers)
 

@@ -106,7 +106,7 @@ def _colour(component: Component) -> str:
 
 
 def width(text: str) -> float:
-    """In pixels, about."""
+    """The approximate width of a text in pixels."""
     return sum(_units(character) for character in text) * FONT_SIZE / _EM
 
 

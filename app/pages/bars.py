@@ -18,7 +18,7 @@ from app.rules.figures import percent, span
 
 STEP = 4  # units for each day
 HEIGHT = 32
-# The taller, the worse: colour is not the only sign.
+# A worse day has a taller bar: colour is not the only sign.
 HEIGHTS = {"n": 4, "u": 14, "g": 26, "m": 26, "p": 29, "d": HEIGHT}
 LONG_SECONDS = 1800  # of downtime in a day: the legend says so
 

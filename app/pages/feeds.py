@@ -1,7 +1,7 @@
 """RSS 2.0 and Atom (RFC 4287): an entry for each update of each post, the newest first.
 
-Feed readers tell their people of new entries, hardly ever of changed ones; so an update is an entry
-of its own. A corrected one keeps its id and says when it was corrected.
+Feed readers notify people of new entries, hardly ever of changed ones; so an update is an entry of
+its own. A corrected one keeps its id and says when it was corrected.
 """
 
 from __future__ import annotations

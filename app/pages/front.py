@@ -83,7 +83,7 @@ def sections(components: Sequence[Component]) -> list[Section]:
 
 
 def plans(page: PublicPage) -> list[PublicWindow]:
-    """Maintenance windows; those of posts are shown as posts."""
+    """The maintenance windows to list: not cancelled, and not shown as a post already."""
     posted = {uid_of_post(post) for post in page.posts if post.state in MAINTENANCE_STATES}
     return [window for window in page.windows if not window.cancelled and window.uid not in posted]
 
@@ -93,7 +93,7 @@ def names_of(components: Sequence[Component]) -> Mapping[int, str]:
 
 
 def _others(components: Sequence[Component]) -> str:
-    """What the sentence on the whole does not say: how many are not as they should be."""
+    """How many components are in each state that is not operational, in words."""
     counts = [
         (sum(component.state == state for component in components), sentence)
         for state, sentence in COUNTED.items()

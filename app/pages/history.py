@@ -80,7 +80,7 @@ def _name(month: PublicMonth, by: int) -> str:
 
 
 def days(month: PublicMonth) -> list[Day]:
-    """The newest first."""
+    """The days of the month, the newest first."""
     zone = zone_of(month.page.zone)
 
     def on(day: date, start: datetime | None, end: datetime | None) -> bool:

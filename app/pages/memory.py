@@ -77,7 +77,7 @@ class Memory(Generic[K, V]):
         return len(self._entries)
 
     def known(self, key: K) -> V | None:
-        """What is kept, whatever its age."""
+        """The cached value, whatever its age."""
         with self._guard:
             entry = self._entries.get(key)
         return entry.value if entry else None

@@ -90,7 +90,7 @@ class SubscriberLink:
 
 
 class StatusPageLayer(Layer):
-    """``public`` reads; everything else is kept here."""
+    """``public`` reads the database; all that was read is cached here."""
 
     def __init__(
         self, app: Flask, public: PublicPages, clock: Callable[[], float] = time.monotonic
@@ -150,7 +150,7 @@ class StatusPageLayer(Layer):
 
     def answers_for(self, host: str, path: str) -> bool:
         """Whether a page has this host name, or had it when it sent the link that the path is.
-        Raises Unavailable where that cannot be told now.
+        Raises Unavailable if the database cannot be read now.
         """
         return host in self._pages_known().by_host or self._link(path) is not None
 
@@ -269,9 +269,7 @@ class StatusPageLayer(Layer):
     def _of_void_link(
         self, environ: Environ, there: Address, target: PagePath, asked: Asked, *, own_host: bool
     ) -> PageAnswer:
-        """For a token that is not ours. Nothing tells whether there is a page that strangers cannot
-        read.
-        """
+        """The answer to a token that is not ours; for a closed page, that of a missing page."""
         if there.visibility not in EVERYBODY:
             return not_found()
         void = replace(asked, answer=subscribe.void)

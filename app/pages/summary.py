@@ -167,7 +167,7 @@ def _group(page: PublicPage, name: str, members: Sequence[Component], by_id: Com
 
 
 def _times(page: PublicPage, components: Iterable[Component]) -> Json:
-    """What changed last on a component is its state."""
+    """When components were created and last changed: the newest change of state."""
     changed = newest(page.page.created_at, *(component.since for component in components))
     return {"created_at": _stamp(newest(page.page.created_at)), "updated_at": _stamp(changed)}
 

@@ -66,7 +66,7 @@ class Visitors:
                 person = self._access.sessions.person(token)
                 return person is not None and not self._access.factors.must_add(person)
         except DatabaseError:
-            return False  # it cannot be told who this is
+            return False  # the database cannot say whose session this is
 
     def enter(self, address: Address, request: Request) -> bool:
         """Whether the password in the sent form is right. Raises Throttled and Unavailable."""

@@ -27,15 +27,15 @@ class Channel(StrEnum):
 
 
 class Event(StrEnum):
-    """What people are told about (decision 5)."""
+    """What people are notified of (decision 5)."""
 
     INCIDENT_OPENED = "incident.opened"
     INCIDENT_ACKNOWLEDGED = "incident.acknowledged"
     INCIDENT_RESOLVED = "incident.resolved"
     INCIDENT_REMINDER = "incident.reminder"  # ours: off unless the monitor asks for reminders
-    INCIDENTS_OPENED = "incidents.opened"  # a burst told in one message
+    INCIDENTS_OPENED = "incidents.opened"  # a burst in one message
     INCIDENTS_RESOLVED = "incidents.resolved"
-    INCIDENTS_DIGEST = "incidents.digest"  # what quiet hours held back, in one message
+    INCIDENTS_DIGEST = "incidents.digest"  # what quiet hours deferred, in one message
     CERTIFICATE_EXPIRING = "certificate.expiring"
     DOMAIN_EXPIRING = "domain.expiring"
     LOCATION_SILENT = "location.silent"  # to the default contacts, once
@@ -54,7 +54,7 @@ class DeliveryStatus(StrEnum):
 # How the reason of a delivery begins that was given up without an attempt: the message is lost, and
 # the channel may work.
 NOT_SENT = N_("Not sent: ")
-# Reasons of deliveries that are held:
+# Reasons of deliveries on hold:
 QUIET_HOURS = N_("quiet hours")  # it waits for their end, or waited
 RESTORED = N_("restored")  # it is older than a restored backup, and a person decides (decisions 16)
 
@@ -90,21 +90,19 @@ class Delivery:
 
     @property
     def is_lost(self) -> bool:
-        """Not sent, and it will not be unless a person retries it: this says nothing about the
-        channel.
-        """
+        """Not sent unless a person retries it, which says nothing about the channel."""
         if self.awaits_release:
             return True
         return self.status == DeliveryStatus.FAILED and (self.reason or "").startswith(NOT_SENT)
 
     @property
     def awaits_release(self) -> bool:
-        """Held after the restore of a backup, until a person retries it or gives it up."""
+        """On hold since the restore of a backup, until a person retries it or gives it up."""
         return self.status == DeliveryStatus.HELD and self.reason == RESTORED
 
     @property
     def in_digest(self) -> bool:
-        """Held in quiet hours, and told in the digest at their end."""
+        """On hold in quiet hours, and part of the digest at their end."""
         on_hold = self.status == DeliveryStatus.HELD and self.reason == QUIET_HOURS
         return on_hold and self.next_attempt_at is None
 

@@ -16,7 +16,7 @@ from app.records.secrets import Pair
 
 
 class MinSeverity(StrEnum):
-    """What a contact is told about."""
+    """What a contact is notified of."""
 
     ALL = "all"
     DOWN = "down"  # incidents: no expiry of a certificate or a domain, nothing degraded
@@ -62,7 +62,7 @@ class Contact:
     quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
     default: bool = False  # new monitors of the dashboard start with it
     min_severity: Annotated[str, MinSeverity] = MinSeverity.ALL
-    acknowledgements: bool = True  # it is told that somebody has acknowledged an incident
+    acknowledgements: bool = True  # whether it is notified that somebody acknowledged an incident
     # read only
     monitors: int = 0  # how many use it
     created_at: Annotated[datetime | None, Mark.PROMISED] = None

@@ -122,7 +122,7 @@ class Incident:
 
     @property
     def is_open(self) -> bool:
-        """As far as is known: a server may say that it is resolved, and not when."""
+        """Whether it is open. A remote server may say that it is resolved, and not when."""
         return self.ended_at is None and self.status != IncidentStatus.RESOLVED
 
 

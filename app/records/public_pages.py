@@ -62,7 +62,7 @@ class PublicWindow:
     """One occurrence of a maintenance window, or a scheduled post's times.
 
     ``uid`` and ``sequence`` are those of its calendar entry (RFC 5545). ``components``: empty means
-    all. ``cancelled``: it was deleted, and calendars have to be told.
+    all. ``cancelled``: it was deleted, and calendars still have to show that.
     """
 
     uid: str

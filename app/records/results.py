@@ -244,7 +244,7 @@ class ResultQuery:
 
 
 class Certificate(TypedDict):
-    """What is told of a certificate."""
+    """What a result says of a certificate."""
 
     subject: str | None
     issuer: str | None

@@ -55,14 +55,14 @@ class PostState(StrEnum):
 
 
 class SubscriberEvent(StrEnum):
-    """What the subscribers of a page are told. The API's deliveries, which are alerts, have none of
-    them.
+    """What the subscribers of a page are notified of. The API's deliveries, which are alerts, have
+    none of them.
     """
 
     POST_PUBLISHED = "post.published"
     POST_UPDATED = "post.updated"
     CONFIRM = "subscription.confirm"  # asks whether it was they who subscribed
-    KNOWN = "subscription.known"  # tells a subscriber who subscribes again
+    KNOWN = "subscription.known"  # for a subscriber who subscribes again
 
 
 MAINTENANCE_STATES = (PostState.SCHEDULED, PostState.IN_PROGRESS, PostState.COMPLETED)
@@ -165,7 +165,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Somebody who is told of a page's posts. ``target``: an email address or a webhook's URL."""
+    """Somebody who is notified of a page's posts. ``target``: an email address or a webhook URL."""
 
     id: Id
     channel: str

@@ -28,7 +28,7 @@ def secrets_in_url(url: str) -> list[str]:
     """
     try:
         parts = urlsplit(url)
-    except ValueError:  # such as an unclosed bracket: the parts cannot be told apart
+    except ValueError:  # such as an unclosed bracket: the URL cannot be split
         return [url]
     secrets = [
         url,
@@ -85,7 +85,7 @@ def spellings(
 
 
 def _spellings(secret: str) -> Iterable[str]:
-    """As it is, without percent-encoding, and within quotes of a traceback or of JSON."""
+    """The secret as it is, percent-decoded, and as quoted in a traceback or in JSON."""
     for plain in (secret, unquote(secret)):
         yield plain
         for quoted in (repr(plain), ascii(plain), json.dumps(plain)):

@@ -122,7 +122,7 @@ BUILT_IN: tuple[PostTemplate, ...] = (
 
 
 def built_in() -> list[PostTemplate]:
-    """Those that every installation has, in the chosen language."""
+    """The templates that every installation has, in the chosen language."""
     return [
         replace(template, name=_(template.name), title=_(template.title), body=_(template.body))
         for template in BUILT_IN

@@ -62,7 +62,7 @@ _NAMED = 3  # in a title
 
 def public_cause(cause_code: str | None) -> str:
     """The sentence for a cause code; one that says less for a code that nobody knows."""
-    # The status behind http_status is told to nobody: it says what the service is built of.
+    # The status code stays private: it shows what the service is built of.
     code = Cause.HTTP_STATUS if (cause_code or "").startswith("http_status:") else cause_code
     return _(SENTENCES[Cause(code)] if code in set(Cause) else UNKNOWN_CAUSE)
 

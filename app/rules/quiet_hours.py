@@ -31,7 +31,7 @@ class QuietHours:
     def until(self, at: datetime) -> datetime | None:
         """The end, in UTC, of the quiet hours that contain ``at``; None outside of them."""
         start, end = parse_clock(self.start), parse_clock(self.end)
-        # It was known when it was stored. An alert an hour off is better than none.
+        # The zone was valid when it was stored. An alert an hour off is better than none.
         zone = zone_of(self.zone)
         today = at.astimezone(zone).date()
         for days in _DAYS:

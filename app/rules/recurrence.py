@@ -126,7 +126,7 @@ def applies_to(window: MaintenanceWindow, monitor_id: int, tags: Collection[str]
 
 
 def _applies(window: MaintenanceWindow) -> bool:
-    """Whether it can be said when it is."""
+    """Whether the times of the window can be computed."""
     return not window.unreadable and is_repeat(window.repeat)
 
 

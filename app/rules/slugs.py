@@ -57,7 +57,7 @@ def numbered(slug: str, taken: Callable[[str], bool]) -> str:
 
 
 def random() -> str:
-    """One that nobody guesses."""
+    """A random slug that nobody can guess."""
     return secrets.token_hex(_RANDOM_BYTES)
 
 

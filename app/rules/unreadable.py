@@ -1,5 +1,5 @@
-"""What people are told where the stored alerts of a monitor cannot be read: nobody would be told of
-its incidents. Whoever meets such a monitor says it in these words.
+"""The sentences for a monitor whose stored alerts cannot be read, so that nobody would be notified
+of its incidents. Logs, pages and refusals all use these.
 """
 
 from __future__ import annotations

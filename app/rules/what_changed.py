@@ -55,7 +55,7 @@ class _Pair:
 
 
 def changes_of(evidence: Mapping[str, Any] | None) -> tuple[Change, ...]:
-    """What changed, most telling first; nothing where one of the two checks is not known."""
+    """What changed, the most telling change first; nothing if one of the two checks is missing."""
     pair = _pair(evidence)
     if pair is None:
         return ()
@@ -90,7 +90,7 @@ def _pair(evidence: Mapping[str, Any] | None) -> _Pair | None:
     return _Pair(failing, good, usual if isinstance(usual, Mapping) else {})
 
 
-# --- The rules, in the order in which their findings are told -------------------------------------
+# --- The rules, in the order in which their changes are shown -------------------------------------
 
 
 def _address(pair: _Pair) -> Iterator[Change]:

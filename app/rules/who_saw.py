@@ -25,7 +25,7 @@ OVER = N_("Over after %(length)s")
 
 
 def places_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
-    """What each place saw; nothing where the monitor has one place."""
+    """What each place saw; nothing if the monitor has one place."""
     places = (evidence or {}).get("places") or ()
     return places if len(places) > 1 else ()
 
@@ -40,8 +40,8 @@ def told_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
 
 def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | None:
     """Such as "3 of 4 places; Sydney still gets 200", or "1 of 3 places (Oslo); ..." where fewer
-    see it than not, or "Oslo" where that is the only place. None where it is the server's own.
-    ``still``: the incident is open.
+    see it than not, or "Oslo" if that is the only place. None if only the server's own place saw
+    the failure. ``still``: the incident is open.
     """
     places = told_of(evidence)
     voters = [place for place in places if place.get("verdict") != "unknown"]
@@ -101,7 +101,7 @@ def how_it_ended(ending: str | None, titles: Sequence[str], length: str) -> str:
 
 
 def _of_others(places: Sequence[Mapping[str, Any]], still: bool) -> Iterator[str]:
-    """What those see that do not see the failure; those that see the same are named together."""
+    """What the places see that do not see the failure, grouped by what they see."""
     same: dict[object, list[str]] = {}
     for place in places:
         same.setdefault(_seen(place), []).append(title_of(place))

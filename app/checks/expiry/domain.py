@@ -23,7 +23,7 @@ _RDAP_SHARE = 0.6  # of the time; the rest is left for WHOIS when a registry's R
 
 
 # Names that nobody can register (RFC 2606, 6761, 6762, 8375, and names that ICANN reserves). A
-# query would only tell strangers what a company calls its machines.
+# query would only show strangers what a company calls its machines.
 UNREGISTERED = frozenset(
     {"alt", "example", "home", "internal", "invalid", "lan", "local", "localhost", "onion", "test"}
 )

@@ -21,7 +21,7 @@ _BROKEN = select.EPOLLERR | select.EPOLLHUP
 
 
 class Curls:
-    """All transfers in flight. ``start`` sends a request, and ``done`` gets what was seen."""
+    """All transfers in flight. ``start`` sends a request, and ``done`` gets its ``Exchange``."""
 
     def __init__(self, loop: Loop, ca_bundle: str, user_agent: str) -> None:
         self._loop = loop

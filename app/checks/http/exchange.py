@@ -1,4 +1,4 @@
-"""One request and its result, as curl reports them; and all of them in one check."""
+"""One request and its result, as curl reports them; and all requests of one check."""
 
 from __future__ import annotations
 

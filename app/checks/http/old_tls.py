@@ -72,7 +72,7 @@ def _setter() -> Callable[[pycurl.Curl], None] | None:
 
 def _handle_offset(curl: object) -> int | None:
     """Where curl's handle lies in pycurl's object: behind its __dict__ and its weak references.
-    None where something else is there.
+    None if something else is in memory there.
     """
     kind = type(curl)
     offset = max(kind.__dictoffset__, kind.__weakrefoffset__) + _POINTER

@@ -59,8 +59,8 @@ def judge(trace: Trace, trust: TrustStore, response_ms: int | None) -> HttpVerdi
 
 
 def _leaf(trace: Trace) -> tuple[ServerCertificate | None, str | None]:
-    """The certificate of all hops that ends first, and its host. Without that of a host that only
-    redirects, visitors cannot reach the page either.
+    """The certificate of all hops that expires first, and its host. A host that only redirects
+    counts: without its certificate, visitors cannot reach the page.
     """
     leaves = [
         (leaf, hop.target.ascii_host)
