@@ -209,7 +209,7 @@ def test_a_result_that_comes_during_the_look_counts(house, monkeypatch, silent):
         house.check(id, "oslo")  # as another process does it between the look and the lock
         show(causes, *more)
 
-    monkeypatch.setattr(recorder, "unwatched", recorded_first)
+    monkeypatch.setattr(recorder, "show_unknown", recorded_first)
     house.keeper.tend_places()
     assert house.state(id).checked_at == house.now
     assert house.state(id).verdict == "up"
@@ -236,7 +236,7 @@ def test_a_change_that_is_made_during_the_look_counts(house, monkeypatch, change
                 recorder.watch_from(session, id, [journal.location_id("default")], house.now)
         show(causes, *more)
 
-    monkeypatch.setattr(recorder, "unwatched", changed_first)
+    monkeypatch.setattr(recorder, "show_unknown", changed_first)
     house.keeper.tend_places()
     assert house.state(id).verdict == "up"
 
