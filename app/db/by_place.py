@@ -120,7 +120,7 @@ def _seen(row: Any) -> Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class PlaceTimes:
     """Good checks of a place, and their response times in ms."""
 
     checks: int = 0
@@ -155,7 +155,7 @@ def averages(
     ]
 
 
-def times(session: AnySession, monitor_id: int, since: datetime) -> dict[int, Times]:
+def times(session: AnySession, monitor_id: int, since: datetime) -> dict[int, PlaceTimes]:
     """The response times of a monitor from ``since`` on, by place."""
     rows = session.execute(
         select(
@@ -172,6 +172,6 @@ def times(session: AnySession, monitor_id: int, since: datetime) -> dict[int, Ti
         .group_by(ResultRow.location_id)
     )
     return {
-        place: Times(checks, None if average is None else round(average), slowest)
+        place: PlaceTimes(checks, None if average is None else round(average), slowest)
         for place, checks, average, slowest in rows
     }

@@ -72,8 +72,8 @@ def newest_of(session: AnySession) -> int:
 
 
 def following(session: AnySession, number: int) -> Sequence[tuple[int, int]] | None:
-    """All changes after ``number``, in the caller's transaction. None if that cannot be said: they
-    are too many, or ``number`` is not known, as after the restore of a backup.
+    """All changes after ``number``, in the caller's transaction. None if they are too
+    many, or if ``number`` is not stored, as after the restore of a backup.
     """
     rows = session.execute(
         select(ChangeRow.id, ChangeRow.monitor_id)

@@ -25,7 +25,7 @@ from app.db.types import SQLITE_TYPES, decoded
 from app.i18n import N_, _
 
 BUSY_TIMEOUT_MS = 10_000
-ANSWER_SECONDS = 15.0  # how long a statement may take on PostgreSQL, where nothing else is said
+ANSWER_SECONDS = 15.0  # for a statement on PostgreSQL, unless it sets its own limit
 # How much of an SQLite file a connection keeps in memory: of the parts that write a row here and
 # there, and of all others. A checker has three connections, and its memory grew with the file.
 SMALL_CACHE_KB, CACHE_KB = 4_000, 32_000
@@ -96,7 +96,7 @@ def patient_for() -> float | None:
     return _patience.get()
 
 
-# The log of a failed statement must not tell its values: password hashes, addresses, texts.
+# The log of a failed statement must not contain its values: password hashes, addresses, texts.
 _PRIVATE = {"hide_parameters": True}
 
 

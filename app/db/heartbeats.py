@@ -1,5 +1,5 @@
-"""Heartbeats: when each process was last known to be alive. ``/readyz`` and ``wakeful doctor`` read
-them. Needs an application context.
+"""Heartbeats: when each process last wrote that it is alive. ``/readyz`` and ``wakeful doctor``
+read them. Needs an application context.
 """
 
 from __future__ import annotations

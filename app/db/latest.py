@@ -101,8 +101,8 @@ def lock_states(session: AnySession, ids: Collection[int]) -> None:
 
 
 def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime, int | None]]:
-    """The last check and its response time of those of these monitors whose states do not know of
-    it yet.
+    """The last check and its response time of those of these monitors whose states do not have it
+    yet.
     """
     if not ids:
         return {}
@@ -111,7 +111,7 @@ def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime
 
 
 def newer(row: Any) -> tuple[datetime, int | None] | None:
-    """The last check and its response time, if the state does not know of it yet. ``row`` has
+    """The last check and its response time, if the state does not have it yet. ``row`` has
     ``checked_at`` and ``NEWEST``.
     """
     if row.newest_at is None:

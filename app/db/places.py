@@ -102,10 +102,11 @@ def forget_trouble(session: AnySession, place: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PlaceSigns:
-    """What is known of a place. ``seen_at``: when one of those who make its checks was last heard.
-    ``alive_at``: the same, or the checker that sends the checks of a queue. ``result_at``: when a
-    check from it was last recorded. ``silent_at``: when people were told that it is silent, unless
-    they were told of its return; ``silent_since``: when a check from it was last recorded before.
+    """When a place was heard, and what it reported. ``seen_at``: when one of those who make its
+    checks was last heard. ``alive_at``: the same, or the checker that sends the checks of a queue.
+    ``result_at``: when a check from it was last recorded. ``silent_at``: when people were told that
+    it is silent, unless they were told of its return; ``silent_since``: when a check from it was
+    last recorded before.
     """
 
     seen_at: datetime | None = None
@@ -331,7 +332,7 @@ def _state(
             else PlaceState.SILENT
         )
     if signs.silent_at is not None and not _heard_since(signs, signs.silent_at):
-        return PlaceState.SILENT  # as people were told
+        return PlaceState.SILENT  # as people were notified
     waited = max(LEAST_SILENCE, INTERVALS * work.interval)
     begun = [signs.result_at, watching_since]
     if _is_fresh(signs.alive_at, now, LEAST_SILENCE):

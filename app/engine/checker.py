@@ -294,8 +294,8 @@ class Checker:
         self._pace_at = float("-inf")
 
     def _report(self, reports: Sequence[ProberReport], now: float) -> None:
-        """Store what those who make the checks elsewhere said of themselves. How many checks they
-        make is in our own heartbeat: each came back to one checker.
+        """Store what those who make the checks elsewhere reported of themselves. How many checks
+        they make is in our own heartbeat: each came back to one checker.
         """
         at = _now()
         with writing():

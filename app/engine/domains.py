@@ -163,6 +163,6 @@ def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
 
 
 def _is_alerted(alerted: str | None, expires: datetime) -> bool:
-    """Whether people were told of this date, or of one that means the same expiry."""
+    """Whether people were notified of this date, or of one that means the same expiry."""
     dates = (expires - SAME_DATE, expires, expires + SAME_DATE)
     return any(f"{date:%Y-%m-%d}" in (alerted or "").split() for date in dates)

@@ -159,7 +159,7 @@ class Housekeeper:
         posts.tend(self.clock())
 
     def tend_places(self) -> None:
-        """Show the monitors as unknown that nobody sees, and tell of silent places."""
+        """Show the monitors as unknown that nobody sees, and notify people of silent places."""
         self._silence_watch.look()
 
     def mail_reports(self) -> None:

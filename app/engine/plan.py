@@ -67,7 +67,7 @@ class Plan:
     # --- what is owned
 
     def put(self, job: Job, now: datetime) -> None:
-        """Add a monitor, or replace what is known of it."""
+        """Add a monitor, or replace its job."""
         self._jobs[job.monitor_id] = job
         if not _is(job.claim(), self._away.get(job.monitor_id)):
             # The running check was started before a change, so its result is dropped.

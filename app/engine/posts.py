@@ -31,7 +31,7 @@ from app.rules.public_causes import draft
 
 log = logging.getLogger(__name__)
 
-TOGETHER = timedelta(minutes=1)  # incidents that began within it are told in one post
+TOGETHER = timedelta(minutes=1)  # incidents that began within it share one post
 
 # Open posts about trouble: maintenance is another matter.
 _OPEN = (PostState.INVESTIGATING, PostState.IDENTIFIED, PostState.MONITORING)
@@ -133,7 +133,7 @@ def _unposted(
 
 def _is_about(now: datetime) -> ColumnElement[bool]:
     """In SQL: whether a post is about an incident. It names the incident, or it is an automatic one
-    that was written while the incident was open and has its monitor: such a post tells of several.
+    that was written while the incident was open and has its monitor: such a post is about several.
     One that a person wrote about the monitor is about it while it is open. One that has ended and
     was written after now is about an incident from before the clock was set back.
     """

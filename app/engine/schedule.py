@@ -74,7 +74,7 @@ BLIND_PAUSE = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the schedule knows of a monitor in one place (``AssignmentRow``).
+    """Where a monitor stands in one place's schedule (``AssignmentRow``).
 
     ``turn`` fences results: only a check that was started at the present turn is recorded. ``slot``
     is the last slot that was done, None when a check is due at once. ``unconfirmed_at`` is

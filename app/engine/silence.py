@@ -1,11 +1,11 @@
 """Monitors that nobody sees any more, and the places that are the reason (decision 14).
 
 A monitor is unknown as soon as no result of it counts, and then so is its time in the figures
-(``app/stats/cover.py``). It is unknown sooner if all its places are silent. People are told once of
-a silent place, and of its return.
+(``app/stats/cover.py``). It is unknown sooner if all its places are silent. People are notified
+once of a silent place, and of its return.
 
 ``silence_watch`` says who looks, and when. Several may look at once; the guarded update of
-``silent_at`` lets one of them tell. Needs an application context.
+``silent_at`` lets one of them notify. Needs an application context.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ LATELY_MS = 120_000
 
 
 def tend(now: datetime, watching_since: datetime, telling_since: datetime) -> None:
-    """Tell of the places that have fallen silent or are back, and show the monitors as unknown that
-    nobody sees. ``watching_since``: when this process began to look. ``telling_since``: since when
-    messages could leave; a place is told of that is silent for long enough since then.
+    """Notify people of places that are silent or back, and show the monitors as unknown that nobody
+    sees. ``watching_since``: when this process began to look. ``telling_since``: since when
+    messages could leave; people are notified of a place that is silent for long enough since then.
     """
     rows = db.session.scalars(select(LocationRow).order_by(LocationRow.id)).all()
     signs = places.signs_of(rows, now)

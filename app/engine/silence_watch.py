@@ -1,7 +1,7 @@
 """Look again and again at the monitors that nobody sees, and at the places that are silent.
 
 Checkers look, and the alert worker while no checker runs: monitors would otherwise stay as they
-were when the last checker ended, and nobody would be told.
+were when the last checker ended, and nobody would be notified.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.db import db, faults, heartbeats, patience
 
 log = logging.getLogger(__name__)
 
-EVERY_SECONDS = 5.0  # so people are told when the list of places says it
+EVERY_SECONDS = 5.0  # so people are notified when the list of places says it
 LOOKED_LATELY = timedelta(seconds=60)
 LOOK_SECONDS = 60.0  # time limit of a statement
 
@@ -36,8 +36,8 @@ class SilenceWatch:
         # nobody could be heard.
         if not timedelta(0) <= now - self._looked_at <= LOOKED_LATELY:
             self._since = now
-        # Nobody can be told while no alert worker runs. If the server was off, the places are back
-        # seconds after it.
+        # Nobody can be notified while no alert worker runs. If the server was off, the places are
+        # back seconds after it.
         if not self._alone and heartbeats.signs_of(heartbeats.WORKER, now).silent:
             self._told_since = now
         if not self._alone or heartbeats.signs_of(heartbeats.CHECKER, now).silent:

@@ -45,7 +45,7 @@ def planned(monitors: Sequence[Any], start: int, end: int) -> dict[int, list[Spa
 
 
 def _tagged(monitors: Sequence[Any], window: MaintenanceWindow) -> Iterator[tuple[int, int]]:
-    """The monitors that have a tag of the window, and since when that is known (ms)."""
+    """The monitors that have a tag of the window, and when they were changed (ms)."""
     for monitor in monitors if window.tags else ():
         has_tag = any(tag in window.tags for tag in tags_of(monitor.tags))
         if has_tag and monitor.monitor_id not in window.monitors:

@@ -36,7 +36,7 @@ class ContactRow(Model):
 
 
 class MonitorContactRow(Model):
-    """A contact among a monitor's alerts. ``position``: its place in that list."""
+    """A contact among a monitor's alerts. ``position``: its index in that list."""
 
     __tablename__ = "monitor_contacts"
 

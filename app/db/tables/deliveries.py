@@ -49,7 +49,7 @@ class DeliveryRow(Model):
     status: Mapped[str] = mapped_column(String(16))
     reason: Mapped[str | None] = mapped_column(Text)
     attempts: Mapped[Any] = mapped_column(CheckedJson(is_attempts, list), default=list)
-    # The grouped message that tells this one
+    # The grouped message that contains this one
     covered_by: Mapped[int | None] = mapped_column(Id, index=True)
     lease_until: Mapped[datetime | None] = mapped_column(Moment)
     lease_token: Mapped[str | None] = mapped_column(String(32))

@@ -160,16 +160,16 @@ class MonitorStateRow(Model):
     ssl_issued_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     ssl_expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     ssl_fingerprint: Mapped[str | None] = mapped_column(String(64))
-    # Beginnings of the fingerprints whose expiry people were told of, with spaces between them
+    # Beginnings of the fingerprints whose expiry people were notified of, with spaces between them
     alerted_certificates: Mapped[str | None] = mapped_column(Text)
     domain: Mapped[str | None] = mapped_column(Text, index=True)  # registrable domain of the URL
-    # Expiry dates (2027-01-02) that people were told of, with spaces between them
+    # Expiry dates (2027-01-02) that people were notified of, with spaces between them
     alerted_domain_dates: Mapped[str | None] = mapped_column(Text)
     # Rollups are right before this moment
     rolled_until: Mapped[datetime | None] = mapped_column(Moment)
     # Grows with each change of this monitor's rollups
     sums_version: Mapped[int] = mapped_column(default=0, server_default="0")
-    # The last pause, in which late results count for nothing. Null: none is known
+    # The last pause, in which late results count for nothing. Null: none is stored
     paused_at: Mapped[datetime | None] = mapped_column(Moment)
     resumed_at: Mapped[datetime | None] = mapped_column(Moment)
     # When its interval, time limit, confirmations, rule, places or URL were last changed: late
@@ -212,7 +212,7 @@ class LocationRow(Model):
     # When a process of it was last known to be alive, and when a check from it was last recorded
     seen_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     result_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
-    # When people were told that it is silent; null: they were not, or its return was told too
+    # When people were notified that it is silent; null: they were not, or of its return too
     silent_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     # The last result before that silence
     silent_since: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)

@@ -82,7 +82,7 @@ class SettingRow(Model):
 
 
 class HeartbeatRow(Model):
-    """When a process was last known to be alive, and what it did last. ``/readyz`` and the list of
+    """When a process last wrote that it is alive, and what it did last. ``/readyz`` and the list of
     places read it.
     """
 

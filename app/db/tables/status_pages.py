@@ -82,7 +82,7 @@ class StatusPageGroupRow(Model):
 
 
 class StatusPageMonitorRow(Model):
-    """A monitor on a page: its place in the page's order, and within its group."""
+    """A monitor on a page: its position in the page's order, and within its group."""
 
     __tablename__ = "status_page_monitors"
 
@@ -137,7 +137,7 @@ class PostUpdateRow(Model):
     body: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(Moment)
     corrected_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
-    # Subscribers are told of it by what is in the outbox since then; null: not yet
+    # Subscribers are notified of it by what is in the outbox since then; null: not yet
     announced_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     # The last subscriber whose message is in the outbox: thousands are written in batches
     announced_to: Mapped[int] = mapped_column(Id, default=0, server_default="0", info=UNSEEN)
@@ -168,7 +168,7 @@ class PostTemplateRow(Model):
 
 
 class SubscriberRow(Model):
-    """Somebody who is told of a page's posts once they have confirmed it."""
+    """Somebody who is notified of a page's posts once they have confirmed it."""
 
     __tablename__ = "subscribers"
     __table_args__ = (

@@ -132,7 +132,7 @@ class Agent:
                 "This machine's clock differs from the server's by %+.1f s.",
                 -offset.total_seconds(),
             )
-        if abs(base - self._base) > STEP_SECONDS:  # the time as we know it, and all due times
+        if abs(base - self._base) > STEP_SECONDS:  # the corrected time, and so all due times
             self._plan.rearrange(self._clock.now())
         self._base, self._offset = base, offset
 
@@ -172,7 +172,7 @@ class Agent:
         )
 
     def _figures(self) -> Mapping[str, Any]:
-        """What the server is told of this agent. On the link's thread."""
+        """What each request reports of this agent. Called on the link's thread."""
         return {"checks_per_minute": self.checks.per_minute(time.monotonic())}
 
     # --- what the server says

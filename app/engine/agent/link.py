@@ -85,7 +85,7 @@ News = Greeted | AssignedNews | StandingsNews
 
 
 class ServerLink:
-    """``news`` has what the server said; ``figures`` returns what the agent says of itself. The
+    """``news`` has the server's answers; ``figures`` returns what the agent reports of itself. The
     thread closes ``buffer`` when it ends.
     """
 
@@ -128,9 +128,9 @@ class ServerLink:
             }
         )
         self._location = ""
-        self._change = 0  # the number of the newest change that we know
+        self._change = 0  # the number of the newest change that was read
         # Two objects: a wish that comes while an answer is on its way is another one.
-        self._wish, self._granted = object(), object()  # to be told everything
+        self._wish, self._granted = object(), object()  # to get the whole list
         self._wanted = threading.Event()  # there are results to send at once
         self._ended = threading.Event()
         self._until = 0.0  # after the end: no request begins later (monotonic)

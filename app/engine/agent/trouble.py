@@ -92,7 +92,7 @@ def _why(fault: requests.RequestException) -> str:
 
 
 def no_api(status: int) -> str:
-    """What is said of an answer that Wakeful does not give."""
+    """The reason for an answer that is not Wakeful's."""
     if status in AWAY:
         return f"a proxy before it answers {status}: Wakeful may be stopped there, or too slow"
     return f"what answers there is not Wakeful's API (status {status})"

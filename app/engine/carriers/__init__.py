@@ -34,7 +34,7 @@ class CheckCarrier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProberReport:
-    """What a process that makes checks elsewhere said of itself. ``clock_offset``: how far its
+    """What a process that makes checks elsewhere reported of itself. ``clock_offset``: how far its
     clock is ahead of ours. ``checks``: how many came back since the last report that somebody
     waited for.
     """
@@ -49,7 +49,7 @@ class RemoteNetwork:
     """In place of ``app.engine.network.OwnNetwork`` when checks are made elsewhere. Who makes them
     has sorted out failures of its own network, and ``down`` is what it says.
 
-    ``reports`` returns what these processes said of themselves since the last call.
+    ``reports`` returns what these processes reported since the last call.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The assignments of a monitor to its places: what each of them saw last, and the slots that are
+"""The assignments of a monitor to its places: the newest result of each, and the slots that are
 done.
 """
 

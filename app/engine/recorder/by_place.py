@@ -1,4 +1,4 @@
-"""What is kept and said of the places of a monitor: who saw a failure, and who did not."""
+"""The places of a monitor in causes and evidence: who saw a failure, and who did not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHAT = {Verdict.DOWN: "Down", Verdict.DEGRADED: "Slow"}
 
 
 def of_monitor(session: AnySession, monitor: Any, now: datetime) -> list[Seen]:
-    """What its places saw last, of what still counts."""
+    """The newest result of each place that still counts."""
     return newest(session, monitor.id, now - vote_lasts(monitor))
 
 

@@ -2,7 +2,7 @@
 
 ``IncidentRow.evidence`` is ``{"failing": check, "confirming": [check, ...], "last_good": check,
 "usual": figures, "places": [place, ...]}``: the first failing check, its repeats, the last good one
-before them that is known in full (null when there was none), what was usual
+before them that is stored in full (null when there was none), what was usual
 (``usual_before``), and what each place saw (app/engine/recorder/by_place.py).
 
 A failing check of a place that does not change the state (the others do not see it, or have just
@@ -317,7 +317,7 @@ _OF_PLACE = _OF_ALL.where(_RESULTS.c.location_id == bindparam("place"))
 
 @dataclass(frozen=True, slots=True)
 class FailureStart:
-    """What began at ``since``. ``place``: where it was seen first; None if that is not known.
+    """What began at ``since``. ``place``: where it was seen first; None if that is not stored.
     ``changed``: when the monitor was changed last.
     """
 

@@ -95,7 +95,7 @@ class Look:
 
     @property
     def is_needed(self) -> bool:
-        """Without a late failure, results can only change an outage that is known."""
+        """Without a late failure, results can only change a stored outage."""
         near = (incident.started_at <= self.settled for incident in self.stored)
         return bool(self.down) or any(near)
 
@@ -249,7 +249,7 @@ def _fold(look: Look, incidents: Sequence[IncidentSpan]) -> Fold:
 
 
 def _others(look: Look, checks: Iterable[Check]) -> Iterator[Check]:
-    """Those that were known before the results of ``look`` came."""
+    """The results that were stored before those of ``look`` came."""
     return (check for check in checks if check.place != look.place or check.at not in look.times)
 
 
@@ -282,7 +282,7 @@ def _minus(spans: Sequence[Span], removed: Sequence[Span]) -> Sequence[Span]:
 
 
 def _over(look: Look, replay: Fold) -> Sequence[Span] | None:
-    """The outages, if what follows is known already; None if later results must be judged too."""
+    """The outages, if what follows is stored already; None if later results must be judged too."""
     ends = look.settled
     after = next((row for row in look.stored if row.started_at < ends < _end_of(row)), None)
     if after is None:
@@ -325,7 +325,7 @@ def _read_group(
 
 
 def _outage(span: Span, look: Look, title: str) -> Outage | None:
-    """None if no late result shows it: of what was known in time, an incident tells."""
+    """None if no late result shows it: a failure in time has an ordinary incident."""
     start, end = span
     incidents = [row for row in look.stored if row.started_at < end and _end_of(row) > start]
     down = [result for result in look.down if start <= whole(result.checked_at) < end]

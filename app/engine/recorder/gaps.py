@@ -2,7 +2,7 @@
 the places that see a failure were silent. An incident may have been over meanwhile, so its length
 is only an upper limit.
 
-A gap is noted at the first check after it; one of silent places as soon as they are known to be
+A gap is noted at the first check after it; one of silent places as soon as they count as
 silent. Paused monitors have none: pausing ends the incident.
 """
 

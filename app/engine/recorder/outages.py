@@ -1,7 +1,7 @@
 """Open and end incidents because of checks, those of a batch together.
 
 When thousands of monitors fail at once, reading and writing for each by itself would take ten times
-as long, and people would be told of the last ones after minutes.
+as long, and people would be notified of the last ones after minutes.
 """
 
 from __future__ import annotations

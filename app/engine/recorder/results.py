@@ -159,7 +159,7 @@ def _taken(
 
 
 def _is_newer(judged: JudgedMonitor, result: Result) -> bool:
-    """Whether the result is newer than the last check of its place that is known."""
+    """Whether the result is newer than the last recorded check of its place."""
     here = judged.assigned.here
     before = None if here is None else here["checked_at"]
     return before is not None and to_ms(result.checked_at) > to_ms(before)

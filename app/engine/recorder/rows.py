@@ -85,12 +85,12 @@ def judged_since(monitor: Any) -> datetime:
 
 
 def last_pause(monitor: Any) -> tuple[datetime, datetime] | None:
-    """When a monitor's last pause began and ended, ``EVER`` while it lasts; None if none is known.
+    """When a monitor's last pause began and ended, ``EVER`` while it lasts; None if none is stored.
     ``monitor`` has ``paused``, ``created_at`` and, of its state, ``paused_at`` and ``resumed_at``.
     """
     if not monitor.paused and monitor.resumed_at is None:
         return None
-    # Of a monitor that was created paused, or paused by an older version, the begin is not known.
+    # Of a monitor that was created paused, or paused by an older version, the begin is not stored.
     return monitor.paused_at or monitor.created_at, EVER if monitor.paused else monitor.resumed_at
 
 

@@ -44,9 +44,9 @@ Finished = tuple[Claim, Outcome]
 
 @dataclass(slots=True)
 class SteadyMonitor:
-    """A steady monitor, with the columns that ``Quiet`` reads. ``notified``: people were
-    told that its certificate expires. ``over``: a check has changed something. It is recorded after
-    the results that still wait.
+    """A steady monitor, with the columns that ``Quiet`` reads. ``notified``: people were notified
+    that its certificate expires. ``over``: a check has changed something. It is recorded after the
+    results that still wait.
     """
 
     id: int
@@ -145,7 +145,7 @@ class Steady:
         self._save_at = time.monotonic() + SAVED_SECONDS
         self._to_save: list[int] = []
 
-    # --- what is known
+    # --- the steady monitors
 
     def start(self) -> None:
         """Call this before the rows are read that ``remember`` is given: what has changed until now
@@ -158,14 +158,14 @@ class Steady:
             db.session.rollback()
 
     def remember(self, monitor_id: int, monitor: SteadyMonitor | None) -> None:
-        """Set what is known of a monitor; None if it is not steady."""
+        """Remember a monitor; forget it if it is not steady (None)."""
         if monitor is None:
             self._monitors.pop(monitor_id, None)
         else:
             self._monitors[monitor_id] = monitor
 
     def keep_shards(self, tokens: Mapping[int, int]) -> None:
-        """Drop what is known of the monitors of all other shards."""
+        """Forget the monitors of all other shards."""
         lost = [
             id
             for id, monitor in self._monitors.items()
@@ -222,8 +222,8 @@ class Steady:
     # --- writing
 
     def write(self, now: datetime) -> list[Finished]:
-        """Write the results that wait; returns the checks that a change has overtaken, which are
-        not written.
+        """Write the results that wait; returns the checks of monitors that have changed since,
+        which are not written.
         """
         if not self._waiting:
             return []
@@ -278,7 +278,7 @@ class Steady:
         return monitor is not None and tokens.get(monitor.shard) == monitor.token
 
     def _follow(self, session: AnySession) -> None:
-        """Drop what is known of the monitors that have changed; all, if changes are missing, as
+        """Forget the monitors that have changed; all of them, if changes are missing, as
         after the restore of a backup.
         """
         changed = changes.following(session, self._seen or 0)

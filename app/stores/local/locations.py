@@ -116,7 +116,7 @@ class Locations(Rows[Place, PageQuery], base.Locations):
                 one.response_time,
                 one.cause_code,
                 one.cause,
-                **asdict(times.get(one.place, by_place.Times())),
+                **asdict(times.get(one.place, by_place.PlaceTimes())),
             )
             for one in seen
         ]

@@ -113,7 +113,7 @@ class QueueCarrier:
         self._idle = threading.Condition(self._lock)
         self._closing = self._ended = False
         self._looked = time.monotonic()
-        self._listened = float("-inf")  # when it was last said that we listen
+        self._listened = float("-inf")  # when the broker last got the note that we listen
         self._away_at = float("-inf")  # when the broker could not be used
         self._sending, self._taking = (
             QueueTrouble("sending batches"),
@@ -162,8 +162,8 @@ class QueueCarrier:
         self._celery.close()
 
     def reports(self) -> list[ProberReport]:
-        """What the probers said of themselves since the last call. One that has said nothing is
-        left out: it may have ended.
+        """What the probers reported since the last call. One that has reported nothing is left
+        out: it may have ended.
         """
         with self._lock:
             probers = [prober for prober in self._state.probers.values() if not prober.reported]
