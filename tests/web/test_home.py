@@ -100,7 +100,7 @@ def test_a_broken_channel_is_told_with_its_contact_and_its_monitor(app, viewer):
                 DeliveryRow(
                     message_id="m", event="incident.opened", monitor_id=monitor.id,
                     channel="webhook", value=channel.value, lane="l", facts={}, attempts=[],
-                    created_at=now(), status="failed", reason="410 Gone", sources=f"{contact.id}",
+                    created_at=now(), status="failed", reason="410 Gone", sources=f",{contact.id},",
                 )
             )  # fmt: skip
     text = viewer.open("/").text
