@@ -102,8 +102,8 @@ def _rows(fields: Json) -> Json:
     for raw, value in fields.items():
         name = brackets.parse(raw) if "[" in raw else None
         if name is not None and name.half is not None:
-            lists.setdefault(name.field, {}).setdefault(name.place, {})[name.half] = value
-    return {name: [rows[place] for place in sorted(rows)] for name, rows in lists.items()}
+            lists.setdefault(name.field, {}).setdefault(name.order, {})[name.half] = value
+    return {name: [rows[order] for order in sorted(rows)] for name, rows in lists.items()}
 
 
 def _first(fields: Json, names: Iterable[str]) -> Any:

@@ -27,7 +27,7 @@ from app.records import (
     Pair,
 )
 from app.rules import text
-from app.rules.brackets import Name, Typed, parse, place
+from app.rules.brackets import Name, Typed, index_order, parse
 
 HALVES = ("key", "value")
 SEND_INDICES = N_(
@@ -80,7 +80,7 @@ def indexed(field_name: str, formdata: Any) -> list[Name]:
     """
     names = (parse(name) for name in formdata if name.startswith(f"{field_name}["))
     flat = (name for name in names if name and name.entry is None)
-    return sorted(flat, key=lambda name: name.place)
+    return sorted(flat, key=lambda name: name.order)
 
 
 class ListField(SchemaField):
@@ -227,7 +227,7 @@ class PairList(ListField):
     def _read_rows(self, formdata: Any, names: list[Name]) -> list[PairRow]:
         rows: dict[tuple[int, str], PairRow] = {}
         for name in names:
-            row = rows.setdefault(name.place, PairRow(self.name, name.index or ""))
+            row = rows.setdefault(name.order, PairRow(self.name, name.index or ""))
             value = formdata.getlist(f"{self.name}[{name.index}][{name.half}]")
             if name.half not in HALVES or not value:
                 continue
@@ -248,7 +248,7 @@ class PairList(ListField):
                 if row.index in kept or not looks_masked(row.value):
                     continue
                 for position, pair in unused.items():
-                    if in_place and place(str(position)) != place(row.index):
+                    if in_place and index_order(str(position)) != index_order(row.index):
                         continue
                     if self.hide(pair) == Pair(row.key, row.value):
                         kept[row.index] = unused.pop(position)

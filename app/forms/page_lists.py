@@ -15,7 +15,7 @@ from app.forms.schema import TWICE
 from app.i18n import N_, _
 from app.records import MAX_GROUPS, MAX_NAME, MAX_PAGE_MONITORS, ComponentName, Group
 from app.rules import text
-from app.rules.brackets import Name, Typed, parse, place
+from app.rules.brackets import Name, Typed, index_order, parse
 
 NAME, MONITORS = "name", "monitors"
 MOST_NAMES = 4 * (MAX_PAGE_MONITORS + MAX_GROUPS)  # names of form fields that groups are read from
@@ -154,7 +154,7 @@ class GroupList(ListField):
         rows: dict[tuple[int, str], GroupRow] = {}
         for name in names:
             if _is_known(name):
-                row = rows.setdefault(name.place, GroupRow(self.name, name.index or ""))
+                row = rows.setdefault(name.order, GroupRow(self.name, name.index or ""))
                 self._take(row, name, formdata.getlist(_raw(name)))
         browser = form_of(self).context.browser
         self.rows = [row for row in rows.values() if not (browser and row.is_blank)]
@@ -201,7 +201,7 @@ class GroupList(ListField):
         names = (parse(raw) for raw in formdata if raw.startswith(f"{self.name}["))
         return sorted(
             (name for name in names if name),
-            key=lambda name: (name.place, name.half or "", place(name.entry or "")),
+            key=lambda name: (name.order, name.half or "", index_order(name.entry or "")),
         )
 
     def entry_faults(self) -> Iterator[tuple[str, str, Sequence[str]]]:

@@ -91,8 +91,8 @@ def no_kind(kind: str) -> str:
 
 def at_line(sentence: str, line: int | None) -> str:
     """What is wrong with a file, and where, if that is known."""
-    place = _("The first error is in line %(line)s.", line=line) if line else ""
-    return f"{sentence} {place}".rstrip()
+    position = _("The first error is in line %(line)s.", line=line) if line else ""
+    return f"{sentence} {position}".rstrip()
 
 
 E = TypeVar("E")
@@ -362,7 +362,7 @@ class Draft:
 def without_login(url: str) -> tuple[str, str, str]:
     """``url`` without its user name and password, the user name, and the password."""
     scheme, slashes, rest = url.strip().partition("://")
-    ends = [place for sign in "/?#" if (place := rest.find(sign)) >= 0]
+    ends = [offset for sign in "/?#" if (offset := rest.find(sign)) >= 0]
     end = min(ends, default=len(rest))
     login, at, host = rest[:end].rpartition("@")
     if not slashes or not at:

@@ -128,12 +128,12 @@ def read(data: object, values: Mapping[str, str]) -> Reading:
     providers = _Providers(mapping(whole.get("alerting")))
     endpoints = (*lists["endpoints"], *lists["services"])
     drafts = TOOL.drafts(endpoints, partial(_endpoint, providers=providers))
-    for place, record in enumerate(lists["external-endpoints"], 1):
-        label = _("External endpoint %(place)s", place=place)
+    for position, record in enumerate(lists["external-endpoints"], 1):
+        label = _("External endpoint %(place)s", place=position)
         drafts.append(_refused(label, record, no_kind(N_("push"))))
-    for place, record in enumerate(lists["suites"], 1):
+    for position, record in enumerate(lists["suites"], 1):
         sentence = _("Wakeful has no checks in several steps.")
-        drafts.append(_refused(_("Suite %(place)s", place=place), record, sentence))
+        drafts.append(_refused(_("Suite %(place)s", place=position), record, sentence))
     remarks = [_(sentence) for key, sentence in FOR_ALL.items() if _is_on(whole.get(key))]
     return TOOL.reading(drafts, [*remarks, *variables.sentences_of(used)])
 
@@ -143,8 +143,8 @@ def _is_on(section: object) -> bool:
     return says_something(section) and (enabled is None or truth(enabled))
 
 
-def _refused(place: str, entry: object, sentence: str) -> Draft:
-    draft = Draft.of_tool(place, string(mapping(entry).get("name")))
+def _refused(label: str, entry: object, sentence: str) -> Draft:
+    draft = Draft.of_tool(label, string(mapping(entry).get("name")))
     draft.refuse(sentence)
     return draft
 

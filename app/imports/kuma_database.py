@@ -144,9 +144,9 @@ def _rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
     names = ", ".join(f'"{name}"' for name in columns)
     rows = connection.execute(f'SELECT {names} FROM "{table}" LIMIT {MOST_ROWS + 1}')  # noqa: S608
     size = 0
-    for place, values in enumerate(rows):
+    for index, values in enumerate(rows):
         size += sum(len(value) for value in values if isinstance(value, str | bytes))
-        if place >= MOST_ROWS or size > MOST_TEXT:
+        if index >= MOST_ROWS or size > MOST_TEXT:
             raise NotReadable(_(TOO_MUCH))
         yield dict(zip(columns, values, strict=True))
 

@@ -86,8 +86,8 @@ def read(text: str) -> Reading:
     header, delimiter = _header(text)
     if header:
         return _with_header(text, delimiter)
-    stripped = ((place, _bare(line)) for place, line in enumerate(text.splitlines(), 1))
-    lines = [(place, line) for place, line in stripped if line]
+    stripped = ((line_number, _bare(line)) for line_number, line in enumerate(text.splitlines(), 1))
+    lines = [(line_number, line) for line_number, line in stripped if line]
     if len(lines) > MOST_CANDIDATES:
         raise NotReadable(
             _(
@@ -95,12 +95,13 @@ def read(text: str) -> Reading:
                 most=f"{MOST_CANDIDATES:,}",
             )
         )
-    rows = [(place, cells(line)) for place, line in lines]
-    foreign = sum(not any(map(_is_url, row)) for _place, row in rows)
+    rows = [(line_number, cells(line)) for line_number, line in lines]
+    foreign = sum(not any(map(_is_url, row)) for _line_number, row in rows)
     if not rows or (foreign > MOST_FOREIGN and 2 * foreign > len(rows)):
         raise NotReadable(_(NO_LIST))
     return Reading(
-        _(SOURCE), [_draft(_("Line %(place)s", place=place), row).done() for place, row in rows]
+        _(SOURCE),
+        [_draft(_("Line %(place)s", place=line_number), row).done() for line_number, row in rows],
     )
 
 
@@ -142,11 +143,11 @@ def _row(line: str, delimiter: str) -> list[str]:
 
 def _with_header(text: str, delimiter: str) -> Reading:
     rows = _rows(text, delimiter)
-    _place, names = next(rows)
+    _line_number, names = next(rows)
     columns = [_KNOWN.get(_normal(name)) for name in names]
     milliseconds = CHECKMATE in map(_normal, names)
     candidates: list[Candidate] = []
-    for place, row in rows:
+    for line_number, row in rows:
         if len(candidates) >= MOST_CANDIDATES:
             raise NotReadable(
                 _(
@@ -161,7 +162,7 @@ def _with_header(text: str, delimiter: str) -> Reading:
                 values.setdefault(column, cell.strip())
         if milliseconds and (interval := number(values.get("interval"))):
             values["interval"] = f"{interval / 1000:g}"
-        candidates.append(_of_columns(place, values, len(row) > len(columns)))
+        candidates.append(_of_columns(line_number, values, len(row) > len(columns)))
     if not candidates:
         raise NotReadable(_("The file has a header row but no data."))
     return Reading("CSV", candidates, _left_out(names, columns))
@@ -202,8 +203,10 @@ def _left_out(names: Sequence[str], columns: Sequence[str | None]) -> tuple[str,
     return (_("Ignored columns: %(names)s.", names=names),)
 
 
-def _of_columns(place: int, values: Mapping[str, str], more: bool) -> Candidate:
-    draft = Draft(_("Line %(place)s", place=place), values.get("name", ""), values.get("url", ""))
+def _of_columns(line_number: int, values: Mapping[str, str], more: bool) -> Candidate:
+    draft = Draft(
+        _("Line %(place)s", place=line_number), values.get("name", ""), values.get("url", "")
+    )
     if more:
         draft.refuse(
             _("The line has more cells than the header. Put quotes around a value with commas.")
@@ -278,8 +281,8 @@ def cells(line: str) -> list[str]:
         return [name.strip(), url] if _HOST.fullmatch(url) else ["", row[0]]
     if _URL.match(row[0]) or (_HOST.fullmatch(row[0]) and not _is_url(row[1])):
         return [row[1], row[0], *row[2:]]
-    place = next((at for at, cell in enumerate(row) if at and _URL.match(cell)), 1)
-    return [", ".join(row[:place]), *_url_and_rest(row[place:], line)]
+    start = next((index for index, cell in enumerate(row) if index and _URL.match(cell)), 1)
+    return [", ".join(row[:start]), *_url_and_rest(row[start:], line)]
 
 
 def is_named_url(line: str) -> bool:
@@ -300,9 +303,9 @@ def _url_and_rest(row: list[str], line: str) -> list[str]:
     return [cell.strip() for cell in line[line.index(row[0]) :].split(", ")]
 
 
-def _draft(place: str, row: Sequence[str]) -> Draft:
+def _draft(label: str, row: Sequence[str]) -> Draft:
     name, url, tags, contact, *more = (*row, "", "", "", "")[: max(4, len(row))]
-    draft = Draft(place, name.strip(), url.strip())
+    draft = Draft(label, name.strip(), url.strip())
     if any(more):
         draft.refuse(
             _(

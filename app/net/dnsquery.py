@@ -107,18 +107,18 @@ class Question:
         """Ask the next server that has not failed yet; give up after the last round."""
         while self._done is not None:
             self._attempt += 1
-            round_, place = divmod(self._attempt, len(self._servers))
+            round_, index = divmod(self._attempt, len(self._servers))
             if round_ >= ROUNDS or len(self._faults) == len(self._servers):
                 self._finish(self.so_far())
                 return
-            server = self._servers[place]
+            server = self._servers[index]
             if server in self._faults:
                 continue
             pause = FIRST_WAIT * 2**round_
             if self._send(server):
                 self._wait(pause, partial(self._gone_silent, server))
                 return
-            if place == len(self._servers) - 1:
+            if index == len(self._servers) - 1:
                 # No server can be reached: wait, or this would loop a thousand times a second.
                 self._wait(pause, self._next)
                 return

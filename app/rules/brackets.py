@@ -62,12 +62,12 @@ class Name:
         return ".".join(part for part in parts if part is not None)
 
     @property
-    def place(self) -> tuple[int, str]:
+    def order(self) -> tuple[int, str]:
         """A sort key that orders indices as numbers without converting them."""
-        return place(self.index or "")
+        return index_order(self.index or "")
 
 
-def place(index: str) -> tuple[int, str]:
+def index_order(index: str) -> tuple[int, str]:
     digits = index.lstrip("0")
     return (len(digits), digits)
 
