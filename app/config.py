@@ -104,12 +104,12 @@ class Settings:
 
     @property
     def secret_keys(self) -> tuple[str, ...]:
-        """The first one first; empty where there is none."""
+        """The secret keys, the one that signs first; empty if there is none."""
         return (self.secret_key, *self.old_keys) if self.secret_key else ()
 
     @property
     def name_servers(self) -> tuple[DnsServer, ...]:
-        """Those of DNS_SERVERS; empty for the system's."""
+        """The name servers of DNS_SERVERS; empty for the system's."""
         return parse_servers(self.dns_servers or "")
 
     def network(self, policy: Policy | None = None) -> client.Network:
@@ -131,7 +131,7 @@ class Settings:
 
     @property
     def own_hosts(self) -> frozenset[str]:
-        """The hosts of the dashboard that are named. No status page may have one as its own."""
+        """The hosts that are set for the dashboard; no status page may have one of them."""
         named = {host for host in self.allowed_hosts if host != ANY_HOST}
         public = {parse_url(self.public_url).ascii_host} if self.public_url else set()
         bound = host_of(self.bind)
@@ -139,7 +139,7 @@ class Settings:
 
     @property
     def answers_any_host(self) -> bool:
-        """Whether the dashboard may have more hosts than those."""
+        """Whether the dashboard answers hosts beside ``own_hosts``."""
         named = bool(self.allowed_hosts or self.public_url)
         return ANY_HOST in self.allowed_hosts or not named
 
@@ -286,7 +286,7 @@ def _database_url(raw: str) -> URL:
 
 
 def _check_database(url: URL) -> None:
-    """What the driver makes of it. It would say it at the first query, with all of the URL."""
+    """Refuse what the driver refuses. It would do so at the first query, and show the whole URL."""
     from sqlalchemy.exc import ArgumentError, SAWarning
 
     if url.port is not None and not 1 <= url.port <= 65_535:

@@ -24,7 +24,7 @@ def cookie_path(app: Flask) -> str:
 
 
 class CookieSessions(SecureCookieSessionInterface):
-    """Flask's, in the folder of this request."""
+    """Flask's sessions, with cookies for the folder of this request."""
 
     def get_cookie_path(self, app: Flask) -> str:
         return cookie_path(app)

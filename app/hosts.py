@@ -78,7 +78,7 @@ def _is_loopback(host: str) -> bool:
 def _refuse(
     path: str, status: int, sentence: str, headers: dict[str, str] | None = None
 ) -> Response:
-    """In JSON below /api, like every error there."""
+    """The refusal, in JSON below /api like every error there."""
     api = path.lstrip("/").partition("/")[0] == "api"
     text = json.dumps({"message": sentence, "status": status}) if api else f"{sentence}\n"
     return Response(text, status, headers, mimetype="application/json" if api else "text/plain")

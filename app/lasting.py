@@ -36,6 +36,6 @@ class Lasting(logging.LoggerAdapter[logging.Logger]):
         return self._logged.get(topic)
 
     def over(self, topic: Hashable = None) -> bool:
-        """End a topic; whether something was logged of it."""
+        """End a topic. Returns whether something was logged of it."""
         with self._lock:
             return self._logged.pop(topic, None) is not None

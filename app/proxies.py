@@ -101,8 +101,8 @@ class Proxies(Layer):
         return any(address in network for network in self._trusted)
 
     def _warn(self, peer: Address) -> None:
-        """Once: without this, sign-ups fail for everybody and nothing says why. Only a peer nearby
-        can be one's own proxy.
+        """Warn once: without the setting, sign-ups fail for everybody and nothing says why. Only a
+        peer nearby can be one's own proxy.
         """
         if peer.is_private or peer.is_loopback:
             self._log.warning(NOT_TRUSTED, peer, peer, cause=True)
@@ -118,7 +118,7 @@ def _values(header: str) -> list[str]:
 
 
 def address_of(value: str) -> Address | None:
-    """The IP address of ``value``, which may have a port; None if it is none."""
+    """The IP address of ``value``, which may have a port; None if it is not an address."""
     if value.startswith("["):
         value = value[1:].partition("]")[0]
     elif value.count(":") == 1:

@@ -38,7 +38,7 @@ def cipher(purpose: bytes, keys: Sequence[str]) -> MultiFernet:
 
 @cache
 def mark_of(key: str) -> str:
-    """Tells a key from others without giving it away."""
+    """A mark that distinguishes a key without revealing it."""
     return _derived(key, b"wakeful name of a key v1")[:4].hex()
 
 

@@ -20,7 +20,7 @@ class Slots:
 
     @contextmanager
     def taken(self) -> Iterator[bool]:
-        """Hold a slot; whether there was one."""
+        """Take a slot. Yields whether one was free."""
         free = self._free.acquire(timeout=self._patience)
         try:
             yield free
@@ -30,8 +30,8 @@ class Slots:
 
 
 class SharedSlots:
-    """``most`` at once, and ``each`` of them for one thing: who waits for the same thing again and
-    again leaves slots for others.
+    """``most`` at once, and ``each`` of them for one thing: many requests for the same thing leave
+    slots for others.
     """
 
     def __init__(self, most: int, each: int) -> None:
@@ -40,7 +40,7 @@ class SharedSlots:
         self._lock = threading.Lock()
 
     @property
-    def held(self) -> int:
+    def in_use(self) -> int:
         return self._held.total()
 
     def is_free_for(self, id: int) -> bool:
@@ -49,7 +49,7 @@ class SharedSlots:
 
     @contextmanager
     def taken(self, id: int) -> Iterator[bool]:
-        """Hold a slot for the thing with this id; whether there was one."""
+        """Take a slot for the thing with this id. Yields whether one was free."""
         with self._lock:
             free = self._held.total() < self.most and self._held[id] < self.each
             self._held[id] += free

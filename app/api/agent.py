@@ -17,7 +17,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 from app.access import actors
 from app.api.blueprint import API, bearer, nothing
 from app.api.call import JSON, read_body
-from app.api.envelope import one, problem
+from app.api.envelope import problem, record_answer
 from app.errors import Invalid
 from app.i18n import N_, _
 from app.middleware import EARLY
@@ -83,7 +83,9 @@ def _take(name: str) -> Response:
     _agents().budgets.body(g.place, len(body.raw))
     data = HANDLERS[name](_agents(), g.place, _read(body.raw))
     # Both times, so that the agent can leave out how long this took when it compares clocks.
-    return one({**data, "received": g.received.isoformat(), "now": datetime.now(UTC).isoformat()})
+    return record_answer(
+        {**data, "received": g.received.isoformat(), "now": datetime.now(UTC).isoformat()}
+    )
 
 
 def _read(raw: bytes) -> Mapping[str, Any]:

@@ -45,7 +45,7 @@ class Call:
 
     @cached_property
     def store(self) -> Store:
-        """As the key may see it."""
+        """The store as the key may see it."""
         return store_of_key(self.key)
 
     @property
@@ -119,7 +119,7 @@ class Body:
 
 
 def read_body(request: Request) -> Body:
-    """As far as it was received. Raises the exceptions of 413 and 415."""
+    """The body as far as it was received. Raises the exceptions of 413 and 415."""
     request.max_content_length = _DRAINED_BYTES  # replaces the dashboard's; counted again below
     size = request.content_length or 0
     received, raw, whole = 0, bytearray(), True

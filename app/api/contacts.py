@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import created, deleted, one
+from app.api.envelope import created, deleted, record_answer
 from app.api.operations import operation, register
 from app.codec import json_of
 from app.forms import binding
@@ -37,7 +37,7 @@ def test(call: Call) -> Response:
     """To each channel of the contact, once, as a delivery of its own."""
     call.store.contacts.get(call.id)
     call.without_input()
-    return one({"deliveries": list(call.store.contacts.test(call.id))})
+    return record_answer({"deliveries": list(call.store.contacts.test(call.id))})
 
 
 @operation(
@@ -52,7 +52,7 @@ def shared(call: Call) -> Response:
     call.store.monitors.require(call.id)
     call.without_input()
     channels = call.store.contacts.shared(call.id)
-    return one({"channels": [json_of(channel) for channel in channels]})
+    return record_answer({"channels": [json_of(channel) for channel in channels]})
 
 
 @operation(

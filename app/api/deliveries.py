@@ -7,7 +7,7 @@ from dataclasses import asdict
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import one, paged
+from app.api.envelope import paged, record_answer
 from app.api.operations import operation
 from app.codec import json_of
 from app.forms import binding
@@ -29,7 +29,7 @@ def show(call: Call) -> Response:
     """With the answer to each attempt; the target is masked."""
     record = call.store.deliveries.get(call.id)
     call.without_input()
-    return one(json_of(record))
+    return record_answer(json_of(record))
 
 
 @operation(
@@ -39,7 +39,7 @@ def test(call: Call) -> Response:
     """To the channels that are sent, stored or not. `monitor_id`: whose alerts they are."""
     fields = call.new(AlertTestForm)
     ids = call.store.channels.test(fields["alerts"], monitor_id=fields.get("monitor_id"))
-    return one({"deliveries": list(ids)})
+    return record_answer({"deliveries": list(ids)})
 
 
 @operation("GET", "/alerts/unreadable", "List monitors that alert nobody", "MonitorsNamed")
@@ -47,7 +47,7 @@ def unreadable(call: Call) -> Response:
     """Monitors whose stored alerts cannot be read."""
     call.without_input()
     monitors = call.store.channels.unreadable_alerts()
-    return one({"monitors": [asdict(monitor) for monitor in monitors]})
+    return record_answer({"monitors": [asdict(monitor) for monitor in monitors]})
 
 
 @operation("GET", "/alerts/channels", "List channels that cannot work", "ChannelSetup")
@@ -55,7 +55,9 @@ def channels(call: Call) -> Response:
     """Channels without the settings that they need to send, each with a sentence."""
     call.without_input()
     reasons = call.store.channels.not_set_up()
-    return one({"not_set_up": [{"key": key, "value": reason} for key, reason in reasons.items()]})
+    return record_answer(
+        {"not_set_up": [{"key": key, "value": reason} for key, reason in reasons.items()]}
+    )
 
 
 @operation("POST", DELIVERY + "/retry", "Send a delivery again", "Delivery", refusals=(409,))
@@ -63,7 +65,7 @@ def retry(call: Call) -> Response:
     """Makes a failed delivery pending again, and releases one that is held."""
     call.store.deliveries.get(call.id)
     call.without_input()
-    return one(json_of(call.store.deliveries.retry(call.id)))
+    return record_answer(json_of(call.store.deliveries.retry(call.id)))
 
 
 @operation("POST", DELIVERY + "/give-up", "Give up a pending delivery", "Delivery", refusals=(409,))
@@ -71,4 +73,4 @@ def give_up(call: Call) -> Response:
     """Sends a pending delivery no more."""
     call.store.deliveries.get(call.id)
     call.without_input()
-    return one(json_of(call.store.deliveries.give_up(call.id)))
+    return record_answer(json_of(call.store.deliveries.give_up(call.id)))

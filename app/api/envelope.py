@@ -25,13 +25,13 @@ def answer(
     )
 
 
-def one(data: Any, status: int = 200, **headers: str) -> Response:
+def record_answer(data: Any, status: int = 200, **headers: str) -> Response:
     return answer({"data": data, "status": status}, status, headers)
 
 
 def created(data: Mapping[str, Any]) -> Response:
-    """201 with the URL of the record."""
-    return one(data, 201, Location=f"{here()}/{data['id']}")
+    """The answer 201, with the URL of the new record."""
+    return record_answer(data, 201, Location=f"{here()}/{data['id']}")
 
 
 def deleted(kind: str, id: int) -> Response:

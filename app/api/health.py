@@ -109,7 +109,7 @@ class _Figures(Collector):
             yield _by_status("wakeful_open_incidents", "Open incidents by status.", _incidents())
             yield _by_status("wakeful_deliveries", "Alert deliveries by status.", _deliveries())
         except WakefulError:
-            return  # a remote server does not offer it, or does not answer
+            return  # a remote server lacks these figures, or does not answer
 
 
 def _ages(report: Health) -> Iterator[Metric]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import one
+from app.api.envelope import record_answer
 from app.api.operations import operation, register
 from app.codec import json_of
 from app.forms.incident import IncidentUpdateForm
@@ -35,4 +35,4 @@ def update(call: Call) -> Response:
     """
     fields = call.changes(IncidentUpdateForm, call.store.incidents.get(call.id))
     by = _("API key %(name)s", name=call.key.name) if call.key else None
-    return one(json_of(call.store.incidents.update(call.id, fields, by=by)))
+    return record_answer(json_of(call.store.incidents.update(call.id, fields, by=by)))

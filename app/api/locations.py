@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import one
+from app.api.envelope import record_answer
 from app.api.operations import operation, register
 from app.codec import json_of
 from app.records import Carrier, Place, Scope, needs_admin
@@ -13,7 +13,7 @@ from app.records.resources import LOCATIONS
 
 
 def _check_scope(call: Call, place: Place | None) -> None:
-    """Raises Denied, before the fields are judged. ``place``: as it is now."""
+    """Raises Denied, before the fields are judged. ``place``: the stored place."""
     sent = dict(call.body.pairs())
     before = place.carrier if place else None
     if "carrier" in sent and needs_admin(sent["carrier"] or Carrier.LOCAL, before):
@@ -37,7 +37,7 @@ def token(call: Call) -> Response:
     """
     call.store.locations.get(call.id)
     call.without_input()
-    return one(json_of(call.store.locations.new_token(call.id)))
+    return record_answer(json_of(call.store.locations.new_token(call.id)))
 
 
 @operation(
@@ -49,6 +49,6 @@ def of_monitor(call: Call) -> Response:
     """
     call.store.monitors.require(call.id)
     call.without_input()
-    return one(
+    return record_answer(
         {"locations": [json_of(place) for place in call.store.locations.of_monitor(call.id)]}
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import one
+from app.api.envelope import record_answer
 from app.api.operations import operation
 from app.codec import json_of
 from app.stores import API_LEVEL
@@ -23,6 +23,6 @@ def show(call: Call) -> Response:
     """Its name, scope and expiry, and the level of this server's API."""
     call.without_input()
     if call.key is None:
-        return one(None)
+        return record_answer(None)
     features = FEATURES if call.key.tag is None else OF_A_TAG
-    return one({**json_of(call.key), "api_level": API_LEVEL, "features": features})
+    return record_answer({**json_of(call.key), "api_level": API_LEVEL, "features": features})

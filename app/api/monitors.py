@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import one, paged
+from app.api.envelope import paged, record_answer
 from app.api.operations import operation, register, shape
 from app.checks.kinds import kind_of
 from app.codec import json_of
@@ -44,7 +44,7 @@ register(
 def overview(call: Call) -> Response:
     """How many of the monitors that the parameters choose are in each state."""
     counts = call.store.monitors.overview(binding.list_query(MonitorFilterForm, call.query))
-    return one({status.value: counts.get(status, 0) for status in MonitorStatus})
+    return record_answer({status.value: counts.get(status, 0) for status in MonitorStatus})
 
 
 @operation("POST", PATH + "/check", "Check a monitor now", "CheckedNow", refusals=(409,))
@@ -62,7 +62,7 @@ def check(call: Call) -> Response:
     """
     call.store.monitors.require(call.id)
     call.without_input()
-    return one(json_of(call.store.checks.run(call.id)))
+    return record_answer(json_of(call.store.checks.run(call.id)))
 
 
 @operation("POST", "/checks", "Check a URL without storing it", "Result", form=CheckForm)
@@ -70,7 +70,7 @@ def check_unsaved(call: Call) -> Response:
     """Takes the fields of a monitor, of which only `url` is required. The server makes the check,
     in its own place. Nothing is stored, and no incident opens.
     """
-    return one(json_of(call.store.checks.run_unsaved(call.new(CheckForm)).result))
+    return record_answer(json_of(call.store.checks.run_unsaved(call.new(CheckForm)).result))
 
 
 @operation("GET", PATH + "/results", "List results", "Result", paged=True, query=ResultQueryForm)
@@ -87,7 +87,7 @@ def certificates(call: Call) -> Response:
     """As the last check over TLS saw them, the server's own certificate first."""
     call.store.monitors.require(call.id)
     call.without_input()
-    return one(json_of(call.store.results.certificates(call.id)))
+    return record_answer(json_of(call.store.results.certificates(call.id)))
 
 
 @operation("GET", PATH + "/statistics", "Show statistics", "Statistics", query=StatisticsQueryForm)
@@ -101,7 +101,7 @@ def statistics(call: Call) -> Response:
         figures = call.store.results.statistics_between(call.id, asked["from"], asked["to"])
     else:
         figures = call.store.results.statistics(call.id, str(asked["range"]))
-    return one(figures)
+    return record_answer(figures)
 
 
 @operation("POST", PATH + "/test-alert", "Send a test alert", "DeliveryIds", refusals=(409,))
@@ -109,4 +109,4 @@ def test_alert(call: Call) -> Response:
     """To each channel of the monitor and of its contacts, once, as a delivery of its own."""
     call.store.monitors.require(call.id)
     call.without_input()
-    return one({"deliveries": list(call.store.channels.test_all(call.id))})
+    return record_answer({"deliveries": list(call.store.channels.test_all(call.id))})

@@ -15,7 +15,7 @@ from typing import Any
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import created, deleted, one, paged
+from app.api.envelope import created, deleted, paged, record_answer
 from app.codec import json_of
 from app.forms import binding
 from app.forms.queries import ListForm, MarkerQueryForm, NoQueryForm, PageForm
@@ -151,14 +151,14 @@ class Handlers:
     def show(self, call: Call) -> Response:
         record = self.records(call.store).get(call.id)
         call.without_input()
-        return one(self.shape(call, record))
+        return record_answer(self.shape(call, record))
 
     def update(self, call: Call) -> Response:
         record = self.records(call.store).get(call.id)
         if self.check:
             self.check(call, record)
         fields = call.changes(self.update_form, record)
-        return one(self.shape(call, self.records(call.store).update(call.id, fields)))
+        return record_answer(self.shape(call, self.records(call.store).update(call.id, fields)))
 
     def delete(self, call: Call) -> Response:
         self.records(call.store).get(call.id)

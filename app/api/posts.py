@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import cleared, created, deleted, one, paged
+from app.api.envelope import cleared, created, deleted, paged, record_answer
 from app.api.operations import operation
 from app.codec import json_of, plain
 from app.errors import NotFound
@@ -54,14 +54,14 @@ def show(call: Call) -> Response:
     """With all of its updates, the newest last."""
     record = _post(call)
     call.without_input()
-    return one(json_of(record))
+    return record_answer(json_of(record))
 
 
 @operation("PUT PATCH", POST, "Edit a post", "Post", form=PostForm, update=True)
 def update(call: Call) -> Response:
     """Changes what is sent, and notifies nobody. A new state belongs into an update."""
     fields = call.changes(PostForm, _post(call))
-    return one(json_of(call.store.posts.update(call.id, call.ids["post"], fields)))
+    return record_answer(json_of(call.store.posts.update(call.id, call.ids["post"], fields)))
 
 
 @operation("DELETE", POST, "Delete a post", "Deleted")
@@ -86,7 +86,7 @@ def show_update(call: Call) -> Response:
     """Returns one update of a post."""
     record = _update(call)
     call.without_input()
-    return one(json_of(record))
+    return record_answer(json_of(record))
 
 
 @operation("PUT PATCH", UPDATE, "Edit an update", "PostUpdate", form=PostUpdateForm, update=True)
@@ -95,7 +95,7 @@ def correct_update(call: Call) -> Response:
     fields = call.changes(PostUpdateForm, _update(call))
     ids = call.id, call.ids["post"], call.ids["update"]
     post = call.store.posts.correct_update(*ids, fields)
-    return one(json_of(next(entry for entry in post.updates if entry.id == ids[2])))
+    return record_answer(json_of(next(entry for entry in post.updates if entry.id == ids[2])))
 
 
 @operation(
@@ -106,7 +106,7 @@ def draft(call: Call) -> Response:
     """A title, a state and a body about an incident, to start a post from. Nothing is stored."""
     call.store.status_pages.get(call.id)
     asked = binding.query_values(DraftQueryForm, call.query)
-    return one(plain(call.store.posts.draft(call.id, asked["incident_id"])))
+    return record_answer(plain(call.store.posts.draft(call.id, asked["incident_id"])))
 
 
 # --- Subscribers: people confirm themselves, so nothing adds one ----------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Response
 
 from app.api.call import Call
-from app.api.envelope import one
+from app.api.envelope import record_answer
 from app.api.operations import operation
 from app.errors import Invalid
 from app.forms import binding
@@ -34,7 +34,7 @@ def show(call: Call) -> Response:
                 }
             )
     figures = call.store.results.report(ids, asked["from"], asked["to"], days=asked["days"])
-    return one(
+    return record_answer(
         {
             "from": iso(asked["from"]),
             "to": iso(asked["to"]),

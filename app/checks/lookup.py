@@ -62,7 +62,7 @@ class LookUp:
         if target.address is not None:
             self._judge(Resolved(target.ascii_host, (target.address,)), None)
             return
-        resolved = self._tools.resolver.known(target.dns_name)
+        resolved = self._tools.resolver.without_dns(target.dns_name)
         if resolved is not None:
             self._judge(resolved, 0.0)
             return

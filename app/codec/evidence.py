@@ -23,7 +23,7 @@ LARGEST = 32 * 1024
 certificate = reader(Certificate, "certificate")
 
 
-def seen(data: Json) -> dict[str, Any]:
+def read_evidence(data: Json) -> dict[str, Any]:
     """What ``app.checks`` writes as evidence, of all kinds of check. The result's own fields (its
     verdict, its cause, its place) are no part of it.
     """

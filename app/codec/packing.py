@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from operator import attrgetter
 from typing import Any
 
-from app.codec.evidence import LARGEST, fitted, seen
+from app.codec.evidence import LARGEST, fitted, read_evidence
 from app.codec.kinds import plain
 from app.codec.record import reader
 from app.codec.values import Odd
@@ -98,7 +98,7 @@ def outcome_of(data: Any) -> Outcome:
             raise Odd("ip") from None
     if outcome.evidence is None:
         return outcome
-    evidence = fitted(seen(outcome.evidence))
+    evidence = fitted(read_evidence(outcome.evidence))
     _texts(evidence, "evidence")
     return replace(outcome, evidence=evidence)
 

@@ -128,7 +128,7 @@ def _result(
 
 
 def _connected(result: Result) -> Result:
-    """The same as a check that only connects would have had it."""
+    """The result as a check that only connects would have brought it."""
     timings = Timings(dns=result.timings.dns, connect=result.response_time)
     return replace(result, status_code=None, http_version=None, timings=timings)
 

@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the terminal belongs to the service."""
+        """Log nothing: the terminal belongs to the service."""
 
 
 def greeting(minute: int) -> bytes:

@@ -219,7 +219,7 @@ class _Asked:
 
     def start(self, names: Resolver) -> None:
         host = self._canary[0].lower()
-        resolved = names.known(host)
+        resolved = names.without_dns(host)
         if resolved is None:
             names.lookup(host, self._resolved)
         else:

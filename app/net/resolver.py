@@ -80,7 +80,7 @@ class Resolver:
         self._running: dict[str, _Lookup] = {}
         self._silent: dict[DnsServer, float] = {}
 
-    def known(self, host: str) -> Resolved | None:
+    def without_dns(self, host: str) -> Resolved | None:
         """The answer if it needs no DNS: an IP address, a name of this machine, or a cached name.
         ``host`` is an IP address, or a name in lower-case ASCII; its final dot says that no search
         domain is tried.
@@ -315,7 +315,7 @@ def resolve(
     loop = Loop()
     resolver = Resolver(loop, names, cache)
     try:
-        resolved = resolver.known(host)
+        resolved = resolver.without_dns(host)
         if resolved is not None:
             return resolved
         answers: list[Resolved] = []

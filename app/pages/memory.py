@@ -76,7 +76,7 @@ class Memory(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def known(self, key: K) -> V | None:
+    def cached(self, key: K) -> V | None:
         """The cached value, whatever its age."""
         with self._guard:
             entry = self._entries.get(key)

@@ -162,7 +162,7 @@ class StatusPageLayer(Layer):
         if host is None or host in self._our_hosts:
             return None
         if path in AT_ONCE:
-            directory = self._directory.known(DIRECTORY)
+            directory = self._directory.cached(DIRECTORY)
             return directory.by_host.get(host) if directory else None
         try:
             return self._pages_known().by_host.get(host)

@@ -87,7 +87,7 @@ class Person:
 
     @property
     def label(self) -> str:
-        """How others see this person: the name, or the email address."""
+        """What others read for this person: the name, or the email address."""
         return self.name or self.email
 
 

@@ -113,7 +113,7 @@ class Timings:
     download: int | None = None
 
     def by_phase(self) -> dict[str, int | None]:
-        """For JSON. ``dataclasses.asdict`` takes ten times as long."""
+        """The phases as a dict, for JSON. ``dataclasses.asdict`` takes ten times as long."""
         return {name: getattr(self, name) for name in PHASES}
 
 

@@ -79,7 +79,7 @@ def place_of(name: str) -> str:
     return _(SPELLED[city]) if city in SPELLED else city
 
 
-def known(name: str | None) -> str | None:
+def present_name(name: str | None) -> str | None:
     """The present name of a zone that a browser names; None if there is no such zone."""
     present = RENAMED.get(name or "", name)
     return present if present in zones() else None

@@ -396,7 +396,7 @@ def test_the_least_used_is_forgotten_first():
     memory: Memory[int, int] = Memory(lambda key, before: key, 2)
     for key in (1, 2, 1, 3):
         memory.get(key)
-    assert (memory.known(1), memory.known(2), memory.known(3)) == (1, None, 3)
+    assert (memory.cached(1), memory.cached(2), memory.cached(3)) == (1, None, 3)
 
 
 def test_what_is_gone_is_forgotten_and_what_cannot_be_read_is_not():

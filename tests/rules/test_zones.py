@@ -32,13 +32,13 @@ def test_each_offered_zone_is_valid_and_belongs_to_one_region():
 
 @pytest.mark.parametrize("was", zones.RENAMED)
 def test_an_old_name_of_a_browser_has_a_present_one_in_the_list(was):
-    assert zones.known(was) in zones.offered()
+    assert zones.present_name(was) in zones.offered()
 
 
 @pytest.mark.parametrize("name", [None, "", "Mars/Base", "../etc/passwd", "Europe"])
 def test_an_unknown_time_zone_is_ignored(name):
-    assert zones.known(name) is None
+    assert zones.present_name(name) is None
 
 
 def test_a_zone_that_is_known_and_not_offered_stays_what_it_is():
-    assert zones.known("Etc/GMT+5") == "Etc/GMT+5"
+    assert zones.present_name("Etc/GMT+5") == "Etc/GMT+5"

@@ -622,10 +622,10 @@ def test_who_waits_for_other_places_leaves_slots_to_others(app):
 
     with ExitStack() as stack, closing(Listener(serve)) as site:
         waiting = [stack.enter_context(clicked(app, first)) for _ in range(WAITS_ELSEWHERE.each)]
-        eventually(lambda: WAITS_ELSEWHERE.held == WAITS_ELSEWHERE.each, "two that wait")
+        eventually(lambda: WAITS_ELSEWHERE.in_use == WAITS_ELSEWHERE.each, "two that wait")
         throttled(first, "This monitor is being checked at this moment")
         waiting.append(stack.enter_context(clicked(app, second)))
-        eventually(lambda: WAITS_ELSEWHERE.held == WAITS_ELSEWHERE.most, "one more that waits")
+        eventually(lambda: WAITS_ELSEWHERE.in_use == WAITS_ELSEWHERE.most, "one more that waits")
         throttled(third)
         here = make_monitor(app, url=page(site))
         with app.app_context():
@@ -634,7 +634,7 @@ def test_who_waits_for_other_places_leaves_slots_to_others(app):
         for id in (first, second):
             record(app, id, "oslo", now() + SECOND)
         assert [one.result(60).location for one in waiting] == ["oslo"] * len(waiting)
-    assert WAITS_ELSEWHERE.held == 0
+    assert WAITS_ELSEWHERE.in_use == 0
 
 
 @pytest.mark.sqlite

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.codec.evidence import phases, seen
+from app.codec.evidence import phases, read_evidence
 from app.codec.values import each, text, texts, time, whole, word
 from app.records import Verdict
 
@@ -66,4 +66,6 @@ def _check(data: Any) -> dict[str, Any] | None:
         "response_time": whole(data.get("response_time")),
         "warnings": list(texts(data.get("warnings"))),
     }
-    return {name: value for name, value in result.items() if value not in (None, [])} | seen(data)
+    return {
+        name: value for name, value in result.items() if value not in (None, [])
+    } | read_evidence(data)

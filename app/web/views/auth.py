@@ -56,7 +56,7 @@ def login() -> Answer:
 
 def _take_zone(person: Person) -> None:
     """Give somebody who has logged in for the first time the time zone of the browser."""
-    zone = zones.known(request.form.get("time_zone"))
+    zone = zones.present_name(request.form.get("time_zone"))
     if zone not in (None, zones.UTC) and person.time_zone == zones.UTC:
         current_access().people.update(person.id, {"time_zone": zone})
         flash(_(ZONE_TAKEN, zone=str(zone).replace("_", " ")), "info")
