@@ -49,7 +49,7 @@ def end_token(session: DbSession, row: LocationRow, now: datetime) -> None:
 
 
 def ended_place(token: str) -> str | None:
-    """The place whose last token that has ended this is; None for any other token."""
+    """The place whose last ended token this is; None for any other token."""
     if not token.startswith(PREFIX):
         return None
     query = select(EndedTokenRow.place).where(EndedTokenRow.digest == digest_of(token))

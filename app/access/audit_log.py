@@ -26,7 +26,7 @@ from app.records import (
 from app.records import ObjectKind as Kind
 
 KEPT = timedelta(days=AUDIT_DAYS)
-# Lines that one request looks through for a word. No index finds a part of a word on both
+# Lines that one request searches for a word. No index finds a part of a word on both
 # databases; a page says how far back it has searched, and goes on from there.
 SEARCHED_AT_ONCE = 50_000
 FORGOTTEN_AT_ONCE = 5_000  # in one transaction
@@ -116,14 +116,14 @@ def _matching(query: AuditQuery) -> Select[Any]:
 
 
 def _searched_until(statement: Select[Any]) -> tuple[datetime, int] | None:
-    """The last line that a search looks at; None if it can look at all."""
+    """The last line that a search reads; None if it reads all of them."""
     query = statement.with_only_columns(AuditRow.at, AuditRow.id).order_by(*_NEWEST_FIRST)
     row = db.session.execute(query.offset(SEARCHED_AT_ONCE - 1).limit(1)).first()
     return None if row is None else (row.at, row.id)
 
 
-def _not_older(place: tuple[datetime, int]) -> Any:
-    at, id = place
+def _not_older(newest: tuple[datetime, int]) -> Any:
+    at, id = newest
     newer = or_(AuditRow.at > at, and_(AuditRow.at == at, AuditRow.id >= id))
     return and_(AuditRow.at >= at, newer)
 

@@ -52,8 +52,8 @@ def window_of(now: datetime, seconds: int) -> int:
 
 
 def add(session: DbSession, name: str, window: int, number: int = 1) -> int:
-    """Add to ``name`` in the window that begins there; returns the new count. To be called while
-    writing.
+    """Add to ``name`` in the window that begins at ``window``; returns the new count. To be called
+    while writing.
     """
     values = {"name": name, "window": window, "count": number}
     return int(session.execute(_adding(db.engine.dialect.name), values).scalar_one())
@@ -100,7 +100,7 @@ class Counters:
         self._within(sentence, (limit for limit in limits if self.counted(limit) >= limit.most))
 
     def take(self, sentence: str, *limits: Limit) -> None:
-        """Count, without a look before. To be called before what was typed is compared, so that a
+        """Count, without a check before. To be called before what was typed is compared, so that a
         thousand guesses at the same moment all count.
         """
         with writing():

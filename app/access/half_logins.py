@@ -55,7 +55,7 @@ class HalfLogins:
         self.clock, self.counters, self.people, self.passkeys = clock, counters, people, passkeys
 
     def begin(self, person_id: int) -> str:
-        """After the right password. Returns the token, which only the browser gets."""
+        """Start one after the right password. Returns its token, which only the browser gets."""
         token = make_token()
         row = HalfLoginRow(digest=digest_of(token), person_id=person_id, created_at=self.clock())
         with writing() as session:
@@ -85,14 +85,14 @@ class HalfLogins:
         return self._try(person, client, lambda: self._complete(token, self._code_use(code)))
 
     def by_recovery_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
-        """As ``login_by_code`` (``recovery_code``). The code ends."""
+        """As ``by_code``, with faults of ``recovery_code``, which is used up."""
         person = self._waiting(token)
         return self._try(person, client, lambda: self._complete(token, _recovery_use(code)))
 
     def by_passkey(
         self, token: str, site: Site, credential: str, client: Client = NOWHERE
     ) -> Person:
-        """As ``login_by_code`` (``credential``)."""
+        """As ``by_code``, with faults of ``credential``."""
         person = self._waiting(token)
 
         def prove() -> Person:
@@ -102,7 +102,7 @@ class HalfLogins:
         return self._try(person, client, prove)
 
     def forget_old(self) -> None:
-        """The engine's housekeeping calls it."""
+        """Delete those that are over. The engine's housekeeping calls it."""
         now, at = self.clock(), HalfLoginRow.created_at
         with writing() as session:
             session.execute(delete(HalfLoginRow).where(or_(at <= now - LASTS, at > now + SKEW)))
@@ -196,8 +196,8 @@ def _by(person: Person) -> Actor:
 
 
 def _limits(id: int, device: int | None) -> tuple[Limit, Limit]:
-    """Of wrong tries. A browser in which the person has
-    logged in before has its own: others who know the password cannot keep it out.
+    """The limits for wrong codes. A browser in which the person has logged in before has its own:
+    others who know the password cannot keep it out.
     """
     name = f"second:{id}" if device is None else f"second:{id}:device:{device}"
     return (

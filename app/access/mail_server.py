@@ -16,7 +16,7 @@ SMTP_URL = "smtp_url"  # the setting's name
 
 
 def is_locked(settings: Settings) -> bool:
-    """Whether the environment sets it."""
+    """Whether the environment sets the mail server."""
     return settings.smtp_url is not None
 
 

@@ -166,7 +166,7 @@ class People:
         Raises Throttled after too many failed attempts, and when too many people log in at once.
         """
         row = db.session.scalar(select(PersonRow).where(PersonRow.email_folded == email.casefold()))
-        # Also asked where no account has the address: the time must not tell.
+        # Also asked where no account has the address: the time must not reveal it.
         device = device_of(client.device, 0 if row is None else row.id, self.clock())
         hash_ = None if row is None else row.password_hash
         person = None if row is None else person_record(row)
@@ -353,7 +353,7 @@ def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
 
 
 def logins_of(email: str) -> Limit:
-    """Of an account's wrong passwords."""
+    """The limit for an account's wrong passwords."""
     # A hash: people type passwords into the email field, and these must not be stored in a table.
     digest = hashlib.sha256(email.casefold().encode("utf-8", "surrogatepass")).hexdigest()
     return _limit(f"account:{digest[:32]}", LOGINS_PER_ACCOUNT)

@@ -69,7 +69,7 @@ _FAILURES = (
 
 
 class Bound:
-    """At most ``most`` of each event in a minute. The rest is counted, and told afterwards. An
+    """At most ``most`` of each event in a minute. The rest is counted, and logged afterwards. An
     event is any word.
     """
 
@@ -142,7 +142,7 @@ def tell_refusal(event: SecurityEvent, address: str | None) -> None:
 
 def _tell_ended(place: str, event: SecurityEvent, address: str | None) -> None:
     """An agent came with a token of this place that has ended. It tries every 15 s until somebody
-    gives it the new one, so it is told once in ``AGAIN_SECONDS``.
+    gives it the new one, so it is logged once in ``AGAIN_SECONDS``.
     """
     lately: TTLCache[str, bool] = current_app.extensions.setdefault(
         ENDED_TOKENS, TTLCache(MOST_PLACES, AGAIN_SECONDS, timer=lambda: time.monotonic())

@@ -37,8 +37,8 @@ class SentForm:
 
 @dataclass(frozen=True, slots=True)
 class BegunForm:
-    """A form that the caller carries out. ``sent_at`` tells it from the same one of somebody else,
-    who takes it over after ``LONGEST``; None if the database could not be written.
+    """A form that the caller carries out. ``sent_at`` separates it from the same one of somebody
+    else, who takes it over after ``LONGEST``; None if the database could not be written.
     """
 
     digest: str

@@ -134,13 +134,13 @@ class LoginSessions:
         return new
 
     def end(self, token: str) -> None:
-        """Ending twice changes nothing."""
+        """End a session. Ending it twice changes nothing."""
         with writing() as session:
             if row := _with_token(session, token, self.clock()):
                 session.delete(row)
 
     def log_out(self, token: str, *, forget: bool = False) -> None:
-        """Twice changes nothing. ``forget``: the browser is a stranger's from now on."""
+        """Doing it twice changes nothing. ``forget``: the browser is a stranger's from now on."""
         with writing() as session:
             if row := _with_token(session, token, self.clock()):
                 _tell(session, SecurityEvent.LOGOUT, row.person_id)
@@ -226,7 +226,7 @@ def _end(session: DbSession, row: SessionRow, *, forget: bool) -> None:
 
 
 def _is_over(row: SessionRow, now: datetime) -> bool:
-    """One that began in the future would last until then and for its 30 days as well."""
+    """Also of a session from the future, which would last until then and 30 days more."""
     idle, age = now - row.last_used_at, now - row.created_at
     return idle >= IDLE or age >= IN_ALL or age < -SKEW
 

@@ -16,7 +16,7 @@ from app.access.tokens import keyed_hash
 from app.secret_keys import keys_of
 
 CONFIRM_WITHIN = timedelta(hours=48)
-_MARK = 16  # of the digest: tells a target from another
+_MARK = 16  # of the digest: identifies a target
 _MAC = 40  # 160 bits
 
 

@@ -47,7 +47,7 @@ def keyed_hash(*parts: str) -> str:
 
 
 def settle(now: datetime) -> None:
-    """Store the key of the hashes before the secret key that it is can be removed."""
+    """Store the key of the hashes, so that the secret key that served as it can be removed."""
     if stored_setting(HASH_KEY) is None:
         keep_setting(HASH_KEY, keys_of()[-1], now)
 

@@ -39,6 +39,6 @@ def step_of(secret: str, code: str, now: datetime) -> int | None:
         return None
     made, present = pyotp.TOTP(secret), step_at(now)
     steps = range(present - DRIFT, present + DRIFT + 1)
-    # All are compared, so that the time tells nothing. The newest counts where two are the same.
+    # All are compared, so that the time reveals nothing. The newest counts where two are the same.
     right = [step for step in steps if hmac.compare_digest(made.generate_otp(step), digits)]
     return right[-1] if right else None

@@ -72,7 +72,7 @@ def send_test_to_contact(contact_id: int, now: datetime) -> tuple[int, ...]:
 
 
 def give_up(delivery_id: int, now: datetime) -> None:
-    """Never send a delivery that waits or is held. Raises NotFound and Conflict."""
+    """Never send a delivery that is pending or on hold. Raises NotFound and Conflict."""
     with writing() as session:
         row = _alert(session, delivery_id)
         if row.status not in (DeliveryStatus.PENDING, DeliveryStatus.HELD):
@@ -85,8 +85,8 @@ def give_up(delivery_id: int, now: datetime) -> None:
 
 
 def retry(delivery_id: int, now: datetime) -> None:
-    """Send a failed, held or waiting delivery now; its 24 hours begin again. Raises NotFound and
-    Conflict.
+    """Send a delivery now that failed, is pending or on hold; its 24 hours begin again. Raises
+    NotFound and Conflict.
     """
     with writing() as session:
         row = _alert(session, delivery_id)
@@ -100,8 +100,8 @@ def retry(delivery_id: int, now: datetime) -> None:
             raise Conflict(_("This message's text cannot be read, so it cannot be sent again."))
         row.status, row.reason = DeliveryStatus.PENDING, Reason.BY_HAND
         row.covered_by, row.next_attempt_at = None, now
-        # A retry by hand is sent now: neither a burst nor flapping holds it, and earlier attempts
-        # do not lengthen its pauses.
+        # A retry by hand is sent now: neither a burst nor flapping puts it on hold, and earlier
+        # attempts do not lengthen its pauses.
         row.facts = {
             **row.facts,
             "by_hand": iso(now),

@@ -86,9 +86,9 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
 
 
 def hold_after_restore(session: AnySession, now: datetime) -> int:
-    """Hold the messages of a restored backup that are older than RESTORED_OLD, until a person
-    retries them or gives them up: the outages that they are about are over, or people know of them.
-    Returns how many.
+    """Put on hold the messages of a restored backup that are older than RESTORED_OLD, until a
+    person retries them or gives them up: the outages that they are about are over, or people know
+    of them. Returns how many.
     """
     done = session.execute(
         update_deliveries()

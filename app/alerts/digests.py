@@ -1,10 +1,10 @@
-"""Quiet hours in the outbox: rows written in them are held, and when they end, each channel value
-gets one message about all of them, the digest. Every function runs inside a transaction.
+"""Quiet hours in the outbox: rows written in them are on hold, and when they end, each channel
+value gets one message about all of them, the digest. Every function runs inside a transaction.
 
-A held row stays in the log with its reason and, later, the id of its digest. While it waits, its
-``next_attempt_at`` is the end of the quiet hours as they were when it was held. Whether they are
-over is decided by the present fields of the monitor and its contacts, so that no row is left behind
-when these change.
+A row on hold stays in the log with its reason and, later, the id of its digest. While it waits, its
+``next_attempt_at`` is the end of the quiet hours as they were when it was put on hold. Whether they
+are over is decided by the present fields of the monitor and its contacts, so that no row is left
+behind when these change.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def hold(session: AnySession, now: datetime) -> None:
 
 
 def waiting(session: AnySession, now: datetime) -> set[Holder]:
-    """Monitors with sources of theirs that have held rows and whose quiet hours are over."""
+    """Monitors with sources of theirs that have rows on hold and whose quiet hours are over."""
     return {
         (row.monitor_id or 0, row.sources)
         for row, until in _until(session, session.execute(_WAITING).all(), now)
@@ -96,7 +96,7 @@ def _until(
 
 
 def release(session: AnySession, now: datetime) -> int:
-    """Write one digest for each channel value that has held rows, and set ``covered_by`` in them.
+    """Write one digest for each channel value with rows on hold, and set ``covered_by`` in them.
     Returns the number of digests.
     """
     lanes: dict[str, list[Any]] = defaultdict(list)
@@ -123,7 +123,7 @@ def release(session: AnySession, now: datetime) -> int:
 
 
 def _settle(session: AnySession, lanes: dict[str, list[Any]], incidents: Incidents) -> None:
-    """Take out what is left of incidents whose outage was told before and whose recovery is told
+    """Take out what is left of incidents whose outage was sent before and whose recovery is sent
     outside of the digest, such as an acknowledgement that only a quiet contact wants.
     """
     notified = notified_lanes(session, list(incidents))
@@ -148,7 +148,7 @@ def _settle(session: AnySession, lanes: dict[str, list[Any]], incidents: Inciden
 def _recoveries(
     session: AnySession, lane: str, rows: Sequence[Any], now: datetime
 ) -> Sequence[Any]:
-    """The recoveries that wait for an outage among these rows: the digest tells them too."""
+    """The recoveries that wait for an outage among these rows: the digest names them too."""
     opened = [row.incident_id for row in rows if row.event == Event.INCIDENT_OPENED]
     by_hand = func.coalesce(DeliveryRow.reason, "") == Reason.BY_HAND
     query = select(*_HELD).where(

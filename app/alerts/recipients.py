@@ -50,9 +50,9 @@ class OnHold:
 
 @dataclass(frozen=True, slots=True)
 class Recipients:
-    """Of one incident, by lane. ``targets``: the channel values that alerts were written for; None
-    for one that cannot be read. ``sources``: of those that quiet hours do not hold, as the column
-    has them. ``on_hold``: where all that was written is on hold.
+    """The recipients of one incident, by lane. ``targets``: the channel values that alerts were
+    written for; None for one that cannot be read. ``sources``: of those that quiet hours do not
+    hold, as the column has them. ``on_hold``: where all that was written is on hold.
     """
 
     targets: Mapping[str, Target | None]

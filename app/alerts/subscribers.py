@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 BATCH = 50  # messages in one transaction, which holds SQLite's write lock meanwhile
 MOST_DUE = 50  # mails that wait to be sent when the next batch is written
 MOST_WEBHOOKS_DUE = 1_000  # more: fifty that hang would hold all mails
-_UPDATES = 20  # that are looked at in one turn
+_UPDATES = 20  # that are read in one turn
 _BY_WEBHOOK = DeliveryRow.channel == Channel.WEBHOOK
 _WAITS = (DeliveryRow.subscriber_id.is_not(None), DeliveryRow.status == DeliveryStatus.PENDING)
 _EXISTS = exists().where(SubscriberRow.id == DeliveryRow.subscriber_id)
@@ -157,8 +157,8 @@ def forget_unconfirmed(now: datetime) -> int:
 
 
 def announce(session: AnySession, update_row: PostUpdateRow, now: datetime) -> None:
-    """Let the subscribers be told of an update, in the transaction that writes it. Where nobody is
-    subscribed, it counts as told at once.
+    """Let the subscribers be notified of an update, in the transaction that writes it. Where nobody
+    is subscribed, it counts as announced at once.
     """
     session.flush()
     somebody = (
@@ -171,7 +171,7 @@ def announce(session: AnySession, update_row: PostUpdateRow, now: datetime) -> N
 
 
 def waiting(session: AnySession, now: datetime) -> list[int]:
-    """The updates that subscribers are to be told of now, the oldest first; none while enough
+    """The updates that subscribers are to be notified of, the oldest first; none while enough
     messages wait to be sent.
     """
     updates = list(session.scalars(_UNANNOUNCED))
@@ -215,7 +215,9 @@ def write(session: AnySession, update_id: int, now: datetime) -> int:
         for subscriber in batch:
             if isinstance(subscriber.value, Unreadable):
                 why = subscriber.value.why
-                log.error("Subscriber %d is not told of a post, because %s.", subscriber.id, why)
+                log.error(
+                    "Subscriber %d is not notified of a post, because %s.", subscriber.id, why
+                )
             else:
                 rows.append(message(event, subscriber, page.id, facts, now))
         row.announced_to = batch[-1].id

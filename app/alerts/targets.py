@@ -1,7 +1,7 @@
 """Who gets a monitor's alerts: its own channel values and those of its contacts, each once, with
 every source that gives the value (decision 13).
 
-A value that several sources give is told when any of them would tell it.
+A value that several sources give is notified when any of them would be.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def quiet_until(
     monitor: QuietHours | None, sources: Sequence[QuietHours | None], now: datetime
 ) -> datetime | None:
     """When a message may be sent that is due ``now``; None for at once. The quiet hours of the
-    monitor hold all its messages, those of a source hold what no other source tells.
+    monitor hold all its messages, those of a source hold what no other source sends.
     """
     own = None if monitor is None else monitor.until(now)
     theirs = [None if hours is None else hours.until(now) for hours in sources]

@@ -110,14 +110,14 @@ def main() -> None:
     try:
         cli(standalone_mode=True)
     except Exception as fault:
-        sentence, code = _told(fault)
+        sentence, code = _sentence_and_code(fault)
         if not sentence:
             raise
         click.echo(sentence, err=True)
         sys.exit(code)
 
 
-def _told(fault: Exception) -> tuple[str, int]:
+def _sentence_and_code(fault: Exception) -> tuple[str, int]:
     """A sentence and the exit code; no sentence for an error that nobody expects."""
     if isinstance(fault, SettingError):
         return str(fault), 2

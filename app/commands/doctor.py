@@ -1,4 +1,4 @@
-"""``wakeful doctor``: looks at all that an installation stands on, and says what is wrong."""
+"""``wakeful doctor``: examines all that an installation needs, and says what is wrong."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ NO_HEARTBEAT = N_(
 
 
 def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
-    """All findings, one after the other. Needs no context; never raises for what it looks at.
+    """All findings, one after the other. Needs no context; never raises for what it examines.
 
-    Only ``_database`` waits for a database that does not answer: if every look did, they would
+    Only ``_database`` waits for a database that does not answer: if every check did, they would
     take a minute together.
     """
     subject = Subject(settings)
@@ -185,7 +185,7 @@ def _is_open_to_all(file: Path) -> bool:
     try:
         return bool(file.stat().st_mode & 0o006 and file.parent.stat().st_mode & 0o001)
     except OSError:
-        return False  # it is not there, or we may not look: ``_database`` says so
+        return False  # it does not exist, or cannot be read: ``_database`` says so
 
 
 def _unknown(subject: Subject) -> Statements:

@@ -127,7 +127,7 @@ def _create(importer: Importer, chosen: Sequence[Row]) -> tuple[int, int]:
                 sentence = _(
                     "%(created)s, then it stopped at %(entry)s: %(fault)s",
                     created=_created(made),
-                    entry=_place(row),
+                    entry=_position(row),
                     fault=fault,
                 )
                 raise WakefulError(sentence) from fault
@@ -136,7 +136,7 @@ def _create(importer: Importer, chosen: Sequence[Row]) -> tuple[int, int]:
             made += created.made
     for row, created in problems:
         word = _("created") if created.made else _("not created")
-        click.echo(f"{word}  {_place(row)}: {created.problem}")
+        click.echo(f"{word}  {_position(row)}: {created.problem}")
     return made, len(chosen) - made
 
 
@@ -159,7 +159,7 @@ def _lines(rows: Sequence[Row], duplicates: bool, shared: Sequence[str]) -> Iter
     """``shared``: the sentences that are listed as notes."""
     for row in rows:
         word = _("create") if _is_chosen(row, duplicates) else _("skip")
-        yield f"{word:<7} {_place(row)}"
+        yield f"{word:<7} {_position(row)}"
         if row.judged.settings:
             yield f"        {' · '.join(row.judged.settings)}"
         if row.judged.alerts:
@@ -188,7 +188,7 @@ def _alert(pair: Pair) -> str:
     return f"{shown(pair.key)} {shown(pair.value)}"
 
 
-def _place(row: Row) -> str:
+def _position(row: Row) -> str:
     judged = row.judged
     name = f"{shown(judged.name)} " if judged.name else ""
     return f"{judged.candidate.place}: {name}{shown(judged.url)}".rstrip()

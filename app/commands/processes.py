@@ -59,7 +59,7 @@ def use_one_heap() -> None:
     """Let all threads allocate from one heap. Call it before threads start.
 
     glibc gives threads heaps of their own, and what one frees is of no use to the others: a checker
-    with 10,000 monitors held 10 MB more. Other C libraries have no such setting.
+    with 10,000 monitors took 10 MB more. Other C libraries have no such setting.
     """
     with suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)

@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Subject:
-    """What is examined. ``tables``: they are there, so the looks may read them."""
+    """What is examined. ``tables``: they exist, so the checks may read them."""
 
     settings: Settings
     tables: bool = False
@@ -55,7 +55,7 @@ Statements = Iterator[str | Finding]  # a sentence, or what is of another subjec
 Look = Callable[[Subject], Statements]
 
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-# Where Twilio and Vonage tell of an account, for who has its token.
+# Where Twilio and Vonage describe an account to whoever has its token.
 ACCOUNT = {"twilio": "/2010-04-01/Accounts/{user}.json", "vonage": "/account/get-balance"}
 
 

@@ -64,7 +64,7 @@ def list_query(form_class: type[queries.ListForm], pairs: Pairs, **of: int) -> A
 
 
 def page_query(pairs: Pairs) -> PageQuery:
-    """Of a list with no parameters but those of paging."""
+    """The query of a list with no parameters but those of paging."""
     query: PageQuery = list_query(queries.PageForm, pairs)
     return query
 

@@ -26,7 +26,7 @@ from app.records import CONTACT, MAX_NAME, Channel, Monitor, Pair, masked_alert
 from app.rules import brackets
 from app.rules.channel_values import CHANNELS
 
-# Values that no sentence and no page repeats.
+# Fields whose values no sentence and no page repeats.
 SECRETS = ("request_headers", "request_auth_password", "request_body", "alerts")
 _LABELS = labels_of(MonitorForm)
 # What a preview shows of a monitor, in this order: some of it always, if its kind has it, the rest

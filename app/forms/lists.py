@@ -242,7 +242,7 @@ class PairList(ListField):
         """Replace masks by the stored values, then validate every row."""
         unused = dict(enumerate(stored))
         kept: dict[str, Pair] = {}
-        # Rows in their own place first: a moved row must not take the value of a row that stayed.
+        # Rows at their own index first: a moved row must not take the value of a row that stayed.
         for in_place in (True, False):
             for row in rows:
                 if row.index in kept or not looks_masked(row.value):
@@ -427,7 +427,7 @@ class Places(EntryList):
 
 
 def _boxes_of_names(field: Names, **_attributes: Any) -> Markup:
-    """With a hidden input that tells that the boxes were shown."""
+    """With a hidden input that says that the boxes were shown."""
     shown = Markup('<input type="hidden" name="{0}" value="">').format(field.name)
     return _boxes(field, field.choices) + shown
 

@@ -110,7 +110,7 @@ def interval_label(seconds: int) -> str:
 
 
 def interval_length(seconds: int) -> str:
-    """Behind a label that says "every"."""
+    """The text behind a label that says "every"."""
     if seconds % 60:
         return _n("second", "%(num)s seconds", seconds)
     if seconds % 3600:

@@ -49,7 +49,7 @@ class Outgoing:
 
 Sender = Callable[[Outgoing, Tools], Answer]
 Read = Callable[[Response], str]
-# What an answer means; None: what its status says.
+# What an answer means; None leaves it to its status.
 Judge = Callable[[Response], Acceptance | None]
 # What to send in place of what was refused, because the answer says how; None if it does not.
 Correct = Callable[[Response], Any]
@@ -79,7 +79,7 @@ def post(
 ) -> Answer:
     """POST ``payload`` as JSON, or as a form, to ``url`` (default: the value itself) and read the
     answer as HTTP means it, or as ``judge`` does for a service that puts refusals into an answer
-    with a good status. ``read`` picks the telling part out of the answer's body.
+    with a good status. ``read`` picks the part that says why out of the answer's body.
     """
     target = url or outgoing.value
     if not form:

@@ -68,7 +68,7 @@ class _Smtp(smtplib.SMTP):
             self._auth_challenge_count += 1
             try:
                 challenge = b64decode(reply)
-            except ValueError:  # it is no challenge, but words
+            except ValueError:  # a text in place of a challenge
                 challenge = reply
             code, reply = self.docmd(_base64(authobject(challenge) or ""))
         if code not in LOGGED_IN:

@@ -1,8 +1,8 @@
 """Telegram's Bot API: sendMessage.
 
 https://core.telegram.org/bots/api#sendmessage
-The text is plain and its title made bold by an entity: with a parse mode, one odd character in a
-monitor's name would make Telegram refuse the message.
+The text is plain and its title made bold by an entity: with a parse mode, one special character
+in a monitor's name would make Telegram refuse the message.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def judge(response: Response) -> Acceptance | None:
-    """By the status, which a server of one's own (TELEGRAM_API) may put into the body alone."""
+    """By the status, which a self-hosted server (TELEGRAM_API) may put into the body alone."""
     body = dict_of(response)
     if not is_good(response) or body.get("ok") is not False:
         return None

@@ -75,7 +75,7 @@ def ended_by_silence(facts: Facts) -> bool:
 
 def silent_places(facts: Facts) -> Sequence[str]:
     """The places whose silence ended the incident."""
-    # A message of an earlier version has none of its own where all that saw it fell silent.
+    # Earlier versions stored no names where all places that saw the incident fell silent.
     names = (facts.get("extra") or {}).get("silent") or facts["incident"].get("seen_by") or ()
     return [words.shorten(name, words.MAX_NAME_SHOWN) for name in names]
 

@@ -1,4 +1,4 @@
-"""Messages about several incidents: those of a burst, and those that quiet hours held back."""
+"""Messages about several incidents: those of a burst, and those that quiet hours put on hold."""
 
 from __future__ import annotations
 

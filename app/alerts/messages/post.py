@@ -21,7 +21,7 @@ _TONES = {
 
 
 def post(facts: Facts, context: MessageContext) -> Message:
-    """Of a post, or of an update of one."""
+    """The message about a post, or about an update of one."""
     post = facts["post"]
     state = post_word(post["state"])
     details = [(_("State"), state)]

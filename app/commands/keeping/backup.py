@@ -33,7 +33,7 @@ def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bo
     """
     if target.exists():
         raise WakefulError(_(EXISTS, file=target))
-    with _damage_told():
+    with _damage_reported():
         schema.refuse_unknown()
         revision = schema.present()
     if revision is None:
@@ -56,11 +56,11 @@ def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bo
             archive.write(file, manifest, database, "\n".join(settings.secret_keys), passphrase)
             file.flush()
             os.fsync(file.fileno())
-        _place(unfinished, target)
+        _move_into_place(unfinished, target)
     best_effort("The time of the last backup", _note)
 
 
-def _place(unfinished: Path, target: Path) -> None:
+def _move_into_place(unfinished: Path, target: Path) -> None:
     """Give the file its name, unless another one has got it meanwhile."""
     try:
         os.link(unfinished, target)
@@ -105,7 +105,7 @@ def _copy(path: Path) -> None:
 
 
 @contextmanager
-def _damage_told() -> Iterator[None]:
+def _damage_reported() -> Iterator[None]:
     """A file may be too damaged to be opened, or for its tables to be listed."""
     try:
         yield

@@ -53,9 +53,9 @@ def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: 
     """
     kind = make_url(settings.database_url).get_backend_name()
     settings.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
-    place = _file(settings).parent if kind == "sqlite" else settings.instance
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".restore-", dir=place) as folder:
+    parent = _file(settings).parent if kind == "sqlite" else settings.instance
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".restore-", dir=parent) as folder:
         manifest, database, key = archive.unpack(file, Path(folder), passphrase)
         if manifest.database != kind:
             raise WakefulError(
@@ -201,16 +201,16 @@ def _alive(now: datetime) -> bool:
         db.session.remove()
 
 
-def _not_empty(place: object) -> WakefulError:
+def _not_empty(database: object) -> WakefulError:
     return WakefulError(
         _("The database %(place)s is not empty. Use --force to replace it; a copy is kept.",
-          place=place)
+          place=database)
     )  # fmt: skip
 
 
 def _prepare(now: datetime) -> int:
     """Upgrade the restored database, and stop what it would do as if no time had passed since.
-    Returns the number of messages that are held.
+    Returns the number of messages that are on hold.
     """
     schema.upgrade(copy=False)  # it is a copy: the backup is kept
     schema.check_key()
@@ -235,7 +235,7 @@ def _opened(settings: Settings) -> Iterator[None]:
 
 
 def _write_key(settings: Settings, now: datetime) -> list[Path]:
-    """Put the secret key in its place, unless it comes from the environment; what was there."""
+    """Write the file of the secret key, unless the environment has it; the replaced file."""
     path, kept = settings.instance / KEY_FILE, []
     if _key_is_set():
         return []
