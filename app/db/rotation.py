@@ -126,13 +126,13 @@ def _again(text: str) -> str | None:
 
 def _replace(table: Table, column: Column[Any], olds: list[Value]) -> int:
     (key,), changed = table.primary_key.columns, 0
-    its = (
+    statement = (
         update(table)
         .where(key == bindparam("of"), type_coerce(column, Text) == bindparam("before", type_=Text))
         .values({column.name: bindparam("after", type_=Text)})
     )
     with writing() as session:
         for id, text in olds:
-            done = session.execute(its, {"of": id, "before": text, "after": _again(text)})
+            done = session.execute(statement, {"of": id, "before": text, "after": _again(text)})
             changed += getattr(done, "rowcount", 0)
     return changed

@@ -90,11 +90,11 @@ def unreadable_in(row: Any, names: Iterable[str]) -> dict[str, Why]:
     return {name: value.why for name, value in values if isinstance(value, Unreadable | Replaced)}
 
 
-def is_same(one: Any, other: Any) -> bool:
+def is_same(before: Any, after: Any) -> bool:
     """Whether storing one of them in place of the other changes nothing. It always changes a
     replaced value: otherwise nobody could store the value that is shown in its place.
     """
-    return isinstance(one, Replaced) == isinstance(other, Replaced) and bool(one == other)
+    return isinstance(before, Replaced) == isinstance(after, Replaced) and bool(before == after)
 
 
 class Checked(TypeDecorator[Any]):
@@ -157,12 +157,12 @@ class Moment(Checked):
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         first, last = self.first_ms, self.last_ms
-        others = super().result_processor(dialect, coltype)
+        read_slowly = super().result_processor(dialect, coltype)
 
         def read(value: Any) -> Any:
             if type(value) is int and first <= value <= last:  # all but damaged ones, quickly
                 return from_ms(value)
-            return others(value)
+            return read_slowly(value)
 
         return read
 

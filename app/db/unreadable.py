@@ -113,8 +113,8 @@ def key_is_wrong() -> bool:
     """Whether SECRET_KEY is not the one of this database: in a sample of rows, none was written
     with it and at least one with another. A single broken row says nothing about the key.
     """
-    found = [value for table, columns in encrypted() for value in _sample(table, columns)]
-    whys = [value.why if isinstance(value, Unreadable) else None for value in found]
+    sampled = [value for table, columns in encrypted() for value in _sample(table, columns)]
+    whys = [value.why if isinstance(value, Unreadable) else None for value in sampled]
     return Why.OTHER_KEY in whys and not {None, Why.ODD} & set(whys)
 
 

@@ -59,8 +59,8 @@ def record_late(
     ids = sorted(_ids([*results, *judged]))
     return sum(
         _record_some(
-            [one for one in results if one.monitor_id in part],
-            [one for one in judged if one.monitor_id in part],
+            [result for result in results if result.monitor_id in part],
+            [result for result in judged if result.monitor_id in part],
             place,
             now,
         )
@@ -92,9 +92,9 @@ def _go_on(judged: Sequence[Result], place: int) -> bool:
     if not judged:
         return False
     monitors = _monitors(db.session, judged)
-    found = bool(found_late.needed(db.session, _looks(place, (), judged, monitors, {})))
+    outages_go_on = bool(found_late.needed(db.session, _looks(place, (), judged, monitors, {})))
     db.session.rollback()
-    return found
+    return outages_go_on
 
 
 def _monitors(session: AnySession, results: Iterable[Result]) -> dict[int, Any]:
@@ -113,9 +113,11 @@ def _store(
     if not results:
         return []
     quiet = Quiet(session, min(result.checked_at for result in results))
-    known = journal.stored({_key(result) for result in results}, place)
-    fresh = [one for one in results if one.monitor_id in monitors and _key(one) not in known]
-    journal.keep([_row(one, monitors, quiet, place) for one in fresh])
+    stored = journal.stored({_key(result) for result in results}, place)
+    fresh = [
+        result for result in results if result.monitor_id in monitors and _key(result) not in stored
+    ]
+    journal.keep([_row(result, monitors, quiet, place) for result in fresh])
     session.flush()
     return fresh
 
@@ -148,17 +150,19 @@ def _looks(
     places: Mapping[int, Collection[int]],
 ) -> list[Look]:
     """Where to look for outages: around results that were made under the monitor's present rule."""
-    found: dict[int, Look] = {}
+    by_monitor: dict[int, Look] = {}
     for is_late, results in ((True, late), (False, judged)):
-        for one in results:
-            monitor = monitors.get(one.monitor_id or 0)
-            if monitor is None or one.checked_at < judged_since(monitor):
+        for result in results:
+            monitor = monitors.get(result.monitor_id or 0)
+            if monitor is None or result.checked_at < judged_since(monitor):
                 continue
-            if monitor.id not in found:
-                its = places.get(monitor.id, ())
-                found[monitor.id] = Look(monitor, place, one.checked_at, one.checked_at, its)
-            found[monitor.id].add(one, late=is_late)
-    return [found[id] for id in sorted(found)]
+            if monitor.id not in by_monitor:
+                of_monitor = places.get(monitor.id, ())
+                by_monitor[monitor.id] = Look(
+                    monitor, place, result.checked_at, result.checked_at, of_monitor
+                )
+            by_monitor[monitor.id].add(result, late=is_late)
+    return [by_monitor[id] for id in sorted(by_monitor)]
 
 
 def _fill_gaps(session: AnySession, results: Iterable[Result], monitors: Mapping[int, Any]) -> None:
@@ -174,8 +178,8 @@ def _fill_gaps(session: AnySession, results: Iterable[Result], monitors: Mapping
 def _with_gaps(session: AnySession, ids: Collection[int]) -> set[int]:
     """Those of these monitors that have an incident with a gap: mostly none."""
     row = IncidentRow
-    found = select(row.monitor_id).where(row.monitor_id.in_(ids), row.unwatched.is_not(None))
-    return set(session.scalars(found))
+    query = select(row.monitor_id).where(row.monitor_id.in_(ids), row.unwatched.is_not(None))
+    return set(session.scalars(query))
 
 
 def _bears_on(monitor: Any, places: Collection[int]) -> timedelta:

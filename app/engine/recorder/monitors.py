@@ -157,9 +157,9 @@ def show_unknown(
         with writing() as session:
             some = ids[start : start + AT_ONCE]
             rows = _locked(session, some)
-            seen = seen_since(session, some)
+            not_unknown = seen_since(session, some)
             _store_unknown(
-                session, [row for row in rows if row.monitor_id not in seen], causes, now
+                session, [row for row in rows if row.monitor_id not in not_unknown], causes, now
             )
 
 
@@ -176,12 +176,12 @@ def _locked(session: AnySession, ids: Collection[int]) -> Sequence[MonitorStateR
 def _store_unknown(
     session: AnySession, rows: Iterable[MonitorStateRow], causes: Mapping[int, str], now: datetime
 ) -> None:
-    known = [row for row in rows if row.verdict not in (None, Verdict.UNKNOWN)]
-    for row in known:
+    shown = [row for row in rows if row.verdict not in (None, Verdict.UNKNOWN)]
+    for row in shown:
         row.verdict, row.status_since = Verdict.UNKNOWN, now
         row.cause_code, row.cause = Cause.CHECK_ERROR, causes[row.monitor_id]
         changes.note(session, row.monitor_id)
-    _note_silence(session, {row.monitor_id: row.checked_at for row in known}, now)
+    _note_silence(session, {row.monitor_id: row.checked_at for row in shown}, now)
 
 
 def _note_silence(
@@ -212,8 +212,8 @@ def forget(session: AnySession, monitor_id: int) -> None:
             func.max(MaintenanceWindowMonitorRow.monitor_id) == monitor_id,
         )
     )
-    its = select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(alone))
-    for window in session.scalars(its.where(MaintenanceWindowRow.tags == "")).all():
+    windows = select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(alone))
+    for window in session.scalars(windows.where(MaintenanceWindowRow.tags == "")).all():
         session.delete(window)  # a row at a time, for the audit log
     session.execute(delete(MonitorRow).where(MonitorRow.id == monitor_id))
     # Results and rollups have no foreign key, which would cost an index entry for each check.
