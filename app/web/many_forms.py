@@ -57,28 +57,28 @@ class BulkForm(BrowserForm):
     tag = Text(N_("Tag"), most=MAX_TAG)
     interval = NumberChoice(N_("Interval"), labels=interval_labels, none=N_("Choose…"))
     contact = Text(N_("Contact"), most=MAX_CONTACT_NAME)
-    contacts: Sequence[tuple[str, str]] = ()  # those that can be chosen: name and label
+    contacts: Sequence[tuple[str, str]] = ()  # the choices: name and label
 
     place = Text(N_("Place"), most=MAX_LOCATION)
-    places: Mapping[str, str]  # those that can be chosen: what people call each, by its name
+    places: Mapping[str, str]  # the choices: titles by name
     rule = WordChoice(
         N_("Rule"), words=LocationRule, labels=RULE_LABELS.__getitem__, none=N_("Rule…")
     )
 
     def leave_out_places(self) -> None:
-        """For a server that has none, or where there is only one."""
+        """For a server without places, or with only one."""
         self.action.leave_out(*PLACE_ACTIONS, "rule")
 
     def leave_out_contacts(self) -> None:
-        """For a server that has none, or where there are none yet."""
+        """For a server without contacts, or before there are any."""
         self.action.leave_out(*CONTACT_ACTIONS)
 
     def leave_out_tags(self) -> None:
-        """For a server that has none."""
+        """For a server without tags."""
         self.action.leave_out("tag", "untag")
 
     def leave_out_maintenance(self) -> None:
-        """For a server that has none."""
+        """For a server without maintenance windows."""
         self.action.leave_out("maintenance")
 
     def check_together(self) -> None:

@@ -66,12 +66,12 @@ LOGGED_OUT = N_(
 )
 DATABASE = N_("The database cannot be used now")
 RETRY_SECONDS = 5
-# Where somebody sees what a server took and does not show.
+# The lists that show what a server accepted and has not shown yet.
 LISTS = {"monitors": "monitors.index", "incidents": "incidents.index"}
 # Fields that are never shown again, nor carried through a page.
 SECRETS = ("password", "secret", "second_code", "recovery_code", "credential")
 NOT_KEPT = ("csrf_token", *SECRETS)
-# What forms carry for themselves, and their buttons: sent again, and nothing that people typed.
+# Hidden fields and buttons of forms: sent again, and not shown among what people typed.
 OWN = frozenset({"shown", "sealed", "carried", "username", "once", "back", "rest", "sure", "done",
                  "failed", "add", "remove", "pick", "do", "find", "search", "preview",
                  "test"})  # fmt: skip
@@ -254,7 +254,7 @@ def _fields() -> dict[str, UnboundField[Any]]:
 
 @cache
 def _choices() -> dict[str, dict[str, str]]:
-    """By field and word. Several forms may have a field of the name, each with words of its own."""
+    """Labels of choices by field and word. Forms may have a field in common, with other words."""
     choices: dict[str, dict[str, str]] = {}
     for name, field in _all_fields():
         words, labels = field.kwargs.get("words"), field.kwargs.get("labels")

@@ -38,7 +38,7 @@ def standing() -> Sequence[tuple[str, str]]:
     if session.database_away() or not current_user.is_authenticated:
         return []
     sentences = [
-        _said(notice, value) for notice, value in current_access().settings.notices().items()
+        _sentence_of(notice, value) for notice, value in current_access().settings.notices().items()
     ]
     if aside := set_aside():
         sentences.append(("warning", aside))
@@ -77,7 +77,7 @@ def _with_places(sentence: str) -> str:
     return link.format(sentence, url_for("locations.index"), _("Show the places"))
 
 
-def _said(notice: Notice, value: str) -> tuple[str, str]:
+def _sentence_of(notice: Notice, value: str) -> tuple[str, str]:
     if notice is Notice.DEMO:
         return "info", _(DEMO)
     if notice is Notice.PLACES_SILENT:

@@ -32,7 +32,7 @@ from app.web.frame.session import SAFE_METHODS, TOKEN, load
 from app.web.frame.store_errors import too_often
 
 CARRIED, PASSWORD = "carried", "your_password"
-CURRENT = "current_password"  # of a form that asks for it itself
+CURRENT = "current_password"  # the field of forms that ask for the password themselves
 CARRIED_FOR = timedelta(hours=1)
 MOST_CARRIED = 64 * 1024  # characters: the longest form in the table is a tenth of that
 MASK = "••••••••"
@@ -60,7 +60,7 @@ def _key(prefix: str) -> str:
     return current_access().keys.get(prefix).name
 
 
-def _place(id: int) -> str:
+def _place_title(id: int) -> str:
     return current_store().locations.get(id).title
 
 
@@ -80,9 +80,9 @@ CHANGES: Mapping[str, GuardedChange] = {
     "keys.edit": GuardedChange(N_("Change an API key"), _key),
     "keys.adopt": GuardedChange(N_("Take over an API key"), _key),
     "locations.new": GuardedChange(N_("Add a place")),
-    "locations.edit": GuardedChange(N_("Change a place"), _place),
-    "locations.token": GuardedChange(N_("Create a token for an agent"), _place),
-    "locations.delete": GuardedChange(N_("Delete a place"), _place),
+    "locations.edit": GuardedChange(N_("Change a place"), _place_title),
+    "locations.token": GuardedChange(N_("Create a token for an agent"), _place_title),
+    "locations.delete": GuardedChange(N_("Delete a place"), _place_title),
     "mail_settings.show": GuardedChange(N_("Change the mail server")),
     "mail_settings.remove": GuardedChange(N_("Remove the mail server")),
     "settings.show": GuardedChange(N_("Change the networks that checks and alerts may reach")),
@@ -164,8 +164,8 @@ def _replayed(view: View, values: dict[str, Any], form: list[tuple[str, str]]) -
 
 
 def _take_new_token(token: str) -> None:
-    """Where the session is over meanwhile, the answer is read nevertheless: it may have a link that
-    is shown once.
+    """If the session ended meanwhile, do nothing: the answer is still sent, because it may have a
+    link that is shown once.
     """
     new = current_access().sessions.password_typed(token)
     user = load(new) if new else None

@@ -34,14 +34,14 @@ WAIT_SECONDS = 15.0
 POLL_SECONDS = 0.1
 TOKEN_BYTES = 16
 ONCE, CARRIED = "once", "carried"  # hidden fields: the token; a form that waits for a password
-_BEGUN = "begun_form"  # where ``g`` has the form that this request carries out
+_BEGUN = "begun_form"  # the name in ``g`` of the form that this request carries out
 
 SENT_TWICE = N_("This form was sent twice. The second one was ignored.")
 STILL_BUSY = N_(
     "This form was sent twice. The first one is still being carried out. Reload the page to see"
     " what came of it."
 )
-# Where there is more to say than that it was sent twice.
+# Endpoints whose sentence says more than SENT_TWICE.
 DONE_ALREADY = {
     "keys.index": N_("That key was created already. Its secret is shown only once."),
     "wall_links.index": N_("That link was created already. It is shown only once."),
@@ -91,8 +91,8 @@ def _begun(digest: str) -> BegunForm | None:
 
 
 def _answer_of_first(digest: str) -> Answer | BegunForm:
-    """Where the same form that came before leads; if that was refused, this one, which is to be
-    carried out. Not waited for if too many requests wait already.
+    """The redirect of the first form; or, if that was refused, this form, to be carried out.
+    Without a wait if too many requests wait already.
     """
     with REPEATED_FORMS.taken() as free:
         if not free:
@@ -102,7 +102,7 @@ def _answer_of_first(digest: str) -> Answer | BegunForm:
 
 
 def _await_first(digest: str, seconds: float) -> Answer | BegunForm:
-    """This only reads: SQLite has one writer, and the results of checks would wait."""
+    """Wait by reading alone: SQLite has one writer, and the results of checks would wait."""
     access = current_access()
     until = time.monotonic() + seconds
     while True:
@@ -119,7 +119,7 @@ def _await_first(digest: str, seconds: float) -> Answer | BegunForm:
 
 
 def _digest() -> str:
-    """Of the person, not the session: a password that is typed renews its token."""
+    """A hash of form and person, not of the session, whose token a typed password renews."""
     fields = list(request.form.items(multi=True))
     if ONCE in request.form:
         fields = [field for field in fields if field[0] != "csrf_token"]

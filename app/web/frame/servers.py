@@ -29,7 +29,7 @@ from app.web.frame.session import SAFE_METHODS, guarded, needs
 blueprint = guarded("remote", __name__)
 
 CHOICE = "server"  # the cookie has the name, because the order of the settings may change
-PLACE = "/on/"
+PATH = "/on/"
 _AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
 GONE = N_("The server of this page is no longer in the settings. Choose another one in the menu.")
 # Blueprints of the dashboard itself, the same for every server.
@@ -62,11 +62,11 @@ class ServerPaths(Layer):
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         root, path = environ.get("SCRIPT_NAME", ""), environ.get("PATH_INFO", "")
         environ["wakeful.root"] = root
-        name, rest = path.removeprefix(PLACE).partition("/")[::2]
-        is_server = path.startswith(PLACE) and name in self.slugs
+        name, rest = path.removeprefix(PATH).partition("/")[::2]
+        is_server = path.startswith(PATH) and name in self.slugs
         if is_server and rest.partition("/")[0] != "api":  # the API has no pages to confuse
             environ["wakeful.server"] = self.slugs.index(name)
-            environ["SCRIPT_NAME"] = f"{root}{PLACE}{name}"
+            environ["SCRIPT_NAME"] = f"{root}{PATH}{name}"
             environ["PATH_INFO"] = f"/{rest}"
         return self.inner(environ, start_response)
 
@@ -79,7 +79,7 @@ def choose_server() -> Response | None:
     if index is not None:
         remotes.choose(index)
         return None
-    if request.path.startswith(PLACE):
+    if request.path.startswith(PATH):
         raise Unsupported(_(GONE))
     name = session.get(CHOICE)
     remotes.choose(remotes.names.index(name) if name in remotes.names else 0)
@@ -88,12 +88,12 @@ def choose_server() -> Response | None:
     # A part that refreshes itself would take the redirect for one to the login page.
     if request.method not in SAFE_METHODS or request.headers.get("X-Fragment"):
         raise Conflict(_("This page does not say which server it belongs to. Reload it."))
-    return redirect(place_of(remotes.chosen.name) + request.full_path.rstrip("?"))
+    return redirect(path_of(remotes.chosen.name) + request.full_path.rstrip("?"))
 
 
-def place_of(name: str) -> str:
+def path_of(name: str) -> str:
     """The path under which the pages of server ``name`` begin, without a slash at the end."""
-    return f"{request.environ['wakeful.root']}{PLACE}{slug(name)}"
+    return f"{request.environ['wakeful.root']}{PATH}{slug(name)}"
 
 
 def names() -> Sequence[str]:
@@ -157,7 +157,7 @@ def no_answer() -> None:
     g.extent = Extent.BARE
 
 
-# Of what pages leave out over a bare server, what people would look for.
+# Parts of pages that a bare server lacks, and that people would look for.
 LACKING = (
     N_("Single checks with their response times, and charts of them"),
     N_("Uptime and other statistics"),
@@ -194,4 +194,4 @@ def choose() -> Response:
     if name is None or name not in names():
         return redirect(url_for("home.show"))
     session[CHOICE] = name
-    return redirect(f"{place_of(name)}/")
+    return redirect(f"{path_of(name)}/")

@@ -137,7 +137,7 @@ def json_line(line: AuditLine) -> str:
     return json.dumps(plain(fields), ensure_ascii=False) + "\n"
 
 
-# By kind of object; of two forms with one field, the first counts.
+# The forms that label fields, by kind of object; of two forms with one field, the first counts.
 _FORMS: Mapping[ObjectKind, tuple[type[Form], ...]] = {
     **{kind: (form,) for kind, form in FORMS.items()},
     ObjectKind.PERSON: (PersonForm, ProfileForm, NewPasswordForm),
@@ -146,7 +146,7 @@ _FORMS: Mapping[ObjectKind, tuple[type[Form], ...]] = {
     ObjectKind.WALL_LINK: (WallLinkForm,),
     ObjectKind.SETTING: (MailServerForm,),
 }
-# What no form has, or has under another name.
+# Labels of fields that no form has, or has under another name.
 _MORE: Mapping[ObjectKind, Mapping[str, str]] = {
     ObjectKind.MONITOR: {"paused": N_("Paused"), "contacts": N_("Contacts")},
     ObjectKind.INCIDENT: {

@@ -26,7 +26,7 @@ def message(checked: CheckedNow, monitor: Monitor) -> tuple[str, str]:
         made = _("Checked now.")
     else:
         made = _("Checked now from %(place)s.", place=_title(checks[0]))
-    return f"{made} {_seen(checked)}", category
+    return f"{made} {_outcome(checked)}", category
 
 
 def left_out(result: Result, names: Iterable[str]) -> str | None:
@@ -68,7 +68,7 @@ def _lines(checks: Sequence[PlaceChecked]) -> list[str]:
 def _line(check: PlaceChecked) -> str:
     if check.result is None:
         return check.message or _("No result from %(place)s.", place=_title(check))
-    return f"{_title(check)}: {_seen(check.result)}"
+    return f"{_title(check)}: {_outcome(check.result)}"
 
 
 def _cut(line: str) -> str:
@@ -82,7 +82,7 @@ def _title(check: PlaceChecked) -> str:
     return check.label or places.title(check.name)
 
 
-def _seen(result: Result) -> str:
+def _outcome(result: Result) -> str:
     word = _(looks.look_of(looks.VERDICT, result.verdict).word)
     if result.response_time is not None:
         time = f"{result.response_time:,}"

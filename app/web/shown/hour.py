@@ -198,7 +198,7 @@ def _runs(results: Sequence[Result], scale: _Scale) -> Iterator[tuple[str, list[
 
 @dataclass(frozen=True, slots=True)
 class _Titles:
-    """What titles of dots say; with the place where there are several."""
+    """The titles of dots; each names its place if there are several."""
 
     several: bool
 

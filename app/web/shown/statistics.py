@@ -37,7 +37,7 @@ BAR_DAYS = 90
 CHECKS_SHOWN = 10
 INCIDENTS_SHOWN = 10
 INCIDENTS_MARKED = 100
-ANY_DAY = "yyyy-mm-dd"  # where an address has the day
+ANY_DAY = "yyyy-mm-dd"  # stands in an address for the day
 RANGE_WORDS = {
     "3h": N_("3 hours"),
     "24h": N_("24 hours"),

@@ -118,7 +118,7 @@ def _clock(there: datetime) -> str:
 
 
 def short_day(moment: datetime) -> str:
-    """``22 Nov``: a date that is near, or whose year is said beside it; of a UTC day as it is."""
+    """``22 Nov`` in the zone of ``moment``: a date that is near, or whose year stands beside it."""
     return f"{moment.day} {moment:%b}"
 
 
@@ -181,7 +181,7 @@ def planned(moment: datetime) -> Markup:
 
 
 def due(moment: datetime) -> Markup:
-    """The same with how far away it is."""
+    """As ``planned``, with how far away it is."""
     at = now().astimezone(zone())
     days = (moment - at).days
     away = _n("in %(num)s day", "in %(num)s days", days) if days >= 30 else relative(moment, at)

@@ -35,7 +35,7 @@ class SpanForm(BrowserForm):
     to = Instant(N_("To"))
 
     class Meta:
-        csrf = False  # it only looks
+        csrf = False  # the form changes nothing
 
     def check_together(self) -> None:
         if self.flawless(self.from_, self.to):

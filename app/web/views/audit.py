@@ -59,7 +59,7 @@ class AuditForm(BrowserForm):
     to = Instant(N_("To"))
 
     class Meta:
-        csrf = False  # it only looks
+        csrf = False  # the form changes nothing
 
     def query(self) -> AuditQuery:
         """Raises Invalid."""

@@ -93,13 +93,13 @@ def act() -> Answer:
         more = failed - TOLD
         flash(_n("%(num)s more was not changed.", "%(num)s more were not changed.", more), "error")
     if done:
-        flash(DONE.get(action, _said_changed)(done), "success")
+        flash(DONE.get(action, _changed_sentence)(done), "success")
     elif not failed:
         flash(_("Nothing was changed: none of these monitors exists any more."), "info")
     return redirect(back)
 
 
-def _said_changed(num: int) -> str:
+def _changed_sentence(num: int) -> str:
     return _n("%(num)s monitor changed.", "%(num)s monitors changed.", num)
 
 

@@ -44,7 +44,7 @@ class FilterForm(BrowserForm):
     location = Options(N_("Place"), labels=places.choices, none=N_("Any"))
 
     class Meta:
-        csrf = False  # it only looks
+        csrf = False  # the form changes nothing
 
 
 @blueprint.get("/checks")

@@ -107,7 +107,7 @@ class FailedChannel:
     at: datetime | None
     reason: str
     delivery_id: int
-    contacts: Sequence[str] = ()  # the names of those that it was for
+    contacts: Sequence[str] = ()  # the contacts that it was for
     monitor_id: int | None = None
     monitor: str = ""
 

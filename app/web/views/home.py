@@ -31,7 +31,7 @@ blueprint = guarded("home", __name__)
 
 OPEN_SHOWN = 50
 CHANGES_SHOWN = 12
-CHANGES_ASKED = 25  # of the sizes of the base API, that any server takes, the next larger one
+CHANGES_ASKED = 25  # the next larger page size of the base API, which every server accepts
 DOUBTS_SHOWN = 10
 UNCONFIRMED_ASKED = 50
 FLAPPING, FLAPPING_WITHIN = 3, timedelta(days=1)  # incidents of a monitor that share a line
@@ -120,7 +120,7 @@ def _unconfirmed(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
 def _unless_stuck(state: dict[str, str]) -> dict[str, str]:
     """While results cannot be stored, "nothing is down" is no good news."""
     if state["look"] == "up" and cannot_write():
-        return _said(str(MonitorStatus.UNKNOWN), _("Nothing new is known"))
+        return _headline(str(MonitorStatus.UNKNOWN), _("Nothing new is known"))
     return state
 
 
@@ -132,30 +132,30 @@ def sentence(
     """
     if counters is None:
         if open_:
-            return _said("down", _incidents_open(open_))
-        return _said("up", _("No incident is open"))
+            return _headline("down", _incidents_open(open_))
+        return _headline("up", _("No incident is open"))
     down = counters.get(MonitorStatus.DOWN, 0)
     total = sum(counters.values()) + unconfirmed
     if total == 0:
-        return _said("pending", _("No monitors yet"))
+        return _headline("pending", _("No monitors yet"))
     if down:
-        return _said("down", _monitors_down(down))
+        return _headline("down", _monitors_down(down))
     if open_:
-        return _said("down", _incidents_open(open_))
+        return _headline("down", _incidents_open(open_))
     if unconfirmed:
-        return _said("degraded", _("Nothing is known to be down"))
+        return _headline("degraded", _("Nothing is known to be down"))
     for status, text in (
         (MonitorStatus.UNKNOWN, _("Nothing is known to be down")),
         (MonitorStatus.DEGRADED, _("Nothing is down")),
     ):
         if counters.get(status):
-            return _said(str(status), text)
+            return _headline(str(status), text)
     if counters.get(MonitorStatus.UP):
-        return _said("up", _("Everything is up"))
-    return _said("paused", _("Nothing is down"))
+        return _headline("up", _("Everything is up"))
+    return _headline("paused", _("Nothing is down"))
 
 
-def _said(look: str, text: str) -> dict[str, str]:
+def _headline(look: str, text: str) -> dict[str, str]:
     return {"look": look, "headline": text}
 
 

@@ -32,7 +32,7 @@ Answer = str | Response | tuple[str, int]
 
 MOST_ROWS = 500  # on one preview
 MOST_SEALED = 3_000_000  # characters: the next request must fit into a form
-PLAN, REFUSED = "import", "import refused"  # what is sealed
+PLAN, REFUSED = "import", "import refused"  # the purposes of the two sealed texts
 TOO_LARGE = N_(
     "This is too much for one preview. Split it, or import it on the server with the command:"
     " wakeful import FILE"

@@ -46,14 +46,14 @@ blueprint = guarded("incidents", __name__, "/incidents")
 Answer = str | Response | tuple[str, int]
 
 PAGE = 100
-PAGES = 20  # of deliveries on a timeline
+PAGES = 20  # of deliveries that a timeline reads
 COMMENT_TRIES = 10
 REPLACES_COMMENT = N_(
     "This would replace the comment that this server has stored, which is not known here. Select"
     " the box to replace it."
 )
 NOT_TAKEN_UP = N_("The server took the request, and the incident is as it was.")
-# What classifying did to the figures, in a sentence each.
+# A sentence for each classification: how it changed the figures.
 CLASSIFIED: Mapping[str | None, str] = {
     Classification.MAINTENANCE: N_(
         "Its time counts as maintenance now: neither as up nor as down."

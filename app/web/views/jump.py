@@ -41,15 +41,15 @@ LOCATIONS_ASKED = 100
 @blueprint.get("/jump")
 def show() -> str:
     query = request.args.get("q", "")[:MAX_SEARCH].strip()
-    hits = list(dict.fromkeys(_found(query)))
+    hits = list(dict.fromkeys(_hits(query)))
     part = request.headers.get(HEADER) == "jump"
     template = "jump/_hits.html" if part else "jump/show.html"
     return render_template(template, query=query, hits=hits)
 
 
-def _found(query: str) -> list[Hit]:
-    """What was most probably meant comes first, because Enter takes it. An action comes first only
-    where its name was written too.
+def _hits(query: str) -> list[Hit]:
+    """The most probable hit comes first, because Enter takes it. An action comes first only if its
+    name was typed too.
     """
     if not query:
         return pages_named(query)
@@ -249,7 +249,7 @@ def pages_called(query: str) -> list[Hit]:
     # Whole words first: "sla" is not the start of "slack".
     return [
         _page_hit(entry)
-        for entry in sorted(fitting, key=lambda entry: not set(words) & _known(entry))
+        for entry in sorted(fitting, key=lambda entry: not set(words) & _words_of(entry))
     ]
 
 
@@ -263,10 +263,10 @@ def _is_named(wanted: str, entry: JumpPage) -> bool:
 
 
 def _fits(words: list[str], entry: JumpPage) -> bool:
-    return all(any(other.startswith(word) for other in _known(entry)) for word in words)
+    return all(any(other.startswith(word) for other in _words_of(entry)) for word in words)
 
 
-def _known(entry: JumpPage) -> set[str]:
+def _words_of(entry: JumpPage) -> set[str]:
     return set(f"{_(entry.name)} {_(entry.also) if entry.also else ''}".casefold().split())
 
 
@@ -282,28 +282,28 @@ def _page_hit(entry: JumpPage) -> Hit:
     return Hit(_(entry.name), _("Page"), url_for(entry.endpoint), "right")
 
 
-MOST = 5  # of one verb
+MOST = 5  # actions of one verb
 SHORTEST = 2  # letters that are enough to recognise a verb
 Actions = list[Hit]
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """``words``: how people begin to write it. ``find``: its actions on what has that name."""
+    """``words``: how people begin to write it. ``find``: its actions on what has a name."""
 
     words: str
     find: Callable[[str], Actions]
 
 
 def actions_meant(query: str) -> Actions:
-    """What a query that names a verb and something else means; none for a viewer."""
+    """The actions of a query that has a verb and a name; none for a viewer."""
     if not current_user.may_edit:
         return []
     return _unique([hit for verb, target in _read(query) if target for hit in verb.find(target)])
 
 
 def actions_of_verb(query: str) -> Actions:
-    """What a verb by itself could be about."""
+    """The actions of a query that is a verb alone; none for a viewer."""
     if not current_user.may_edit:
         return []
     return _unique([hit for verb, target in _read(query) if not target for hit in verb.find("")])

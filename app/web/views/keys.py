@@ -73,7 +73,7 @@ class KeyDetails:
 
 
 class KeyEditing(Editing[ApiKey, KeyEditForm]):
-    """``id`` is the prefix."""
+    """``id`` is the prefix of the key."""
 
     template, subject = "keys/edit.html", "key"
 

@@ -100,7 +100,7 @@ def _stored() -> Server | None:
     url = mail_server.smtp_url(_settings())
     try:
         return None if url is None else parse(url)
-    except ValueError:  # the environment's; each attempt to send says why
+    except ValueError:  # a damaged URL in the environment; each attempt to send says why
         return None
 
 

@@ -76,7 +76,7 @@ FIRST_DIRECTION = {
     MonitorSortBy.NAME: Sort.ASC,
     MonitorSortBy.RESPONSE_TIME: Sort.DESC,
 }
-# What a new form starts with, besides what is empty.
+# Values that a new form starts with; the other fields are empty.
 STARTS_WITH = {
     "interval": DEFAULT_INTERVAL,
     "ssl_alert_days": DEFAULT_SSL_ALERT_DAYS,
@@ -387,7 +387,7 @@ def resume(id: int) -> Response:
     monitor = current_store().monitors.update(id, {"pause": False})
     if not is_kept("pause", False, monitor):
         flash(_(NOT_RESUMED, name=monitor.name), "warning")
-    elif servers.is_bare():  # it does not say when it checks
+    elif servers.is_bare():  # a bare server does not say when it checks
         flash(_("%(name)s resumed.", name=monitor.name), "success")
     else:
         flash(_("%(name)s resumed. It is checked at once.", name=monitor.name), "success")

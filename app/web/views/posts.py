@@ -37,10 +37,10 @@ blueprint = guarded("posts", __name__, "/status-pages/<int:page_id>/posts")
 
 Answer = str | Response | tuple[str, int]
 
-MAINTENANCE = "maintenance"  # in the address: what kind of post is written
+MAINTENANCE = "maintenance"  # the ``kind`` of a post in the address
 OWN_TEMPLATES = 100  # templates that are offered, by name
 INCIDENT_STATES = tuple(state for state in PostState if state not in MAINTENANCE_STATES)
-# What an update of a post most likely says.
+# The state that the next update of a post most likely has.
 NEXT = {
     PostState.INVESTIGATING: PostState.IDENTIFIED,
     PostState.IDENTIFIED: PostState.MONITORING,
@@ -66,7 +66,7 @@ def _page(id: int) -> StatusPage:
     return current_store().status_pages.get(id)
 
 
-def _known(state: str) -> bool:
+def _is_state(state: str) -> bool:
     return state in set(PostState)
 
 
@@ -180,7 +180,7 @@ def _first(page: StatusPage, maintenance: bool, template: PostTemplate | None) -
         of_incident = template and template.state not in MAINTENANCE_STATES
         return draft | _text_of(template if of_incident else None)
     text: dict[str, Any] = {"state": PostState.INVESTIGATING}
-    if template and _known(template.state):
+    if template and _is_state(template.state):
         maintenance = template.state in MAINTENANCE_STATES
     if maintenance:
         start = times.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
@@ -194,7 +194,7 @@ def _text_of(template: PostTemplate | None) -> dict[str, Any]:
     if template is None:
         return {}
     text = {"title": template.title, "body": template.body}
-    return text | {"state": template.state} if _known(template.state) else text
+    return text | {"state": template.state} if _is_state(template.state) else text
 
 
 def _unknown_page(id: int) -> StatusPage:

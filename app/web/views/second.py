@@ -80,7 +80,7 @@ class ConfirmedForm(BrowserForm):
     current_password = _present_password()
 
 
-# In the order of their pages: faults are listed in it.
+# Fields stand in the order of their pages, because faults are listed in it.
 class AppForm(BrowserForm):
     second_code = code_field(N_("The 6 digits that the app shows now."))
     current_password = _present_password()
@@ -222,7 +222,7 @@ def _page(person: Person, failed: Forms | None = None) -> str:
 
 
 def _again() -> Response:
-    """To the first step, which leads to the same page."""
+    """Redirect to the first step, which leads to the same page."""
     sessions.give_up_half()
     flash(_(GONE), "warning")
     return redirect(url_for("auth.login", next=request.args.get("next")))
@@ -281,7 +281,7 @@ def for_browser(options: str) -> Response:
 
 
 def no_options() -> Response:
-    """There are none; the script then sends the form, whose page says why."""
+    """An answer without options: the script then sends the form, whose page says why."""
     return Response("{}", 422, {"Cache-Control": "no-store"}, mimetype="application/json")
 
 

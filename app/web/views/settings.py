@@ -35,7 +35,7 @@ CHANGED = N_(
     "Webhook secret changed. Show the new one below and give it to your receivers within 24"
     " hours: until then the old one also signs."
 )
-# Where the old one could not be read, nothing can be signed with it.
+# For an unreadable old secret: nothing can be signed with it.
 CHANGED_ALONE = N_(
     "Webhook secret changed. Show the new one below and give it to your receivers now: they reject "
     "messages until they have it."
@@ -53,8 +53,8 @@ class RequiredForm(BrowserForm):
         return [role for role in Role if self[role].data]
 
 
-# Pages of their own: label, what for, endpoint, and how much the store must have. Those that are
-# not there are left out.
+# Pages of their own: label, what for, endpoint, and how much the store must have. Pages that
+# are not registered are left out.
 ENTRIES: tuple[tuple[str, str, str, Extent], ...] = (
     (N_("Email"), N_("The mail server, and a test of it."), "mail_settings.show", Extent.BARE),
     (
