@@ -134,7 +134,7 @@ def _tell(person: Person) -> None:
         click.echo(_("They were told by email."))
     else:
         click.echo(
-            _("They could not be told by email: %(said)s Tell them yourself.", said=sent.said),
+            _("They could not be told by email: %(said)s Tell them yourself.", said=sent.answer),
             err=True,
         )
 

@@ -161,10 +161,10 @@ class Incidents(Collection[Incident, IncidentQuery]):
 
     @abstractmethod
     def update(
-        self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
+        self, id: int, fields: Fields, *, by: str | None = None, expected: Fields | None = None
     ) -> Incident:
-        """``by``: who did it, shown beside an acknowledgement. ``seen``: values that it must still
-        have, or Conflict is raised and nothing is changed; a remote server cannot promise that.
+        """``by``: who did it, shown beside an acknowledgement. ``expected``: stored values; if one
+        differs, Conflict is raised and nothing is changed; a remote server cannot promise that.
         """
 
 

@@ -226,7 +226,7 @@ def _idle(place: places.Idle) -> str:
 
 def left_alone(now: datetime) -> list[LeftAlone]:
     """The places that have watched monitors in shards without an owner."""
-    held = (
+    owned = (
         select(ShardRow.location_id, ShardRow.number)
         .where(
             ShardRow.until.between(
@@ -239,15 +239,15 @@ def left_alone(now: datetime) -> list[LeftAlone]:
         select(
             LocationRow.name,
             func.count().label("watched"),
-            func.count(held.c.number).label("held"),
+            func.count(owned.c.number).label("owned"),
         )
         .select_from(AssignmentRow)
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         .join(LocationRow, LocationRow.id == AssignmentRow.location_id)
         .outerjoin(
-            held,
-            (held.c.location_id == AssignmentRow.location_id)
-            & (held.c.number == AssignmentRow.monitor_id % shards.count()),
+            owned,
+            (owned.c.location_id == AssignmentRow.location_id)
+            & (owned.c.number == AssignmentRow.monitor_id % shards.count()),
         )
         # An agent keeps its own schedule; when it is silent, its place is told as such.
         .where(MonitorRow.paused.is_(False), LocationRow.carrier != Carrier.AGENT)
@@ -255,9 +255,9 @@ def left_alone(now: datetime) -> list[LeftAlone]:
         .order_by(LocationRow.id)
     )
     return [
-        LeftAlone(row.name, row.watched - row.held, row.held == 0)
+        LeftAlone(row.name, row.watched - row.owned, row.owned == 0)
         for row in counted
-        if row.held < row.watched
+        if row.owned < row.watched
     ]
 
 
@@ -298,7 +298,7 @@ def late_checks(now: datetime) -> dict[str, float]:
         else_=type_coerce(AssignmentRow.slot, BigInteger)
         + cast(MonitorRow.interval, BigInteger) * 1000,
     )
-    found = db.session.execute(
+    rows = db.session.execute(
         select(LocationRow.name, func.min(due))
         .select_from(AssignmentRow)
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
@@ -307,7 +307,7 @@ def late_checks(now: datetime) -> dict[str, float]:
         .group_by(LocationRow.id, LocationRow.name)
         .order_by(LocationRow.id)
     )
-    return {place: max(0.0, (to_ms(now) - first) / 1000) for place, first in found}
+    return {place: max(0.0, (to_ms(now) - first) / 1000) for place, first in rows}
 
 
 def oldest_alert(now: datetime) -> float:

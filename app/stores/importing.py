@@ -287,12 +287,12 @@ def _is_there(monitor: Monitor, fields: Mapping[str, Any]) -> bool:
     for name, here, there in zip(_CHECK, _check_of(fields), _check_of(stored), strict=True):
         if here != there and there != mask(here) and name not in monitor.unreadable:
             return False
-    headers, others = _headers_of(fields), _headers_of(stored)
+    headers, stored_headers = _headers_of(fields), _headers_of(stored)
     return "request_headers" in monitor.unreadable or (
-        [name for name, _value in headers] == [name for name, _value in others]
+        [name for name, _value in headers] == [name for name, _value in stored_headers]
         and all(
             value == other or other.startswith(MASK)
-            for (_name, value), (_other, other) in zip(headers, others, strict=True)
+            for (_name, value), (_other, other) in zip(headers, stored_headers, strict=True)
         )
     )
 

@@ -33,10 +33,10 @@ MAX_WAITING = 100  # mails that wait for a thread; more are dropped
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What came of a mail. ``said``: the server's answer, or why there is none."""
+    """What came of a mail. ``answer``: the server's answer, or why there is none."""
 
     ok: bool
-    said: str
+    answer: str
 
 
 def base_here(settings: Settings) -> str:
@@ -128,7 +128,7 @@ class Mail:
         """For the thread: nobody waits for the answer."""
         sent = self._send(to, account.recovery(self._clock(), f"{self.base}{path}"))
         if not sent.ok:
-            log.warning("A recovery link could not be mailed: %s", sent.said)
+            log.warning("A recovery link could not be mailed: %s", sent.answer)
 
     def tell_of_second_factor(self, to: str, what: str) -> None:
         """Tell somebody that their second factor changed, if email can be sent. ``what``: a
@@ -140,7 +140,7 @@ class Mail:
     def _tell_later(self, to: str, what: str) -> None:
         sent = self.send_second_factor(to, what)
         if not sent.ok:
-            log.warning("A notice of a changed second factor could not be mailed: %s", sent.said)
+            log.warning("A notice of a changed second factor could not be mailed: %s", sent.answer)
 
     def send_second_factor(self, to: str, what: str) -> Sent:
         """As ``tell_of_second_factor``, for a command, which waits for the answer."""

@@ -48,7 +48,8 @@ def ask(app: Flask, stores: Sequence[Any], seconds: float) -> dict[str, str | No
     wait(asked.values(), seconds)
     pool.shutdown(wait=False)  # what is late ends by itself: each request has a time limit
     return {
-        name: one.result() if one.done() else _(LATE, server=name) for name, one in asked.items()
+        name: future.result() if future.done() else _(LATE, server=name)
+        for name, future in asked.items()
     }
 
 

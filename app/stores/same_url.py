@@ -14,8 +14,8 @@ def address(url: str) -> str:
         return url
 
 
-def is_same(one: str, other: str) -> bool:
-    return address(one) == address(other)
+def is_same(url: str, other: str) -> bool:
+    return address(url) == address(other)
 
 
 def spellings(url: str) -> set[str]:
@@ -24,17 +24,17 @@ def spellings(url: str) -> set[str]:
         _, target = read_url(url)
     except ValueError:
         return {url.casefold()}
-    found = {url.partition("#")[0], target.url}
+    urls = {url.partition("#")[0], target.url}
     if target.port == DEFAULT_PORTS.get(target.scheme):
         host = target.url.removesuffix(target.request_target)
-        found.add(f"{host}:{target.port}{target.request_target}")
+        urls.add(f"{host}:{target.port}{target.request_target}")
     if target.request_target == "/":
-        found |= {one.rstrip("/") for one in found}
-        found |= {f"{one}/" for one in found if not one.endswith("/")}
-    return {one.casefold() for one in found}
+        urls |= {text.rstrip("/") for text in urls}
+        urls |= {f"{text}/" for text in urls if not text.endswith("/")}
+    return {text.casefold() for text in urls}
 
 
 def search_text(url: str) -> str:
     """What every spelling of this address contains, for a search."""
-    found = sorted(spellings(url), key=len)
-    return found[0].partition("://")[2] or found[0]
+    urls = sorted(spellings(url), key=len)
+    return urls[0].partition("://")[2] or urls[0]

@@ -36,8 +36,8 @@ class _Probe:
 
 
 def _probe() -> _Probe:
-    found: _Probe = current_app.extensions.setdefault(_PROBE, _Probe())
-    return found
+    probe: _Probe = current_app.extensions.setdefault(_PROBE, _Probe())
+    return probe
 
 
 def is_settling() -> bool:

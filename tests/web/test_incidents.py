@@ -234,7 +234,9 @@ def test_comments_at_the_same_moment_are_all_kept(app, editor):
     with app.app_context():
         store = current_store()
         with pytest.raises(Conflict):
-            store.incidents.update(1, {"comment": "late"}, seen={"comment": "what nobody wrote"})
+            store.incidents.update(
+                1, {"comment": "late"}, expected={"comment": "what nobody wrote"}
+            )
 
     def write(number: int) -> int:
         # Not by the login form: of four who log in at once, one is asked to wait.

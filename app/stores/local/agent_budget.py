@@ -31,7 +31,7 @@ LEAST_KIB = 2_048  # two requests as large as the server reads
 # Of each result, so much on average. A good one has 400 bytes, one of a failure up to 32 KiB.
 KIB_OF_A_RESULT = 4
 RESULTS_OF_A_REQUEST = 50  # an agent sends up to 200, but fewer with long evidence
-KNOWN_SECONDS = 10.0  # how long what a place's monitors make is remembered
+CACHE_SECONDS = 10.0  # how long what a place's monitors make is remembered
 SHARES = 100  # of a budget: what a process takes at once and may leave
 TOO_MUCH = N_(
     "The agent of %(place)s sends too much: at most %(requests)s requests, %(results)s results and"
@@ -63,7 +63,7 @@ class Budgets:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._known: dict[int, tuple[float, Budget]] = {}
+        self._budgets: dict[int, tuple[float, Budget]] = {}
 
     def request(self, place: AgentPlace) -> None:
         self._count(place, "requests", 1)
@@ -100,11 +100,11 @@ class Budgets:
 
     def _of(self, place: int) -> Budget:
         clock = time.monotonic()
-        at, known = self._known.get(place, (float("-inf"), None))
-        if known is None or clock - at > KNOWN_SECONDS:
-            known = budget_of(_made_by(place) * WINDOW_SECONDS)
-            self._known[place] = clock, known
-        return known
+        at, budget = self._budgets.get(place, (float("-inf"), None))
+        if budget is None or clock - at > CACHE_SECONDS:
+            budget = budget_of(_made_by(place) * WINDOW_SECONDS)
+            self._budgets[place] = clock, budget
+        return budget
 
 
 def _made_by(place: int) -> float:

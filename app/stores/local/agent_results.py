@@ -83,10 +83,10 @@ def read(data: Any) -> tuple[list[Sent], int]:
             {"results": [_("Send a list of at most %(most)d results.", most=MOST_RESULTS)]}
         )
     sent, wrong = [], 0
-    for one in data:
+    for entry in data:
         try:
-            made_for = one["made_for"]
-            outcome = outcome_of(one["outcome"])
+            made_for = entry["made_for"]
+            outcome = outcome_of(entry["outcome"])
             if not isinstance(made_for, int) or outcome.result.monitor_id is None:
                 raise Odd("made_for")
             at = from_ms(to_ms(outcome.result.checked_at))  # as it will be stored
@@ -154,22 +154,24 @@ class Taking:
         """Returns the results that were not judged because their monitors have changed since they
         were read.
         """
-        known = _known(self._place.id, {one.monitor_id for one in sent})
-        own = [one for one in sent if one.monitor_id in known and _may_be(one, self._now)]
+        rows = _monitor_rows(self._place.id, {result.monitor_id for result in sent})
+        own = [
+            result for result in sent if result.monitor_id in rows and _may_be(result, self._now)
+        ]
         self.refused += len(sent) - len(own)
-        judged = [self._sort(some, known[id]) for id, some in _by_monitor(own).items()]
-        turns = {id: row.turn for id, row in known.items()}
+        judged = [self._sort(some, rows[id]) for id, some in _by_monitor(own).items()]
+        turns = {id: row.turn for id, row in rows.items()}
         tokens = _tokens(self._place.id) if any(judged) else {}
         left: list[Sent] = []
         for some in zip_longest(*judged):  # the first of each monitor, then the second of each
-            left += self._judge([one for one in some if one is not None], turns, tokens)
+            left += self._judge([result for result in some if result is not None], turns, tokens)
         return left
 
     def _sort(self, own: Sequence[Sent], row: Any) -> list[Sent]:
         """Set aside the results of a monitor that come too late. Returns those that are judged."""
         judged, late = _sorted(own, row, self._now)
         self._of_before += len(own) - len(judged) - len(late)
-        if counting := [one for one in late if _has_vote(one, row, self._now)]:
+        if counting := [result for result in late if _has_vote(result, row, self._now)]:
             self.standings[row.monitor_id] = _standing(row)
         self._late += late
         self._counting += counting
@@ -179,20 +181,20 @@ class Taking:
         """Correct the figures by late results."""
         # Also those that were judged before: the server may have been stopped just then.
         judged = [*self._judged, *self._counting]
-        late = [(one, True) for one in self._late] + [(one, False) for one in judged]
+        late = [(result, True) for result in self._late] + [(result, False) for result in judged]
         late.sort(key=lambda pair: pair[0].monitor_id)  # parts have all results of a monitor
 
         def record(part: Sequence[tuple[Sent, bool]]) -> None:
             recorder.record_late(
-                _results(one for one, is_late in part if is_late),
+                _results(result for result, is_late in part if is_late),
                 self._now,
                 location=self._place.name,
-                judged=_results(one for one, is_late in part if not is_late),
+                judged=_results(result for result, is_late in part if not is_late),
             )
 
-        lost = {id(one) for one, is_late in self._apart(record, late) if is_late}
+        lost = {id(result) for result, is_late in self._apart(record, late) if is_late}
         self.refused += len(lost)
-        self._late = [one for one in self._late if id(one) not in lost]
+        self._late = [result for result in self._late if id(result) not in lost]
 
     def _judge(
         self, some: Sequence[Sent], turns: dict[int, int], tokens: Mapping[int, int]
@@ -237,25 +239,25 @@ class Taking:
         self, some: Sequence[Sent], turns: dict[int, int], tokens: Mapping[int, int]
     ) -> list[Sent]:
         """As ``_judge``, in one transaction."""
-        claims = [_claim(one.monitor_id, turns[one.monitor_id], tokens) for one in some]
-        outcomes = [(claim, one.outcome) for claim, one in zip(claims, some, strict=True)]
+        claims = [_claim(result.monitor_id, turns[result.monitor_id], tokens) for result in some]
+        outcomes = [(claim, result.outcome) for claim, result in zip(claims, some, strict=True)]
         standings = recorder.record_claimed(outcomes, self._now, location=self._place.name)
         dropped = []
-        for one, standing in zip(some, standings, strict=True):
+        for result, standing in zip(some, standings, strict=True):
             if standing is None:
-                dropped.append(one)
+                dropped.append(result)
                 continue
-            turns[one.monitor_id] = standing.turn
-            self.standings[one.monitor_id] = standing
-            self._judged.append(one)
+            turns[result.monitor_id] = standing.turn
+            self.standings[result.monitor_id] = standing
+            self._judged.append(result)
         return dropped
 
 
 def _results(sent: Iterable[Sent]) -> list[Result]:
-    return [one.outcome.result for one in sent]
+    return [result.outcome.result for result in sent]
 
 
-def _known(place: int, ids: Collection[int]) -> dict[int, Any]:
+def _monitor_rows(place: int, ids: Collection[int]) -> dict[int, Any]:
     """What is known of the monitors that the place checks, of these."""
     if not ids:
         return {}
@@ -286,10 +288,10 @@ def _known(place: int, ids: Collection[int]) -> dict[int, Any]:
 
 def _by_monitor(sent: Iterable[Sent]) -> dict[int, list[Sent]]:
     """The results of each monitor, in the order of time."""
-    found: dict[int, list[Sent]] = defaultdict(list)
-    for one in sorted(sent, key=lambda one: (one.monitor_id, one.at)):
-        found[one.monitor_id].append(one)
-    return found
+    by_monitor: dict[int, list[Sent]] = defaultdict(list)
+    for result in sorted(sent, key=lambda result: (result.monitor_id, result.at)):
+        by_monitor[result.monitor_id].append(result)
+    return by_monitor
 
 
 def _sorted(own: Sequence[Sent], row: Any, now: datetime) -> tuple[list[Sent], list[Sent]]:
@@ -304,50 +306,50 @@ def _sorted(own: Sequence[Sent], row: Any, now: datetime) -> tuple[list[Sent], l
     since = row.spec_since or row.created_at
     judged: list[Sent] = []
     late: list[Sent] = []
-    for one in reversed(own):
-        current = one.made_for >= to_ms(since) or one.made_for == to_ms(row.updated_at)
+    for result in reversed(own):
+        current = result.made_for >= to_ms(since) or result.made_for == to_ms(row.updated_at)
         # Of two with the same time, one is a copy of the other.
-        fits = len(judged) < MOST_JUDGED and not (judged and judged[-1].at == one.at)
-        if current and fits and _has_vote(one, row, now) and _is_newer(one, row, now):
-            judged.append(one)
-        elif current or one.at < since:
-            late.append(one)
+        fits = len(judged) < MOST_JUDGED and not (judged and judged[-1].at == result.at)
+        if current and fits and _has_vote(result, row, now) and _is_newer(result, row, now):
+            judged.append(result)
+        elif current or result.at < since:
+            late.append(result)
     return judged[::-1], late
 
 
-def _may_be(one: Sent, now: datetime) -> bool:
+def _may_be(result: Sent, now: datetime) -> bool:
     """Whether an agent can have made a result at its time. It keeps results for a day; what is
     older could only fill years of figures. A result from further in the future than SKEW would hide
     all later ones.
     """
-    return now - OLDEST <= one.at <= now + SKEW
+    return now - OLDEST <= result.at <= now + SKEW
 
 
-def _has_vote(one: Sent, row: Any, now: datetime) -> bool:
+def _has_vote(result: Sent, row: Any, now: datetime) -> bool:
     """Whether a result is the vote of its place, if it is its newest. What was seen before a pause,
     or before a change of what the votes make of it, is none.
     """
-    if row.paused or now - one.at > vote_lasts(row):
+    if row.paused or now - result.at > vote_lasts(row):
         return False
     sinces = (row.spec_since, row.judged_since, row.resumed_at)
-    return not any(one.at < since for since in sinces if since)
+    return not any(result.at < since for since in sinces if since)
 
 
-def _is_newer(one: Sent, row: Any, now: datetime) -> bool:
+def _is_newer(result: Sent, row: Any, now: datetime) -> bool:
     """Whether a result is newer than the one of its place that was judged last."""
     before: datetime | None = row.checked_at
-    return before is None or one.at > before or before > now + SKEW
+    return before is None or result.at > before or before > now + SKEW
 
 
 def _tokens(place: int) -> dict[int, int]:
     """The tokens of the place's shards. No checker owns them: the agent makes all checks."""
-    found = shards.read(place)
-    if len(found) < shards.count():
+    stored = shards.read(place)
+    if len(stored) < shards.count():
         with writing():
             shards.make(place)
-        found = shards.read(place)
+        stored = shards.read(place)
     db.session.rollback()
-    return {shard.number: shard.token for shard in found}
+    return {shard.number: shard.token for shard in stored}
 
 
 def _claim(monitor_id: int, turn: int, tokens: Mapping[int, int]) -> Claim:

@@ -90,16 +90,18 @@ class LocalAgents:
         change = changes.newest()  # before the rows are read: later changes come again
         ids = None if since is None else self._changed(since, change)
         if ids is None:
-            found = assignments.of_shards(place.id, range(shards.count()))
+            assigned = assignments.of_shards(place.id, range(shards.count()))
         else:
-            found = assignments.of_monitors(place.id, ids)
-        versions = _versions([one.spec.monitor_id or 0 for one in found])
-        told = {
+            assigned = assignments.of_monitors(place.id, ids)
+        versions = _versions([assignment.spec.monitor_id or 0 for assignment in assigned])
+        content = {
             "whole": ids is None,
-            "assigned": [_assigned(one, versions) for one in found],
-            "gone": sorted((ids or set()) - {one.spec.monitor_id for one in found}),
+            "assigned": [_assigned(assignment, versions) for assignment in assigned],
+            "gone": sorted(
+                (ids or set()) - {assignment.spec.monitor_id for assignment in assigned}
+            ),
         }
-        sealed = seal_to(base64.b64decode(key), told, ABOUT_ASSIGNED.format(place.name))
+        sealed = seal_to(base64.b64decode(key), content, ABOUT_ASSIGNED.format(place.name))
         return {"change": change, "sealed": base64.b64encode(sealed).decode()}
 
     @staticmethod
@@ -107,10 +109,10 @@ class LocalAgents:
         """The monitors that have changed; None if that is not known any more."""
         if since > newest:
             return None  # of a database that an older backup has replaced
-        found = changes.since(since, MOST_CHANGES)
-        if len(found) == MOST_CHANGES or (found and found[0][0] != since + 1):
+        newer = changes.since(since, MOST_CHANGES)
+        if len(newer) == MOST_CHANGES or (newer and newer[0][0] != since + 1):
             return None  # some have been deleted
-        return {monitor_id for _number, monitor_id in found}
+        return {monitor_id for _number, monitor_id in newer}
 
     def take(self, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
         """Take results. Returns how many were taken and refused, the standing of each monitor that
@@ -125,7 +127,9 @@ class LocalAgents:
         return {
             "taken": taking.taken,
             "refused": taking.refused + wrong,
-            "standings": {str(id): _standing(one) for id, one in taking.standings.items()},
+            "standings": {
+                str(id): _standing(standing) for id, standing in taking.standings.items()
+            },
             "change": changes.newest(),
         }
 
@@ -167,40 +171,40 @@ def _number(value: Any, least: int, most: int) -> int | None:
 
 
 def _versions(ids: Sequence[int]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    versions: dict[int, int] = {}
     for start in range(0, len(ids), assignments.AT_ONCE):
         part = ids[start : start + assignments.AT_ONCE]
         rows = db.session.execute(
             select(MonitorRow.id, MonitorRow.updated_at).where(MonitorRow.id.in_(part))
         )
-        found |= {row.id: to_ms(row.updated_at) for row in rows}
+        versions |= {row.id: to_ms(row.updated_at) for row in rows}
     db.session.rollback()
-    return found
+    return versions
 
 
-def _assigned(one: Assigned, versions: Mapping[int, int]) -> dict[str, Any]:
+def _assigned(assignment: Assigned, versions: Mapping[int, int]) -> dict[str, Any]:
     return {
-        "spec": pack(one.spec),
-        "interval": one.interval,
-        "version": versions.get(one.spec.monitor_id or 0, 0),
+        "spec": pack(assignment.spec),
+        "interval": assignment.interval,
+        "version": versions.get(assignment.spec.monitor_id or 0, 0),
         "standing": {
-            "slot": _told(one.slot),
-            "checked_at": _told(one.checked_at),
-            "unconfirmed_at": _told(one.unconfirmed_at),
-            "blind": one.blind,
-            "asked_at": _told(one.asked_at),
+            "slot": _text_of(assignment.slot),
+            "checked_at": _text_of(assignment.checked_at),
+            "unconfirmed_at": _text_of(assignment.unconfirmed_at),
+            "blind": assignment.blind,
+            "asked_at": _text_of(assignment.asked_at),
         },
     }
 
 
 def _standing(standing: Standing) -> dict[str, Any]:
     return {
-        "slot": _told(standing.slot),
-        "checked_at": _told(standing.checked_at),
-        "unconfirmed_at": _told(standing.unconfirmed_at),
+        "slot": _text_of(standing.slot),
+        "checked_at": _text_of(standing.checked_at),
+        "unconfirmed_at": _text_of(standing.unconfirmed_at),
         "blind": standing.blind,
     }
 
 
-def _told(moment: datetime | None) -> str | None:
+def _text_of(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()

@@ -55,8 +55,8 @@ class _Tag:
     def has(self, monitor_id: int | None) -> bool:
         if monitor_id is None or not fits(monitor_id):
             return False
-        its = select(MonitorRow.id).where(MonitorRow.id == monitor_id, tagged([self.name]))
-        return db.session.scalar(its) is not None
+        monitor = select(MonitorRow.id).where(MonitorRow.id == monitor_id, tagged([self.name]))
+        return db.session.scalar(monitor) is not None
 
     def check(self, monitor_id: int) -> None:
         """Raises NotFound for a monitor without the tag."""
@@ -71,8 +71,8 @@ class _Tag:
     def keeps(self, session: DbSession, monitor_id: int | None) -> bool:
         """Like ``has``; until the transaction ends, nobody takes the tag off the monitor."""
         if monitor_id is not None and fits(monitor_id):
-            its = select(MonitorRow.id).where(MonitorRow.id == monitor_id)
-            session.execute(its.with_for_update(key_share=True)).all()
+            monitor = select(MonitorRow.id).where(MonitorRow.id == monitor_id)
+            session.execute(monitor.with_for_update(key_share=True)).all()
         return self.has(monitor_id)
 
 
@@ -163,10 +163,10 @@ class _Incidents(_Part):
         return self._inner.incidents.list(replace(query, within=self._tag.name))
 
     def get(self, id: int) -> Incident:
-        found = self._inner.incidents.get(id)
-        if found.monitor is None or not self._tag.has(found.monitor.id):
+        incident = self._inner.incidents.get(id)
+        if incident.monitor is None or not self._tag.has(incident.monitor.id):
             raise NotFound("incident", id)
-        return found
+        return incident
 
     def create(self, fields: Fields) -> Incident:
         with writing() as session:
@@ -175,11 +175,11 @@ class _Incidents(_Part):
             return self._inner.incidents.create(fields)
 
     def update(
-        self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
+        self, id: int, fields: Fields, *, by: str | None = None, expected: Fields | None = None
     ) -> Incident:
         with writing() as session:
             self._hold(session, id)
-            return self._inner.incidents.update(id, fields, by=by, seen=seen)
+            return self._inner.incidents.update(id, fields, by=by, expected=expected)
 
     def delete(self, id: int) -> None:
         with writing() as session:
@@ -222,10 +222,10 @@ class _Deliveries(_Part):
         return self._inner.deliveries.list(replace(query, within=self._tag.name))
 
     def get(self, id: int) -> Delivery:
-        found = self._inner.deliveries.get(id)
-        if not self._tag.has(found.monitor_id):
+        delivery = self._inner.deliveries.get(id)
+        if not self._tag.has(delivery.monitor_id):
             raise NotFound("delivery", id)
-        return found
+        return delivery
 
     def retry(self, id: int) -> Delivery:
         with writing() as session:

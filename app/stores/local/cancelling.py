@@ -55,7 +55,9 @@ def keeping_calendars(
         session.flush()
         for page in _pages(session, before):
             left = {window.uid for window in upcoming(session, page, now)}
-            _cancel(session, page, (one for one in before[page.id] if one.uid not in left), now)
+            _cancel(
+                session, page, (window for window in before[page.id] if window.uid not in left), now
+            )
 
 
 @contextmanager
@@ -81,18 +83,18 @@ def pages_of_window(session: AnySession, row: MaintenanceWindowRow) -> set[int]:
 def pages_of(session: AnySession, window: MaintenanceWindow) -> set[int]:
     if for_all(window):
         return set(session.scalars(select(StatusPageMonitorRow.status_page_id).distinct()))
-    found = pages_showing(session, window.monitors)
+    page_ids = pages_showing(session, window.monitors)
     if window.tags:
-        its = select(MonitorRow.id).where(tagged(window.tags))
-        shown = StatusPageMonitorRow.monitor_id.in_(its)
-        found |= set(session.scalars(select(StatusPageMonitorRow.status_page_id).where(shown)))
-    return found
+        monitor_ids = select(MonitorRow.id).where(tagged(window.tags))
+        shown = StatusPageMonitorRow.monitor_id.in_(monitor_ids)
+        page_ids |= set(session.scalars(select(StatusPageMonitorRow.status_page_id).where(shown)))
+    return page_ids
 
 
 def pages_showing(session: AnySession, monitor_ids: Collection[int]) -> set[int]:
     """The pages that show one of these monitors."""
-    known = [id for id in monitor_ids if fits(id)]
-    shown = StatusPageMonitorRow.monitor_id.in_(known)
+    ids = [id for id in monitor_ids if fits(id)]
+    shown = StatusPageMonitorRow.monitor_id.in_(ids)
     return set(session.scalars(select(StatusPageMonitorRow.status_page_id).where(shown)))
 
 
@@ -101,8 +103,10 @@ def _pages(session: AnySession, ids: Iterable[int]) -> list[StatusPageRow]:
 
 
 def _cancel_series(session: AnySession, page: StatusPageRow, uid: str, now: datetime) -> None:
-    its = (one for one in upcoming(session, page, now) if series(one.uid) == series(uid))
-    _cancel(session, page, its, now)
+    windows = (
+        window for window in upcoming(session, page, now) if series(window.uid) == series(uid)
+    )
+    _cancel(session, page, windows, now)
 
 
 def _renumber(
@@ -111,9 +115,13 @@ def _renumber(
     before: Iterable[PublicWindow],
     after: Mapping[str, PublicWindow],
 ) -> None:
-    used = [(one.uid, one.sequence) for one in before if _differs(one, after.get(one.uid))]
-    its = select(CancelledEventRow).where(CancelledEventRow.status_page_id == page.id)
-    for row in session.scalars(its).all():
+    used = [
+        (window.uid, window.sequence)
+        for window in before
+        if _differs(window, after.get(window.uid))
+    ]
+    cancelled = select(CancelledEventRow).where(CancelledEventRow.status_page_id == page.id)
+    for row in session.scalars(cancelled).all():
         if row.uid in after:
             used.append((row.uid, row.sequence))
             session.delete(row)

@@ -20,8 +20,8 @@ from app.stores.local.search import fits
 class Channels(Part, base.Channels):
     def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
         targets = [(str(pair.key), pair.value) for pair in alerts]
-        known = monitor_id if monitor_id is None or fits(monitor_id) else -1
-        return by_hand.send_test_to(targets, self.now(), monitor_id=known)
+        id = monitor_id if monitor_id is None or fits(monitor_id) else -1
+        return by_hand.send_test_to(targets, self.now(), monitor_id=id)
 
     def test_all(self, monitor_id: int) -> tuple[int, ...]:
         require_monitor(monitor_id)

@@ -86,8 +86,8 @@ class Contacts(Rows[Contact, PageQuery], base.Contacts):
     def _from_channel(self, name: str, monitor_id: int, mark: str) -> int:
         now = self.now()
         with writing() as session:
-            known = monitor_id if fits(monitor_id) else -1
-            target, ids = shared_channels.locked(session, known, mark)
+            id = monitor_id if fits(monitor_id) else -1
+            target, ids = shared_channels.locked(session, id, mark)
             _take_turns(session)
             row = ContactRow(created_at=now, updated_at=now)
             _set(row, {"name": name, "channels": (Pair(*target),)})
@@ -143,28 +143,28 @@ def alerts_with_contacts(
     own: Mapping[int, Sequence[Pair]],
 ) -> Mapping[int, tuple[Pair, ...]]:
     """``own`` are monitors' own alerts by the monitor's id; here with their contacts."""
-    found: dict[int, list[tuple[int, Pair]]] = defaultdict(list)
+    contacts: dict[int, list[tuple[int, Pair]]] = defaultdict(list)
     rows = db.session.execute(_OF_MONITORS, {"ids": list(own)})
     for monitor_id, position, name in rows:
-        found[monitor_id].append((position, Pair(CONTACT, name)))
-    return {id: tuple(in_order(pairs, found[id])) for id, pairs in own.items()}
+        contacts[monitor_id].append((position, Pair(CONTACT, name)))
+    return {id: tuple(in_order(pairs, contacts[id])) for id, pairs in own.items()}
 
 
 def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
     """Set the contacts of a monitor to those that its alerts name. Raises Invalid."""
     if contact_positions(alerts) or _has_any(session, monitor_id):
         _take_turns(session)
-    places: dict[int, int] = {}
-    for place in contact_positions(alerts):
-        found = _find(session, alerts[place].value, lock=True)
-        if found is None:
-            raise Invalid({"alerts": [no_contact(alerts[place].value)]})
-        places.setdefault(found, place)
-    _note_contacts(session, monitor_id, places)
+    positions: dict[int, int] = {}
+    for position in contact_positions(alerts):
+        id = _find(session, alerts[position].value, lock=True)
+        if id is None:
+            raise Invalid({"alerts": [no_contact(alerts[position].value)]})
+        positions.setdefault(id, position)
+    _note_contacts(session, monitor_id, positions)
     session.execute(delete(MonitorContactRow).where(MonitorContactRow.monitor_id == monitor_id))
     session.add_all(
-        MonitorContactRow(monitor_id=monitor_id, contact_id=id, position=place)
-        for id, place in places.items()
+        MonitorContactRow(monitor_id=monitor_id, contact_id=id, position=position)
+        for id, position in positions.items()
     )
     session.flush()
 
@@ -178,10 +178,10 @@ def _note_contacts(session: DbSession, monitor_id: int, wanted: Collection[int])
     )
     if before == set(wanted):
         return
-    known = session.execute(
+    rows = session.execute(
         select(ContactRow.id, ContactRow.name).where(ContactRow.id.in_({*before, *wanted}))
     )
-    names = {row.id: row.name for row in known}
+    names = {row.id: row.name for row in rows}
     pair = [sorted(names[id] for id in ids) for ids in (before, wanted)]
     row = session.get(MonitorRow, monitor_id)
     audit.changed(session, audit.thing(row), {"contacts": (pair[0], pair[1])})
@@ -213,9 +213,9 @@ def _find(session: Any, value: str, *, lock: bool = False) -> int | None:
         if query is None:
             continue
         # Whoever uses a contact and whoever deletes it take turns.
-        found = session.scalar(query.with_for_update(read=True, key_share=True) if lock else query)
-        if found is not None:
-            return int(found)
+        id = session.scalar(query.with_for_update(read=True, key_share=True) if lock else query)
+        if id is not None:
+            return int(id)
     return None
 
 

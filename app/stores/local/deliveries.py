@@ -49,8 +49,8 @@ class Deliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
         if query.status is not None:
             matching = matching.where(DeliveryRow.status == query.status)
         if query.within is not None:
-            its = select(MonitorRow.id).where(tagged([query.within]))
-            matching = matching.where(DeliveryRow.monitor_id.in_(its))
+            monitor_ids = select(MonitorRow.id).where(tagged([query.within]))
+            matching = matching.where(DeliveryRow.monitor_id.in_(monitor_ids))
         return matching
 
     def records(self, ids: Sequence[int]) -> Sequence[Delivery]:

@@ -75,8 +75,8 @@ _READING: Mapping[bool, Select[Any]] = {brief: _reading(brief=brief) for brief i
 class Incidents(Part, base.Incidents):
     def list(self, query: IncidentQuery) -> Page[Incident]:
         ids, total = _asking(query).found(None if query.counted else 0)
-        found = _records(ids, self.now(), brief=query.brief)
-        return Page(found, query.page, query.per_page, total)
+        incidents = _records(ids, self.now(), brief=query.brief)
+        return Page(incidents, query.page, query.per_page, total)
 
     def get(self, id: int) -> Incident:
         records = _records([id], self.now()) if fits(id) else []
@@ -100,13 +100,13 @@ class Incidents(Part, base.Incidents):
         return self.get(id)
 
     def update(
-        self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
+        self, id: int, fields: Fields, *, by: str | None = None, expected: Fields | None = None
     ) -> Incident:
         """``fields`` may contain ``classification`` besides the fields of the base API."""
         now, fields = self.now(), whole_seconds(fields)
         with writing() as session:
             row = _locked(session, id)
-            if any(getattr(row, name) != value for name, value in (seen or {}).items()):
+            if any(getattr(row, name) != value for name, value in (expected or {}).items()):
                 raise Conflict(_(CHANGED_MEANWHILE))
             before = row.ended_at, row.classification
             merged = {name: fields.get(name, getattr(row, name)) for name in TIMES}
@@ -179,9 +179,9 @@ def _classify(row: IncidentRow, fields: Mapping[str, Any]) -> None:
     row.classification = value
 
 
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+def _later(first: datetime | None, second: datetime | None) -> datetime | None:
     """The later of two ends; None, an open end, is later than any."""
-    return None if one is None or other is None else max(one, other)
+    return None if first is None or second is None else max(first, second)
 
 
 @lru_cache(maxsize=64)
@@ -198,8 +198,8 @@ def _matching(query: IncidentQuery) -> Select[Any]:
         wanted = query.monitor_id if fits(query.monitor_id) else -1
         statement = statement.where(IncidentRow.monitor_id == wanted)
     if query.within is not None:
-        its = select(MonitorRow.id).where(tagged([query.within]))
-        statement = statement.where(IncidentRow.monitor_id.in_(its))
+        monitor_ids = select(MonitorRow.id).where(tagged([query.within]))
+        statement = statement.where(IncidentRow.monitor_id.in_(monitor_ids))
     is_open = IncidentRow.ended_at.is_(None)
     if query.status == IncidentStatus.RESOLVED:
         statement = statement.where(~is_open)
@@ -236,13 +236,13 @@ def _records(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[
     if not ids:
         return []
     rows = db.session.execute(_READING[brief], {"ids": ids})
-    found = {
+    by_id = {
         row.id: incident_record(
             row, MonitorRef(row.monitor_id, row.name, row.url), now, brief=brief
         )
         for row in rows
     }
-    return [found[id] for id in ids if id in found]
+    return [by_id[id] for id in ids if id in by_id]
 
 
 def _locked(session: DbSession, id: int) -> IncidentRow:

@@ -67,14 +67,14 @@ class Locations(Rows[Place, PageQuery], base.Locations):
             session.delete(row)
 
     def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
-        found = db.session.execute(
+        rows = db.session.execute(
             select(MonitorRow.id, MonitorRow.name, MonitorRow.url)
             .join(AssignmentRow, AssignmentRow.monitor_id == MonitorRow.id)
             .where(AssignmentRow.location_id == (id if fits(id) else 0))
             .order_by(MonitorRow.id)
             .limit(limit)
         )
-        return [MonitorRef(*row) for row in found]
+        return [MonitorRef(*row) for row in rows]
 
     def new_token(self, id: int) -> Place:
         with writing() as session:
@@ -101,24 +101,24 @@ class Locations(Rows[Place, PageQuery], base.Locations):
 
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
         monitor, now = found_monitor(db.session, monitor_id), self.now()
-        seen = by_place.newest(db.session, monitor_id, now - vote_lasts(monitor))
+        rows = by_place.newest(db.session, monitor_id, now - vote_lasts(monitor))
         times = by_place.times(db.session, monitor_id, now - DAY)
-        states = self._states([one.place for one in seen])
+        states = self._states([row.place for row in rows])
         return [
             PlaceSeen(
-                one.place,
-                one.name,
-                one.label,
-                states[one.place],
-                one.last_at,
-                one.verdict and str(one.verdict),
-                one.status_code,
-                one.response_time,
-                one.cause_code,
-                one.cause,
-                **asdict(times.get(one.place, by_place.PlaceTimes())),
+                row.place,
+                row.name,
+                row.label,
+                states[row.place],
+                row.last_at,
+                row.verdict and str(row.verdict),
+                row.status_code,
+                row.response_time,
+                row.cause_code,
+                row.cause,
+                **asdict(times.get(row.place, by_place.PlaceTimes())),
             )
-            for one in seen
+            for row in rows
         ]
 
     def _states(self, ids: Sequence[int]) -> Mapping[int, str]:

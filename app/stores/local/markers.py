@@ -45,8 +45,8 @@ class Markers(Collection[Marker, MarkerQuery]):
             statement = statement.where(MarkerRow.time <= query.to)
         if query.monitor_id is None:
             return statement
-        known = query.monitor_id if fits(query.monitor_id) else -1
-        tags = db.session.scalar(select(MonitorRow.tags).where(MonitorRow.id == known))
+        id = query.monitor_id if fits(query.monitor_id) else -1
+        tags = db.session.scalar(select(MonitorRow.tags).where(MonitorRow.id == id))
         if tags is None:
             return statement.where(MarkerRow.id == -1)
         return statement.where(concerns(tags))

@@ -62,7 +62,7 @@ from app.stores.local.rows import (
     MONITOR_COLUMNS,
     STATE_COLUMNS,
     Configured,
-    Known,
+    Derived,
     configured,
     monitor_columns,
     monitor_record,
@@ -120,12 +120,12 @@ class Monitors(Part, base.Monitors):
                 counts = in_states.counts(matching, parameters)
             ids, total = in_states.ids_in_order(matching, query, counts, parameters)
         else:
-            known = (query.counts or {}).get(query.state or "")
-            is_few = known is None or known <= states.FEW_IN_STATE
+            count = (query.counts or {}).get(query.state or "")
+            is_few = count is None or count <= states.FEW_IN_STATE
             # What is looked at of each monitor does not change which are found.
             asked = replace(query, counts=None, uptime=(), hours=False, brief=False, fresh=True)
-            ids, total = _asking(asked, tuple(windows), is_few=is_few).found(known, parameters)
-        found = self._records(
+            ids, total = _asking(asked, tuple(windows), is_few=is_few).found(count, parameters)
+        monitors = self._records(
             ids,
             windows,
             now,
@@ -134,7 +134,7 @@ class Monitors(Part, base.Monitors):
             brief=query.brief,
             fresh=query.fresh,
         )
-        return Page(found, query.page, query.per_page, total)
+        return Page(monitors, query.page, query.per_page, total)
 
     def get(self, id: int) -> Monitor:
         now = self.now()
@@ -166,15 +166,15 @@ class Monitors(Part, base.Monitors):
             .order_by(MonitorRow.id)
             .limit(MOST_OF_ONE_URL)
         )
-        found = (MonitorRef(*row) for row in db.session.execute(statement))
-        return [one for one in found if same_url.is_same(one.url, url)]
+        refs = (MonitorRef(*row) for row in db.session.execute(statement))
+        return [ref for ref in refs if same_url.is_same(ref.url, url)]
 
     def tags(self, search: str, limit: int = 10) -> Sequence[str]:
         wanted = search.casefold()
-        found = select(MonitorRow.tags).where(
+        statement = select(MonitorRow.tags).where(
             MonitorRow.tags != "", MonitorRow.tags.icontains(wanted, autoescape=True)
         )
-        kept = db.session.scalars(found.distinct().limit(MOST_TAGGED))
+        kept = db.session.scalars(statement.distinct().limit(MOST_TAGGED))
         tags = {tag for text in kept for tag in tags_of(text) if wanted in tag.casefold()}
         return sorted(tags, key=str.casefold)[:limit]
 
@@ -265,16 +265,16 @@ class Monitors(Part, base.Monitors):
         alerts = (
             {}
             if brief
-            else contacts.alerts_with_contacts({id: one.alerts for id, one in own.items()})
+            else contacts.alerts_with_contacts({id: monitor.alerts for id, monitor in own.items()})
         )
-        found = {}
+        by_id = {}
         for row in rows:
             id = row.id
             places = watched.get(id, ())
-            found[id] = monitor_record(
+            by_id[id] = monitor_record(
                 own[id],
                 row,
-                Known(
+                Derived(
                     figures.uptimes[id],
                     None if brief else next_check_at(row, places, now, confirm),
                     [place.name for place in places],
@@ -283,7 +283,7 @@ class Monitors(Part, base.Monitors):
                     latest.newer(row) if fresh else None,
                 ),
             )
-        return [found[id] for id in ids if id in found]
+        return [by_id[id] for id in ids if id in by_id]
 
     def _own(self, rows: Sequence[Any]) -> dict[int, Configured]:
         """What the monitors' own rows say. Long secrets are not kept, but read each time."""
@@ -292,11 +292,11 @@ class Monitors(Part, base.Monitors):
         short = {
             id: stored for id, stored in values.items() if all(map(_is_short, _secrets(stored)))
         }
-        found = self._configured.read(
+        cached = self._configured.read(
             short, "", lambda missing: {id: configured(read(values[id])) for id in missing}
         )
         long = values.keys() - short.keys()
-        return found | {id: configured(read(values[id])) for id in long}
+        return cached | {id: configured(read(values[id])) for id in long}
 
 
 _secrets = itemgetter(
@@ -393,8 +393,8 @@ def _filtered(
         )
         statement = statement.where(MonitorRow.id.in_(on_page))
     if contact_id is not None:
-        known = contact_id if fits(contact_id) else -1
-        using = select(MonitorContactRow.monitor_id).where(MonitorContactRow.contact_id == known)
+        id = contact_id if fits(contact_id) else -1
+        using = select(MonitorContactRow.monitor_id).where(MonitorContactRow.contact_id == id)
         statement = statement.where(MonitorRow.id.in_(using))
     if location is not None:
         checked = select(AssignmentRow.monitor_id).join(

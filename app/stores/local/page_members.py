@@ -83,7 +83,7 @@ def change(session: DbSession, page: StatusPageRow, fields: Fields) -> None:
 def _change(session: DbSession, page_id: int, fields: Fields) -> None:
     # First: who deletes a monitor holds it while waiting for the page's rows, which we hold next.
     wanted = list(dict.fromkeys(fields.get("monitors") or ()))
-    known = held_monitors(session, wanted)
+    existing = locked_monitors(session, wanted)
     present = {
         row.monitor_id: row
         for row in session.scalars(
@@ -95,7 +95,7 @@ def _change(session: DbSession, page_id: int, fields: Fields) -> None:
     }
     if "monitors" in fields:
         for id in wanted:
-            if id not in known:
+            if id not in existing:
                 raise Invalid({"monitors": [_(NO_MONITOR, id=id)]})
         present = _set_monitors(session, page_id, present, wanted)
     if "names" in fields:
@@ -107,23 +107,25 @@ def _change(session: DbSession, page_id: int, fields: Fields) -> None:
 
 def _note(session: DbSession, page: StatusPageRow, before: Members, after: Members) -> None:
     """Write to the audit log what the page shows from now on."""
-    told = {name: (_told(getattr(before, name)), _told(getattr(after, name))) for name in MEMBERS}
-    audit.changed(session, audit.thing(page), told)
+    changes = {
+        name: (_audited(getattr(before, name)), _audited(getattr(after, name))) for name in MEMBERS
+    }
+    audit.changed(session, audit.thing(page), changes)
 
 
-def _told(members: Sequence[Any]) -> list[Any]:
-    return [one if isinstance(one, int) else asdict(one) for one in members]
+def _audited(members: Sequence[Any]) -> list[Any]:
+    return [member if isinstance(member, int) else asdict(member) for member in members]
 
 
-def held_monitors(session: DbSession, ids: Iterable[int]) -> set[int]:
+def locked_monitors(session: DbSession, ids: Iterable[int]) -> set[int]:
     """Those of these monitors that exist; none of them is deleted before the transaction ends."""
-    held = (
+    statement = (
         select(MonitorRow.id)
         .where(MonitorRow.id.in_([id for id in ids if fits(id)]))
         .order_by(MonitorRow.id)
         .with_for_update(read=True, key_share=True)
     )
-    return set(session.scalars(held))
+    return set(session.scalars(statement))
 
 
 def _members(rows: Sequence[StatusPageMonitorRow], groups: Sequence[StatusPageGroupRow]) -> Members:
@@ -169,7 +171,7 @@ def _leave_posts(session: DbSession, page_id: int, gone: Iterable[int]) -> None:
 
 
 def _set_names(present: Mapping[int, StatusPageMonitorRow], names: Iterable[ComponentName]) -> None:
-    wanted = {one.key: one.value for one in names}
+    wanted = {name.key: name.value for name in names}
     _check_on_page(present, wanted, "names")
     for id, row in present.items():
         row.name = wanted.get(id)

@@ -67,29 +67,29 @@ def states_of_pages(ids: Collection[int], now: datetime) -> dict[int, PageState]
     shown = select(StatusPageMonitorRow.monitor_id).where(
         StatusPageMonitorRow.status_page_id.in_(ids)
     )
-    known = standings(shown, now)
+    by_monitor = standings(shown, now)
     components: defaultdict[int, list[ComponentState]] = defaultdict(list)
     members = select(StatusPageMonitorRow.status_page_id, StatusPageMonitorRow.monitor_id).where(
         StatusPageMonitorRow.status_page_id.in_(ids)
     )
     for page_id, monitor_id in db.session.execute(members):
-        if monitor_id in known and known[monitor_id].counts:
-            components[page_id].append(known[monitor_id].state)
+        if monitor_id in by_monitor and by_monitor[monitor_id].counts:
+            components[page_id].append(by_monitor[monitor_id].state)
     posts = _open_posts(ids)
     return {id: page_state(components[id], posts[id]) for id in ids}
 
 
 def _open_posts(ids: Collection[int]) -> defaultdict[int, list[str]]:
     """The states of each page's open posts."""
-    found: defaultdict[int, list[str]] = defaultdict(list)
+    states: defaultdict[int, list[str]] = defaultdict(list)
     rows = db.session.execute(
         select(PostRow.status_page_id, PostRow.state)
         .where(PostRow.status_page_id.in_(ids), PostRow.state.in_(OPEN_STATES))
         .distinct()
     )
     for page_id, state in rows:
-        found[page_id].append(state)
-    return found
+        states[page_id].append(state)
+    return states
 
 
 def standings_of(
@@ -124,8 +124,8 @@ def _good_before(ids: Collection[int]) -> set[int]:
     if not ids:
         return set()
     up = ResultRow.verdict == VERDICT_NUMBERS[Verdict.UP]
-    its = select(ResultRow.monitor_id).where(ResultRow.monitor_id.in_(ids), up)
-    return set(db.session.scalars(its.distinct()))
+    monitor_ids = select(ResultRow.monitor_id).where(ResultRow.monitor_id.in_(ids), up)
+    return set(db.session.scalars(monitor_ids.distinct()))
 
 
 def _has_lasted(row: Any) -> bool:

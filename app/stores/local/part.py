@@ -53,8 +53,8 @@ class Rows(Part, base.Readable[Record, Query]):
 
     def rows(self, ids: Sequence[int]) -> Sequence[Any]:
         """Those with these ids, in the order of the list, as they are now."""
-        its = select(self.row).where(self.row.id.in_(ids), *self.only).order_by(*self.order)
-        return db.session.scalars(its.execution_options(populate_existing=True)).all()
+        statement = select(self.row).where(self.row.id.in_(ids), *self.only).order_by(*self.order)
+        return db.session.scalars(statement.execution_options(populate_existing=True)).all()
 
     def records(self, ids: Sequence[int]) -> Sequence[Record]:
         """Those with these ids, in the order of the list."""
@@ -158,10 +158,10 @@ def require_monitor(id: int) -> Any:
     """Raises NotFound; for what needs no more of the monitor than that it is there. The row that
     statistics need of it, so that nothing is read twice where they are asked for next.
     """
-    found = rollups.monitor_of(id) if fits(id) else None
-    if found is None:
+    monitor = rollups.monitor_of(id) if fits(id) else None
+    if monitor is None:
         raise NotFound("monitor", id)
-    return found
+    return monitor
 
 
 def found_monitor(session: DbSession, id: int) -> MonitorRow:

@@ -52,36 +52,36 @@ _WATCHED = (
 
 def titles_of_places() -> dict[str, str]:
     """What people call each place, by its name: the default place first, then by creation."""
-    found = select(LocationRow.name, LocationRow.label).order_by(LocationRow.id)
-    return {name: label or name for name, label in db.session.execute(found)}
+    statement = select(LocationRow.name, LocationRow.label).order_by(LocationRow.id)
+    return {name: label or name for name, label in db.session.execute(statement)}
 
 
 def names_of(session: DbSession, monitor_id: int) -> list[str]:
     """The names of the places that a monitor is checked from, in their order as text."""
-    found = (
+    statement = (
         select(LocationRow.name)
         .join(AssignmentRow, AssignmentRow.location_id == LocationRow.id)
         .where(AssignmentRow.monitor_id == monitor_id)
     )
-    return sorted(session.scalars(found))
+    return sorted(session.scalars(statement))
 
 
 def places_of(names: Sequence[str]) -> list[int]:
     """The row ids of these places. To be called while writing. Raises Invalid for unknown names."""
-    found = assignments.places(names)
+    by_name = assignments.places(names)
     unknown = {
         f"locations.{number}": [NO_SUCH_PLACE]
         for number, name in enumerate(names)
-        if name not in found
+        if name not in by_name
     }
     if unknown:
         raise Invalid(unknown)
-    return list(found.values())
+    return list(by_name.values())
 
 
 def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, list[PlaceAssignment]]:
     """The places of each of these monitors, in the order of their creation."""
-    found: dict[int, list[PlaceAssignment]] = {id: [] for id in monitor_ids}
+    places: dict[int, list[PlaceAssignment]] = {id: [] for id in monitor_ids}
     rows = db.session.execute(
         _WATCHED, {"ids": list(monitor_ids), "until": latest.last_moment(now)}
     )
@@ -89,8 +89,8 @@ def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, list[
         checked_at = latest.later(row.checked_at, row.newest)
         slot = done_until(row.monitor_id, row.interval, row.slot, checked_at)
         assignment = PlaceAssignment(row.name, row.turn, slot, checked_at, row.blind)
-        found[row.monitor_id].append(assignment)
-    return found
+        places[row.monitor_id].append(assignment)
+    return places
 
 
 def next_check_at(

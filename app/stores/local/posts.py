@@ -32,7 +32,7 @@ from app.rules import public_causes
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.cancelling import cancel_post, keeping_calendars, renumbering
-from app.stores.local.page_members import NOT_ON_PAGE, held_monitors, on_page
+from app.stores.local.page_members import NOT_ON_PAGE, locked_monitors, on_page
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 from app.stores.local.status_pages import locked_page
@@ -54,10 +54,10 @@ class Posts(Part, base.Posts):
         return Page(records_of_posts(ids), query.page, query.per_page, total)
 
     def get(self, page_id: int, id: int) -> Post:
-        found = records_of_posts([id]) if fits(id) else []
-        if not found or found[0].status_page_id != page_id:
+        posts = records_of_posts([id]) if fits(id) else []
+        if not posts or posts[0].status_page_id != page_id:
             raise NotFound("post", id)
-        return found[0]
+        return posts[0]
 
     def create(self, page_id: int, fields: Fields) -> Post:
         now = self.now()
@@ -80,7 +80,7 @@ class Posts(Part, base.Posts):
     def update(self, page_id: int, id: int, fields: Fields) -> Post:
         now = self.now()
         with writing() as session:
-            row = _held(session, page_id, id)
+            row = _locked_post(session, page_id, id)
             _check(session, page_id, row, fields)
             with keeping_calendars(session, [page_id], now):
                 changes = [
@@ -94,14 +94,14 @@ class Posts(Part, base.Posts):
 
     def delete(self, page_id: int, id: int) -> None:
         with writing() as session:
-            row = _held(session, page_id, id)
+            row = _locked_post(session, page_id, id)
             cancel_post(session, row, self.now())
             session.delete(row)
 
     def add_update(self, page_id: int, id: int, fields: Fields) -> Post:
         now = self.now()
         with writing() as session:
-            row = _held(session, page_id, id)
+            row = _locked_post(session, page_id, id)
             _check_state(row, fields["state"])
             if fields["state"] == PostState.COMPLETED and row.starts_at and now < row.starts_at:
                 cancel_post(session, row, now)  # it will not take place
@@ -113,22 +113,22 @@ class Posts(Part, base.Posts):
     def correct_update(self, page_id: int, id: int, update_id: int, fields: Fields) -> Post:
         now = self.now()
         with writing() as session:
-            row = _held(session, page_id, id)
+            row = _locked_post(session, page_id, id)
             updates = _updates(session, [id])
-            found = next((one for one in updates if one.id == update_id), None)
-            if found is None:
+            update = next((update for update in updates if update.id == update_id), None)
+            if update is None:
                 raise NotFound(N_("update"), update_id)
             if "state" in fields:
-                _check_state(row, fields["state"], last=found is updates[-1])
+                _check_state(row, fields["state"], last=update is updates[-1])
             with renumbering(session, [page_id], now):
-                if _correct(found, fields, now):
+                if _correct(update, fields, now):
                     row.state, row.updated_at = updates[-1].state, now
             return self.get(page_id, id)
 
     def draft(self, page_id: int, incident_id: int) -> Fields:
-        found = None
+        row = None
         if fits(page_id) and fits(incident_id):
-            found = db.session.execute(
+            row = db.session.execute(
                 select(
                     IncidentRow.monitor_id,
                     IncidentRow.cause_code,
@@ -146,12 +146,12 @@ class Posts(Part, base.Posts):
                     IncidentRow.id == incident_id, StatusPageMonitorRow.status_page_id == page_id
                 )
             ).one_or_none()
-        if found is None:
+        if row is None:
             raise NotFound("incident", incident_id)
         text = public_causes.draft(
-            [found.name or found.own_name], found.cause_code, found.started_at, found.ended_at
+            [row.name or row.own_name], row.cause_code, row.started_at, row.ended_at
         )
-        return {**text, "monitors": (found.monitor_id,)}
+        return {**text, "monitors": (row.monitor_id,)}
 
 
 def records_of_posts(ids: Sequence[int]) -> list[Post]:
@@ -159,14 +159,14 @@ def records_of_posts(ids: Sequence[int]) -> list[Post]:
     rows = db.session.scalars(
         select(PostRow).where(PostRow.id.in_(ids)).execution_options(populate_existing=True)
     )
-    found = {row.id: row for row in rows}
+    by_id = {row.id: row for row in rows}
     monitors = _monitors(ids)
     updates: defaultdict[int, list[PostUpdate]] = defaultdict(list)
-    for one in _updates(db.session, ids):
-        updates[one.post_id].append(
-            PostUpdate(one.id, one.state, one.body, one.created_at, one.corrected_at)
+    for update in _updates(db.session, ids):
+        updates[update.post_id].append(
+            PostUpdate(update.id, update.state, update.body, update.created_at, update.corrected_at)
         )
-    return [_record(found[id], monitors[id], updates[id]) for id in ids if id in found]
+    return [_record(by_id[id], monitors[id], updates[id]) for id in ids if id in by_id]
 
 
 def _record(row: PostRow, monitors: Iterable[int], updates: Sequence[PostUpdate]) -> Post:
@@ -190,7 +190,7 @@ def _record(row: PostRow, monitors: Iterable[int], updates: Sequence[PostUpdate]
 
 def _monitors(ids: Sequence[int]) -> Mapping[int, list[int]]:
     """The monitors of each of these posts, in their order on the page."""
-    found: defaultdict[int, list[int]] = defaultdict(list)
+    monitors: defaultdict[int, list[int]] = defaultdict(list)
     rows = db.session.execute(
         select(PostMonitorRow.post_id, PostMonitorRow.monitor_id)
         .join(PostRow, PostRow.id == PostMonitorRow.post_id)
@@ -203,8 +203,8 @@ def _monitors(ids: Sequence[int]) -> Mapping[int, list[int]]:
         .order_by(StatusPageMonitorRow.position, PostMonitorRow.monitor_id)
     )
     for post_id, monitor_id in rows:
-        found[post_id].append(monitor_id)
-    return found
+        monitors[post_id].append(monitor_id)
+    return monitors
 
 
 def _updates(session: DbSession, ids: Sequence[int]) -> list[PostUpdateRow]:
@@ -219,7 +219,7 @@ def _updates(session: DbSession, ids: Sequence[int]) -> list[PostUpdateRow]:
     )
 
 
-def _held(session: DbSession, page_id: int, id: int) -> PostRow:
+def _locked_post(session: DbSession, page_id: int, id: int) -> PostRow:
     """The post, and nobody else writes on its page. Raises NotFound."""
     try:
         locked_page(session, page_id)
@@ -246,9 +246,9 @@ def _check(session: DbSession, page_id: int, row: PostRow | None, fields: Fields
     else:
         errors |= {name: [fault] for name, fault in rules.time_faults(**merged).items()}
     wanted = fields.get("monitors") or ()
-    held = held_monitors(session, wanted)
+    existing = locked_monitors(session, wanted)
     shown = on_page(session, page_id)
-    possible = held & set(shown)
+    possible = existing & set(shown)
     missing = [id for id in wanted if id not in possible]
     if missing:
         errors["monitors"] = [_(NOT_ON_PAGE, id=missing[0])]
@@ -263,9 +263,9 @@ def _incident_fault(session: DbSession, id: int, shown: Sequence[int]) -> str | 
     """Why a post of a page with the monitors ``shown`` cannot be about this incident. It is not
     deleted before the transaction ends.
     """
-    held = select(IncidentRow.monitor_id).where(IncidentRow.id == id)
+    statement = select(IncidentRow.monitor_id).where(IncidentRow.id == id)
     monitor_id = (
-        session.scalar(held.with_for_update(read=True, key_share=True)) if fits(id) else None
+        session.scalar(statement.with_for_update(read=True, key_share=True)) if fits(id) else None
     )
     if monitor_id is None:
         return _(NO_INCIDENT, id=id)
@@ -302,7 +302,9 @@ def _set_monitors(session: DbSession, row: PostRow, monitors: Iterable[int]) -> 
             PostMonitorRow.post_id == id, PostMonitorRow.monitor_id.in_(present - wanted)
         )
     )
-    session.add_all(PostMonitorRow(post_id=id, monitor_id=one) for one in wanted - present)
+    session.add_all(
+        PostMonitorRow(post_id=id, monitor_id=monitor_id) for monitor_id in wanted - present
+    )
     audit.changed(session, audit.thing(row), {"monitors": (sorted(present), sorted(wanted))})
     return wanted != present
 

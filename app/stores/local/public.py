@@ -127,7 +127,9 @@ class LocalPublicPages(PublicPages):
         # While the database is away, the form is shown as it was.
         with suppress(Unavailable), _reading():
             self._mails = can_mail(self._settings)
-        return tuple(one for one in SUBSCRIBER_CHANNELS if one != Channel.EMAIL or self._mails)
+        return tuple(
+            channel for channel in SUBSCRIBER_CHANNELS if channel != Channel.EMAIL or self._mails
+        )
 
     def on_write(self, app: Flask, call: Callable[[Flask], None]) -> None:
         written.connect(call, app)
@@ -163,7 +165,7 @@ class LocalPublicPages(PublicPages):
     def page(self, id: int) -> PublicPage:
         with _reading():
             now = self._clock()
-            row = _found(id)
+            row = _page_row(id)
             today = now.astimezone(zone_of(row.zone)).date()
             days = [today - timedelta(days=n) for n in reversed(range(PAGE_DAYS))]
             shown = _shown(id, now)
@@ -171,8 +173,8 @@ class LocalPublicPages(PublicPages):
             posts = _posts(id, _current(now))
             states = [
                 component.state
-                for component, one in zip(components, shown, strict=True)
-                if one.counts
+                for component, monitor in zip(components, shown, strict=True)
+                if monitor.counts
             ]
             open_ = [post.state for post in posts if post.state in OPEN_STATES]
             return PublicPage(
@@ -180,24 +182,24 @@ class LocalPublicPages(PublicPages):
                 state=page_state(states, open_),
                 components=components,
                 posts=posts,
-                windows=windows_of(id, [one.id for one in shown], now, now + AHEAD),
+                windows=windows_of(id, [monitor.id for monitor in shown], now, now + AHEAD),
                 made_at=now,
             )
 
     def month(self, id: int, year: int, month: int) -> PublicMonth:
         with _reading():
             now = self._clock()
-            row = _found(id)
+            row = _page_row(id)
             zone = zone_of(row.zone)
             shown = _shown(id, now)
             first, following = date(year, month, 1), _next_month(year, month)
             start, end = _midnight(first, zone), _midnight(following, zone)
-            begin = min([row.created_at, *(one.created_at for one in shown)])
+            begin = min([row.created_at, *(monitor.created_at for monitor in shown)])
             if end <= begin or start > now:
                 raise NotFound(N_("month"), f"{year:04}-{month:02}")
             days = [first + timedelta(days=n) for n in range((following - first).days)]
             past = [day for day in days if _midnight(day, zone) <= now]
-            ids = [one.id for one in shown]
+            ids = [monitor.id for monitor in shown]
             windows = windows_of(id, ids, start, min(end, now))
             return PublicMonth(
                 page=self._record(row, shown),
@@ -228,8 +230,8 @@ class LocalPublicPages(PublicPages):
         sleep(max(0.0, began + SIGN_UP_TAKES - monotonic()))
 
     def page_of_token(self, purpose: Purpose, token: str) -> int | None:
-        found = read_token(purpose, token, self._clock())
-        return None if found is None else found.page_id
+        subscription = read_token(purpose, token, self._clock())
+        return None if subscription is None else subscription.page_id
 
     def confirm(self, token: str) -> StatusPage:
         with _asking():
@@ -247,9 +249,9 @@ class LocalPublicPages(PublicPages):
     ) -> StatusPage:
         """The page without what only its owner sees."""
         groups: dict[str, list[int]] = {}
-        for one in shown:
-            if one.group is not None:
-                groups.setdefault(one.group, []).append(one.id)
+        for monitor in shown:
+            if monitor.group is not None:
+                groups.setdefault(monitor.group, []).append(monitor.id)
         return StatusPage(
             id=row.id,
             name=row.name,
@@ -257,7 +259,7 @@ class LocalPublicPages(PublicPages):
             description=row.description,
             visibility=row.visibility,
             domain=row.domain,
-            monitors=tuple(one.id for one in shown),
+            monitors=tuple(monitor.id for monitor in shown),
             groups=tuple(Group(name, tuple(ids)) for name, ids in groups.items()),
             show_urls=row.show_urls,
             show_response_times=row.show_response_times,
@@ -273,20 +275,20 @@ class LocalPublicPages(PublicPages):
     def _components(
         self, row: StatusPageRow, shown: Sequence[_Shown], days: Sequence[date], now: datetime
     ) -> list[Component]:
-        figures = self._days([one.id for one in shown], days, zone_of(row.zone), now)
+        figures = self._days([monitor.id for monitor in shown], days, zone_of(row.zone), now)
         return [
             Component(
-                id=one.id,
-                name=one.name,
-                state=one.state,
-                since=one.since,
-                group=one.group,
-                url=one.url if row.show_urls else None,
-                response_time=one.response_time if row.show_response_times else None,
-                uptime=figures[one.id][0],
-                days=figures[one.id][1],
+                id=monitor.id,
+                name=monitor.name,
+                state=monitor.state,
+                since=monitor.since,
+                group=monitor.group,
+                url=monitor.url if row.show_urls else None,
+                response_time=monitor.response_time if row.show_response_times else None,
+                uptime=figures[monitor.id][0],
+                days=figures[monitor.id][1],
             )
-            for one in shown
+            for monitor in shown
         ]
 
     def _days(
@@ -327,7 +329,7 @@ class _Shown:
         }.get(self.state)
 
 
-def _found(id: int) -> StatusPageRow:
+def _page_row(id: int) -> StatusPageRow:
     row = db.session.get(StatusPageRow, id) if fits(id) else None
     if row is None:
         raise NotFound("status page", id)
@@ -384,14 +386,14 @@ def _shown(page_id: int, now: datetime) -> list[_Shown]:
     newest = latest.of_monitors([row.id for row in rows], now)
 
     def is_in_maintenance(row: Any) -> bool:
-        own = [one for one in windows if applies_to(one, row.id, tags_of(row.tags))]
+        own = [window for window in windows if applies_to(window, row.id, tags_of(row.tags))]
         return in_maintenance(now, own_window(row), own)
 
     states = standings_of(rows, is_in_maintenance)
     shown = [_Shown(row, states[row.id]) for row in rows]
-    for one in shown:
-        if one.id in newest:
-            one.response_time = newest[one.id][1]
+    for monitor in shown:
+        if monitor.id in newest:
+            monitor.response_time = newest[monitor.id][1]
     return shown
 
 
@@ -422,15 +424,15 @@ def _touched(
     midnights: Sequence[int], incidents: Collection[tuple[int, int | None, str | None]], now: int
 ) -> Mapping[int, int]:
     """How many incidents touch each day, by its place; 0 is left out."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for start, end, classification in incidents:
         if classification in EXCUSED:
             continue
         stop = max(start + 1, now if end is None else end)
         first = max(0, bisect_right(midnights, start) - 1)
-        for place in range(first, min(bisect_left(midnights, stop), len(midnights) - 1)):
-            found[place] = found.get(place, 0) + 1
-    return found
+        for day in range(first, min(bisect_left(midnights, stop), len(midnights) - 1)):
+            counts[day] = counts.get(day, 0) + 1
+    return counts
 
 
 def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[PublicIncident]:

@@ -47,10 +47,10 @@ def windows_of(
     page = db.session.get(StatusPageRow, page_id)
     if page is None:
         return []
-    found = planned(db.session, page, monitor_ids, start, end)
-    known = {window.uid for window in found}
-    cancelled = (one for one in _cancelled(page_id, start, end) if one.uid not in known)
-    return sorted((*found, *cancelled), key=lambda window: (window.start_at, window.uid))
+    windows = planned(db.session, page, monitor_ids, start, end)
+    uids = {window.uid for window in windows}
+    cancelled = (window for window in _cancelled(page_id, start, end) if window.uid not in uids)
+    return sorted((*windows, *cancelled), key=lambda window: (window.start_at, window.uid))
 
 
 def upcoming(session: AnySession, page: StatusPageRow, now: datetime) -> list[PublicWindow]:
@@ -119,8 +119,10 @@ def _windows(
         # A page on which the window's monitors come and go has entries that change with the page.
         changed = max(row.updated_at, page.updated_at)
         if window.tags:
-            its = select(MonitorRow.id, MonitorRow.updated_at)
-            for id, at in session.execute(its.where(MonitorRow.id.in_(shown), tagged(window.tags))):
+            changes = select(MonitorRow.id, MonitorRow.updated_at)
+            for id, at in session.execute(
+                changes.where(MonitorRow.id.in_(shown), tagged(window.tags))
+            ):
                 concerned.add(id)
                 changed = max(changed, at)  # it may have got the tag then
         if concerned or (shown and for_all(window)):
@@ -220,10 +222,10 @@ def _pairs(
     ids: Iterable[int],
     order: InstrumentedAttribute[Any] | None = None,
 ) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {}
+    by_key: dict[int, list[Any]] = {}
     rows = session.execute(
         select(key, value).where(key.in_(list(ids))).order_by(value if order is None else order)
     )
-    for one, other in rows:
-        found.setdefault(one, []).append(other)
-    return found
+    for owner, member in rows:
+        by_key.setdefault(owner, []).append(member)
+    return by_key

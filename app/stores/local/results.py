@@ -85,7 +85,7 @@ class Results(Part, base.Results):
             if chain and chain[0].get("sha256") == leaf:
                 at = check.get("checked_at")
                 seen_at = datetime.fromisoformat(at) if at else None
-                return CertificateChain(seen_at, tuple(_certificate(one) for one in chain))
+                return CertificateChain(seen_at, tuple(_certificate(data) for data in chain))
         return CertificateChain()
 
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
@@ -96,14 +96,14 @@ class Results(Part, base.Results):
         now = self.now()
         start, end = series.start_of(range_, to_ms(now)), to_ms(now)
         width = series.BUCKETS[range_]
-        known = rollups.incidents_between([monitor_id], start, end)
-        incidents = known[monitor_id]
+        by_monitor = rollups.incidents_between([monitor_id], start, end)
+        incidents = by_monitor[monitor_id]
         if width < HOUR_MS:
             sums = rollups.single(monitor, incidents, start, width, now)
             return series.statistics(range_, end, sums.items(), incidents)
         days = width == DAY_MS
         parts = rollups.between(
-            [monitor_id], start, end, now, days=days, states=[monitor], incidents=known
+            [monitor_id], start, end, now, days=days, states=[monitor], incidents=by_monitor
         )
         return series.statistics(range_, end, parts[monitor_id], incidents)
 
@@ -118,34 +118,40 @@ class Results(Part, base.Results):
         span = series.span_of(begin, stop, to_ms(now))
         if span.width < HOUR_MS and rollups.only_summed(monitor_id, *span[:2]):
             span = series.span_of(begin, stop, to_ms(now), least=HOUR_MS)
-        known = rollups.incidents_between([monitor_id], *span[:2])
-        incidents = known[monitor_id]
+        by_monitor = rollups.incidents_between([monitor_id], *span[:2])
+        incidents = by_monitor[monitor_id]
         last = from_ms(span.end)
         if span.width < HOUR_MS:
             sums = rollups.single(monitor, incidents, span.start, span.width, last)
             return series.between(span, sums.items(), incidents)
         days = span.width == DAY_MS
         parts = rollups.between(
-            [monitor_id], span.start, span.end, last, days=days, states=[monitor], incidents=known
+            [monitor_id],
+            span.start,
+            span.end,
+            last,
+            days=days,
+            states=[monitor],
+            incidents=by_monitor,
         )
         return series.between(span, parts[monitor_id], incidents)
 
     def by_place(
         self, monitor_id: int, start: datetime, count: int, seconds: int
     ) -> Mapping[str, Sequence[int | None]]:
-        found: dict[str, list[int | None]] = {}
+        averages: dict[str, list[int | None]] = {}
         for name, bucket, average in by_place.averages(
             db.session, monitor_id, to_ms(start), count, seconds * 1000
         ):
-            found.setdefault(name, [None] * count)[bucket] = average
-        return found
+            averages.setdefault(name, [None] * count)[bucket] = average
+        return averages
 
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
         ids = [id for id in dict.fromkeys(monitor_ids) if fits(id)]
-        known = db.session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(ids))).all()
-        return rollups.report_figures(known, to_ms(start), to_ms(end), self.now(), days=days)
+        existing = db.session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(ids))).all()
+        return rollups.report_figures(existing, to_ms(start), to_ms(end), self.now(), days=days)
 
 
 def _is_from(name: str) -> ColumnElement[bool]:
@@ -162,7 +168,7 @@ def _is_change(matching: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:
         place, at = ResultRow.location_id, ResultRow.at
         return func.lag(column).over(partition_by=place, order_by=at)
 
-    seen = (
+    checks = (
         select(
             ResultRow.at,
             ResultRow.location_id,
@@ -175,10 +181,10 @@ def _is_change(matching: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:
         .subquery()
     )
     # "Is distinct from": nothing comes before the first, and a good check has no cause.
-    changed = select(seen.c.at, seen.c.location_id).where(
+    changed = select(checks.c.at, checks.c.location_id).where(
         or_(
-            seen.c.verdict_before.is_distinct_from(seen.c.verdict),
-            seen.c.cause_before.is_distinct_from(seen.c.cause_code_id),
+            checks.c.verdict_before.is_distinct_from(checks.c.verdict),
+            checks.c.cause_before.is_distinct_from(checks.c.cause_code_id),
         )
     )
     return tuple_(ResultRow.at, ResultRow.location_id).in_(changed)

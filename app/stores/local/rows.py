@@ -66,7 +66,7 @@ _of_incident = _same(Incident, IncidentRow, ("evidence", "seen_by", "unwatched")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Derived:
     """What is known of a monitor besides its row. ``latest``: its last check and response
     time, which are newer than those of its state.
     """
@@ -101,23 +101,23 @@ def configured(values: Iterable[Any]) -> Configured:
     return Configured(fields, pairs_of(row.alerts))
 
 
-def monitor_record(own: Configured, row: Any, known: Known) -> Monitor:
+def monitor_record(own: Configured, row: Any, derived: Derived) -> Monitor:
     """``row`` has ``STATE_COLUMNS``, ``status``, ``open_incident_id``, ``domain_expires_at`` and
     ``late_until``: the end of the last incident that was found late.
     """
-    checked_at, response_time = known.latest or (row.checked_at, row.response_time)
+    checked_at, response_time = derived.latest or (row.checked_at, row.response_time)
     state = _of_state(row)
     return Monitor(
         **own.fields,
         **state | {"status_since": _since(state["status_since"], checked_at, row)},
-        alerts=tuple(known.alerts),
+        alerts=tuple(derived.alerts),
         status=row.status,
         last_checked_at=checked_at,
         response_time=response_time,
-        next_check_at=known.next_check_at,
-        locations=tuple(known.locations),
-        uptime=known.uptime,
-        hours=known.hours,
+        next_check_at=derived.next_check_at,
+        locations=tuple(derived.locations),
+        uptime=derived.uptime,
+        hours=derived.hours,
         domain=row.domain or None,
         domain_expires_at=row.domain_expires_at,
         open_incident_id=row.open_incident_id,

@@ -40,14 +40,14 @@ def shared(monitor_id: int) -> Sequence[SharedChannel]:
     row = db.session.get(MonitorRow, monitor_id)
     if row is None or isinstance(row.alerts, Unreadable):
         return ()
-    found = []
-    for place, (channel, value) in enumerate(row.alerts or ()):
+    channels = []
+    for position, (channel, value) in enumerate(row.alerts or ()):
         name = lane(channel, value)
         count = db.session.scalar(select(func.count(MonitorRow.id)).where(own_channel(name))) or 0
         if count >= SEVERAL:
             masked = Pair(channel, value).masked().value
-            found.append(SharedChannel(place, channel, masked, name[:MARK], count))
-    return found
+            channels.append(SharedChannel(position, channel, masked, name[:MARK], count))
+    return channels
 
 
 def locked(session: DbSession, monitor_id: int, mark: str) -> tuple[list[str], Sequence[int]]:
@@ -93,14 +93,14 @@ def _replace_in(
         merged: list[Any] = in_order(own, contacts.get(row.id, ()))
         if target in merged:
             merged[merged.index(target)] = contact
-            merged = [one for one in merged if one != target]
-            own = [one for one in merged if not isinstance(one, ContactRow)]
+            merged = [entry for entry in merged if entry != target]
+            own = [entry for entry in merged if not isinstance(entry, ContactRow)]
             row.alerts, row.alert_lanes = own or None, lanes_text(own)
             row.updated_at = now
         session.add_all(
-            MonitorContactRow(monitor_id=row.id, contact_id=one.id, position=place)
-            for place, one in enumerate(merged)
-            if isinstance(one, ContactRow)
+            MonitorContactRow(monitor_id=row.id, contact_id=entry.id, position=position)
+            for position, entry in enumerate(merged)
+            if isinstance(entry, ContactRow)
         )
     session.flush()
 

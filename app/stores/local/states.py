@@ -93,19 +93,19 @@ class States:
         same statement, so that a change between two cannot make it wrong.
         """
         rows = db.session.execute(self._counting(matching), at)
-        found = dict.fromkeys(map(str, MonitorStatus), 0)
+        counts = dict.fromkeys(map(str, MonitorStatus), 0)
         for name, count in rows:  # in any order, says SQL of a union
-            found[name if name in found else MonitorStatus.UNKNOWN] += count
-        found[MonitorStatus.UP] -= sum(found.values()) - found[MonitorStatus.UP]
-        return found
+            counts[name if name in counts else MonitorStatus.UNKNOWN] += count
+        counts[MonitorStatus.UP] -= sum(counts.values()) - counts[MonitorStatus.UP]
+        return counts
 
     def _counted(self, matching: Select[Any]) -> CompoundSelect[Any]:
-        others = joined(matching).where(_MONITOR.c.id.in_(self._not_up))
+        not_up = joined(matching).where(_MONITOR.c.id.in_(self._not_up))
         return union_all(
             matching.with_only_columns(
                 literal(MonitorStatus.UP.value), func.count(), maintain_column_froms=True
             ),
-            others.with_only_columns(self._status, func.count()).group_by(self._status),
+            not_up.with_only_columns(self._status, func.count()).group_by(self._status),
         )
 
     def within(self, matching: Select[Any], state: str, *, is_few: bool) -> Select[Any]:
@@ -148,12 +148,12 @@ class States:
         place = self._place(states)
         selected = []
         for part in parts:
-            found = joined(matching).add_columns(place.label("place"), MonitorRow.name_folded)
-            found = found.where(place.in_([states.index(state) for state in part.states]))
+            statement = joined(matching).add_columns(place.label("place"), MonitorRow.name_folded)
+            statement = statement.where(place.in_([states.index(state) for state in part.states]))
             if part.is_few and MonitorStatus.UP not in part.states:
-                found = self._few(found)
+                statement = self._few(statement)
             order = [*([place] if part.is_few else []), MonitorRow.name_folded, MonitorRow.id]
-            selected.append(found.order_by(*order).offset(part.offset).limit(part.limit))
+            selected.append(statement.order_by(*order).offset(part.offset).limit(part.limit))
         together = union_all(*(select(part.subquery()) for part in selected)).subquery()
         return select(together.c.id).order_by(
             together.c.place, together.c.name_folded, together.c.id

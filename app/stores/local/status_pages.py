@@ -62,8 +62,8 @@ class StatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
         shown = select(StatusPageMonitorRow.status_page_id).where(
             StatusPageMonitorRow.monitor_id == monitor_id
         )
-        found = self.records(list(db.session.scalars(shown)))
-        return sorted(found, key=lambda page: (page.name.casefold(), page.id))
+        pages = self.records(list(db.session.scalars(shown)))
+        return sorted(pages, key=lambda page: (page.name.casefold(), page.id))
 
     def create(self, fields: Fields) -> StatusPage:
         secret = _hashed(fields)
@@ -149,25 +149,25 @@ class StatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
 
     def records(self, ids: Sequence[int]) -> Sequence[StatusPage]:
         """The pages with these ids, in one query for each table."""
-        found = {row.id: row for row in self.rows(ids)}
-        known = list(found)
-        members, counts = page_members.of_pages(known), _subscribers(known)
-        states, base = states_of_pages(known, self.now()), base_here(self._settings)
+        rows = {row.id: row for row in self.rows(ids)}
+        present = list(rows)
+        members, counts = page_members.of_pages(present), _subscribers(present)
+        states, base = states_of_pages(present, self.now()), base_here(self._settings)
         return [
             StatusPage(
                 id=id,
-                **{name: getattr(found[id], name) for name in (*COLUMNS, "slug")},
+                **{name: getattr(rows[id], name) for name in (*COLUMNS, "slug")},
                 monitors=members[id].monitors,
                 names=members[id].names,
                 groups=members[id].groups,
-                link=link_of(found[id], base),
-                password_set=found[id].password_hash is not None,
+                link=link_of(rows[id], base),
+                password_set=rows[id].password_hash is not None,
                 state=states[id],
                 subscribers=counts[id],
-                created_at=found[id].created_at,
-                updated_at=found[id].updated_at,
+                created_at=rows[id].created_at,
+                updated_at=rows[id].updated_at,
             )
-            for id in known
+            for id in present
         ]
 
 
@@ -201,8 +201,8 @@ def _unraced(write: Callable[[], Any]) -> Any:
 
 
 def _is_taken(session: DbSession, column: Any, value: str, but: int | None) -> bool:
-    found = session.scalar(select(StatusPageRow.id).where(column == value))
-    return found is not None and found != but
+    id = session.scalar(select(StatusPageRow.id).where(column == value))
+    return id is not None and id != but
 
 
 def _free_slug(session: DbSession, id: int | None, merged: Fields) -> str:

@@ -57,30 +57,30 @@ class Subscribing:
 
     def confirm(self, token: str) -> StatusPage:
         """Confirm a subscription; a second time is no error. Raises NotFound."""
-        found = self._read(Purpose.CONFIRM, token)
+        subscription = self._read(Purpose.CONFIRM, token)
         with writing() as session:
-            row = session.scalar(_locked(SubscriberRow.id == found.subscriber_id))
-            page = session.get(StatusPageRow, found.page_id)
+            row = session.scalar(_locked(SubscriberRow.id == subscription.subscriber_id))
+            page = session.get(StatusPageRow, subscription.page_id)
             if row is None or page is None or page.visibility == Visibility.CLOSED:
-                raise NotFound(N_("subscription"), found.subscriber_id)
+                raise NotFound(N_("subscription"), subscription.subscriber_id)
             row.confirmed_at = row.confirmed_at or self.clock()
             return _page(page)
 
     def unsubscribe(self, token: str) -> StatusPage:
         """End a subscription, also that to a page which was closed since. Raises NotFound."""
-        found = self._read(Purpose.UNSUBSCRIBE, token)
+        subscription = self._read(Purpose.UNSUBSCRIBE, token)
         with writing() as session:
-            page = session.get(StatusPageRow, found.page_id)
+            page = session.get(StatusPageRow, subscription.page_id)
             if page is None:
-                raise NotFound("status page", found.page_id)
-            subscribers.end(session, [found.subscriber_id])
+                raise NotFound("status page", subscription.page_id)
+            subscribers.end(session, [subscription.subscriber_id])
             return _page(page)
 
     def _read(self, purpose: Purpose, token: str) -> Subscription:
-        found = read_token(purpose, token, self.clock())
-        if found is None:
+        subscription = read_token(purpose, token, self.clock())
+        if subscription is None:
             raise NotFound(N_("subscription"), 0)
-        return found
+        return subscription
 
     def _check(self, channel: str, target: str) -> None:
         if channel not in SUBSCRIBER_CHANNELS:
@@ -129,10 +129,10 @@ def _insert(
         "created_at": now,
     }
     session.execute(inserting(SubscriberRow).values(values).on_conflict_do_nothing())
-    found = session.scalar(_locked(*_of(page_id, mark)))
-    if found is None:
+    row = session.scalar(_locked(*_of(page_id, mark)))
+    if row is None:
         raise NotFound(N_("subscription"), 0)
-    return found
+    return row
 
 
 def _of(page_id: int, mark: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

@@ -38,8 +38,8 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
     def list(self, query: PageQuery) -> Page[MaintenanceWindow]:
         """The newest start first."""
         ids, total = _asking(query.page, query.per_page).found()
-        its = select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(ids))
-        rows = db.session.scalars(its.order_by(*_ORDER)).all() if ids else ()
+        statement = select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(ids))
+        rows = db.session.scalars(statement.order_by(*_ORDER)).all() if ids else ()
         return Page(with_monitors(db.session, rows), query.page, query.per_page, total)
 
     def get(self, id: int) -> MaintenanceWindow:
@@ -60,7 +60,7 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
     def update(self, id: int, fields: Fields) -> MaintenanceWindow:
         now = self.now()
         with writing() as session:
-            row = _found(session, id)
+            row = _row(session, id)
             pages = pages_of_window(session, row)
             if "monitors" in fields or "tags" in fields:
                 pages |= pages_of(session, _changed(_record(session, id), fields))
@@ -76,7 +76,7 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            row = _found(session, id)
+            row = _row(session, id)
             cancel_window(session, row, self.now())
             session.delete(row)
 
@@ -122,20 +122,20 @@ def in_maintenance(now: Any, active: Iterable[MaintenanceWindow]) -> ColumnEleme
     return or_(own, MonitorRow.__table__.c.id.in_(listed), tagged(tags))
 
 
-def _found(session: DbSession, id: int) -> MaintenanceWindowRow:
+def _row(session: DbSession, id: int) -> MaintenanceWindowRow:
     return found_row(session, MaintenanceWindowRow, "maintenance window", id, anew=False)
 
 
 def _record(session: DbSession, id: int) -> MaintenanceWindow:
-    return with_monitors(session, [_found(session, id)])[0]
+    return with_monitors(session, [_row(session, id)])[0]
 
 
 def _set_members(session: DbSession, row: MaintenanceWindowRow, monitors: Iterable[int]) -> None:
     id = row.id
     wanted = list(dict.fromkeys(monitors))
     possible = [monitor for monitor in wanted if fits(monitor)]
-    known = set(session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(possible))))
-    missing = [monitor for monitor in wanted if monitor not in known]
+    existing = set(session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(possible))))
+    missing = [monitor for monitor in wanted if monitor not in existing]
     if missing:
         raise Invalid({"monitors": [_("There is no monitor with the id %(id)s.", id=missing[0])]})
     before = list(_record(session, id).monitors)

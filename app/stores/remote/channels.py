@@ -95,24 +95,33 @@ def _monitors(data: Any) -> tuple[MonitorRef, ...]:
 
 def _failed(deliveries: base.Deliveries, since: datetime) -> Sequence[Delivery]:
     """The newest failure of each channel after ``since`` that has delivered nothing after it."""
-    found: dict[object, Delivery] = {}
+    failures: dict[object, Delivery] = {}
     for delivery in _newest(deliveries, DeliveryStatus.FAILED, since):
         if not delivery.is_lost:
-            found.setdefault(_lane(delivery), delivery)
-    return [one for lane, one in found.items() if not _works_again(deliveries, lane, one)]
+            failures.setdefault(_lane(delivery), delivery)
+    return [
+        delivery
+        for lane, delivery in failures.items()
+        if not _works_again(deliveries, lane, delivery)
+    ]
 
 
 def _newest(deliveries: base.Deliveries, status: str, since: datetime) -> Sequence[Delivery]:
-    found = deliveries.list(DeliveryQuery(status=status, per_page=25)).items
-    return [one for one in found if (at := _last_at(one)) is not None and at > since]
+    newest = deliveries.list(DeliveryQuery(status=status, per_page=25)).items
+    return [
+        delivery for delivery in newest if (at := _last_at(delivery)) is not None and at > since
+    ]
 
 
 def _works_again(deliveries: base.Deliveries, lane: object, failed: Delivery) -> bool:
     query = DeliveryQuery(channel=failed.channel, status=DeliveryStatus.DELIVERED, per_page=50)
     failed_at = _last_at(failed)
     return any(
-        _lane(one) == lane and one.delivered_at and failed_at and one.delivered_at > failed_at
-        for one in deliveries.list(query).items
+        _lane(delivery) == lane
+        and delivery.delivered_at
+        and failed_at
+        and delivery.delivered_at > failed_at
+        for delivery in deliveries.list(query).items
     )
 
 
@@ -126,7 +135,7 @@ def _lane(delivery: Delivery) -> object:
 
 def _last_at(delivery: Delivery) -> datetime | None:
     try:
-        attempts = [datetime.fromisoformat(str(one.get("at"))) for one in delivery.attempts]
+        attempts = [datetime.fromisoformat(str(attempt.get("at"))) for attempt in delivery.attempts]
     except ValueError:
         attempts = []
     return attempts[-1] if attempts else delivery.created_at

@@ -22,6 +22,6 @@ class Checks(Part, base.Checks):
 
     def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
         refuse_hidden_password(self.store.monitors, fields, secrets_from)
-        known = {name: value for name, value in fields.items() if value not in (None, ())}
-        answer = self._write("POST", "/checks", known, seconds=CHECK_SECONDS)
+        sent = {name: value for name, value in fields.items() if value not in (None, ())}
+        answer = self._write("POST", "/checks", sent, seconds=CHECK_SECONDS)
         return Outcome(self._content(answer, read))

@@ -22,7 +22,7 @@ from app.stores.remote import envelope
 from app.stores.remote.connection import Answer, Connection
 from app.stores.remote.me import Me
 from app.stores.remote.meaning import ANSWERS
-from app.stores.remote.meaning import read as said
+from app.stores.remote.meaning import read as read_answer
 from app.stores.remote.part import Part, parameters, stored
 
 NOT_SHOWN = N_("The server %(server)s accepted it, and does not show it yet.")
@@ -119,7 +119,7 @@ class Collection(Readable[Record, Query], base.Collection[Record, Query]):
         sentence = _(
             "The server %(server)s accepted it, and does not show it yet.", server=self.name
         )
-        if (message := said(answer).message) is not None:
+        if (message := read_answer(answer).message) is not None:
             sentence += " " + _(ANSWERS, server=self.name, message=message)
         raise Accepted(sentence)
 

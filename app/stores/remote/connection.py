@@ -249,17 +249,17 @@ class Connection:
             whole = value.encode("utf-8", "replace").decode()
             return whole.replace(self._key, MASK)
         if isinstance(value, list):
-            return [self._plain(one) for one in value]
+            return [self._plain(item) for item in value]
         if isinstance(value, dict):
-            return {self._plain(name): self._plain(one) for name, one in value.items()}
+            return {self._plain(name): self._plain(item) for name, item in value.items()}
         return value
 
     def _note_clock(self, response: requests.Response) -> None:
         try:
-            told = parsedate_to_datetime(response.headers.get("Date", ""))
+            date = parsedate_to_datetime(response.headers.get("Date", ""))
         except (ValueError, OverflowError):  # the latter of an offset of twenty digits
             return
-        ahead = told.replace(tzinfo=told.tzinfo or UTC) - datetime.now(UTC)
+        ahead = date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)
         # The header has whole seconds; less than two seconds count as equal clocks.
         # A clock that is years off is ignored: calculations with it could overflow.
         believed = timedelta(seconds=2) < abs(ahead) < MOST_AHEAD

@@ -43,9 +43,15 @@ class Contacts(Collection[Contact, PageQuery], base.Contacts):
             return self._content(answer, self.read)
 
     def id_of(self, value: str) -> int | None:
-        known = self._all()
-        named = (one.id for one in known if one.name.casefold() == value.strip().casefold())
-        return next(named, next((one.id for one in known if str(one.id) == value), None))
+        contacts = self._all()
+        named = (
+            contact.id
+            for contact in contacts
+            if contact.name.casefold() == value.strip().casefold()
+        )
+        return next(
+            named, next((contact.id for contact in contacts if str(contact.id) == value), None)
+        )
 
     def is_known(self, value: str) -> bool:
         return True  # the server refuses a name that it does not know
@@ -67,4 +73,4 @@ _channel = reader(SharedChannel, "channel")
 
 def _channels(data: Any) -> Sequence[SharedChannel]:
     listed = object_(data, "channels").get("channels")
-    return [_channel(one) for one in listed] if isinstance(listed, list) else []
+    return [_channel(entry) for entry in listed] if isinstance(listed, list) else []

@@ -91,8 +91,8 @@ def part(body: Any, headers: Mapping[str, str], kind: str, many: str) -> Part:
     listed = _list(body, many, scopes)
     if listed is None:
         raise Odd("list")
-    items = [record(one, kind) for one in listed]
-    about = [found for scope in scopes for found in _about(scope)]
+    items = [record(entry, kind) for entry in listed]
+    about = [inner for scope in scopes for inner in _about(scope)]
     link, is_told = _next(about, headers)
     total = _total(about, headers, len(items), is_told)
     number = _first_whole(about, CURRENT)
@@ -132,13 +132,13 @@ def sorted_out(
     data: Sequence[Any], read: Callable[[Any], T]
 ) -> tuple[list[tuple[T, Any]], list[Any]]:
     """The records that are understood, each with what it was read from, and the others."""
-    known, others = [], []
+    understood, odd = [], []
     for entry in data:
         try:
-            known.append((read(entry), entry))
+            understood.append((read(entry), entry))
         except Odd:
-            others.append(entry)
-    return known, others
+            odd.append(entry)
+    return understood, odd
 
 
 def _called(entry: Any, odd: Odd) -> str:
@@ -178,14 +178,16 @@ def _list(body: Any, many: str, scopes: list[Mapping[str, Any]]) -> list[Any] | 
         return lists[0]
     if _first_whole(list(_about(body)), TOTALS) == 0:  # of HAL, which leaves an empty list out
         return []
-    if body and all(name.isdigit() and isinstance(one, Mapping) for name, one in body.items()):
-        return [{"id": name, **one} for name, one in body.items()]
+    if body and all(name.isdigit() and isinstance(entry, Mapping) for name, entry in body.items()):
+        return [{"id": name, **entry} for name, entry in body.items()]
     return None
 
 
 def _is_list_of_records(value: Any) -> bool:
     return (
-        isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(entry, Mapping) for entry in value)
     )
 
 
@@ -240,5 +242,5 @@ def _next(
 
 
 def _first_whole(about: Sequence[Mapping[str, Any]], names: Sequence[str]) -> int | None:
-    found = (whole(scope.get(name)) for scope in about for name in names)
-    return next((value for value in found if value is not None), None)
+    numbers = (whole(scope.get(name)) for scope in about for name in names)
+    return next((value for value in numbers if value is not None), None)

@@ -15,7 +15,7 @@ from app.stats.report import ALL, COUNTS, MEASURES
 from app.stats.series import PERCENTILES
 
 _STATES = ("up", "down", "unknown", "maintenance")  # seconds
-_TIMES = ("avg", *(f"p{one}" for one in PERCENTILES), "max")  # ms
+_TIMES = ("avg", *(f"p{percent}" for percent in PERCENTILES), "max")  # ms
 _COUNTS = ("downtime", "watched", "unknown", "maintenance", "checks", "incidents")
 
 
@@ -40,8 +40,8 @@ def statistics(data: Any, range_: str | None) -> Mapping[str, Any]:
 
 def _response_times(value: Any) -> dict[str, int | None]:
     """All of them or none: pages show them together."""
-    found = value if isinstance(value, Mapping) else {}
-    read = {name: whole(found.get(name)) for name in _TIMES}
+    times = value if isinstance(value, Mapping) else {}
+    read = {name: whole(times.get(name)) for name in _TIMES}
     return read if None not in read.values() else dict.fromkeys(_TIMES)
 
 
@@ -62,9 +62,9 @@ def report(data: Any) -> dict[int, dict[str, Any]]:
     data = object_(data, "report")
     if not isinstance(data.get("monitors"), list):
         raise Odd("monitors")
-    monitors = [object_(one, "monitor") for one in data["monitors"]]
-    found = {must(own_id(one.get("id")), "id"): _figures(one) for one in monitors}
-    return {**found, ALL: _figures(object_(data.get("all"), "all"))}
+    monitors = [object_(entry, "monitor") for entry in data["monitors"]]
+    by_monitor = {must(own_id(entry.get("id")), "id"): _figures(entry) for entry in monitors}
+    return {**by_monitor, ALL: _figures(object_(data.get("all"), "all"))}
 
 
 def _figures(data: Mapping[str, Any]) -> dict[str, Any]:

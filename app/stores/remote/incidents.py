@@ -52,24 +52,26 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
             monitor_id=int(id) if id else None, status=IncidentStatus(status) if status else None
         )
         by = "started_at" if asked.get("sort_by") == "started_at" else "ended_at"
-        known, others = envelope.sorted_out(items, self.read)
-        known = [entry for entry in known if _is_asked_for(entry[0], query)]
-        known.sort(
+        understood, odd = envelope.sorted_out(items, self.read)
+        understood = [entry for entry in understood if _is_asked_for(entry[0], query)]
+        understood.sort(
             key=lambda entry: getattr(entry[0], by) or datetime.max.replace(tzinfo=UTC),
             reverse=asked.get("sort") != "asc",
         )
-        return [*(data for _incident, data in known), *others]
+        return [*(data for _incident, data in understood), *odd]
 
     def newest(self, fields: Fields) -> int | None:
         started = fields["started_at"].replace(microsecond=0)
         query = IncidentQuery(monitor_id=fields["monitor_id"], sort_by="started_at")
-        same = [one.id for one in self.list(query).items if one.started_at == started]
+        same = [
+            incident.id for incident in self.list(query).items if incident.started_at == started
+        ]
         return max(same, default=None)
 
     def update(
-        self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
+        self, id: int, fields: Fields, *, by: str | None = None, expected: Fields | None = None
     ) -> Incident:
-        # The base API has no ``by`` and ``seen``: the server knows whose key it is.
+        # The base API has no ``by`` and ``expected``: the server knows whose key it is.
         return super().update(id, fields)
 
     def complete(self, incidents: Sequence[Incident]) -> Sequence[Incident]:

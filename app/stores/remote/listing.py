@@ -36,11 +36,11 @@ class Way:
     name: str = "page"
     first: int = 1
     step: int = 1
-    others: Pairs = ()
+    sizes: Pairs = ()
 
     def to(self, sent: Pairs, start: int) -> Pairs:
         number = self.first + start // self.size * self.step
-        return over(sent, [*self.others, (self.name, str(number))])
+        return over(sent, [*self.sizes, (self.name, str(number))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +158,13 @@ def way_of(part: Part, sent: Pairs) -> Way | None:
         return Way(size, first=part.number if part.number in (0, 1) else 1)
     asked = dict(sent)
     changed = [pair for pair in part.next if asked.get(pair[0]) != pair[1]]
-    others = [pair for pair in changed if pair[0] in SIZES]
+    sizes = [pair for pair in changed if pair[0] in SIZES]
     for name, value in changed:
         number = None if name in SIZES or CURSOR.search(name) else whole(value)
         if number == size and (name in OFFSETS or size > 2):
-            return Way(size, name, 0, size, others)
+            return Way(size, name, 0, size, sizes)
         if number in (1, 2):
-            return Way(size, name, number - 1, 1, others)
+            return Way(size, name, number - 1, 1, sizes)
     return None
 
 

@@ -42,4 +42,4 @@ _seen = reader(PlaceSeen, "place")
 
 def _all_seen(data: Any) -> Sequence[PlaceSeen]:
     listed = object_(data, "locations").get("locations")
-    return [_seen(one) for one in listed] if isinstance(listed, list) else []
+    return [_seen(entry) for entry in listed] if isinstance(listed, list) else []

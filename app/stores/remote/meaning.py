@@ -37,7 +37,9 @@ LISTS = ("errors", "fields", "params", "details", "violations", "invalid-params"
 FIELDS = ("field", "name", "param", "path", "property", "propertyPath", "attribute", "key", "loc",
           "pointer")  # fmt: skip
 NO_FIELD = ("non_field_errors", "__all__", "base", "_", "body", "query", "data", "attributes")
-OUR_FIELDS = {one.name for record in (Monitor, Incident) for one in fields(record)} | {"pause"}
+OUR_FIELDS = {column.name for record in (Monitor, Incident) for column in fields(record)} | {
+    "pause"
+}
 OUR_FIELDS -= {"status", "id"}  # of the answer
 NOT_ACCEPTED = N_("The server did not accept the data.")
 FAILURES = frozenset({"error", "fail", "failed", "failure"})
@@ -45,7 +47,7 @@ REFUSED = (400, 402, 406, 411, 412, 413, 414, 415, 422, 428, 431)
 
 
 @dataclass(slots=True)
-class Said:
+class Explanation:
     """What a server says of a fault: of the whole, and at fields, named as our forms name them."""
 
     general: list[str] = field(default_factory=list)
@@ -83,8 +85,8 @@ def _error(
     kind: str | None,
     id: int | str | None,
 ) -> WakefulError:
-    said, status = read(answer), answer.status
-    message = said.message
+    explanation, status = read(answer), answer.status
+    message = explanation.message
     if status == 401:
         return Denied(
             _(
@@ -108,10 +110,10 @@ def _error(
             N_("The server %(server)s has no /api/v1 at the address in WAKEFUL_REMOTE_URL."),
             unsent=True,
         )
-    if status == 409 and not said.at:
+    if status == 409 and not explanation.at:
         return Conflict(message or _("The current state does not allow this."), **_details(answer))
     if status in (409, *REFUSED):
-        return Invalid(said.at, message or _(NOT_ACCEPTED))
+        return Invalid(explanation.at, message or _(NOT_ACCEPTED))
     if status == 429:
         return connection.unavailable(
             N_(
@@ -173,79 +175,79 @@ def sentence(value: Any) -> str | None:
 # --- What a server says ---------------------------------------------------------------------------
 
 
-def read(answer: Answer) -> Said:
-    said = Said()
+def read(answer: Answer) -> Explanation:
+    explanation = Explanation()
     if answer.text:
-        said.note(answer.text)
-    _read(answer.body, said)
-    return said
+        explanation.note(answer.text)
+    _read(answer.body, explanation)
+    return explanation
 
 
-def _read(body: Any, said: Said, depth: int = 0) -> None:
+def _read(body: Any, explanation: Explanation, depth: int = 0) -> None:
     if depth > MOST_DEEP:
         return
     if isinstance(body, str):
-        said.note(body)
+        explanation.note(body)
     elif isinstance(body, list):
         for entry in body[:MAX_ERRORS]:
-            _read_entry(entry, said, "", depth)
+            _read_entry(entry, explanation, "", depth)
     elif isinstance(body, Mapping):
         for name in LISTS:
-            _read_fields(body.get(name), said, "", depth)
+            _read_fields(body.get(name), explanation, "", depth)
         messages = [body[name] for name in MESSAGES if body.get(name)]
-        texts = [one for one in messages if isinstance(one, str)]
+        texts = [message for message in messages if isinstance(message, str)]
         for text in texts[:1]:
-            said.note(text)
+            explanation.note(text)
         for other in messages:
             if isinstance(other, Mapping | list):
-                _read(other, said, depth + 1)
+                _read(other, explanation, depth + 1)
         for name, value in body.items():  # the fields themselves
             if name in MESSAGES or name in LISTS:
                 continue
             if name == "data" and isinstance(value, Mapping):
-                _read(value, said, depth + 1)
+                _read(value, explanation, depth + 1)
             elif isinstance(value, list) or _base(name) in OUR_FIELDS:
-                _read_fields({name: value}, said, "", depth)
+                _read_fields({name: value}, explanation, "", depth)
 
 
-def _read_fields(value: Any, said: Said, at: str, depth: int) -> None:
+def _read_fields(value: Any, explanation: Explanation, at: str, depth: int) -> None:
     """Sentences by field, or a list of what ``_read_entry`` takes."""
     if depth > MOST_DEEP:
         return
     if isinstance(value, Mapping):
-        text = next((value[one] for one in MESSAGES if isinstance(value.get(one), str)), None)
+        text = next((value[key] for key in MESSAGES if isinstance(value.get(key), str)), None)
         if at and text is not None:
-            said.note(text, at)
+            explanation.note(text, at)
             return
         for name, inner in list(value.items())[:MAX_ERRORS]:
-            _read_fields(inner, said, _joined(at, str(name)), depth + 1)
+            _read_fields(inner, explanation, _joined(at, str(name)), depth + 1)
     elif isinstance(value, list):
         for entry in value[:10] if at else value[:MAX_ERRORS]:
-            _read_entry(entry, said, at, depth)
+            _read_entry(entry, explanation, at, depth)
     else:
-        said.note(value, at)
+        explanation.note(value, at)
 
 
-def _read_entry(entry: Any, said: Said, at: str, depth: int) -> None:
+def _read_entry(entry: Any, explanation: Explanation, at: str, depth: int) -> None:
     """A sentence, or an object that names a field."""
     if not isinstance(entry, Mapping):
-        said.note(entry, at)
+        explanation.note(entry, at)
         return
     source = entry.get("source")
     named = [*(entry.get(name) for name in FIELDS)]
     if isinstance(source, Mapping):
         named += [source.get("pointer"), source.get("parameter")]
-    name = next((one for one in map(_path, named) if one), "")
-    text = next((entry[one] for one in MESSAGES if isinstance(entry.get(one), str)), None)
+    name = next((path for path in map(_path, named) if path), "")
+    text = next((entry[key] for key in MESSAGES if isinstance(entry.get(key), str)), None)
     if text is None and isinstance(entry.get("constraints"), Mapping):
         text = next(iter(entry["constraints"].values()), None)
     if text is None and not name:
         if at:
-            _read_fields(entry, said, at, depth + 1)
+            _read_fields(entry, explanation, at, depth + 1)
         else:
-            _read(entry, said, depth + 1)
+            _read(entry, explanation, depth + 1)
         return
-    said.note(text or entry.get("code"), _joined(at, name))
+    explanation.note(text or entry.get("code"), _joined(at, name))
 
 
 def _path(value: Any) -> str:
@@ -253,7 +255,7 @@ def _path(value: Any) -> str:
     and ``alerts[0][value]``.
     """
     if isinstance(value, list):
-        parts = [str(one) for one in value if isinstance(one, str | int)]
+        parts = [str(step) for step in value if isinstance(step, str | int)]
     elif isinstance(value, str):
         parts = re.split(r"[./\[\]#$]+", value)
     else:
@@ -280,10 +282,10 @@ def _base(name: str) -> str:
 def _details(answer: Answer) -> dict[str, Any]:
     body = answer.body if isinstance(answer.body, Mapping) else {}
     id, monitors = body.get("open_incident_id"), body.get("monitors")
-    found: dict[str, Any] = {"open_incident_id": id} if _is_id(id) else {}
+    details: dict[str, Any] = {"open_incident_id": id} if _is_id(id) else {}
     if isinstance(monitors, list):
-        found["monitors"] = [one for one in monitors if _is_id(one)]
-    return found
+        details["monitors"] = [monitor_id for monitor_id in monitors if _is_id(monitor_id)]
+    return details
 
 
 def _is_id(value: Any) -> bool:

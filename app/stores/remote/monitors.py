@@ -73,7 +73,7 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         page = super().list(query)
         if not query.search or self.me.is_wakeful:
             return page
-        items = [one for one in page.items if _has(one, query.search)]
+        items = [monitor for monitor in page.items if _has(monitor, query.search)]
         return replace(page, items=items, total=page.total - len(page.items) + len(items))
 
     def arranged(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
@@ -122,9 +122,13 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         name, url = str(fields["name"]), str(fields["url"])
         for search in (name, None):
             query = MonitorQuery(search=search, per_page=NAMES_PAGE)
-            listed = [one for one in self.list(query).items if one.name.strip() == name.strip()]
-            same = [one.id for one in listed if same_url.is_same(one.url, url)]
-            if ids := same or [one.id for one in listed]:
+            listed = [
+                monitor
+                for monitor in self.list(query).items
+                if monitor.name.strip() == name.strip()
+            ]
+            same = [monitor.id for monitor in listed if same_url.is_same(monitor.url, url)]
+            if ids := same or [monitor.id for monitor in listed]:
                 return max(ids)
         return None
 
@@ -150,8 +154,8 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         sent = parameters(MonitorQuery(sort_by="name", sort="asc", per_page=NAMES_PAGE), leave=OWN)
         count = pages * NAMES_PAGE
         window = self._window(self.path, sent, 0, count, NAMES_PAGE, most=2 * pages)
-        known = self._names if self._are_fresh else {}
-        names = known | {one.id: one for one in envelope.each(window.items, _ref_of)}
+        cached = self._names if self._are_fresh else {}
+        names = cached | {ref.id: ref for ref in envelope.each(window.items, _ref_of)}
         self._names, self._names_at = names, time.monotonic()
         return names
 
@@ -176,19 +180,23 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         query = MonitorQuery(
             search=same_url.search_text(url), search_by="url", sort="asc", per_page=NAMES_PAGE
         )
-        return [_ref(one) for one in self.list(query).items if same_url.is_same(one.url, url)]
+        return [
+            _ref(monitor)
+            for monitor in self.list(query).items
+            if same_url.is_same(monitor.url, url)
+        ]
 
     def tags(self, search: str, limit: int = 10) -> Sequence[str]:
         if not search or self.me.extent == Extent.BARE:
             return ()
-        found = self.list(MonitorQuery(tag=search, uptime=()))
-        return [search][:limit] if found.total else []
+        page = self.list(MonitorQuery(tag=search, uptime=()))
+        return [search][:limit] if page.total else []
 
     def locations(self) -> Mapping[str, str]:
         if self.me.extent < Extent.WHOLE:
             return {}
-        found = self.store.locations.list(PageQuery(per_page=NAMES_PAGE))
-        return {place.name: place.title for place in found.items}
+        page = self.store.locations.list(PageQuery(per_page=NAMES_PAGE))
+        return {place.name: place.title for place in page.items}
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         self._refuse_bare()
@@ -212,8 +220,8 @@ def _ref_of(data: Any) -> MonitorRef:
     return _ref(read(data))
 
 
-def _ref(one: Monitor) -> MonitorRef:
-    return MonitorRef(one.id, one.name, one.url)
+def _ref(monitor: Monitor) -> MonitorRef:
+    return MonitorRef(monitor.id, monitor.name, monitor.url)
 
 
 def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int | None) -> None:
@@ -254,9 +262,9 @@ def read(data: Any, own: Callable[[], bool] = lambda: False) -> Monitor:
 
 def _hours(value: Any) -> tuple[dict[str, Any], ...]:
     """The last hours of a monitor as ``app.stats.strip`` gives them; none, where any is odd."""
-    found = each(value, _hour)
-    complete = all(hour[state] is not None for hour in found for state in _HOUR_STATES)
-    return found if complete and len(found) == HOURS else ()
+    hours = each(value, _hour)
+    complete = all(hour[state] is not None for hour in hours for state in _HOUR_STATES)
+    return hours if complete and len(hours) == HOURS else ()
 
 
 def _hour(value: Any) -> dict[str, Any] | None:

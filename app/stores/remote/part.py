@@ -18,7 +18,7 @@ from app.stores.remote.connection import Answer, Connection
 from app.stores.remote.listing import Listing, Way, Window, is_all
 from app.stores.remote.me import Me
 from app.stores.remote.meaning import ANSWERS, NOT_ACCEPTED, refuse, says_failure
-from app.stores.remote.meaning import read as said
+from app.stores.remote.meaning import read as read_answer
 
 T = TypeVar("T")
 MOST_REQUESTS = 200  # for one page of ours
@@ -76,7 +76,7 @@ class Part:
         answer = self.connection.write(method, path, pairs, **limit)
         self._refuse(answer, kind, id, monitor_id)
         if answer.is_success and not self.me.is_wakeful and says_failure(answer.body):
-            refused = said(answer)
+            refused = read_answer(answer)
             raise Invalid(refused.at, refused.message or _(NOT_ACCEPTED))
         return answer
 
@@ -122,8 +122,8 @@ class Part:
             path, sent, begin, size, size, kind=kind, id=id, monitor_id=monitor_id
         )
         more = window.total is None and window.more
-        seen = begin + len(window.items) + (more and window.reachable)
-        total = seen if window.total is None else window.total
+        counted = begin + len(window.items) + (more and window.reachable)
+        total = counted if window.total is None else window.total
         return Page(envelope.each(window.items, read), query.page, size, total, more=more)
 
     def _window(
@@ -190,7 +190,9 @@ class Part:
             return self.connection.unavailable(
                 N_("The server %(server)s sent something that is not JSON."), unsent=True
             )
-        if (message := said(answer).message) is not None:  # a fault, with a status of success
+        if (
+            message := read_answer(answer).message
+        ) is not None:  # a fault, with a status of success
             return self.connection.unavailable(ANSWERS, unsent=True, message=message)
         sentence = N_("The server %(server)s sent an answer that is not valid (%(odd)s).")
         return self.connection.unavailable(sentence, unsent=True, odd=odd)

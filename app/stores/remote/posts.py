@@ -23,8 +23,8 @@ class Posts(Part, base.Posts):
         return self._whole(id, self._read(f"{_path(page_id)}/{id}", kind="post", id=id))
 
     def create(self, page_id: int, fields: Fields) -> Post:
-        known = {name: value for name, value in fields.items() if value not in (None, ())}
-        answer = self._write("POST", _path(page_id), known, kind="status page", id=page_id)
+        sent = {name: value for name, value in fields.items() if value not in (None, ())}
+        answer = self._write("POST", _path(page_id), sent, kind="status page", id=page_id)
         with stored():
             return self._content(answer, _post)
 

@@ -17,5 +17,5 @@ class StatusPages(Collection[StatusPage, PageQuery], base.StatusPages):
         if self.me.extent < Extent.WHOLE:
             return ()
         every = self.every(PageQuery(per_page=100), MOST_PAGES)
-        found = [page for page in every if monitor_id in page.monitors]
-        return sorted(found, key=lambda page: (page.name.casefold(), page.id))
+        pages = [page for page in every if monitor_id in page.monitors]
+        return sorted(pages, key=lambda page: (page.name.casefold(), page.id))

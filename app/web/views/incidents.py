@@ -294,7 +294,7 @@ def _comment(incident: Incident, text: str) -> None:
         checked = binding.overlay(IncidentUpdateForm, incident, [("comment", whole)])
         try:
             store.incidents.update(
-                incident.id, checked, by=_who(), seen={"comment": incident.comment}
+                incident.id, checked, by=_who(), expected={"comment": incident.comment}
             )
             return
         except Conflict:

@@ -48,12 +48,12 @@ def test() -> Answer:
             _(
                 "Test email sent to %(address)s. The server said: %(said)s",
                 address=form.address.data,
-                said=sent.said,
+                said=sent.answer,
             ),
             "success",
         )
     else:
-        flash(_("The test email was not sent. %(said)s", said=sent.said), "error")
+        flash(_("The test email was not sent. %(said)s", said=sent.answer), "error")
     return redirect(url_for(".show", _anchor="test"))
 
 
