@@ -26,7 +26,7 @@ from app.imports import files
 from app.imports.candidates import FORMATS, NotReadable, Reading
 from app.imports.values import shown
 from app.records import INTERVALS, Pair, masked_alert
-from app.stores.importing import Importer, Row, alert_nobody, counts, notes
+from app.stores.importing import Importer, ImportRow, alert_nobody, counts, notes
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -107,13 +107,13 @@ def _contacts(importer: Importer) -> Iterator[str]:
         )
 
 
-def _warnings(chosen: Sequence[Row]) -> Iterator[str]:
+def _warnings(chosen: Sequence[ImportRow]) -> Iterator[str]:
     silent = sum(not row.judged.alerts for row in chosen)
     if silent:
         yield alert_nobody(silent)
 
 
-def _create(importer: Importer, chosen: Sequence[Row]) -> tuple[int, int]:
+def _create(importer: Importer, chosen: Sequence[ImportRow]) -> tuple[int, int]:
     """How many were made, and how many were not."""
     # What was created before the store was lost is said, so that nobody creates it twice.
     made, problems = 0, []
@@ -140,7 +140,7 @@ def _create(importer: Importer, chosen: Sequence[Row]) -> tuple[int, int]:
     return made, len(chosen) - made
 
 
-def _is_chosen(row: Row, duplicates: bool) -> bool:
+def _is_chosen(row: ImportRow, duplicates: bool) -> bool:
     return row.judged.fits if duplicates else row.is_new
 
 
@@ -155,7 +155,7 @@ def _notes(shared: Mapping[str, int]) -> Iterator[str]:
         )
 
 
-def _lines(rows: Sequence[Row], duplicates: bool, shared: Sequence[str]) -> Iterator[str]:
+def _lines(rows: Sequence[ImportRow], duplicates: bool, shared: Sequence[str]) -> Iterator[str]:
     """``shared``: the sentences that are listed as notes."""
     for row in rows:
         word = _("create") if _is_chosen(row, duplicates) else _("skip")
@@ -176,7 +176,7 @@ def _lines(rows: Sequence[Row], duplicates: bool, shared: Sequence[str]) -> Iter
             yield "        - " + _("Starts paused.")
 
 
-def _twin(row: Row) -> Iterator[str]:
+def _twin(row: ImportRow) -> Iterator[str]:
     if row.watched_by:
         yield _("Duplicate: already monitored as %(name)s.", name=shown(row.watched_by))
     elif row.repeats:
@@ -188,13 +188,13 @@ def _alert(pair: Pair) -> str:
     return f"{shown(pair.key)} {shown(pair.value)}"
 
 
-def _position(row: Row) -> str:
+def _position(row: ImportRow) -> str:
     judged = row.judged
     name = f"{shown(judged.name)} " if judged.name else ""
     return f"{judged.candidate.place}: {name}{shown(judged.url)}".rstrip()
 
 
-def _summary(rows: Sequence[Row], made: str, chosen: int, refused: int) -> str:
+def _summary(rows: Sequence[ImportRow], made: str, chosen: int, refused: int) -> str:
     """``made``: how many monitors came or would come of them, in words. ``refused``: of the chosen
     ones, by the store. Those that were not chosen and fit are duplicates.
     """

@@ -27,7 +27,7 @@ MOST_SINGLE = 20  # monitors that are asked for one by one
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ImportRow:
     """One line of the dry run. ``watched_by``: the monitor that makes the same check already;
     ``repeats``: the place of the earlier line with the same check.
     """
@@ -54,7 +54,7 @@ class Counts:
     silent: int
 
 
-def counts(rows: Sequence[Row]) -> Counts:
+def counts(rows: Sequence[ImportRow]) -> Counts:
     new = [row.judged for row in rows if row.is_new]
     unfit = sum(not row.judged.fits for row in rows)
     paused = sum(judged.candidate.paused for judged in new)
@@ -62,7 +62,7 @@ def counts(rows: Sequence[Row]) -> Counts:
     return Counts(len(new), len(rows) - len(new) - unfit, unfit, paused, silent)
 
 
-def notes(rows: Sequence[Row]) -> Mapping[str, int]:
+def notes(rows: Sequence[ImportRow]) -> Mapping[str, int]:
     """The sentences that many rows share, and how many have them. They are listed once, and their
     rows name the numbers: fifty entries with nine equal sentences are read by nobody.
     """
@@ -181,7 +181,7 @@ class Importer:
             contacts=self.contacts,
         )
 
-    def dry_run(self, candidates: Sequence[Candidate]) -> list[Row]:
+    def dry_run(self, candidates: Sequence[Candidate]) -> list[ImportRow]:
         """What each becomes. Nothing is stored."""
         judged = [self.judge(entry) for entry in candidates]
         addresses = {same_url.address(entry.url) for entry in judged if entry.fits}
@@ -243,17 +243,21 @@ class Importer:
         return ""
 
 
-def _with_twins(judged: Sequence[Judged], watched: Mapping[str, Sequence[Monitor]]) -> list[Row]:
-    rows: list[Row] = []
+def _with_twins(
+    judged: Sequence[Judged], watched: Mapping[str, Sequence[Monitor]]
+) -> list[ImportRow]:
+    rows: list[ImportRow] = []
     earlier: dict[tuple[Any, ...], str] = {}
     for entry in judged:
         if entry.fields is None:
-            rows.append(Row(entry))
+            rows.append(ImportRow(entry))
             continue
         address = same_url.address(entry.url)
         same = (there for there in watched.get(address, ()) if _is_there(there, entry.fields))
         check = (address, *_check_of(entry.fields), *_headers_of(entry.fields))
-        rows.append(Row(entry, next((there.name for there in same), ""), earlier.get(check, "")))
+        rows.append(
+            ImportRow(entry, next((there.name for there in same), ""), earlier.get(check, ""))
+        )
         earlier.setdefault(check, entry.candidate.place)
     return rows
 

@@ -32,7 +32,7 @@ MAX_WAITING = 100  # mails that wait for a thread; more are dropped
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class MailAnswer:
     """What came of a mail. ``answer``: the server's answer, or why there is none."""
 
     ok: bool
@@ -50,7 +50,7 @@ def base_here(settings: Settings) -> str:
     return f"{request.host_url.rstrip('/')}{root.rstrip('/')}"
 
 
-class _Line:
+class _MailQueue:
     """Mails that wait for a thread of their own, ``MAX_WAITING`` at most; ``what`` they are."""
 
     def __init__(self, what: str) -> None:
@@ -103,9 +103,9 @@ class Mail:
         self._settings = settings
         self._clock = clock
         # Whoever asks for a link sees and measures nothing of what is done for it.
-        self.recoveries = _Line("recovery links")
+        self.recoveries = _MailQueue("recovery links")
         # Apart, because strangers can fill the other one.
-        self.notices = _Line("notices of a changed second factor")
+        self.notices = _MailQueue("notices of a changed second factor")
 
     def is_set(self) -> bool:
         """Whether email can be sent."""
@@ -118,10 +118,10 @@ class Mail:
         """
         return base_url(self._settings.public_url, self._settings.bind)
 
-    def send_test(self, to: str) -> Sent:
+    def send_test(self, to: str) -> MailAnswer:
         return self._send_waited(to, account.trial(self._clock(), f"{self.base}/"))
 
-    def send_invitation(self, to: str, link: str, inviter: str, days: int) -> Sent:
+    def send_invitation(self, to: str, link: str, inviter: str, days: int) -> MailAnswer:
         return self._send_waited(to, account.invitation(self._clock(), link, inviter, days))
 
     def send_recovery(self, to: str, path: str) -> None:
@@ -142,19 +142,19 @@ class Mail:
         if not sent.ok:
             log.warning("A notice of a changed second factor could not be mailed: %s", sent.answer)
 
-    def send_second_factor(self, to: str, what: str) -> Sent:
+    def send_second_factor(self, to: str, what: str) -> MailAnswer:
         """As ``tell_of_second_factor``, for a command, which waits for the answer."""
         message = account.second_factor(self._clock(), what, f"{self.base}/profile/two-factor")
         return self._send(to, message)
 
-    def _send_waited(self, to: str, message: Message) -> Sent:
+    def _send_waited(self, to: str, message: Message) -> MailAnswer:
         """For requests, of which few may wait at once."""
         with LONG_WAITS.taken() as free:
-            return self._send(to, message) if free else Sent(False, _(BUSY))
+            return self._send(to, message) if free else MailAnswer(False, _(BUSY))
 
-    def _send(self, to: str, message: Message) -> Sent:
+    def _send(self, to: str, message: Message) -> MailAnswer:
         settings = with_mail(self._settings)
         tools = Tools(settings, settings.network())
         id = f"msg_{secrets.token_hex(16)}"
         answer = email.send(Outgoing(id, to, message, self._clock()), tools)
-        return Sent(answer.ok, answer.text)
+        return MailAnswer(answer.ok, answer.text)

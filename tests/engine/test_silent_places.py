@@ -24,7 +24,7 @@ from app.engine.silence_watch import SilenceWatch
 from app.records import IncidentQuery, Notice
 from app.rules.time import iso
 from app.stores.local import LocalStore
-from app.stores.local.incidents import Incidents
+from app.stores.local.incidents import LocalIncidents
 from tests.factories import make_monitor, make_outcome
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -408,7 +408,7 @@ def test_the_gap_of_a_silence_lasts_until_now_and_until_the_end_of_its_incident(
     house.check(id, "oslo", "down")
     last = house.now
     house.pass_minutes(120, every=MINUTE)
-    incidents = Incidents(SimpleNamespace(now=lambda: house.now))
+    incidents = LocalIncidents(SimpleNamespace(now=lambda: house.now))
     (shown,) = incidents.list(IncidentQuery(brief=True)).items
     assert shown.unwatched == ((last, house.now),)
     assert incidents.get(shown.id).unwatched == shown.unwatched

@@ -160,7 +160,7 @@ def page_form(value: str) -> None:
 
 
 def remote_answer(value: str) -> None:
-    one = connection.Connection("http://other.example", "wkf_a_key", NETWORK)
+    one = connection.RemoteConnection("http://other.example", "wkf_a_key", NETWORK)
     told = SimpleNamespace(status_code=200, headers={"Date": value, "Retry-After": value})
     one._note_clock(told)
     connection._pause(told)
@@ -180,7 +180,7 @@ def remote_record(value: str) -> None:
 def remote_fault(value: str) -> None:
     """Where a server names the fields that it refuses, and leads to."""
     body = {"errors": [{"field": value, "message": "No."}]}
-    answer = connection.Answer(422, body, {"Location": value}, "", True, None)
+    answer = connection.ServerAnswer(422, body, {"Location": value}, "", True, None)
     meaning.read(answer)
     _ = answer.is_elsewhere
     listing.CURSOR.search(value)

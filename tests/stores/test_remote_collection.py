@@ -14,7 +14,7 @@ from werkzeug.wrappers import Request, Response
 from app.errors import Accepted, NotFound, Unavailable, Unsupported
 from app.records import ObjectKind, PageQuery, Resource
 from app.stores.remote import remote_store
-from app.stores.remote.collection import Collection
+from app.stores.remote.collection import RemoteCollection
 from tests.support.loopback import serving
 
 
@@ -29,7 +29,7 @@ NOTES = Resource(
 )
 
 
-class Notes(Collection[Note, PageQuery]):
+class Notes(RemoteCollection[Note, PageQuery]):
     in_contract = True
 
 

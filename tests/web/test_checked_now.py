@@ -11,7 +11,7 @@ import pytest
 from app.codec import reader
 from app.records import MAX_CAUSE, MAX_LOCATION_LABEL, CheckedNow, PlaceChecked, Result
 from app.stores.local import LocalStore
-from app.stores.local.checks import Checks
+from app.stores.local.checks import LocalChecks
 from app.web.shown import checked
 from tests.engine.test_agent import page
 from tests.factories import make_monitor, make_outcome
@@ -47,7 +47,7 @@ def test_the_longest_message_fits_into_a_cookie(app, admin, monkeypatch, alphabe
     places = [
         PlaceChecked(f"place-{one}", text(MAX_LOCATION_LABEL), failed()) for one in range(100)
     ]
-    monkeypatch.setattr(Checks, "run", lambda _checks, _id: answered(failed(), places))
+    monkeypatch.setattr(LocalChecks, "run", lambda _checks, _id: answered(failed(), places))
     path = f"/monitors/{make_monitor(app, name=text(100)).id}"
     admin.open(path).press("Check now", _follow=False)
     kept = admin.client._cookies.values()

@@ -15,7 +15,7 @@ from app.db.tables import MonitorRow
 from app.errors import Invalid, Unavailable
 from app.records import MonitorQuery, Pair
 from app.stores import current_store
-from app.stores.local.monitors import Monitors
+from app.stores.local.monitors import LocalMonitors
 from app.web.frame import progress
 from app.web.views import imports
 from tests.factories import make_monitor, make_person
@@ -200,7 +200,7 @@ def test_an_import_needs_either_lines_or_a_file(editor):
 
 def test_an_import_continues_after_the_store_was_unreachable(app, editor, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 0)
-    make, lost = Monitors.create, ["https://c.example.com"]
+    make, lost = LocalMonitors.create, ["https://c.example.com"]
 
     def moody(monitors, fields, **more):
         if fields["url"] in lost:
@@ -208,7 +208,7 @@ def test_an_import_continues_after_the_store_was_unreachable(app, editor, monkey
             raise Unavailable("The server did not answer in time.")
         return make(monitors, fields, **more)
 
-    monkeypatch.setattr(Monitors, "create", moody)
+    monkeypatch.setattr(LocalMonitors, "create", moody)
     lines = "\n".join(f"{letter}.example.com" for letter in "abcd")
     editor.open(START).press("Preview", urls=lines).press("Create 4 monitors")
     editor.press("Continue").press("Continue")
@@ -221,7 +221,7 @@ def test_an_import_continues_after_the_store_was_unreachable(app, editor, monkey
 
 
 def test_a_monitor_whose_answer_was_lost_is_not_created_twice(app, editor, monkeypatch):
-    make, lost = Monitors.create, ["https://b.example.com"]
+    make, lost = LocalMonitors.create, ["https://b.example.com"]
 
     def moody(monitors, fields, **more):
         made = make(monitors, fields, **more)
@@ -230,7 +230,7 @@ def test_a_monitor_whose_answer_was_lost_is_not_created_twice(app, editor, monke
             raise Unavailable("The server did not answer in time.")
         return made
 
-    monkeypatch.setattr(Monitors, "create", moody)
+    monkeypatch.setattr(LocalMonitors, "create", moody)
     editor.open(START).press("Preview", urls="a.example.com\nb.example.com\nc.example.com")
     editor.press("Create 3 monitors")
     assert editor.status == 503
@@ -285,14 +285,14 @@ def test_what_the_store_refuses_is_listed_at_the_end_and_the_others_are_created(
     app, editor, monkeypatch
 ):
     monkeypatch.setattr(progress, "SECONDS", 0)
-    make = Monitors.create
+    make = LocalMonitors.create
 
     def strict(monitors, fields, **more):
         if "b." in fields["url"]:
             raise Invalid({}, "Your plan allows two monitors.")
         return make(monitors, fields, **more)
 
-    monkeypatch.setattr(Monitors, "create", strict)
+    monkeypatch.setattr(LocalMonitors, "create", strict)
     lines = "\n".join(f"https://{letter}.example.com" for letter in "abc")
     editor.open(START).press("Preview", urls=lines).press("Create 3 monitors")
     editor.press("Continue").press("Continue")

@@ -132,7 +132,7 @@ def test_a_form_that_was_sent_in_vain_adds_its_place_when_it_is_sent_again(app, 
         raise Unavailable("The database is busy.")
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.stores.local.locations.Locations.create", busy)
+        patch.setattr("app.stores.local.locations.LocalLocations.create", busy)
         assert admin.client.post(f"{PAGE}/new", data=typed).status_code == 503
     again = admin.client.post(f"{PAGE}/new", data=typed)
     assert again.status_code == 201

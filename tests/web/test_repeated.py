@@ -15,11 +15,11 @@ from app.access.sent_forms import SentForms
 from app.errors import Unavailable
 from app.records import PostQuery, ResultQuery
 from app.stores import current_store
-from app.stores.local.channels import Channels
-from app.stores.local.checks import Checks
-from app.stores.local.incidents import Incidents
-from app.stores.local.monitors import Monitors
-from app.stores.local.posts import Posts
+from app.stores.local.channels import LocalChannels
+from app.stores.local.checks import LocalChecks
+from app.stores.local.incidents import LocalIncidents
+from app.stores.local.monitors import LocalMonitors
+from app.stores.local.posts import LocalPosts
 from app.web.frame import repeated
 from app.web.views import channel_tests
 from tests.factories import PASSWORD, make_incident, make_monitor, make_person
@@ -29,12 +29,18 @@ from tests.support.web_process import installation, web_process
 
 pytestmark = pytest.mark.sqlite
 
-MONITOR = ("/monitors/new", "Save", {"url": "https://example.com/"}, Monitors, "create")
-REPORT = ("/incidents/new", "Report incident", {"monitor_id": "1"}, Incidents, "create")
-RESOLVE = ("/incidents/1", "Resolve", {}, Incidents, "update")
-POST = ("/status-pages/1/posts/new", "Publish", {"title": "Slow", "body": "Soon."}, Posts, "create")
-CHECK = ("/monitors/1", "Check now", {}, Checks, "run")
-TEST = ("/monitors/1", "Send test alert to Webhook ••••1:9/", {}, Channels, "test")
+MONITOR = ("/monitors/new", "Save", {"url": "https://example.com/"}, LocalMonitors, "create")
+REPORT = ("/incidents/new", "Report incident", {"monitor_id": "1"}, LocalIncidents, "create")
+RESOLVE = ("/incidents/1", "Resolve", {}, LocalIncidents, "update")
+POST = (
+    "/status-pages/1/posts/new",
+    "Publish",
+    {"title": "Slow", "body": "Soon."},
+    LocalPosts,
+    "create",
+)
+CHECK = ("/monitors/1", "Check now", {}, LocalChecks, "run")
+TEST = ("/monitors/1", "Send test alert to Webhook ••••1:9/", {}, LocalChannels, "test")
 FORMS = (MONITOR, REPORT, RESOLVE, POST, CHECK, TEST)
 SAME_FOR = sent_forms.SAME_FOR
 
@@ -148,7 +154,7 @@ def test_a_form_that_was_refused_may_be_sent_again(admin, scene, monkeypatch):
         def busy(*_args, **_fields):
             raise Unavailable("The database is busy.")
 
-        patch.setattr(Monitors, "create", busy)
+        patch.setattr(LocalMonitors, "create", busy)
         assert admin.client.post(path, data=sent).status_code == 503
     assert admin.client.post(path, data=sent).status_code == 302
 
@@ -245,7 +251,7 @@ def test_the_second_form_is_carried_out_if_the_first_is_refused(
     app, admin, scene, slow, monkeypatch
 ):
     path, sent = sent_by(admin, POST)
-    create, refused = Posts.create, []
+    create, refused = LocalPosts.create, []
 
     def refuse_first(*args, **fields):
         if not refused:
@@ -253,8 +259,8 @@ def test_the_second_form_is_carried_out_if_the_first_is_refused(
             raise Unavailable("The database is busy.")
         return create(*args, **fields)
 
-    monkeypatch.setattr(Posts, "create", refuse_first)
-    slow.patch(Posts, "create")
+    monkeypatch.setattr(LocalPosts, "create", refuse_first)
+    slow.patch(LocalPosts, "create")
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(admin.client.post, path, data=sent)
         assert slow.begun.wait(30)

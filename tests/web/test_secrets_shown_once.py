@@ -11,14 +11,14 @@ from app.access.keys import ApiKeys
 from app.access.wall_links import WallLinks
 from app.errors import Unavailable
 from app.stores import current_store
-from app.stores.local.locations import Locations
+from app.stores.local.locations import LocalLocations
 
 pytestmark = pytest.mark.sqlite
 
 KEYS = ("/keys", "Create key", {"name": "CI"}, ApiKeys, "create")
 LINKS = ("/settings/wall-links", "Create link", {"name": "Hall"}, WallLinks, "create")
-PLACE = ("/settings/locations/new", "Save", {"name": "oslo"}, Locations, "create")
-TOKEN = ("/settings/locations/2/token", "Make a new token", {}, Locations, "new_token")
+PLACE = ("/settings/locations/new", "Save", {"name": "oslo"}, LocalLocations, "create")
+TOKEN = ("/settings/locations/2/token", "Make a new token", {}, LocalLocations, "new_token")
 
 
 @pytest.mark.parametrize("form", [KEYS, LINKS, PLACE, TOKEN])

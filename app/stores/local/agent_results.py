@@ -59,7 +59,7 @@ OLDEST = KEPT + timedelta(hours=1)  # an agent looks for old results every ten m
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class AgentResult:
     """A result as an agent sent it. ``made_for``: when the monitor, as the agent knew it, was last
     changed (ms).
     """
@@ -76,7 +76,7 @@ class Sent:
         return self.outcome.result.checked_at
 
 
-def read(data: Any) -> tuple[list[Sent], int]:
+def read(data: Any) -> tuple[list[AgentResult], int]:
     """The results of a request, and how many cannot be read. Raises Invalid."""
     if not isinstance(data, list) or len(data) > MOST_RESULTS:
         raise Invalid(
@@ -91,7 +91,7 @@ def read(data: Any) -> tuple[list[Sent], int]:
                 raise Odd("made_for")
             at = from_ms(to_ms(outcome.result.checked_at))  # as it will be stored
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
-            sent.append(Sent(placed, made_for))
+            sent.append(AgentResult(placed, made_for))
         except (ValueError, KeyError, TypeError, OverflowError):
             wrong += 1
     return sent, wrong
@@ -113,11 +113,10 @@ class Taking:
         self.refused = 0
         self.standings: dict[int, Standing] = {}
         self._of_before = 0
-        self._judged: list[Sent] = []
-        self._late: list[Sent] = []
-        self._counting: list[
-            Sent
-        ] = []  # late ones that have a vote: a newer one was judged, or a copy
+        self._judged: list[AgentResult] = []
+        self._late: list[AgentResult] = []
+        # Late results that have a vote: a newer one was judged, or a copy.
+        self._counting: list[AgentResult] = []
 
     @property
     def taken(self) -> int:
@@ -128,7 +127,7 @@ class Taking:
         """Whether one of the results that were taken still counts."""
         return bool(self._judged or self._counting)
 
-    def take(self, sent: Sequence[Sent]) -> None:
+    def take(self, sent: Sequence[AgentResult]) -> None:
         """Record each result, or refuse it for good, also one that we cannot record because of a
         fault of ours. Raises Throttled if there are others: their monitors were changed each time
         when they were to be judged. The agent sends all again then, and what is recorded already is
@@ -150,7 +149,7 @@ class Taking:
         if left:
             raise busy(self._place)
 
-    def _take(self, sent: Sequence[Sent]) -> list[Sent]:
+    def _take(self, sent: Sequence[AgentResult]) -> list[AgentResult]:
         """Returns the results that were not judged because their monitors have changed since they
         were read.
         """
@@ -162,12 +161,12 @@ class Taking:
         judged = [self._sort(some, rows[id]) for id, some in _by_monitor(own).items()]
         turns = {id: row.turn for id, row in rows.items()}
         tokens = _tokens(self._place.id) if any(judged) else {}
-        left: list[Sent] = []
+        left: list[AgentResult] = []
         for some in zip_longest(*judged):  # the first of each monitor, then the second of each
             left += self._judge([result for result in some if result is not None], turns, tokens)
         return left
 
-    def _sort(self, own: Sequence[Sent], row: Any) -> list[Sent]:
+    def _sort(self, own: Sequence[AgentResult], row: Any) -> list[AgentResult]:
         """Set aside the results of a monitor that come too late. Returns those that are judged."""
         judged, late = _sorted(own, row, self._now)
         self._of_before += len(own) - len(judged) - len(late)
@@ -184,7 +183,7 @@ class Taking:
         late = [(result, True) for result in self._late] + [(result, False) for result in judged]
         late.sort(key=lambda pair: pair[0].monitor_id)  # parts have all results of a monitor
 
-        def record(part: Sequence[tuple[Sent, bool]]) -> None:
+        def record(part: Sequence[tuple[AgentResult, bool]]) -> None:
             recorder.record_late(
                 _results(result for result, is_late in part if is_late),
                 self._now,
@@ -197,12 +196,12 @@ class Taking:
         self._late = [result for result in self._late if id(result) not in lost]
 
     def _judge(
-        self, some: Sequence[Sent], turns: dict[int, int], tokens: Mapping[int, int]
-    ) -> list[Sent]:
+        self, some: Sequence[AgentResult], turns: dict[int, int], tokens: Mapping[int, int]
+    ) -> list[AgentResult]:
         """Judge one result of each monitor. Returns those that were dropped."""
-        dropped: list[Sent] = []
+        dropped: list[AgentResult] = []
 
-        def record(part: Sequence[Sent]) -> None:
+        def record(part: Sequence[AgentResult]) -> None:
             dropped.extend(self._judge_at_once(part, turns, tokens))
 
         self.refused += len(self._apart(record, some))
@@ -236,8 +235,8 @@ class Taking:
         )
 
     def _judge_at_once(
-        self, some: Sequence[Sent], turns: dict[int, int], tokens: Mapping[int, int]
-    ) -> list[Sent]:
+        self, some: Sequence[AgentResult], turns: dict[int, int], tokens: Mapping[int, int]
+    ) -> list[AgentResult]:
         """As ``_judge``, in one transaction."""
         claims = [_claim(result.monitor_id, turns[result.monitor_id], tokens) for result in some]
         outcomes = [(claim, result.outcome) for claim, result in zip(claims, some, strict=True)]
@@ -253,7 +252,7 @@ class Taking:
         return dropped
 
 
-def _results(sent: Iterable[Sent]) -> list[Result]:
+def _results(sent: Iterable[AgentResult]) -> list[Result]:
     return [result.outcome.result for result in sent]
 
 
@@ -286,15 +285,17 @@ def _monitor_rows(place: int, ids: Collection[int]) -> dict[int, Any]:
     return {row.monitor_id: row for row in rows}
 
 
-def _by_monitor(sent: Iterable[Sent]) -> dict[int, list[Sent]]:
+def _by_monitor(sent: Iterable[AgentResult]) -> dict[int, list[AgentResult]]:
     """The results of each monitor, in the order of time."""
-    by_monitor: dict[int, list[Sent]] = defaultdict(list)
+    by_monitor: dict[int, list[AgentResult]] = defaultdict(list)
     for result in sorted(sent, key=lambda result: (result.monitor_id, result.at)):
         by_monitor[result.monitor_id].append(result)
     return by_monitor
 
 
-def _sorted(own: Sequence[Sent], row: Any, now: datetime) -> tuple[list[Sent], list[Sent]]:
+def _sorted(
+    own: Sequence[AgentResult], row: Any, now: datetime
+) -> tuple[list[AgentResult], list[AgentResult]]:
     """The results of a monitor that are judged, in the order of time, and those that are late
     (``app/judge/fold.py``).
     Each recent one is judged, not the newest alone: an outage begins with the first of them.
@@ -304,8 +305,8 @@ def _sorted(own: Sequence[Sent], row: Any, now: datetime) -> tuple[list[Sent], l
     change, such as another name, they say how the monitor is.
     """
     since = row.spec_since or row.created_at
-    judged: list[Sent] = []
-    late: list[Sent] = []
+    judged: list[AgentResult] = []
+    late: list[AgentResult] = []
     for result in reversed(own):
         current = result.made_for >= to_ms(since) or result.made_for == to_ms(row.updated_at)
         # Of two with the same time, one is a copy of the other.
@@ -317,7 +318,7 @@ def _sorted(own: Sequence[Sent], row: Any, now: datetime) -> tuple[list[Sent], l
     return judged[::-1], late
 
 
-def _may_be(result: Sent, now: datetime) -> bool:
+def _may_be(result: AgentResult, now: datetime) -> bool:
     """Whether an agent can have made a result at its time. It keeps results for a day; what is
     older could only fill years of figures. A result from further in the future than SKEW would hide
     all later ones.
@@ -325,7 +326,7 @@ def _may_be(result: Sent, now: datetime) -> bool:
     return now - OLDEST <= result.at <= now + SKEW
 
 
-def _has_vote(result: Sent, row: Any, now: datetime) -> bool:
+def _has_vote(result: AgentResult, row: Any, now: datetime) -> bool:
     """Whether a result is the vote of its place, if it is its newest. What was seen before a pause,
     or before a change of what the votes make of it, is none.
     """
@@ -335,7 +336,7 @@ def _has_vote(result: Sent, row: Any, now: datetime) -> bool:
     return not any(result.at < since for since in sinces if since)
 
 
-def _is_newer(result: Sent, row: Any, now: datetime) -> bool:
+def _is_newer(result: AgentResult, row: Any, now: datetime) -> bool:
     """Whether a result is newer than the one of its place that was judged last."""
     before: datetime | None = row.checked_at
     return before is None or result.at > before or before > now + SKEW

@@ -112,13 +112,13 @@ class BoundStore:
         return _Closed(self._tag)
 
 
-class _Part(_Closed):
+class _BoundPart(_Closed):
     def __init__(self, inner: Store, tag: _Tag) -> None:
         super().__init__(tag)
         self._inner = inner
 
 
-class _Monitors(_Part):
+class _Monitors(_BoundPart):
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         return self._inner.monitors.list(replace(query, within=self._tag.name))
 
@@ -158,7 +158,7 @@ class _Monitors(_Part):
             raise Invalid({"tags": [_(TAG_STAYS, tag=self._tag.name)]})
 
 
-class _Incidents(_Part):
+class _Incidents(_BoundPart):
     def list(self, query: IncidentQuery) -> Page[Incident]:
         return self._inner.incidents.list(replace(query, within=self._tag.name))
 
@@ -191,7 +191,7 @@ class _Incidents(_Part):
             raise NotFound("incident", id)
 
 
-class _Results(_Part):
+class _Results(_BoundPart):
     def list(self, query: ResultQuery) -> Page[Result]:
         self._tag.check(query.monitor_id)
         return self._inner.results.list(query)
@@ -211,13 +211,13 @@ class _Results(_Part):
         return self._inner.results.certificates(monitor_id)
 
 
-class _Checks(_Part):
+class _Checks(_BoundPart):
     def run(self, monitor_id: int) -> CheckedNow:
         self._tag.check(monitor_id)
         return self._inner.checks.run(monitor_id)
 
 
-class _Deliveries(_Part):
+class _Deliveries(_BoundPart):
     def list(self, query: DeliveryQuery) -> Page[Delivery]:
         return self._inner.deliveries.list(replace(query, within=self._tag.name))
 
@@ -242,13 +242,13 @@ class _Deliveries(_Part):
             raise NotFound("delivery", id)
 
 
-class _Channels(_Part):
+class _Channels(_BoundPart):
     def test_all(self, monitor_id: int) -> tuple[int, ...]:
         self._tag.check(monitor_id)
         return self._inner.channels.test_all(monitor_id)
 
 
-class _Contacts(_Part):
+class _Contacts(_BoundPart):
     def is_known(self, value: str) -> bool:
         """Whether a monitor with the tag has this contact. By their numbers, a key could read the
         names of all others.
@@ -266,7 +266,7 @@ class _Contacts(_Part):
         return db.session.scalar(used) is not None
 
 
-class _Locations(_Part):
+class _Locations(_BoundPart):
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
         self._tag.check(monitor_id)
         return self._inner.locations.of_monitor(monitor_id)

@@ -55,9 +55,8 @@ def keeping_calendars(
         session.flush()
         for page in _pages(session, before):
             left = {window.uid for window in upcoming(session, page, now)}
-            _cancel(
-                session, page, (window for window in before[page.id] if window.uid not in left), now
-            )
+            gone = (window for window in before[page.id] if window.uid not in left)
+            _cancel(session, page, gone, now)
 
 
 @contextmanager

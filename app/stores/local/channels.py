@@ -13,11 +13,11 @@ from app.alerts.targets import unreadable_alerts
 from app.db import db
 from app.records import Delivery, MonitorRef, Pair
 from app.stores import base
-from app.stores.local.part import Part, require_monitor
+from app.stores.local.part import LocalPart, require_monitor
 from app.stores.local.search import fits
 
 
-class Channels(Part, base.Channels):
+class LocalChannels(LocalPart, base.Channels):
     def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
         targets = [(str(pair.key), pair.value) for pair in alerts]
         id = monitor_id if monitor_id is None or fits(monitor_id) else -1

@@ -12,10 +12,10 @@ from app.db.types import Unreadable, readable
 from app.records import CheckedNow, Outcome
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.part import Part, found_monitor, require_monitor
+from app.stores.local.part import LocalPart, found_monitor, require_monitor
 
 
-class Checks(Part, base.Checks):
+class LocalChecks(LocalPart, base.Checks):
     def run(self, monitor_id: int) -> CheckedNow:
         from app.engine import now
 

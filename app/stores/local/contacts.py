@@ -39,7 +39,7 @@ COLUMNS = (
 MOST_NAMED = 500  # monitors that a refusal names
 
 
-class Contacts(Rows[Contact, PageQuery], base.Contacts):
+class LocalContacts(Rows[Contact, PageQuery], base.Contacts):
     @property
     def order(self) -> Sequence[Any]:
         return (ContactRow.name_folded, ContactRow.id)

@@ -24,7 +24,7 @@ from app.stores.waiting import until_tried
 POLL_SECONDS = 0.15
 
 
-class Deliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
+class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
     only = (IS_ALERT,)
 
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:

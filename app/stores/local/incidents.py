@@ -30,7 +30,7 @@ from app.records import (
 )
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.part import Part, found_monitor
+from app.stores.local.part import LocalPart, found_monitor
 from app.stores.local.rows import incident_record
 from app.stores.local.search import Asking, Order, asking, contains, fits, ordered
 
@@ -72,7 +72,7 @@ def _reading(*, brief: bool) -> Select[Any]:
 _READING: Mapping[bool, Select[Any]] = {brief: _reading(brief=brief) for brief in (False, True)}
 
 
-class Incidents(Part, base.Incidents):
+class LocalIncidents(LocalPart, base.Incidents):
     def list(self, query: IncidentQuery) -> Page[Incident]:
         ids, total = _asking(query).found(None if query.counted else 0)
         incidents = _records(ids, self.now(), brief=query.brief)

@@ -29,7 +29,7 @@ DAY = timedelta(days=1)
 CHECKER_RUNS = N_("A checker runs in this place and would make it again. Stop it first.")
 
 
-class Locations(Rows[Place, PageQuery], base.Locations):
+class LocalLocations(Rows[Place, PageQuery], base.Locations):
     @property
     def order(self) -> Sequence[Any]:
         """The default place is the first row."""

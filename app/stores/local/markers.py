@@ -13,11 +13,11 @@ from app.db.tags import concerns, tags_of, tags_text
 from app.records import Marker, MarkerQuery
 from app.stores.base import Fields
 from app.stores.local.incidents import whole_seconds
-from app.stores.local.part import Collection
+from app.stores.local.part import LocalCollection
 from app.stores.local.search import fits
 
 
-class Markers(Collection[Marker, MarkerQuery]):
+class Markers(LocalCollection[Marker, MarkerQuery]):
     @property
     def order(self) -> Sequence[Any]:
         return (MarkerRow.time.desc(), MarkerRow.id.desc())

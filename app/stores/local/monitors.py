@@ -50,7 +50,7 @@ from app.stores import base, same_url
 from app.stores.base import Fields
 from app.stores.local import contacts, states
 from app.stores.local.cancelling import keeping_calendars, pages_showing
-from app.stores.local.part import Part, changing_monitor, found_monitor, require_monitor
+from app.stores.local.part import LocalPart, changing_monitor, found_monitor, require_monitor
 from app.stores.local.places import (
     names_of,
     next_check_at,
@@ -98,7 +98,7 @@ EXPIRES_AT = case(
 )
 
 
-class Monitors(Part, base.Monitors):
+class LocalMonitors(LocalPart, base.Monitors):
     def __init__(self, store: base.Store, confirm_seconds: float) -> None:
         super().__init__(store)
         self._confirm_seconds = confirm_seconds

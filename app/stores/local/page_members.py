@@ -32,13 +32,13 @@ MEMBERS = ("monitors", "names", "groups")
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class PageMembers:
     monitors: tuple[int, ...]
     names: tuple[ComponentName, ...]
     groups: tuple[Group, ...]
 
 
-def of_pages(ids: Sequence[int]) -> Mapping[int, Members]:
+def of_pages(ids: Sequence[int]) -> Mapping[int, PageMembers]:
     """The members of each of these pages."""
     rows: defaultdict[int, list[StatusPageMonitorRow]] = defaultdict(list)
     for row in db.session.scalars(
@@ -105,7 +105,7 @@ def _change(session: DbSession, page_id: int, fields: Fields) -> None:
     session.flush()
 
 
-def _note(session: DbSession, page: StatusPageRow, before: Members, after: Members) -> None:
+def _note(session: DbSession, page: StatusPageRow, before: PageMembers, after: PageMembers) -> None:
     """Write to the audit log what the page shows from now on."""
     changes = {
         name: (_audited(getattr(before, name)), _audited(getattr(after, name))) for name in MEMBERS
@@ -128,11 +128,13 @@ def locked_monitors(session: DbSession, ids: Iterable[int]) -> set[int]:
     return set(session.scalars(statement))
 
 
-def _members(rows: Sequence[StatusPageMonitorRow], groups: Sequence[StatusPageGroupRow]) -> Members:
+def _members(
+    rows: Sequence[StatusPageMonitorRow], groups: Sequence[StatusPageGroupRow]
+) -> PageMembers:
     grouped: defaultdict[int | None, list[StatusPageMonitorRow]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.group_position or 0):
         grouped[row.group_id].append(row)
-    return Members(
+    return PageMembers(
         tuple(row.monitor_id for row in rows),
         tuple(ComponentName(row.monitor_id, row.name) for row in rows if row.name is not None),
         tuple(

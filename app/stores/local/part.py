@@ -22,7 +22,7 @@ from app.stores.local.search import fits, ids_of_page
 R = TypeVar("R", bound=Model)
 
 
-class Part:
+class LocalPart:
     """``store``: the store that the collection belongs to, whose clock it uses."""
 
     def __init__(self, store: base.Store) -> None:
@@ -32,7 +32,7 @@ class Part:
         return self.store.now()
 
 
-class Rows(Part, base.Readable[Record, Query]):
+class Rows(LocalPart, base.Readable[Record, Query]):
     """Records that are rows of a table, read by their ids. ``order``: of the list; ``only``: what
     is true of the rows that are records.
     """
@@ -78,7 +78,7 @@ class Rows(Part, base.Readable[Record, Query]):
         return records[0]
 
 
-class Collection(Rows[Record, Query], base.Collection[Record, Query]):
+class LocalCollection(Rows[Record, Query], base.Collection[Record, Query]):
     """Records that are one row each."""
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from app.i18n import N_, _
 from app.records import PageQuery, PostTemplate
 from app.rules.posts import folded
 from app.stores.base import Fields
-from app.stores.local.part import Collection
+from app.stores.local.part import LocalCollection
 
 NAME_TAKEN = N_("Another template has this name.")
 
 
-class PostTemplates(Collection[PostTemplate, PageQuery]):
+class PostTemplates(LocalCollection[PostTemplate, PageQuery]):
     @property
     def order(self) -> Sequence[Any]:
         return (func.lower(PostTemplateRow.name), PostTemplateRow.id)

@@ -33,7 +33,7 @@ from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.cancelling import cancel_post, keeping_calendars, renumbering
 from app.stores.local.page_members import NOT_ON_PAGE, locked_monitors, on_page
-from app.stores.local.part import Part
+from app.stores.local.part import LocalPart
 from app.stores.local.search import fits, ids_of_page
 from app.stores.local.status_pages import locked_page
 
@@ -42,7 +42,7 @@ OF_ANOTHER = N_("The incident %(id)s is of a monitor that is not on the page.")
 COLUMNS = ("title", "incident_id", "starts_at", "ends_at")
 
 
-class Posts(Part, base.Posts):
+class LocalPosts(LocalPart, base.Posts):
     def list(self, query: PostQuery) -> Page[Post]:
         if not fits(query.status_page_id):
             return Page([], query.page, query.per_page, 0)

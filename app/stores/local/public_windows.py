@@ -119,10 +119,9 @@ def _windows(
         # A page on which the window's monitors come and go has entries that change with the page.
         changed = max(row.updated_at, page.updated_at)
         if window.tags:
-            changes = select(MonitorRow.id, MonitorRow.updated_at)
-            for id, at in session.execute(
-                changes.where(MonitorRow.id.in_(shown), tagged(window.tags))
-            ):
+            statement = select(MonitorRow.id, MonitorRow.updated_at)
+            statement = statement.where(MonitorRow.id.in_(shown), tagged(window.tags))
+            for id, at in session.execute(statement):
                 concerned.add(id)
                 changed = max(changed, at)  # it may have got the tag then
         if concerned or (shown and for_all(window)):
@@ -222,10 +221,10 @@ def _pairs(
     ids: Iterable[int],
     order: InstrumentedAttribute[Any] | None = None,
 ) -> dict[int, list[Any]]:
-    by_key: dict[int, list[Any]] = {}
+    by_owner: dict[int, list[Any]] = {}
     rows = session.execute(
         select(key, value).where(key.in_(list(ids))).order_by(value if order is None else order)
     )
     for owner, member in rows:
-        by_key.setdefault(owner, []).append(member)
-    return by_key
+        by_owner.setdefault(owner, []).append(member)
+    return by_owner

@@ -15,13 +15,13 @@ from app.forms.monitor import no_contact
 from app.i18n import N_, _
 from app.records import Channel, PageQuery, ReportMail
 from app.stores.base import Fields
-from app.stores.local.part import Collection
+from app.stores.local.part import LocalCollection
 
 NO_ADDRESS = N_("This contact has no email address. Add one to it first.")
 ORDERED = N_("This contact gets this report already.")
 
 
-class ReportMails(Collection[ReportMail, PageQuery]):
+class ReportMails(LocalCollection[ReportMail, PageQuery]):
     @property
     def order(self) -> Sequence[Any]:
         return (ReportMailRow.id,)

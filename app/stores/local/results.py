@@ -36,7 +36,7 @@ from app.records import (
 from app.stats import RANGES, series
 from app.stats.tally import DAY_MS, HOUR_MS
 from app.stores import base
-from app.stores.local.part import Part, require_monitor
+from app.stores.local.part import LocalPart, require_monitor
 from app.stores.local.search import fits
 
 _certificate = reader(Certificate, "certificate")
@@ -45,7 +45,7 @@ _STATE = MonitorStateRow.__table__.c
 _LEAF = select(_STATE.ssl_fingerprint).where(_STATE.monitor_id == bindparam("id"))
 
 
-class Results(Part, base.Results):
+class LocalResults(LocalPart, base.Results):
     def list(self, query: ResultQuery) -> Page[Result]:
         """The newest first; ``from_`` is included, ``to`` is not."""
         require_monitor(query.monitor_id)

@@ -50,7 +50,7 @@ COLUMNS = (
 _TRIES = 20  # each that fails was overtaken by one that did not
 
 
-class StatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
+class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
     def __init__(self, store: base.Store, settings: Settings) -> None:
         super().__init__(store, STATUS_PAGES, StatusPageRow)
         self._settings, self._hosts = settings, settings.own_hosts

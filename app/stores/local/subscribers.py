@@ -11,14 +11,14 @@ from app.db.tables import SubscriberRow
 from app.db.types import readable
 from app.records import Action, ObjectKind, Page, Subscriber, SubscriberQuery, Thing
 from app.stores import base
-from app.stores.local.part import Part
+from app.stores.local.part import LocalPart
 from app.stores.local.search import fits, ids_of_page
 from app.stores.local.status_pages import locked_page
 
 AT_ONCE = 1000  # in one statement
 
 
-class Subscribers(Part, base.Subscribers):
+class LocalSubscribers(LocalPart, base.Subscribers):
     def list(self, query: SubscriberQuery) -> Page[Subscriber]:
         """The newest first."""
         if not fits(query.status_page_id):

@@ -26,7 +26,7 @@ from app.stores.local.cancelling import (
     pages_of,
     pages_of_window,
 )
-from app.stores.local.part import Part, found_row
+from app.stores.local.part import LocalPart, found_row
 from app.stores.local.search import Asking, asking, fits
 
 END_BEFORE_START = N_("The end must be later than the start.")
@@ -34,7 +34,7 @@ _MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
 _ORDER = (MaintenanceWindowRow.start_at.desc(), MaintenanceWindowRow.id.desc())
 
 
-class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
+class LocalWindows(LocalPart, Collection[MaintenanceWindow, PageQuery]):
     def list(self, query: PageQuery) -> Page[MaintenanceWindow]:
         """The newest start first."""
         ids, total = _asking(query.page, query.per_page).found()

@@ -9,7 +9,7 @@ from flask import g
 from app.net.client import Network
 from app.net.hosts import SystemNames
 from app.net.policy import Policy
-from app.stores.remote.connection import Connection
+from app.stores.remote.connection import RemoteConnection
 from app.stores.remote.store import RemoteStore
 
 __all__ = ["RemoteStore", "RemoteStores", "remote_store"]
@@ -20,7 +20,7 @@ def remote_store(url: str, key: str, network: Network | None = None) -> RemoteSt
     system's name servers and authorities by default.
     """
     network = network or Network(Policy(), SystemNames())
-    return RemoteStore(Connection(url, key, network))
+    return RemoteStore(RemoteConnection(url, key, network))
 
 
 class RemoteStores:

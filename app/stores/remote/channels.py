@@ -16,13 +16,13 @@ from app.codec.values import each, object_, pairs
 from app.records import MASK, Delivery, DeliveryQuery, DeliveryStatus, MonitorRef, Pair
 from app.stores import base
 from app.stores.base import Extent
-from app.stores.remote.part import Part
+from app.stores.remote.part import RemotePart
 
 ASKED_AGAIN_SECONDS = 60.0
 RECENT = timedelta(hours=24)
 
 
-class Channels(Part, base.Channels):
+class RemoteChannels(RemotePart, base.Channels):
     _setup: Mapping[str, str] = {}
     _setup_at = float("-inf")
 

@@ -8,13 +8,13 @@ from app.stores import base
 from app.stores.base import Fields
 from app.stores.remote.connection import CHECK_SECONDS
 from app.stores.remote.monitors import refuse_hidden_password
-from app.stores.remote.part import Part
+from app.stores.remote.part import RemotePart
 from app.stores.remote.results import read
 
 read_answer = reader(CheckedNow, "the result")
 
 
-class Checks(Part, base.Checks):
+class RemoteChecks(RemotePart, base.Checks):
     def run(self, monitor_id: int) -> CheckedNow:
         path = f"/monitors/{monitor_id}/check"
         answer = self._write("POST", path, monitor_id=monitor_id, seconds=CHECK_SECONDS)

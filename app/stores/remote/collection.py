@@ -19,11 +19,11 @@ from app.rules import brackets
 from app.stores import base
 from app.stores.base import Fields, Store
 from app.stores.remote import envelope
-from app.stores.remote.connection import Answer, Connection
+from app.stores.remote.connection import RemoteConnection, ServerAnswer
 from app.stores.remote.me import Me
 from app.stores.remote.meaning import ANSWERS
 from app.stores.remote.meaning import read as read_answer
-from app.stores.remote.part import Part, parameters, stored
+from app.stores.remote.part import RemotePart, parameters, stored
 
 NOT_SHOWN = N_("The server %(server)s accepted it, and does not show it yet.")
 
@@ -37,14 +37,14 @@ Record = TypeVar("Record", bound=_Identified)
 Query = TypeVar("Query")
 
 
-class Readable(Part, base.Readable[Record, Query]):
+class RemoteReadable(RemotePart, base.Readable[Record, Query]):
     """``readers``: of single fields of a record, where its type does not say how to read them."""
 
     def __init__(
         self,
         resource: Resource,
         store: Store,
-        connection: Connection,
+        connection: RemoteConnection,
         me: Me,
         **readers: Callable[[Any], Any],
     ) -> None:
@@ -80,7 +80,7 @@ class Readable(Part, base.Readable[Record, Query]):
     def _address(self, id: int) -> str:
         return f"{self.path}/{id}"
 
-    def _whole(self, id: int | None, answer: Answer) -> Record:
+    def _whole(self, id: int | None, answer: ServerAnswer) -> Record:
         """The record of an answer; with another id than that of the address, what a person changes
         next would be changed on another record.
         """
@@ -93,7 +93,7 @@ class Readable(Part, base.Readable[Record, Query]):
         return self.complete([record])[0]
 
 
-class Collection(Readable[Record, Query], base.Collection[Record, Query]):
+class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Query]):
     """Any answer of success to a write is one, whatever is in it: what was stored is read back."""
 
     def sent(self, fields: Fields, *, new: bool = False) -> Fields:
@@ -143,7 +143,7 @@ class Collection(Readable[Record, Query], base.Collection[Record, Query]):
     def name(self) -> str:
         return self.connection.name
 
-    def _id_of(self, answer: Answer) -> int | None:
+    def _id_of(self, answer: ServerAnswer) -> int | None:
         """The id of a stored record, in the answer's body or its ``Location``."""
         body = envelope.record(answer.body, self.kind)
         if isinstance(body, Mapping):

@@ -61,7 +61,7 @@ SEE_OTHER = 303  # the answer of a write that was done
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServerAnswer:
     """``body`` is the JSON of the answer; None where it is none. ``text``: what was there instead,
     if that is plain text.
     """
@@ -94,7 +94,7 @@ class Answer:
         return own_id(last) if last.isascii() and last.isdigit() else None
 
 
-class Connection:
+class RemoteConnection:
     """One remote server. ``name`` is shown to people. Safe to use from several threads."""
 
     def __init__(self, url: str, key: str, network: Network) -> None:
@@ -120,7 +120,7 @@ class Connection:
         """The server's time, from its last answer; ours until then."""
         return datetime.now(UTC) + self._ahead
 
-    def read(self, path: str, query: Pairs = ()) -> Answer:
+    def read(self, path: str, query: Pairs = ()) -> ServerAnswer:
         """GET, tried twice: a read can be repeated without harm. Not where the time is over: a slow
         server does not get faster by it, and whoever looks waits twice as long.
         """
@@ -134,7 +134,7 @@ class Connection:
 
     def write(
         self, method: str, path: str, fields: Pairs = (), *, seconds: float = ANSWER_SECONDS
-    ) -> Answer:
+    ) -> ServerAnswer:
         """POST, PATCH or DELETE, never retried: a lost request may have arrived."""
         return self._follow(method, path, MOVED, seconds, form=fields)
 
@@ -158,7 +158,7 @@ class Connection:
         *,
         query: Pairs = (),
         form: Pairs = (),
-    ) -> Answer:
+    ) -> ServerAnswer:
         """Follow redirects on the same origin only: no other origin may get the key."""
         url = self.base + path
         for _hop in range(MAX_REDIRECTS + 1):
@@ -170,7 +170,9 @@ class Connection:
                 return answer
         raise self.unavailable(N_("The server %(server)s redirects too often."), unsent=True)
 
-    def _send(self, method: str, url: str, seconds: float, query: Pairs, form: Pairs) -> Answer:
+    def _send(
+        self, method: str, url: str, seconds: float, query: Pairs, form: Pairs
+    ) -> ServerAnswer:
         with (LONG_WAITS if seconds > ANSWER_SECONDS else REMOTE_ANSWERS).taken() as free:
             if not free:
                 raise self.unavailable(
@@ -180,7 +182,9 @@ class Connection:
                 )
             return self._exchange(method, url, seconds, query, form)
 
-    def _exchange(self, method: str, url: str, seconds: float, query: Pairs, form: Pairs) -> Answer:
+    def _exchange(
+        self, method: str, url: str, seconds: float, query: Pairs, form: Pairs
+    ) -> ServerAnswer:
         deadline = time.monotonic() + seconds
         headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
         try:
@@ -211,7 +215,7 @@ class Connection:
         is_plain = response.headers.get("Content-Type", "").startswith("text/plain")
         plain = is_plain and not text.lstrip().startswith(b"<")
         shown = self._plain(text.decode("utf-8", "replace")) if plain and not is_json else ""
-        return Answer(
+        return ServerAnswer(
             response.status_code, body, response.headers, shown, is_json, _pause(response)
         )
 

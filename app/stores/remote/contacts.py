@@ -12,13 +12,13 @@ from app.records import Contact, PageQuery, SharedChannel
 from app.stores import base
 from app.stores.base import Extent
 from app.stores.remote.channels import delivery_ids
-from app.stores.remote.collection import Collection
+from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.part import stored
 
 MOST_PAGES = 10  # of a hundred: more than anybody has
 
 
-class Contacts(Collection[Contact, PageQuery], base.Contacts):
+class RemoteContacts(RemoteCollection[Contact, PageQuery], base.Contacts):
     def remove(self, id: int, *, replace_with: str | None = None, force: bool = False) -> None:
         query = {"replace_with": replace_with} if replace_with is not None else {}
         query |= {"force": "1"} if force else {}

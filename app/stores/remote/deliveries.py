@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from app.records import Delivery, DeliveryQuery
 from app.stores import base
-from app.stores.remote.collection import Readable
+from app.stores.remote.collection import RemoteReadable
 from app.stores.remote.part import stored
 from app.stores.waiting import until_tried
 
 POLL_SECONDS = 0.5
 
 
-class Deliveries(Readable[Delivery, DeliveryQuery], base.Deliveries):
+class RemoteDeliveries(RemoteReadable[Delivery, DeliveryQuery], base.Deliveries):
     def retry(self, id: int) -> Delivery:
         return self._done(id, "retry")
 

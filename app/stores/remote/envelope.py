@@ -44,7 +44,7 @@ MOST_DEEP = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ListPart:
     """What one answer to a list has. ``total``: of all records; ``more``: whether there are others
     after these; None where the server does not say. ``next``: the query of the next page.
     ``number``: what the server calls this page. ``by_offset``: the parameter that counts records.
@@ -58,7 +58,7 @@ class Part:
     by_offset: str | None
 
 
-NOTHING = Part((), 0, False, None, None, None)
+NOTHING = ListPart((), 0, False, None, None, None)
 
 
 def content(body: Any, read: Callable[[Any], T]) -> T:
@@ -85,7 +85,7 @@ def record(body: Any, kind: str) -> Any:
     return body
 
 
-def part(body: Any, headers: Mapping[str, str], kind: str, many: str) -> Part:
+def part(body: Any, headers: Mapping[str, str], kind: str, many: str) -> ListPart:
     """The records of a list's answer, and what it says of its pages. Raises Odd without a list."""
     scopes: list[Mapping[str, Any]] = []
     listed = _list(body, many, scopes)
@@ -109,7 +109,7 @@ def part(body: Any, headers: Mapping[str, str], kind: str, many: str) -> Part:
     else:
         more = None
     offsets = [name for name in OFFSETS for scope in about if whole(scope.get(name)) is not None]
-    return Part(
+    return ListPart(
         items, total, more, link, number, offsets[0] if offsets and number is None else None
     )
 

@@ -22,12 +22,12 @@ from app.rules.what_changed import changes_of
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.remote import envelope
-from app.stores.remote.collection import Collection
+from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.evidence import evidence
 from app.stores.remote.part import parameters
 
 
-class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
+class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents):
     in_contract = True
 
     def read(self, data: Any) -> Incident:

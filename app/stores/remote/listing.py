@@ -15,15 +15,15 @@ from typing import Any
 
 from app.codec.values import whole
 from app.rules.brackets import Pairs
-from app.stores.remote.envelope import OFFSETS, Part
+from app.stores.remote.envelope import OFFSETS, ListPart
 
 SIZES = ("per_page", "perPage", "limit", "page_size", "pageSize", "size", "page[size]", "count")
 # Lists of these lengths may be the first page of a server that does not say so.
 USUAL_SIZES = (10, 15, 20, 25, 30, 50, 100)
 CURSOR = re.compile(r"cursor|token|after|before|since|last", re.IGNORECASE)
 MARKS_SECONDS = 60.0  # cursors do not live for ever
-Fetch = Callable[[Pairs], Part]
-Peek = Callable[[Pairs], Part | None]  # None: the server refuses this query
+Fetch = Callable[[Pairs], ListPart]
+Peek = Callable[[Pairs], ListPart | None]  # None: the server refuses this query
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Listing:
         reachable = way is not None or part.next is not None or read > end
         return Window(items, total, more or read > end, reachable)
 
-    def _marked(self, peek: Peek, sent: Pairs, begin: int) -> tuple[int, Part] | None:
+    def _marked(self, peek: Peek, sent: Pairs, begin: int) -> tuple[int, ListPart] | None:
         """The page that an earlier window has led to, at or before ``begin``."""
         if time.monotonic() - self.marked_at > MARKS_SECONDS:
             self.marks, self.marked_at = {}, time.monotonic()
@@ -116,7 +116,7 @@ class Listing:
         part = None if before is None else peek(over(sent, marks[before]))
         return None if before is None or part is None else (before, part)
 
-    def _learnt(self, peek: Peek, sent: Pairs, size: int, part: Part) -> Way | None:
+    def _learnt(self, peek: Peek, sent: Pairs, size: int, part: ListPart) -> Way | None:
         """How further pages are asked for, from the first one. Of a server that says nothing, only
         a second page shows that there are some.
         """
@@ -135,7 +135,7 @@ class Listing:
         return way
 
 
-def is_all(part: Part, size: int) -> bool:
+def is_all(part: ListPart, size: int) -> bool:
     """Whether the first page, of which ``size`` records were asked for, is the whole list."""
     here = len(part.items)
     if part.next is not None or part.more:
@@ -143,13 +143,13 @@ def is_all(part: Part, size: int) -> bool:
     return part.total == here if part.total is not None else here not in (size, *USUAL_SIZES)
 
 
-def _other(peek: Peek, query: Pairs, before: Part) -> Part | None:
+def _other(peek: Peek, query: Pairs, before: ListPart) -> ListPart | None:
     """Another page; None from a server that has none, or sends the same one again."""
     part = peek(query)
     return None if part and part.items and part.items[0] == before.items[0] else part
 
 
-def way_of(part: Part, sent: Pairs) -> Way | None:
+def way_of(part: ListPart, sent: Pairs) -> Way | None:
     """How the first page says that others are asked for; None if it leads from one to the next."""
     size = len(part.items)
     if part.next is None:
@@ -174,7 +174,7 @@ def over(sent: Pairs, changes: Pairs) -> Pairs:
     return [*(pair for pair in sent if pair[0] not in names), *changes]
 
 
-def _more(part: Part, read: int, size: int, way: Way | None) -> bool:
+def _more(part: ListPart, read: int, size: int, way: Way | None) -> bool:
     """Whether records follow the ``read`` first ones."""
     if part.more is not None:
         return part.more

@@ -11,13 +11,13 @@ from app.codec.values import object_
 from app.records import MonitorQuery, MonitorRef, PageQuery, Place, PlaceSeen, Sort
 from app.stores import base
 from app.stores.base import Extent
-from app.stores.remote.collection import Collection
+from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.part import stored
 
 MOST_PAGES, PAGE = 10, 100
 
 
-class Locations(Collection[Place, PageQuery], base.Locations):
+class RemoteLocations(RemoteCollection[Place, PageQuery], base.Locations):
     def new_token(self, id: int) -> Place:
         answer = self._write("POST", f"{self._address(id)}/token", kind=self.kind, id=id)
         with stored():

@@ -10,7 +10,7 @@ from app.errors import WakefulError
 from app.i18n import N_
 from app.stores.base import Extent
 from app.stores.remote import envelope
-from app.stores.remote.connection import REPEATED, Connection
+from app.stores.remote.connection import REPEATED, RemoteConnection
 from app.stores.remote.meaning import refuse
 
 ASKED_AGAIN_SECONDS = 300.0
@@ -21,7 +21,7 @@ class Me:
     threads.
     """
 
-    def __init__(self, connection: Connection, ask_for_records: Callable[[], object]) -> None:
+    def __init__(self, connection: RemoteConnection, ask_for_records: Callable[[], object]) -> None:
         self.connection, self.ask_for_records = connection, ask_for_records
         self._known: Extent | None = None
         self._asked_at = 0.0

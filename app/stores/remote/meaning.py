@@ -23,7 +23,7 @@ from app.errors import (
 from app.i18n import N_, _
 from app.records import Incident, Monitor
 from app.rules.text import one_line
-from app.stores.remote.connection import Answer, Connection
+from app.stores.remote.connection import RemoteConnection, ServerAnswer
 
 MAX_SENTENCE = 300
 MAX_ERRORS = 100
@@ -65,8 +65,8 @@ class Explanation:
 
 
 def refuse(
-    connection: Connection,
-    answer: Answer,
+    connection: RemoteConnection,
+    answer: ServerAnswer,
     *,
     kind: str | None = None,
     id: int | str | None = None,
@@ -80,8 +80,8 @@ def refuse(
 
 
 def _error(
-    connection: Connection,
-    answer: Answer,
+    connection: RemoteConnection,
+    answer: ServerAnswer,
     kind: str | None,
     id: int | str | None,
 ) -> WakefulError:
@@ -175,7 +175,7 @@ def sentence(value: Any) -> str | None:
 # --- What a server says ---------------------------------------------------------------------------
 
 
-def read(answer: Answer) -> Explanation:
+def read(answer: ServerAnswer) -> Explanation:
     explanation = Explanation()
     if answer.text:
         explanation.note(answer.text)
@@ -279,7 +279,7 @@ def _base(name: str) -> str:
     return _path(name).partition(".")[0]
 
 
-def _details(answer: Answer) -> dict[str, Any]:
+def _details(answer: ServerAnswer) -> dict[str, Any]:
     body = answer.body if isinstance(answer.body, Mapping) else {}
     id, monitors = body.get("open_incident_id"), body.get("monitors")
     details: dict[str, Any] = {"open_incident_id": id} if _is_id(id) else {}

@@ -29,7 +29,7 @@ from app.stats.strip import HOURS, StripHour
 from app.stores import base, same_url
 from app.stores.base import Extent, Fields
 from app.stores.remote import envelope
-from app.stores.remote.collection import Collection
+from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.part import parameters
 
 OWN_FIELDS = frozenset(monitor.OWN_FIELDS)
@@ -49,7 +49,7 @@ _FILTERS = ("search", "search_by", "status_page_id", "contact_id", "tag", "locat
 _HOUR_STATES = (*StripHour._fields[:4], "degraded")
 
 
-class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
+class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
     in_contract = True
 
     def __init__(self, *here: Any) -> None:

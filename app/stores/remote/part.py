@@ -14,7 +14,7 @@ from app.records import Page
 from app.rules import brackets
 from app.stores.base import Extent, Fields, Store
 from app.stores.remote import envelope
-from app.stores.remote.connection import Answer, Connection
+from app.stores.remote.connection import RemoteConnection, ServerAnswer
 from app.stores.remote.listing import Listing, Way, Window, is_all
 from app.stores.remote.me import Me
 from app.stores.remote.meaning import ANSWERS, NOT_ACCEPTED, refuse, says_failure
@@ -26,7 +26,7 @@ NO_SUCH_PAGE = (400, 404, 405, 406, 410, 416, 422)
 NO_WAKEFUL = N_("The server %(server)s does not offer this: it is not a Wakeful.")
 
 
-class Part:
+class RemotePart:
     """``store`` is the one that the collection belongs to, for what other collections know.
 
     ``kind`` and ``id`` of a request: the record that it is about, which a 404 then says does not
@@ -35,7 +35,7 @@ class Part:
 
     in_contract: ClassVar[bool] = False  # whether the base API has it, so a bare server too
 
-    def __init__(self, store: Store, connection: Connection, me: Me) -> None:
+    def __init__(self, store: Store, connection: RemoteConnection, me: Me) -> None:
         self.store, self.connection, self.me = store, connection, me
         self.listings: dict[str, Listing] = {}
 
@@ -47,7 +47,7 @@ class Part:
         kind: str | None = None,
         id: int | None = None,
         monitor_id: int | None = None,
-    ) -> Answer:
+    ) -> ServerAnswer:
         try:
             if not self.in_contract:
                 self._refuse_bare(monitor_id)
@@ -68,7 +68,7 @@ class Part:
         id: int | None = None,
         monitor_id: int | None = None,
         seconds: float | None = None,
-    ) -> Answer:
+    ) -> ServerAnswer:
         if not self.in_contract:
             self._refuse_bare(monitor_id)
         pairs = brackets.write(fields or {})
@@ -81,7 +81,7 @@ class Part:
         return answer
 
     def _refuse(
-        self, answer: Answer, kind: str | None, id: int | None, monitor_id: int | None
+        self, answer: ServerAnswer, kind: str | None, id: int | None, monitor_id: int | None
     ) -> None:
         """Raise what an answer that is no success means.
 
@@ -141,7 +141,7 @@ class Part:
     ) -> Window:
         """``count`` records from ``begin`` on, where ``size`` are asked for at once."""
 
-        def fetch(asked: brackets.Pairs) -> envelope.Part:
+        def fetch(asked: brackets.Pairs) -> envelope.ListPart:
             part = self._part(
                 path, self._read(path, asked, kind=kind, id=id, monitor_id=monitor_id)
             )
@@ -150,7 +150,7 @@ class Part:
                 return replace(part, items=items, total=len(items))
             return part
 
-        def peek(asked: brackets.Pairs) -> envelope.Part | None:
+        def peek(asked: brackets.Pairs) -> envelope.ListPart | None:
             answer = self.connection.read(path, asked)
             if answer.status in NO_SUCH_PAGE:
                 return None
@@ -168,7 +168,7 @@ class Part:
         """
         return items
 
-    def _part(self, path: str, answer: Answer) -> envelope.Part:
+    def _part(self, path: str, answer: ServerAnswer) -> envelope.ListPart:
         name = path.rpartition("/")[2]
         try:
             return envelope.part(answer.body, answer.headers, name.removesuffix("s"), name)
@@ -177,14 +177,14 @@ class Part:
                 return envelope.NOTHING
             raise self._not_understood(odd, answer) from None
 
-    def _content(self, answer: Answer, read: Callable[[Any], T]) -> T:
+    def _content(self, answer: ServerAnswer, read: Callable[[Any], T]) -> T:
         """What a Wakeful answers beside records."""
         try:
             return envelope.content(answer.body, read)
         except Odd as odd:
             raise self._not_understood(odd, answer) from None
 
-    def _not_understood(self, odd: Odd, answer: Answer) -> Unavailable:
+    def _not_understood(self, odd: Odd, answer: ServerAnswer) -> Unavailable:
         """Of a read, so nothing was sent; ``stored`` is around those that follow a write."""
         if not answer.is_json and answer.status != 204:
             return self.connection.unavailable(

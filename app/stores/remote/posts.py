@@ -9,11 +9,11 @@ from app.codec.values import each, object_, own_id, text, word
 from app.records import Page, Post, PostQuery, PostState
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.remote.connection import Answer
-from app.stores.remote.part import Part, parameters, stored
+from app.stores.remote.connection import ServerAnswer
+from app.stores.remote.part import RemotePart, parameters, stored
 
 
-class Posts(Part, base.Posts):
+class RemotePosts(RemotePart, base.Posts):
     def list(self, query: PostQuery) -> Page[Post]:
         sent = parameters(query, leave=("status_page_id",))
         id = query.status_page_id
@@ -56,7 +56,7 @@ class Posts(Part, base.Posts):
         path = f"/status-pages/{page_id}/draft"
         return self._content(self._read(path, asked, kind="incident", id=incident_id), _draft)
 
-    def _whole(self, id: int, answer: Answer) -> Post:
+    def _whole(self, id: int, answer: ServerAnswer) -> Post:
         """The post of an answer; with another id, what a person changes next would be changed on
         another one.
         """

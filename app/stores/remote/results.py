@@ -12,10 +12,10 @@ from app.rules import brackets
 from app.stats import report
 from app.stores import base
 from app.stores.remote import figures
-from app.stores.remote.part import Part, parameters
+from app.stores.remote.part import RemotePart, parameters
 
 
-class Results(Part, base.Results):
+class RemoteResults(RemotePart, base.Results):
     def list(self, query: ResultQuery) -> Page[Result]:
         path = f"/monitors/{query.monitor_id}/results"
         sent = parameters(query, leave=("monitor_id",))

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from app.records import PageQuery, StatusPage
 from app.stores import base
 from app.stores.base import Extent
-from app.stores.remote.collection import Collection
+from app.stores.remote.collection import RemoteCollection
 
 MOST_PAGES = 10  # of a hundred: more than anybody has
 
 
-class StatusPages(Collection[StatusPage, PageQuery], base.StatusPages):
+class RemoteStatusPages(RemoteCollection[StatusPage, PageQuery], base.StatusPages):
     def of_monitor(self, monitor_id: int) -> Sequence[StatusPage]:
         if self.me.extent < Extent.WHOLE:
             return ()

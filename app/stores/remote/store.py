@@ -13,23 +13,23 @@ from app.records import MaintenanceWindow, PageQuery, resources
 from app.rules.recurrence import repeat_fault
 from app.rules.url import is_link
 from app.stores.base import Extent, Store
-from app.stores.remote.channels import Channels
-from app.stores.remote.checks import Checks
-from app.stores.remote.collection import Collection
-from app.stores.remote.connection import Connection
-from app.stores.remote.contacts import Contacts
-from app.stores.remote.deliveries import Deliveries
-from app.stores.remote.incidents import Incidents
-from app.stores.remote.locations import Locations
+from app.stores.remote.channels import RemoteChannels
+from app.stores.remote.checks import RemoteChecks
+from app.stores.remote.collection import RemoteCollection
+from app.stores.remote.connection import RemoteConnection
+from app.stores.remote.contacts import RemoteContacts
+from app.stores.remote.deliveries import RemoteDeliveries
+from app.stores.remote.incidents import RemoteIncidents
+from app.stores.remote.locations import RemoteLocations
 from app.stores.remote.me import Me
-from app.stores.remote.monitors import Monitors
-from app.stores.remote.posts import Posts
-from app.stores.remote.results import Results
-from app.stores.remote.status_pages import StatusPages
-from app.stores.remote.subscribers import Subscribers
+from app.stores.remote.monitors import RemoteMonitors
+from app.stores.remote.posts import RemotePosts
+from app.stores.remote.results import RemoteResults
+from app.stores.remote.status_pages import RemoteStatusPages
+from app.stores.remote.subscribers import RemoteSubscribers
 
 
-class Windows(Collection[MaintenanceWindow, PageQuery]):
+class RemoteWindows(RemoteCollection[MaintenanceWindow, PageQuery]):
     def read(self, data: Any) -> MaintenanceWindow:
         window = super().read(data)
         if window.end_at <= window.start_at:
@@ -47,26 +47,26 @@ def _link(value: Any) -> str | None:
 class RemoteStore(Store):
     """``connection`` says where. Safe to use from several threads."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: RemoteConnection) -> None:
         self.connection = connection
         self.me = Me(connection, lambda: monitors.read_names())
         here = self, connection, self.me
-        self.monitors = monitors = Monitors(resources.MONITORS, *here)
-        self.incidents = Incidents(resources.INCIDENTS, *here)
-        self.windows = Windows(resources.WINDOWS, *here)
-        self.markers = Collection(resources.MARKERS, *here, link=_link)
-        self.results = Results(*here)
-        self.checks = Checks(*here)
+        self.monitors = monitors = RemoteMonitors(resources.MONITORS, *here)
+        self.incidents = RemoteIncidents(resources.INCIDENTS, *here)
+        self.windows = RemoteWindows(resources.WINDOWS, *here)
+        self.markers = RemoteCollection(resources.MARKERS, *here, link=_link)
+        self.results = RemoteResults(*here)
+        self.checks = RemoteChecks(*here)
         # A newer server may have events and channels that we do not know.
-        self.deliveries = Deliveries(resources.DELIVERIES, *here, event=text, channel=text)
-        self.channels = Channels(*here)
-        self.contacts = Contacts(resources.CONTACTS, *here)
-        self.locations = Locations(resources.LOCATIONS, *here)
-        self.status_pages = StatusPages(resources.STATUS_PAGES, *here)
-        self.posts = Posts(*here)
-        self.post_templates = Collection(resources.POST_TEMPLATES, *here)
-        self.report_mails = Collection(resources.REPORT_MAILS, *here)
-        self.subscribers = Subscribers(*here)
+        self.deliveries = RemoteDeliveries(resources.DELIVERIES, *here, event=text, channel=text)
+        self.channels = RemoteChannels(*here)
+        self.contacts = RemoteContacts(resources.CONTACTS, *here)
+        self.locations = RemoteLocations(resources.LOCATIONS, *here)
+        self.status_pages = RemoteStatusPages(resources.STATUS_PAGES, *here)
+        self.posts = RemotePosts(*here)
+        self.post_templates = RemoteCollection(resources.POST_TEMPLATES, *here)
+        self.report_mails = RemoteCollection(resources.REPORT_MAILS, *here)
+        self.subscribers = RemoteSubscribers(*here)
 
     @property
     def name(self) -> str:

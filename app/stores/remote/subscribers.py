@@ -8,10 +8,10 @@ from app.codec import reader
 from app.codec.values import length
 from app.records import Page, Subscriber, SubscriberQuery
 from app.stores import base
-from app.stores.remote.part import Part, parameters
+from app.stores.remote.part import RemotePart, parameters
 
 
-class Subscribers(Part, base.Subscribers):
+class RemoteSubscribers(RemotePart, base.Subscribers):
     def list(self, query: SubscriberQuery) -> Page[Subscriber]:
         sent = parameters(query, leave=("status_page_id",))
         id = query.status_page_id

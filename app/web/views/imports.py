@@ -21,7 +21,7 @@ from app.imports import files
 from app.imports.candidates import Candidate, NotReadable, Reading
 from app.records import PAGE_SIZES, MonitorQuery, Pair, masked_alert
 from app.stores import current_store
-from app.stores.importing import Importer, Row, alert_nobody, counts, notes
+from app.stores.importing import Importer, ImportRow, alert_nobody, counts, notes
 from app.web.frame import choices, progress, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.many_forms import ImportForm
@@ -104,7 +104,7 @@ def _compared(importer: Importer) -> int:
     return importer.compared if there.more or there.total > importer.compared else 0
 
 
-def _ticked(rows: Sequence[Row]) -> frozenset[int]:
+def _ticked(rows: Sequence[ImportRow]) -> frozenset[int]:
     return frozenset(index for index, row in enumerate(rows) if row.is_new)
 
 

@@ -14,7 +14,7 @@ from app.errors import Conflict, Invalid, WakefulError
 from app.i18n import N_, _
 from app.records import Invitation, Person, Role
 from app.stores import current_access, current_mail
-from app.stores.mail import Sent
+from app.stores.mail import MailAnswer
 from app.web.forms import (
     InviteForm,
     KeysOf,
@@ -275,7 +275,7 @@ def password_link(id: int) -> Answer:
 def _made(invitation: Invitation, token: str) -> Response:
     """The new link, mailed where that works, and shown in any case."""
     link = links.own(f"/invitation/{token}")
-    sent: Sent | None = None
+    sent: MailAnswer | None = None
     if current_mail().is_set():
         inviter = current_user.person.label
         sent = current_mail().send_invitation(invitation.email, link, inviter, INVITED_DAYS)
