@@ -37,7 +37,7 @@ def current_store() -> Store:
 
 
 def store_of_key(key: ApiKey | None) -> Store:
-    """The store as this API key may see it: of a key that is bound to a tag, a part."""
+    """The store as this API key may see it; a key that is bound to a tag sees a part."""
     store = current_store()
     if key is None or key.tag is None:
         return store

@@ -8,7 +8,7 @@ that were sent: text as ``str``, times as aware ``datetime``, ``request_headers`
 tuples of ``Pair``, ``tags`` as a tuple of ``str``, ``pause`` as ``bool``; ``None`` clears. Methods
 raise what ``app/errors.py`` lists: ``NotFound`` for an unknown id, ``Invalid`` where only the
 stored data shows the fault, ``Conflict`` with ``open_incident_id``, ``Unsupported`` for what this
-store does not have (``extent`` tells beforehand), ``Unavailable`` when it cannot answer.
+store does not have (``extent`` says so beforehand), ``Unavailable`` when it cannot answer.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Listed(ABC, Generic[Record, Query]):
     def list(self, query: Query) -> Page[Record]: ...
 
     def every(self, query: Query, most_pages: int) -> Iterator[Record]:
-        """The records of all pages, of so many at most: another server's count may be anything."""
+        """The records of the first ``most_pages`` pages: a remote server's total may be wrong."""
         for number in range(1, most_pages + 1):
             page = self.list(replace(query, page=number))  # type: ignore[type-var]
             yield from page.items
@@ -122,7 +122,7 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         """
 
     def require(self, id: int) -> None:
-        """Raises NotFound; for what needs no more of the monitor than that it is there."""
+        """Raise NotFound if there is no such monitor."""
         self.get(id)
 
     @abstractmethod
@@ -139,8 +139,8 @@ class Monitors(Collection[Monitor, MonitorQuery]):
 
     @abstractmethod
     def tags(self, search: str, limit: int = 10) -> Sequence[str]:
-        """Tags of monitors with ``search`` in them, ignoring case, in their order; the tag itself
-        alone where a store cannot tell more, and none where it cannot tell.
+        """The tags of monitors that contain ``search``, ignoring case, sorted. A remote store finds
+        only the tag ``search`` itself.
         """
 
     @abstractmethod
@@ -150,8 +150,8 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         """
 
     def locations(self) -> Mapping[str, str]:
-        """The places that monitors can be checked from: what people call each, by its name; none
-        where a store cannot tell.
+        """The label of each place that monitors can be checked from, by its name; none if the store
+        has no places.
         """
         return {}
 
@@ -202,8 +202,8 @@ class Results(ABC):
         self, monitor_id: int, start: datetime, count: int, seconds: int
     ) -> Mapping[str, Sequence[int | None]]:
         """The average response time of the good checks of each place, in each of ``count`` buckets
-        of ``seconds`` from ``start`` on. It reads single results, so it is for a day or two.
-        Nothing where a store cannot tell.
+        of ``seconds`` from ``start`` on. It reads single results, so it is for a day or two. Empty
+        if the store cannot read it.
         """
         return {}
 
@@ -225,18 +225,18 @@ class Checks(ABC):
 
 
 class Deliveries(Readable[Delivery, DeliveryQuery]):
-    """The delivery log: what was told to whom, and whether it arrived."""
+    """The delivery log: each message, its target, and whether it arrived."""
 
     @abstractmethod
     def retry(self, id: int) -> Delivery: ...
 
     @abstractmethod
     def give_up(self, id: int) -> Delivery:
-        """Never send a message that waits. Raises Conflict for one that does not."""
+        """Never send a pending message. Raises Conflict if it is not pending."""
 
     @abstractmethod
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
-        """These deliveries once each has been tried, or as they are after ``seconds``."""
+        """These deliveries once each has been attempted, or as they are after ``seconds``."""
 
 
 class Channels(ABC):
@@ -255,26 +255,26 @@ class Channels(ABC):
 
     @abstractmethod
     def not_set_up(self) -> Mapping[str, str]:
-        """The channels that cannot work on this installation, each with a sentence; none where a
-        store cannot tell.
+        """The channels that cannot work on this installation, each with a sentence; none if the
+        store cannot read them.
         """
 
     @abstractmethod
     def failed(self) -> Sequence[Delivery]:
         """Of each channel value that has delivered nothing since, the newest delivery that was
-        given up; the newest first. None where a store cannot tell.
+        given up; the newest first. None if the store cannot read them.
         """
 
     @abstractmethod
     def lost(self) -> Sequence[Delivery]:
-        """Messages of late that were given up without an attempt, the newest first; none where a
-        store cannot tell.
+        """Messages of late that were given up without an attempt, the newest first; none if the
+        store cannot read them.
         """
 
     @abstractmethod
     def unreadable_alerts(self) -> Sequence[MonitorRef]:
-        """Monitors of which nobody would be told, because their stored alerts cannot be read; none
-        where a store cannot tell.
+        """Monitors of which nobody would be notified, because their stored alerts cannot be read;
+        none if the store cannot find them.
         """
 
 
@@ -284,7 +284,7 @@ class Contacts(Collection[Contact, PageQuery]):
     @abstractmethod
     def remove(self, id: int, *, replace_with: str | None = None, force: bool = False) -> None:
         """Delete a contact. Raises Conflict with ``monitors``, the ids of those that use it, unless
-        another contact takes its place (``replace_with``: a name or an id) or ``force``.
+        another contact replaces it (``replace_with``: a name or an id) or ``force``.
         """
 
     @abstractmethod
@@ -293,12 +293,14 @@ class Contacts(Collection[Contact, PageQuery]):
 
     @abstractmethod
     def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
-        """The monitor's own channels that several monitors have; none where a store cannot tell."""
+        """The monitor's own channels that several monitors have; none if the store cannot find
+        them.
+        """
 
     @abstractmethod
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
-        """Create a contact of a channel (``SharedChannel.mark``), and put it in the place of that
-        channel in every monitor, all at once. Raises Invalid where it was changed meanwhile.
+        """Create a contact of a channel (``SharedChannel.mark``), and replace that channel with it
+        in every monitor, all at once. Raises Invalid where it was changed meanwhile.
         """
 
     @abstractmethod
@@ -306,16 +308,16 @@ class Contacts(Collection[Contact, PageQuery]):
         """The id of the contact of this name, ignoring case, or else with this id."""
 
     def is_known(self, value: str) -> bool:
-        """Whether there is such a contact, as far as that is to be told before it is sent."""
+        """Whether this contact exists, as far as the store knows before the form is sent."""
         return self.id_of(value) is not None
 
     @abstractmethod
     def names(self) -> Sequence[str]:
-        """The names of all contacts, for choosing, by name; none where a store cannot tell."""
+        """The names of all contacts, for choosing, by name; none if the store has no contacts."""
 
     @abstractmethod
     def defaults(self) -> Sequence[str]:
-        """The names of those that new monitors of the dashboard start with."""
+        """The names of the contacts that new monitors of the dashboard start with."""
 
 
 DEFAULT_STAYS = N_(
@@ -330,7 +332,7 @@ class Locations(Collection[Place, PageQuery]):
     """
 
     def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
-        """The first monitors that are checked from a place; none where a store cannot tell."""
+        """The first monitors that are checked from a place; none if the store cannot find them."""
         return ()
 
     @abstractmethod
@@ -341,8 +343,8 @@ class Locations(Collection[Place, PageQuery]):
 
     @abstractmethod
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
-        """The places that a monitor is checked from, with what each sees; none where a store cannot
-        tell.
+        """The places that a monitor is checked from, with the newest result of each; none if the
+        store has no places.
         """
 
 
@@ -351,7 +353,7 @@ class StatusPages(Collection[StatusPage, PageQuery]):
 
     @abstractmethod
     def of_monitor(self, monitor_id: int) -> Sequence[StatusPage]:
-        """The pages that show this monitor, by name; none where a store cannot tell."""
+        """The pages that show this monitor, by name; none if the store has no pages."""
 
 
 class Posts(ABC):
@@ -365,7 +367,7 @@ class Posts(ABC):
 
     @abstractmethod
     def create(self, page_id: int, fields: Fields) -> Post:
-        """Store a post with its first update, and tell the page's subscribers."""
+        """Store a post with its first update, and notify the page's subscribers."""
 
     @abstractmethod
     def update(self, page_id: int, id: int, fields: Fields) -> Post:
@@ -376,11 +378,11 @@ class Posts(ABC):
 
     @abstractmethod
     def add_update(self, page_id: int, id: int, fields: Fields) -> Post:
-        """Add ``state`` and ``body`` as the post's newest update, and tell the subscribers."""
+        """Add ``state`` and ``body`` as the post's newest update, and notify the subscribers."""
 
     @abstractmethod
     def correct_update(self, page_id: int, id: int, update_id: int, fields: Fields) -> Post:
-        """Correct an update; it says when. NotFound also for an update of another post."""
+        """Correct an update, and store when. NotFound also for an update of another post."""
 
     @abstractmethod
     def draft(self, page_id: int, incident_id: int) -> Fields:
@@ -390,7 +392,7 @@ class Posts(ABC):
 
 
 class Subscribers(Listed[Subscriber, SubscriberQuery]):
-    """Who is told of a page's posts: confirmed ones. Nobody adds one: people confirm themselves."""
+    """The confirmed subscribers of a page's posts. People subscribe and confirm by themselves."""
 
     @abstractmethod
     def clear(self, page_id: int) -> int:
@@ -401,7 +403,7 @@ class Subscribers(Listed[Subscriber, SubscriberQuery]):
 
 
 class Store(ABC):
-    """A place where monitors and incidents live."""
+    """Monitors, incidents and what belongs to them, in one database or on one server."""
 
     extent: Extent
 

@@ -55,7 +55,7 @@ _CACHE = "wakeful.unreadable"
 # An alert that waited for so long, while no other was delivered, says that none leave.
 ALERTS_STUCK_AFTER = timedelta(minutes=15)
 # Nothing is retried for longer, so what is delivered was written within this time, or retried by
-# hand. It is there for the index: the table has a year of deliveries.
+# hand. With this limit the query uses an index: the table has a year of deliveries.
 WRITTEN_WITHIN = timedelta(days=2)
 
 CHECKER_SILENT = N_("No checker is running.")
@@ -122,11 +122,11 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         db.session.rollback()
         return Health((faults.short(fault),), readable=False)
     if not checks:
-        # The app itself: threads have no current one.
+        # The app object itself, because threads have no current app.
         away, silent = remote_servers.faults(current_app._get_current_object())  # type: ignore[attr-defined]
         return Health((*([stuck] if stuck else ()), *away), idle=silent)
     sentences = []
-    # Also where none has ever run, or none for so long that its heartbeat was deleted.
+    # Also if none has ever run, or its heartbeat was so old that it was deleted.
     if signs.silent and (signs.ever or waits):
         sentences.append(_(CHECKER_SILENT))
     if senders.silent and (senders.ever or alerts):
@@ -249,7 +249,7 @@ def left_alone(now: datetime) -> list[LeftAlone]:
             (owned.c.location_id == AssignmentRow.location_id)
             & (owned.c.number == AssignmentRow.monitor_id % shards.count()),
         )
-        # An agent keeps its own schedule; when it is silent, its place is told as such.
+        # An agent keeps its own schedule; when it is silent, ``idle_places`` reports its place.
         .where(MonitorRow.paused.is_(False), LocationRow.carrier != Carrier.AGENT)
         .group_by(LocationRow.id, LocationRow.name)
         .order_by(LocationRow.id)
@@ -262,7 +262,7 @@ def left_alone(now: datetime) -> list[LeftAlone]:
 
 
 def monitors_wait(*among: ColumnElement[bool]) -> bool:
-    """Whether there is a monitor to check, among some."""
+    """Whether a monitor that is not paused fits these conditions."""
     return bool(db.session.scalar(select(exists().where(MonitorRow.paused.is_(False), *among))))
 
 
@@ -312,7 +312,7 @@ def late_checks(now: datetime) -> dict[str, float]:
 
 def oldest_alert(now: datetime) -> float:
     """The seconds since the oldest alert was written that still waits for its delivery; 0 if none
-    does. Messages held in quiet hours and those to subscribers do not count.
+    does. Messages on hold in quiet hours and those to subscribers do not count.
     """
     first = db.session.scalar(
         select(func.min(DeliveryRow.created_at)).where(

@@ -29,7 +29,7 @@ MOST_SINGLE = 20  # monitors that are asked for one by one
 @dataclass(frozen=True, slots=True)
 class ImportRow:
     """One line of the dry run. ``watched_by``: the monitor that makes the same check already;
-    ``repeats``: the place of the earlier line with the same check.
+    ``repeats``: the position of the earlier line with the same check.
     """
 
     judged: Judged
@@ -43,8 +43,8 @@ class ImportRow:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of the rows of a dry run. Of the new ones, ``paused`` start paused and ``silent`` would alert
-    nobody.
+    """The counts of a dry run's rows. Of the new monitors, ``paused`` start paused and ``silent``
+    would alert nobody.
     """
 
     new: int
@@ -127,7 +127,7 @@ class Importer:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        """Of all contacts, asked once: over another server each question is a request."""
+        """The names of all contacts, read once: a remote store sends a request each time."""
         return frozenset(name.casefold() for name in self.store.contacts.names())
 
     def _contact_known(self, value: str) -> bool:
@@ -139,8 +139,8 @@ class Importer:
 
     @cached_property
     def _names_here(self) -> Mapping[str, str]:
-        """What the contacts of the file are called here. One that is there already with the same
-        channels is taken; another of this name is somebody else, so the new one gets a number.
+        """The stored name of each contact of the file. A stored contact with the same channels is
+        used. One with the same name alone is another contact, so the new one gets a number.
         """
         return {name: self._name_here(name, rows) for name, rows in self._of_file.items()}
 
@@ -158,8 +158,8 @@ class Importer:
         return name
 
     def _here(self, candidate: Candidate) -> Candidate:
-        """With the contacts of the file as they are called here; as channels where the store has no
-        contacts.
+        """The candidate with the stored names of its contacts, or with their channels if the store
+        has no contacts.
         """
         rows: list[Pair] = []
         for row in candidate.fields.get("alerts", ()):
@@ -182,7 +182,7 @@ class Importer:
         )
 
     def dry_run(self, candidates: Sequence[Candidate]) -> list[ImportRow]:
-        """What each becomes. Nothing is stored."""
+        """The row of each candidate. Nothing is stored."""
         judged = [self.judge(entry) for entry in candidates]
         addresses = {same_url.address(entry.url) for entry in judged if entry.fits}
         watched: dict[str, list[Monitor]] = {}
@@ -262,7 +262,7 @@ def _with_twins(
     return rows
 
 
-# What makes two checks of one URL two: besides these, the request's headers.
+# The fields in which two checks of one URL differ, besides the request's headers.
 _CHECK = {
     "request_method": "GET",
     "request_body": "",
@@ -283,7 +283,7 @@ def _headers_of(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _is_there(monitor: Monitor, fields: Mapping[str, Any]) -> bool:
     """Whether a stored monitor of this URL makes the check, or has its name. What a server masks or
-    does not tell counts as the same: a second monitor alerts twice.
+    leaves out counts as the same: a second monitor alerts twice.
     """
     if monitor.name == fields["name"]:
         return True
@@ -302,7 +302,7 @@ def _is_there(monitor: Monitor, fields: Mapping[str, Any]) -> bool:
 
 
 def sentences(fault: Invalid) -> str:
-    """All of them; another server may say no without one for any field."""
+    """All sentences of a refusal; a remote server may refuse without naming a field."""
     return " ".join(sentence for several in fault.errors.values() for sentence in several) or str(
         fault
     )

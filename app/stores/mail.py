@@ -33,15 +33,15 @@ MAX_WAITING = 100  # mails that wait for a thread; more are dropped
 
 @dataclass(frozen=True, slots=True)
 class MailAnswer:
-    """What came of a mail. ``answer``: the server's answer, or why there is none."""
+    """Whether the server accepted a mail. ``answer``: its answer, or why there is none."""
 
     ok: bool
     answer: str
 
 
 def base_here(settings: Settings) -> str:
-    """What links begin with that the person who asks hands over: PUBLIC_URL, or the host that they
-    are using themselves. Links that strangers ask for begin with ``Mail.base``.
+    """The base of links that the person who asks passes on: PUBLIC_URL, or the host that they are
+    using themselves. Links that strangers ask for begin with ``Mail.base``.
     """
     if settings.public_url or not has_request_context():
         return base_url(settings.public_url, settings.bind)
@@ -104,7 +104,7 @@ class Mail:
         self._clock = clock
         # Whoever asks for a link sees and measures nothing of what is done for it.
         self.recoveries = _MailQueue("recovery links")
-        # Apart, because strangers can fill the other one.
+        # Another queue, because strangers can fill the first one.
         self.notices = _MailQueue("notices of a changed second factor")
 
     def is_set(self) -> bool:
@@ -130,8 +130,8 @@ class Mail:
         if not sent.ok:
             log.warning("A recovery link could not be mailed: %s", sent.answer)
 
-    def tell_of_second_factor(self, to: str, what: str) -> None:
-        """Tell somebody that their second factor changed, if email can be sent. ``what``: a
+    def notify_of_second_factor(self, to: str, what: str) -> None:
+        """Notify somebody that their second factor changed, if email can be sent. ``what``: a
         sentence, not yet translated.
         """
         if self.is_set():
@@ -143,7 +143,7 @@ class Mail:
             log.warning("A notice of a changed second factor could not be mailed: %s", sent.answer)
 
     def send_second_factor(self, to: str, what: str) -> MailAnswer:
-        """As ``tell_of_second_factor``, for a command, which waits for the answer."""
+        """As ``notify_of_second_factor``, for a command, which waits for the answer."""
         message = account.second_factor(self._clock(), what, f"{self.base}/profile/two-factor")
         return self._send(to, message)
 

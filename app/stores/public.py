@@ -70,7 +70,7 @@ class PublicPages(ABC):
 
     @abstractmethod
     def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
-        """Send a confirmation link, or a token to echo. Says nothing of whether somebody subscribed
+        """Send a confirmation link, or a token to echo. Does not show whether somebody subscribed
         before. Raises Invalid with the field's name, and Throttled after too many sign-ups from
         ``address``, the client's.
         """

@@ -70,14 +70,16 @@ def _write() -> str | None:
 
 
 def _is_full() -> bool:
-    """Whether the disk of an SQLite file is full. That of a server cannot be seen from here."""
+    """Whether the disk of an SQLite file is full. The disk of a database server cannot be seen from
+    here.
+    """
     path = file_of(db.engine)
     if db.engine.dialect.name != "sqlite" or path is None:
         return False
     try:
         disk = os.statvfs(os.path.dirname(path))
     except OSError:
-        return False  # the write has just told what is wrong
+        return False  # the write has just shown what is wrong
     # Some file systems keep a part for root.
     blocks = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail
     return blocks * disk.f_frsize < LEAST_BYTES

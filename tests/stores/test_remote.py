@@ -274,7 +274,7 @@ def test_a_missing_path_of_a_wakeful_is_a_proxys_answer() -> None:
 def test_a_report_of_the_wrong_shape_is_refused(lie: Any) -> None:
     march = datetime(2026, 3, 1, tzinfo=UTC)
     with asking(Scripted({"data": lie})) as store:
-        store.me._known = Extent.WHOLE
+        store.me._extent = Extent.WHOLE
         store.me._asked_at = time.monotonic()
         with pytest.raises(Unavailable, match="sent an answer that is not valid"):
             store.results.report([7], march, march + timedelta(days=31))

@@ -289,7 +289,7 @@ def test_with_a_hundred_mails_waiting_who_asks_is_told_and_a_notice_still_goes_o
             sent = threading.Event()
             tell = mail.send_second_factor
             mail.send_second_factor = lambda *args: (tell(*args), sent.set())[0]
-            mail.tell_of_second_factor("ada@example.org", "A passkey was added.")
+            mail.notify_of_second_factor("ada@example.org", "A passkey was added.")
         assert sent.wait(60)
         assert [one["Subject"] for one in sink.mails] == [
             "The second factor of your Wakeful account"

@@ -187,7 +187,7 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
         editor.open(path)
         shown = dict(editor.form_with(button)[0].values)
         server.refused, server.asked = {"GET", "POST", "PATCH"}, []
-        store.me._known = None  # as in a process that has never asked
+        store.me._extent = None  # as in a process that has never asked
         editor.press(button, **typed)
         assert editor.status == 503, path
         assert "failed with an internal error." in editor.text, path
@@ -400,8 +400,8 @@ def test_a_moment_in_which_nothing_is_found_makes_no_bare_server_of_a_wakeful(ap
     monitor = make_monitor(app, name="Shop", tags="\nprod\n")
     editor.open(f"/monitors/{monitor.id}/edit")
     (store,) = editor.client.application.extensions["wakeful.store"].stores
-    for known in (store.me._known, None):
-        store.me._known, store.me._asked_at = known, -1e9  # it is time to ask again
+    for known in (store.me._extent, None):
+        store.me._extent, store.me._asked_at = known, -1e9  # it is time to ask again
         server.gone = True
         elsewhere = Visitor(editor.client.application)
         elsewhere.client = editor.client
@@ -420,7 +420,7 @@ def test_what_a_server_has_no_place_for_is_never_called_saved(app, server, edito
     monitor = make_monitor(app, name="Shop")
     editor.open(f"/monitors/{monitor.id}/edit")
     (store,) = editor.client.application.extensions["wakeful.store"].stores
-    store.me._known = Extent.BARE  # a bare one stands there now
+    store.me._extent = Extent.BARE  # a bare one stands there now
     editor.press("Save", name="Other", timeout="7")
     assert editor.status == 422
     assert "This server cannot store it." in editor.text
@@ -456,7 +456,7 @@ def test_a_link_of_this_installation_acts_on_no_other_servers_incident(app, serv
 def test_no_page_says_that_something_is_missing_while_nobody_knows(server, editor):
     server.refused = {"GET"}
     (store,) = editor.client.application.extensions["wakeful.store"].stores
-    store.me._known = None  # as after a start: it was not asked yet
+    store.me._extent = None  # as after a start: it was not asked yet
     for path in ("/", "/monitors", "/monitors/new", "/maintenance", "/status-pages",
                  "/status-pages/new", "/status-pages/templates", "/deliveries",
                  "/reports"):  # fmt: skip

@@ -3,8 +3,8 @@ nor the threads of the web server.
 
 A place may bring ``ROOM`` times the results that its monitors make, so an agent that was cut off
 for a day has delivered after 76 minutes (1440 / (ROOM - 1)), beside what it goes on to check. The
-windows are short, because what an agent sees now waits with the rest until the next one begins.
-Needs an application context.
+windows are short, because new results wait with the rest until the next window begins. Needs an
+application context.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MOST_RESULTS = 500  # of one request
 LEAST_RESULTS = MOST_RESULTS  # in a window: a whole request always fits
 LEAST_REQUESTS = 200
 LEAST_KIB = 2_048  # two requests as large as the server reads
-# Of each result, so much on average. A good one has 400 bytes, one of a failure up to 32 KiB.
+# The budget for each result. A good one has 400 bytes, a failure up to 32 KiB.
 KIB_OF_A_RESULT = 4
 RESULTS_OF_A_REQUEST = 50  # an agent sends up to 200, but fewer with long evidence
-CACHE_SECONDS = 10.0  # how long what a place's monitors make is remembered
+CACHE_SECONDS = 10.0  # how long the budget of a place is cached
 SHARES = 100  # of a budget: what a process takes at once and may leave
 TOO_MUCH = N_(
     "The agent of %(place)s sends too much: at most %(requests)s requests, %(results)s results and"
@@ -59,7 +59,7 @@ def budget_of(results: float) -> Budget:
 
 
 class Budgets:
-    """Of all places. Each method counts, and raises Throttled."""
+    """The budgets of all places. Each method counts, and raises Throttled over the budget."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

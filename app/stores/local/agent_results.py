@@ -5,9 +5,9 @@ results names monitor and time, is taken once, and is judged only while it is re
 what was judged before. The others correct the figures (``recorder.record_late``).
 
 Two web processes may take the same results at once: an agent that waits for too long sends them
-again. Nothing keeps the one from working beside the other, because the monitor's turn decides: a
-result is judged by the process that finds the turn as it has read it. The other process reads the
-monitor again, and sees which results have been judged meanwhile. Needs an application context.
+again. Nothing prevents that, because the monitor's turn decides: a result is judged by the process
+that finds the turn as it has read it. The other process reads the monitor again, and leaves out the
+results that have been judged meanwhile. Needs an application context.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ BUSY = N_(
 # makes four checks by its schedule, and repeats each of them until a failure is confirmed. Twice as
 # many, because it also repeats checks that found no network, and makes those that people ask for.
 MOST_JUDGED = 2 * 4 * (1 + CONFIRMATIONS[1])
-# How often results are judged whose monitors change just then, before the agent is told to wait.
+# How often results are judged whose monitors change just then, before the request is throttled.
 TRIES = 3
 OLDEST = KEPT + timedelta(hours=1)  # an agent looks for old results every ten minutes
 
@@ -104,8 +104,8 @@ def busy(place: AgentPlace) -> Throttled:
 class Taking:
     """The results of one request, while they are taken.
 
-    ``standings``: of each monitor that a result counts for. Also if it was judged before: the agent
-    did not get that answer, and would not know that the check is to be repeated.
+    ``standings``: by id, of each monitor that a result counts for, also if it was judged before:
+    the agent did not get that answer, and would not know that the check is to be repeated.
     """
 
     def __init__(self, place: AgentPlace, now: datetime) -> None:
@@ -128,10 +128,9 @@ class Taking:
         return bool(self._judged or self._counting)
 
     def take(self, sent: Sequence[AgentResult]) -> None:
-        """Record each result, or refuse it for good, also one that we cannot record because of a
-        fault of ours. Raises Throttled if there are others: their monitors were changed each time
-        when they were to be judged. The agent sends all again then, and what is recorded already is
-        left out.
+        """Record each result, or refuse it for good, also if a fault of ours prevents recording it.
+        Raises Throttled if some are left, because their monitors changed during each attempt. The
+        agent sends all again then, and what is recorded already is left out.
         """
         # A deleted place may have had the same name.
         journal.know_location(self._place.name, self._place.id)
@@ -191,9 +190,9 @@ class Taking:
                 judged=_results(result for result, is_late in part if not is_late),
             )
 
-        lost = {id(result) for result, is_late in self._apart(record, late) if is_late}
-        self.refused += len(lost)
-        self._late = [result for result in self._late if id(result) not in lost]
+        unrecorded = {id(result) for result, is_late in self._apart(record, late) if is_late}
+        self.refused += len(unrecorded)
+        self._late = [result for result in self._late if id(result) not in unrecorded]
 
     def _judge(
         self, some: Sequence[AgentResult], turns: dict[int, int], tokens: Mapping[int, int]
@@ -208,8 +207,8 @@ class Taking:
         return dropped
 
     def _apart(self, record: Callable[[Sequence[T]], None], some: Sequence[T]) -> list[T]:
-        """Record all, together if that works, else in halves of halves: one that we cannot record
-        costs no other. Returns those that cannot be recorded.
+        """Record all together or, if that fails, in halves of halves, so that one bad result costs
+        no other. Returns those that cannot be recorded.
         """
         if not some:
             return []
@@ -220,12 +219,12 @@ class Taking:
             if passes(fault):
                 raise
             if len(some) == 1:
-                self._tell(fault)
+                self._log_fault(fault)
                 return [*some]
         half = len(some) // 2
         return self._apart(record, some[:half]) + self._apart(record, some[half:])
 
-    def _tell(self, fault: Exception) -> None:
+    def _log_fault(self, fault: Exception) -> None:
         """Log a fault of ours, once a minute: a thousand equal traces fill a disk."""
         _log.error(
             "A result of %s cannot be recorded, and is left out. The fault is ours:",
@@ -257,7 +256,7 @@ def _results(sent: Iterable[AgentResult]) -> list[Result]:
 
 
 def _monitor_rows(place: int, ids: Collection[int]) -> dict[int, Any]:
-    """What is known of the monitors that the place checks, of these."""
+    """The rows of these monitors, if the place checks them."""
     if not ids:
         return {}
     rows = db.session.execute(
@@ -300,16 +299,16 @@ def _sorted(
     (``app/judge/fold.py``).
     Each recent one is judged, not the newest alone: an outage begins with the first of them.
 
-    An agent that is cut off goes on checking, and does not know of changes. If what is checked
-    was changed, its results of after that are neither: they are of something else. With every other
-    change, such as another name, they say how the monitor is.
+    An agent that is cut off goes on checking, and does not know of changes. If what is checked was
+    changed, its results from after the change are dropped: they are of something else. After any
+    other change, such as of the name, they still say how the monitor is.
     """
     since = row.spec_since or row.created_at
     judged: list[AgentResult] = []
     late: list[AgentResult] = []
     for result in reversed(own):
         current = result.made_for >= to_ms(since) or result.made_for == to_ms(row.updated_at)
-        # Of two with the same time, one is a copy of the other.
+        # Two results with the same time are copies.
         fits = len(judged) < MOST_JUDGED and not (judged and judged[-1].at == result.at)
         if current and fits and _has_vote(result, row, now) and _is_newer(result, row, now):
             judged.append(result)
@@ -327,7 +326,7 @@ def _may_be(result: AgentResult, now: datetime) -> bool:
 
 
 def _has_vote(result: AgentResult, row: Any, now: datetime) -> bool:
-    """Whether a result is the vote of its place, if it is its newest. What was seen before a pause,
+    """Whether a result is the vote of its place, if it is its newest. A result from before a pause,
     or before a change of what the votes make of it, is none.
     """
     if row.paused or now - result.at > vote_lasts(row):

@@ -106,9 +106,9 @@ class LocalAgents:
 
     @staticmethod
     def _changed(since: int, newest: int) -> set[int] | None:
-        """The monitors that have changed; None if that is not known any more."""
+        """The monitors that have changed; None if older changes were deleted."""
         if since > newest:
-            return None  # of a database that an older backup has replaced
+            return None  # ``since`` is of a database that a backup has replaced
         newer = changes.since(since, MOST_CHANGES)
         if len(newer) == MOST_CHANGES or (newer and newer[0][0] != since + 1):
             return None  # some have been deleted
@@ -135,9 +135,9 @@ class LocalAgents:
 
     @contextmanager
     def _alone(self, place: AgentPlace) -> Iterator[None]:
-        """One request of a place at a time, of those that take long. An agent sends one after the
-        other; one that repeats a request may come before the first has ended. The second does not
-        wait, nor is it answered: requests of one place would take all threads of the web server.
+        """Allow one long request of a place at a time. An agent may repeat a request before the
+        first has ended. The second is refused and does not wait: requests of one place would take
+        all threads of the web server.
         """
         lock = self._locks[place.id]
         if not lock.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""Telling calendars of what will not take place: they only forget what is said to be cancelled.
+"""Cancel entries of calendars, which remove only an entry that the feed says is cancelled.
 
 Each function joins the caller's transaction. A cancelled entry keeps nothing but its times: its
 name may be that of something that the page shows no more.
@@ -33,14 +33,14 @@ from app.stores.local.search import fits
 
 
 def cancel_post(session: AnySession, row: PostRow, now: datetime) -> None:
-    """Before a post is deleted."""
+    """Cancel the entry of a post, before the post is deleted."""
     page = session.get(StatusPageRow, row.status_page_id)
     if page is not None:
         _cancel_series(session, page, uid("post", row.id, row.created_at, page.id), now)
 
 
 def cancel_window(session: AnySession, row: MaintenanceWindowRow, now: datetime) -> None:
-    """Before a maintenance window is deleted."""
+    """Cancel the entries of a maintenance window, before it is deleted."""
     for page in _pages(session, pages_of_window(session, row)):
         _cancel_series(session, page, uid("window", row.id, row.created_at, page.id), now)
 
@@ -63,8 +63,8 @@ def keeping_calendars(
 def renumbering(
     session: AnySession, page_ids: Collection[int], now: datetime
 ) -> Iterator[dict[int, list[PublicWindow]]]:
-    """What changes inside in these pages' calendars gets a higher SEQUENCE than calendars have
-    seen; what was cancelled and is put in again is cancelled no longer.
+    """An entry of these pages' calendars that changes inside gets a higher SEQUENCE than calendars
+    have; a cancelled entry that is stored again is no longer cancelled.
     """
     before = {page.id: upcoming(session, page, now) for page in _pages(session, page_ids)}
     yield before

@@ -130,7 +130,7 @@ class LocalContacts(Rows[Contact, PageQuery], base.Contacts):
 
 
 _MEMBER = MonitorContactRow.__table__
-# Built once: lists of monitors ask it each time.
+# Built once, because each list of monitors runs it.
 _OF_MONITORS = (
     select(_MEMBER.c.monitor_id, _MEMBER.c.position, ContactRow.__table__.c.name)
     .join(ContactRow.__table__, ContactRow.__table__.c.id == _MEMBER.c.contact_id)
@@ -142,7 +142,7 @@ _OF_MONITORS = (
 def alerts_with_contacts(
     own: Mapping[int, Sequence[Pair]],
 ) -> Mapping[int, tuple[Pair, ...]]:
-    """``own`` are monitors' own alerts by the monitor's id; here with their contacts."""
+    """The alerts of monitors by id, contacts included. ``own``: their own alerts by id."""
     contacts: dict[int, list[tuple[int, Pair]]] = defaultdict(list)
     rows = db.session.execute(_OF_MONITORS, {"ids": list(own)})
     for monitor_id, position, name in rows:
@@ -238,7 +238,7 @@ def _users(session: DbSession, id: int) -> list[int]:
 
 
 def _replace(session: DbSession, id: int, value: str) -> str:
-    """Put another contact in the place of this one, and return its name. Raises Invalid."""
+    """Replace this contact with another one, and return that one's name. Raises Invalid."""
     other = _find(session, value, lock=True)
     if other is None:
         raise Invalid({"replace_with": [no_contact(value)]})
@@ -246,7 +246,7 @@ def _replace(session: DbSession, id: int, value: str) -> str:
         raise Invalid({"replace_with": [_(ITSELF)]})
     _replace_in_reports(session, id, other)
     member = MonitorContactRow
-    # A monitor that is being deleted: wait for that, in an order that everybody has.
+    # Wait for monitors that are being deleted, in the same order as everybody.
     users = select(member.monitor_id).where(member.contact_id == id)
     session.execute(
         select(MonitorRow.id)
@@ -267,7 +267,9 @@ def _replace(session: DbSession, id: int, value: str) -> str:
 
 
 def _replace_in_reports(session: DbSession, id: int, other: int) -> None:
-    """The other contact gets each report once. What it gets already ends with the contact."""
+    """The other contact gets each report once. A report that it gets already is deleted with the
+    contact.
+    """
     mine = ReportMailRow.contact_id
     tags = set(session.scalars(select(ReportMailRow.tag).where(mine == other)))
     for row in session.scalars(select(ReportMailRow).where(mine == id)).all():

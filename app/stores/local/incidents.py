@@ -211,9 +211,9 @@ def _matching(query: IncidentQuery) -> Select[Any]:
 
 
 def _found_by(search: str, search_by: str | None) -> ColumnElement[bool]:
-    """SQL condition: the cause, or what is searched of the monitor, holds ``search``. Monitors are
-    searched before their incidents: in a join, the database compares the text of the same monitor
-    for each of its incidents.
+    """SQL condition: the cause, or the searched field of the monitor, contains ``search``. Monitors
+    are searched before their incidents: in a join, the database compares the text of the same
+    monitor for each of its incidents.
     """
     by = IncidentSearchBy(search_by or IncidentSearchBy.URL)
     if by is IncidentSearchBy.CAUSE:

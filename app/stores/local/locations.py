@@ -86,7 +86,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         return self._whole(id, token)
 
     def _end_agent(self, session: DbSession, row: LocationRow) -> None:
-        """Its token and key end now, so what it said of itself is no longer true."""
+        """End the agent's token and key, and remove what the agent reported of itself."""
         signs = places.signs_of([row], self.now())[row.id]
         row.seen_at, row.result_at = signs.seen_at, signs.result_at
         end_token(session, row, self.now())

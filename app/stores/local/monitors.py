@@ -73,7 +73,7 @@ from app.stores.local.windows import active_windows
 # What puts a monitor into maintenance, or takes it out.
 IN_WINDOWS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MOST_OF_ONE_URL = 20
-MOST_KEPT = 2_000  # monitors whose rows are kept as read: some 5 KB each
+MOST_KEPT = 2_000  # monitors whose rows are cached as read: some 5 KB each
 MOST_TAGGED = 500  # sets of tags that a search for tags looks through
 ENTER_AGAIN = N_("The stored password cannot be read. Enter it again, or remove it.")
 # The defaults of a new monitor; a column without one here may be null.
@@ -103,9 +103,9 @@ class LocalMonitors(LocalPart, base.Monitors):
         super().__init__(store)
         self._confirm_seconds = confirm_seconds
         self._figures = rollups.Figured()
-        # Kept until the stored values are others: by whoever, so also by a restored backup. Short
-        # secrets, as in headers and alerts, are kept in clear with them: this process remembers
-        # them anyway (``_Cipher`` in app/db/types.py).
+        # Cached until the stored values change, also by a restored backup. Short secrets, as in
+        # headers and alerts, are cached in clear with them: this process caches them anyway
+        # (``_Cipher`` in app/db/types.py).
         self._configured: Cached[Configured] = Cached(MOST_KEPT)
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
@@ -122,7 +122,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         else:
             count = (query.counts or {}).get(query.state or "")
             is_few = count is None or count <= states.FEW_IN_STATE
-            # What is looked at of each monitor does not change which are found.
+            # The fields that are shown of each monitor do not change which monitors match.
             asked = replace(query, counts=None, uptime=(), hours=False, brief=False, fresh=True)
             ids, total = _asking(asked, tuple(windows), is_few=is_few).found(count, parameters)
         monitors = self._records(
@@ -286,7 +286,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         return [by_id[id] for id in ids if id in by_id]
 
     def _own(self, rows: Sequence[Any]) -> dict[int, Configured]:
-        """What the monitors' own rows say. Long secrets are not kept, but read each time."""
+        """What the monitors' own rows say. Long secrets are not cached, but read each time."""
         read = reading(MONITOR_COLUMNS, db.engine.dialect)
         values = {row.id: row[: len(MONITOR_COLUMNS)] for row in rows}
         short = {
@@ -312,7 +312,7 @@ def _is_short(secret: Any) -> bool:
 def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[Any]:
     """The statement that reads monitors while these windows are on; needs the parameters ``ids``,
     ``now`` and ``until``. ``fresh``: with what ``latest.newer`` needs. Building it takes longer
-    than running it, so the last ones are kept. It reads tables, not classes: the ORM would double
+    than running it, so the last ones are cached. It reads tables, not classes: the ORM would double
     its cost, and could give rows back that this session has read before.
     """
     incident, domain = IncidentRow.__table__, DomainRow.__table__
@@ -321,7 +321,7 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, fresh: bool) -> Select[A
         select(
             *stored(MONITOR_COLUMNS),
             *STATE_COLUMNS,
-            # As the columns' types say, for what needs no more of a monitor.
+            # Decoded by the columns' types, for code that reads these columns alone.
             *rollups.SUMMED,
             *(_MONITOR.c.id, _MONITOR.c.paused, _STATE.c.unconfirmed_at),
             *(latest.NEWEST if fresh else ()),

@@ -81,7 +81,8 @@ def change(session: DbSession, page: StatusPageRow, fields: Fields) -> None:
 
 
 def _change(session: DbSession, page_id: int, fields: Fields) -> None:
-    # First: who deletes a monitor holds it while waiting for the page's rows, which we hold next.
+    # The monitors are locked first: who deletes a monitor has it locked while waiting for the
+    # page's rows, which are locked next.
     wanted = list(dict.fromkeys(fields.get("monitors") or ()))
     existing = locked_monitors(session, wanted)
     present = {

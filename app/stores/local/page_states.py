@@ -26,13 +26,15 @@ from app.records import OPEN_STATES, Classification, ComponentState, PageState, 
 from app.rules.page_state import component_state, page_state
 from app.stores.local.windows import active_windows, in_maintenance
 
-# Incidents that somebody says were none.
+# Classifications by which an incident does not count.
 EXCUSED = tuple(Classification)
 
 
 @dataclass(frozen=True, slots=True)
 class CountedState:
-    """``counts``: for or against the page. Paused and never checked monitors do not."""
+    """``counts``: whether the page's state depends on it. Paused and never checked monitors do not
+    count.
+    """
 
     state: ComponentState
     counts: bool
@@ -135,8 +137,8 @@ def _has_lasted(row: Any) -> bool:
 
 
 def _is_known(row: Any) -> bool:
-    """Whether the state alone says that a check has said how the monitor is. Until the first good
-    one, or the same answer twice, none has: there is nothing that it "stays" meanwhile.
+    """Whether the stored state alone shows that the monitor was checked. Before the first good
+    check or two equal verdicts in a row, a new monitor has no state that it could keep.
     """
     if row.verdict is None:
         return False

@@ -52,12 +52,12 @@ class Rows(LocalPart, base.Readable[Record, Query]):
         return select(self.row.id).where(*self.only)
 
     def rows(self, ids: Sequence[int]) -> Sequence[Any]:
-        """Those with these ids, in the order of the list, as they are now."""
+        """The rows with these ids, in the order of the list, as they are now."""
         statement = select(self.row).where(self.row.id.in_(ids), *self.only).order_by(*self.order)
         return db.session.scalars(statement.execution_options(populate_existing=True)).all()
 
     def records(self, ids: Sequence[int]) -> Sequence[Record]:
-        """Those with these ids, in the order of the list."""
+        """The records with these ids, in the order of the list."""
         return [self.record(row) for row in self.rows(ids)]
 
     def record(self, row: Any) -> Record:
@@ -146,7 +146,7 @@ def locked_row(
 
 
 def named_once(write: Callable[[], Any], taken: str) -> Any:
-    """``write``, where another record may have the name already: Invalid says ``taken`` then."""
+    """Call ``write``. If another record has the name, raise Invalid with the sentence ``taken``."""
     try:
         return write()
     except IntegrityError:
@@ -155,8 +155,8 @@ def named_once(write: Callable[[], Any], taken: str) -> Any:
 
 
 def require_monitor(id: int) -> Any:
-    """Raises NotFound; for what needs no more of the monitor than that it is there. The row that
-    statistics need of it, so that nothing is read twice where they are asked for next.
+    """Raise NotFound if there is no such monitor. Returns the row that statistics need, so that
+    they do not read it again.
     """
     monitor = rollups.monitor_of(id) if fits(id) else None
     if monitor is None:

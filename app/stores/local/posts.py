@@ -1,6 +1,6 @@
 """What people write on status pages, in the local database.
 
-Whoever writes a post holds its page (``locked_page``), so that writers of one page take turns.
+Whoever writes a post locks its page (``locked_page``), so that writers of one page take turns.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _updates(session: DbSession, ids: Sequence[int]) -> list[PostUpdateRow]:
 
 
 def _locked_post(session: DbSession, page_id: int, id: int) -> PostRow:
-    """The post, and nobody else writes on its page. Raises NotFound."""
+    """The post, with its page locked. Raises NotFound."""
     try:
         locked_page(session, page_id)
     except NotFound:
@@ -232,8 +232,8 @@ def _locked_post(session: DbSession, page_id: int, id: int) -> PostRow:
 
 
 def _check(session: DbSession, page_id: int, row: PostRow | None, fields: Fields) -> None:
-    """Raises Invalid. Judged on the merged post: two updates, each right by itself, may together be
-    wrong.
+    """Raises Invalid if the merged post is wrong: two updates that are valid alone may be invalid
+    together.
     """
     errors: dict[str, list[str]] = {}
     merged = {
@@ -273,7 +273,9 @@ def _incident_fault(session: DbSession, id: int, shown: Sequence[int]) -> str | 
 
 
 def _check_state(row: PostRow, state: str, *, last: bool = True) -> None:
-    """Whether an update of this post can have this state; ``last``: the post then has it too."""
+    """Raises Invalid if an update of this post cannot have this state. ``last``: the post gets it
+    too.
+    """
     fault = rules.family_fault(row.state, state)
     if not fault and last and rules.time_faults(state, row.starts_at, row.ends_at):
         fault = _(rules.NO_TIMES)
@@ -282,7 +284,7 @@ def _check_state(row: PostRow, state: str, *, last: bool = True) -> None:
 
 
 def _add(session: DbSession, row: PostRow, fields: Fields, now: datetime) -> None:
-    """Write the post's newest update and tell the subscribers."""
+    """Write the post's newest update and notify the subscribers."""
     update = PostUpdateRow(
         post_id=row.id, state=fields["state"], body=fields["body"], created_at=now
     )
@@ -292,7 +294,7 @@ def _add(session: DbSession, row: PostRow, fields: Fields, now: datetime) -> Non
 
 
 def _set_monitors(session: DbSession, row: PostRow, monitors: Iterable[int]) -> bool:
-    """Whether they were others before."""
+    """Set the monitors of a post. Returns whether they changed."""
     id, wanted = row.id, set(monitors)
     present = set(
         session.scalars(select(PostMonitorRow.monitor_id).where(PostMonitorRow.post_id == id))
@@ -310,8 +312,8 @@ def _set_monitors(session: DbSession, row: PostRow, monitors: Iterable[int]) -> 
 
 
 def _correct_ends(session: DbSession, row: PostRow, fields: Fields, now: datetime) -> bool:
-    """Correct the text of the first update and the state of the last one; whether that changed
-    anything.
+    """Correct the text of the first update and the state of the last one. Returns whether anything
+    changed.
     """
     if not {"body", "state"} & fields.keys():
         return False
@@ -323,7 +325,7 @@ def _correct_ends(session: DbSession, row: PostRow, fields: Fields, now: datetim
 
 
 def _correct(update: PostUpdateRow, fields: Fields, now: datetime) -> bool:
-    """Whether that changed anything; then it says when."""
+    """Correct an update. Returns whether it changed; if so, it stores when."""
     changed = _change(update, fields)
     if changed:
         update.corrected_at = now
@@ -331,7 +333,7 @@ def _correct(update: PostUpdateRow, fields: Fields, now: datetime) -> bool:
 
 
 def _change(row: Any, columns: Fields) -> bool:
-    """Set these columns; whether any was otherwise before."""
+    """Set these columns. Returns whether any value changed."""
     changed = {name: value for name, value in columns.items() if getattr(row, name) != value}
     for name, value in changed.items():
         setattr(row, name, value)

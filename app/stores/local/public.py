@@ -68,8 +68,8 @@ from app.stores.local.windows import active_windows
 from app.stores.public import Address, PublicPages
 
 PATIENCE_SECONDS = 3.0  # readers have an older answer meanwhile
-# How long each sign-up takes: more is written for a new target than for one that is known, and the
-# time would tell which it was.
+# How long each sign-up takes: more is written for a new target than for a stored one, and the time
+# would show which it was.
 SIGN_UP_TAKES = 0.1
 RECENT = timedelta(days=14)
 AHEAD = timedelta(days=90)
@@ -308,7 +308,7 @@ class LocalPublicPages(PublicPages):
 
 
 class _Shown:
-    """A monitor of a page, before it is known what of it is shown."""
+    """A monitor of a page, with more than the page shows."""
 
     __slots__ = (
         "counts", "created_at", "group", "id", "name", "response_time", "since", "state", "url",
@@ -411,7 +411,7 @@ def _next_month(year: int, month: int) -> date:
 def _public_days(
     days: Sequence[date], own: rollups.Days, touched: Mapping[int, int]
 ) -> Sequence[PublicDay]:
-    """Mostly, only today is made again."""
+    """The days as the public sees them. Mostly, only today is not cached."""
     shown = list(own.shown)
     for n, seconds in own.since.items():
         shown[n] = rollups.day_of(days[n], rollups.plus(own.seconds[n], seconds))
@@ -423,7 +423,7 @@ def _public_days(
 def _touched(
     midnights: Sequence[int], incidents: Collection[tuple[int, int | None, str | None]], now: int
 ) -> Mapping[int, int]:
-    """How many incidents touch each day, by its place; 0 is left out."""
+    """How many incidents touch each day, by its index; 0 is left out."""
     counts: dict[int, int] = {}
     for start, end, classification in incidents:
         if classification in EXCUSED:
@@ -475,7 +475,7 @@ def _current(now: datetime) -> Any:
 
 
 def _touching(start: datetime, end: datetime) -> Any:
-    """Written or changed in this time, or about a time within it."""
+    """SQL condition: a post is written or changed in this time, or about a time in it."""
     return or_(
         (PostRow.created_at < end) & (PostRow.updated_at >= start),
         (PostRow.starts_at < end) & (PostRow.ends_at > start),

@@ -41,8 +41,8 @@ PLANNED = (PostState.SCHEDULED, PostState.IN_PROGRESS)
 def windows_of(
     page_id: int, monitor_ids: Collection[int], start: datetime, end: datetime
 ) -> list[PublicWindow]:
-    """What touches the time from ``start`` to ``end``, by start. ``monitor_ids`` are those that the
-    page shows.
+    """The maintenance that overlaps the time from ``start`` to ``end``, by start. ``monitor_ids``
+    are those that the page shows.
     """
     page = db.session.get(StatusPageRow, page_id)
     if page is None:
@@ -54,7 +54,7 @@ def windows_of(
 
 
 def upcoming(session: AnySession, page: StatusPageRow, now: datetime) -> list[PublicWindow]:
-    """What calendars of this page may know, and is not over: nothing that was cancelled."""
+    """The entries of this page's calendars that are not over, without cancelled ones."""
     shown = select(StatusPageMonitorRow.monitor_id).where(
         StatusPageMonitorRow.status_page_id == page.id
     )

@@ -40,7 +40,7 @@ class ReportMails(LocalCollection[ReportMail, PageQuery]):
         ]
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
-        """Raises Invalid for a contact that there is not, or that no mail reaches."""
+        """Raises Invalid for a contact that does not exist, or that has no email address."""
         columns = dict(fields)
         if "contact" in columns:
             name = columns.pop("contact")
@@ -65,5 +65,5 @@ class ReportMails(LocalCollection[ReportMail, PageQuery]):
 
 
 def _locked(session: DbSession, contact_id: int) -> ContactRow | None:
-    """Of two who order the same report at once, the second finds that of the first."""
+    """The contact, locked: of two equal orders at once, the second finds the first."""
     return session.get(ContactRow, contact_id, with_for_update=True)

@@ -41,7 +41,7 @@ from app.stores.local.search import fits
 
 _certificate = reader(Certificate, "certificate")
 _STATE = MonitorStateRow.__table__.c
-# Built once, and of the table: each page of a monitor asks.
+# Built once, and of the table, because each page of a monitor runs it.
 _LEAF = select(_STATE.ssl_fingerprint).where(_STATE.monitor_id == bindparam("id"))
 
 

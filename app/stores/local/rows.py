@@ -67,7 +67,7 @@ _of_incident = _same(Incident, IncidentRow, ("evidence", "seen_by", "unwatched")
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What is known of a monitor besides its row. ``latest``: its last check and response
+    """What the record of a monitor has besides its row. ``latest``: its last check and response
     time, which are newer than those of its state.
     """
 
@@ -145,7 +145,7 @@ def incident_record(
     evidence = None if brief else readable(row.evidence)
     fields = _of_incident(row)
     if row.found_late and row.ended_at is not None:
-        # Stored is when its last result stops counting, which may be later.
+        # The stored end is when its last result stops counting, which may be in the future.
         fields["ended_at"] = min(row.ended_at, max(now.replace(microsecond=0), row.started_at))
     return Incident(
         **fields,

@@ -23,7 +23,7 @@ def fits(id: int) -> bool:
 
 
 def contains(column: Order, text: str) -> ColumnElement[bool]:
-    """Whether a folded column holds ``text``, ignoring case; ``%``, ``_`` and ``\\`` are
+    """Whether a folded column contains ``text``, ignoring case; ``%``, ``_`` and ``\\`` are
     ordinary.
     """
     return column.contains(text.casefold(), autoescape=True)
@@ -37,7 +37,7 @@ def ordered(sort: str, *columns: Order) -> list[ColumnElement[Any]]:
 @dataclass(frozen=True, slots=True)
 class Asking:
     """The statements that find the ids on one page of a list. Building them takes longer than
-    running them, so lists that are asked often keep them.
+    running them, so lists that are read often cache them.
     """
 
     ids: Select[Any]

@@ -1,4 +1,4 @@
-"""Channel values that several monitors have as their own, and the contact that takes their place.
+"""Channel values that several monitors have as their own, and the contact that replaces them.
 
 Values are encrypted, each with a salt of its own, so equal ones differ in the database. A column
 holds the lanes of a monitor's own channels, which are keyed hashes: decrypting the channels of ten
@@ -23,7 +23,7 @@ from app.i18n import N_, _
 from app.records import Pair, SharedChannel
 
 SEVERAL = 3
-MARK = 16  # characters of a lane: enough to know a channel of one monitor again
+MARK = 16  # characters of a lane: enough to identify a channel of one monitor
 AT_ONCE = 500
 CHANGED = N_("This channel was changed or removed meanwhile. Open the monitor again.")
 _MONITORS = MonitorRow.__table__
@@ -71,7 +71,7 @@ def locked(session: DbSession, monitor_id: int, mark: str) -> tuple[list[str], S
 def replace(
     session: DbSession, contact: ContactRow, target: list[str], ids: Sequence[int], now: datetime
 ) -> None:
-    """Put ``contact``, which is new, in the place of this channel in these monitors."""
+    """Replace this channel with ``contact``, which is new, in these monitors."""
     for start in range(0, len(ids), AT_ONCE):
         _replace_in(session, contact, target, ids[start : start + AT_ONCE], now)
 

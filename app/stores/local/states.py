@@ -1,7 +1,7 @@
 """The states of monitors in SQL: what state each is in, how many are in each, the list by state.
 
 Most monitors are up. So what is asked of the others reads their ids from small indexes
-(``not_up``), in place of the state of every monitor.
+(``not_up``), instead of the state of every monitor.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def not_up(windows: Iterable[MaintenanceWindow]) -> CompoundSelect[Any]:
 
 @lru_cache(maxsize=16)
 def during(windows: tuple[MaintenanceWindow, ...]) -> States:
-    """The states while these windows are on. Kept, because building takes longer than asking."""
+    """The states while these windows are on. Cached, because building takes longer than running."""
     return States(windows)
 
 
@@ -84,7 +84,7 @@ class States:
     def __init__(self, windows: Sequence[MaintenanceWindow]) -> None:
         self._status = status(windows)
         self._not_up = not_up(windows)
-        # Statements that are asked often are kept: the caller keeps ``matching`` as well.
+        # Statements that run often are cached: the caller caches ``matching`` as well.
         self._counting = lru_cache(maxsize=16)(self._counted)
         self._ordering = lru_cache(maxsize=16)(self._ordered)
 
@@ -109,7 +109,7 @@ class States:
         )
 
     def within(self, matching: Select[Any], state: str, *, is_few: bool) -> Select[Any]:
-        """Those that are in ``state``; ``is_few``: few are, as far as is known."""
+        """The matching monitors in ``state``. ``is_few``: few are expected."""
         matching = joined(matching).where(self._is(state))
         return self._few(matching) if is_few and state != MonitorStatus.UP else matching
 
@@ -145,33 +145,37 @@ class States:
     def _ordered(
         self, matching: Select[Any], states: Sequence[str], parts: Sequence[_Part]
     ) -> Select[Any]:
-        place = self._place(states)
+        position = self._position(states)
         selected = []
         for part in parts:
-            statement = joined(matching).add_columns(place.label("place"), MonitorRow.name_folded)
-            statement = statement.where(place.in_([states.index(state) for state in part.states]))
+            statement = joined(matching).add_columns(
+                position.label("position"), MonitorRow.name_folded
+            )
+            statement = statement.where(
+                position.in_([states.index(state) for state in part.states])
+            )
             if part.is_few and MonitorStatus.UP not in part.states:
                 statement = self._few(statement)
-            order = [*([place] if part.is_few else []), MonitorRow.name_folded, MonitorRow.id]
+            order = [*([position] if part.is_few else []), MonitorRow.name_folded, MonitorRow.id]
             selected.append(statement.order_by(*order).offset(part.offset).limit(part.limit))
         together = union_all(*(select(part.subquery()) for part in selected)).subquery()
         return select(together.c.id).order_by(
-            together.c.place, together.c.name_folded, together.c.id
+            together.c.position, together.c.name_folded, together.c.id
         )
 
     def _few(self, matching: Select[Any]) -> Select[Any]:
         return matching.where(_MONITOR.c.id.in_(self._not_up))
 
     def _is(self, state: str) -> ColumnElement[bool]:
-        """A stored verdict that nobody can read counts as unknown: no list may lose a monitor."""
+        """An unreadable verdict counts as unknown: no list may lose a monitor."""
         if state != MonitorStatus.UNKNOWN:
             return self._status == state
         return self._status.not_in([other.value for other in MonitorStatus if other != state])
 
-    def _place(self, states: Sequence[str]) -> ColumnElement[int]:
-        """Where a monitor's state comes in ``states``; what nobody can read counts as unknown."""
-        places = {str(state): place for place, state in enumerate(states)}
-        return case(places, value=self._status, else_=places[str(MonitorStatus.UNKNOWN)])
+    def _position(self, states: Sequence[str]) -> ColumnElement[int]:
+        """The position of a monitor's state in ``states``; an unreadable one counts as unknown."""
+        positions = {str(state): position for position, state in enumerate(states)}
+        return case(positions, value=self._status, else_=positions[str(MonitorStatus.UNKNOWN)])
 
 
 def joined(matching: Select[Any]) -> Select[Any]:

@@ -47,7 +47,7 @@ COLUMNS = (
     "name", "description", "visibility", "domain", "show_urls", "show_response_times",
     "auto_post_after", "zone", "theme",
 )  # fmt: skip
-_TRIES = 20  # each that fails was overtaken by one that did not
+_TRIES = 20  # an attempt fails only when another process takes the name
 
 
 class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
@@ -115,8 +115,8 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
     def _check(
         self, session: DbSession, row: StatusPageRow | None, merged: Fields, secret: str | None
     ) -> None:
-        """Raises Invalid. Judged on the merged page: two updates, each right by itself, may
-        together be wrong.
+        """Raises Invalid if the merged page is wrong: two updates that are valid alone may be
+        invalid together.
         """
         id = None if row is None else row.id
         slug, domain = merged.get("slug"), merged.get("domain")
@@ -141,8 +141,8 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
         return self._any_host and is_used(host, self.now())
 
     def _own_hosts(self) -> set[str]:
-        """Where people reach Wakeful: also where this request came to, because the page would take
-        the place of the dashboard there. Many installations have no PUBLIC_URL.
+        """Where people reach Wakeful: also where this request came to, because the page would
+        replace the dashboard there. Many installations have no PUBLIC_URL.
         """
         here = host_of(request.host) if has_request_context() else None
         return {*self._hosts, *({here} if here else ())}
@@ -191,7 +191,7 @@ def _hashed(fields: Fields) -> str | None:
 
 
 def _unraced(write: Callable[[], Any]) -> Any:
-    """Write again where another process took the slug or the domain after we had looked."""
+    """Write again if another process took the slug or the domain after the check."""
     for _try in range(_TRIES):
         try:
             return write()
@@ -206,11 +206,11 @@ def _is_taken(session: DbSession, column: Any, value: str, but: int | None) -> b
 
 
 def _free_slug(session: DbSession, id: int | None, merged: Fields) -> str:
-    """A slug where none was sent."""
+    """A free slug, for a page that was sent without one."""
     if merged.get("visibility") == Visibility.UNLISTED:
         return slugs.random()
     slug = slugs.of_name(merged["name"])
-    # Numbered ones may be cut; they begin like this one all the same.
+    # A numbered slug may be cut short, but has the same first 32 characters.
     like = select(StatusPageRow.slug).where(
         StatusPageRow.slug.startswith(slug[:32], autoescape=True), StatusPageRow.id != (id or 0)
     )

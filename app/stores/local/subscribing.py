@@ -1,7 +1,7 @@
 """Subscribing to a status page, confirming it and ending it. Needs an application context.
 
-Nothing that a stranger sees or measures tells whether somebody subscribed before: a new target is
-asked to confirm, a known one is told so, and the answer is the same.
+Nothing that a stranger sees or measures shows whether somebody subscribed before: a new target is
+asked to confirm, a stored one is notified, and the answer is the same.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Subscribing:
             raise Invalid({"target": [fault]})
 
     def _sign_up(self, session: DbSession, page_id: int, channel: str, target: str) -> None:
-        """Ask the target, or tell it that it is subscribed; not more often than it may be told."""
+        """Ask the target to confirm, or remind it that it is subscribed, within daily limits."""
         now, mark = self.clock(), digest(channel, target)
         page = session.get_one(StatusPageRow, page_id)
         # Before the subscriber is locked, by everybody: in another order, two sign-ups at the same
@@ -120,7 +120,7 @@ class Subscribing:
 def _insert(
     session: DbSession, page_id: int, channel: str, target: str, mark: str, now: datetime
 ) -> SubscriberRow:
-    """A new subscriber; the one of another process that was faster by a moment."""
+    """A new subscriber, or the one that another process has just stored."""
     values = {
         "status_page_id": page_id,
         "channel": channel,
@@ -145,7 +145,7 @@ def _locked(*where: ColumnElement[bool]) -> Select[SubscriberRow]:
 
 
 def _page(row: StatusPageRow) -> StatusPage:
-    """What the pages of subscribers show: whose they are."""
+    """The fields of a status page that the pages for its subscribers show."""
     return StatusPage(
         id=row.id,
         name=row.name,

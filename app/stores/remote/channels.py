@@ -1,7 +1,6 @@
 """Alert channels of another server: send tests, and find those that do not work.
 
-The latter is read off its delivery log as well as that goes: its values come masked, and only the
-last of it is read.
+The latter are read from the newest part of its delivery log, whose values are masked.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class RemoteChannels(RemotePart, base.Channels):
         return self._content(answer, delivery_ids)
 
     def not_set_up(self) -> Mapping[str, str]:
-        """Kept for some minutes: a form asks each time that it is shown."""
+        """Cached for some minutes, because each form reads it."""
         if self.me.extent < Extent.WHOLE:
             return {}
         if time.monotonic() - self._setup_at > ASKED_AGAIN_SECONDS:

@@ -81,8 +81,8 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
         return f"{self.path}/{id}"
 
     def _whole(self, id: int | None, answer: ServerAnswer) -> Record:
-        """The record of an answer; with another id than that of the address, what a person changes
-        next would be changed on another record.
+        """The record of an answer; one with another id than the address is refused, or the next
+        change would go to another record.
         """
         try:
             record = self.read(envelope.record(answer.body, self.kind))
@@ -94,7 +94,7 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
 
 
 class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Query]):
-    """Any answer of success to a write is one, whatever is in it: what was stored is read back."""
+    """A write has succeeded if its status says so, whatever its body: the record is read back."""
 
     def sent(self, fields: Fields, *, new: bool = False) -> Fields:
         """The fields to send; for a new record, empty ones are left out."""
@@ -115,7 +115,7 @@ class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Qu
             if id is not None:
                 return self.get(id)
         except (NotFound, Unavailable):
-            pass  # it is there, whatever the reading says
+            pass  # the record is stored, even if it cannot be read back
         sentence = _(
             "The server %(server)s accepted it, and does not show it yet.", server=self.name
         )

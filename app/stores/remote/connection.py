@@ -82,7 +82,7 @@ class ServerAnswer:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether it leads away from what was asked for: nothing was done."""
+        """Whether it redirects elsewhere, so that nothing was done."""
         path = urlsplit(self.headers.get("Location", "")).path
         is_login = _LOGIN.search(path) is not None
         return 300 <= self.status < 400 and (self.status not in (302, SEE_OTHER) or is_login)
@@ -121,8 +121,8 @@ class RemoteConnection:
         return datetime.now(UTC) + self._ahead
 
     def read(self, path: str, query: Pairs = ()) -> ServerAnswer:
-        """GET, tried twice: a read can be repeated without harm. Not where the time is over: a slow
-        server does not get faster by it, and whoever looks waits twice as long.
+        """GET, tried twice: a read can be repeated without harm. Not after a timeout: a slow server
+        gets no faster, and people would wait twice as long.
         """
         twice = Retrying(
             retry=retry_if_exception_type(Unavailable)
@@ -234,7 +234,7 @@ class RemoteConnection:
         return b"".join(parts)
 
     def _json(self, text: bytes) -> tuple[Any, bool]:
-        """The body, and whether it is JSON. Of nothing, it is none."""
+        """The body, and whether it is JSON; an empty one is not."""
         # The key must not appear on a page, even if the server's answer repeats it.
         text = text.replace(self._key.encode(), MASK.encode())
         try:

@@ -67,7 +67,7 @@ def content(body: Any, read: Callable[[Any], T]) -> T:
 
 
 def record(body: Any, kind: str) -> Any:
-    """The one record of an answer; what it is no record of stays as it is."""
+    """The record in the envelope of an answer; other answers stay as they are."""
     for _depth in range(MOST_DEEP):
         if isinstance(body, list) and len(body) == 1:
             body = body[0]
@@ -131,7 +131,7 @@ def each(data: Sequence[Any], read: Callable[[Any], T]) -> list[T]:
 def sorted_out(
     data: Sequence[Any], read: Callable[[Any], T]
 ) -> tuple[list[tuple[T, Any]], list[Any]]:
-    """The records that are understood, each with what it was read from, and the others."""
+    """The records that are understood, each with what it was read from, and the odd entries."""
     understood, odd = [], []
     for entry in data:
         try:
@@ -149,8 +149,8 @@ def _called(entry: Any, odd: Odd) -> str:
 
 
 def _holds(value: Any, identified: bool) -> bool:
-    """Whether this may be a record in an envelope; in one that has an id, of the request as it may
-    be, only what has one too.
+    """Whether this may be a record in an envelope; in an envelope with an id, which may be the
+    request's, a record has an id too.
     """
     inner = value[0] if isinstance(value, list) and len(value) == 1 else value
     return isinstance(inner, Mapping) and bool(inner) and (not identified or "id" in inner)

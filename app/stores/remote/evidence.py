@@ -1,7 +1,7 @@
 """Read another server's evidence in the form that pages show.
 
-Read strictly here, so that no page needs guards of its own. What a page can do without and is odd
-is left out.
+Read strictly here, so that no page needs guards of its own. Odd values that a page does not need
+are left out.
 """
 
 from __future__ import annotations

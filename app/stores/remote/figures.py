@@ -39,7 +39,7 @@ def statistics(data: Any, range_: str | None) -> Mapping[str, Any]:
 
 
 def _response_times(value: Any) -> dict[str, int | None]:
-    """All of them or none: pages show them together."""
+    """All response times or none: pages show them together."""
     times = value if isinstance(value, Mapping) else {}
     read = {name: whole(times.get(name)) for name in _TIMES}
     return read if None not in read.values() else dict.fromkeys(_TIMES)

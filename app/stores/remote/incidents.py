@@ -39,7 +39,7 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
         return parameters(query, leave=("brief", "counted", *unsaid))
 
     def list(self, query: IncidentQuery) -> Page[Incident]:
-        """Without those that were not asked for: some servers do not filter by everything, and a
+        """Without incidents that do not match: some servers do not filter by everything, and a
         resolved incident would be shown as open.
         """
         page = super().list(query)
@@ -100,7 +100,9 @@ def _nameless(incident: Incident) -> MonitorRef:
 
 
 def _read(data: Any, now: datetime) -> Incident:
-    """``now`` is the server's clock, for the length of an open one where it is not told."""
+    """``now`` is the server's clock, for the length of an open incident if the server does not send
+    it.
+    """
     fields, gaps = foreign.incident(data)
     read = _incident({name: value for name, value in fields.items() if name != "status"})
     read = replace(

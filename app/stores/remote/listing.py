@@ -2,7 +2,7 @@
 
 A server may page by a number, by an offset or by cursors, in pages of its own size, say how many
 records there are or not, or send all of them at once. The base API has no parameter for pages, so
-the first page tells how the others are asked for; that is remembered for each path.
+the first page shows how to ask for the others; that is cached for each path.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Listing:
                 if way is not None and _other(peek, way.to(sent, here), part) is None:
                     way = None
             elif part.number is None:
-                return way  # remembered once it has led somewhere
+                return way  # cached once it has led somewhere
         self.ways[size] = way
         return way
 
@@ -169,7 +169,7 @@ def way_of(part: ListPart, sent: Pairs) -> Way | None:
 
 
 def over(sent: Pairs, changes: Pairs) -> Pairs:
-    """The query with these values in the place of others of the same name."""
+    """The query with these values instead of those of the same names."""
     names = {name for name, _value in changes}
     return [*(pair for pair in sent if pair[0] not in names), *changes]
 

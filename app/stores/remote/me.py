@@ -23,29 +23,29 @@ class Me:
 
     def __init__(self, connection: RemoteConnection, ask_for_records: Callable[[], object]) -> None:
         self.connection, self.ask_for_records = connection, ask_for_records
-        self._known: Extent | None = None
+        self._extent: Extent | None = None
         self._asked_at = 0.0
 
     @property
     def extent(self) -> Extent:
-        """What the server said last.
+        """The extent in the server's last answer.
 
         While that is not known, raises what any read raises: taken for a bare one while it does not
         answer, a Wakeful would be sent a form without the fields of our own.
         """
-        if self._known is None or time.monotonic() - self._asked_at > ASKED_AGAIN_SECONDS:
+        if self._extent is None or time.monotonic() - self._asked_at > ASKED_AGAIN_SECONDS:
             try:
-                self._known = self.ask()
+                self._extent = self.ask()
             except WakefulError:
-                if self._known is None:
+                if self._extent is None:
                     raise
             self._asked_at = time.monotonic()
-        return self._known
+        return self._extent
 
     @property
     def is_wakeful(self) -> bool:
-        """Whether it is known to be a Wakeful. Nothing is asked for that."""
-        return self._known is not None and self._known > Extent.BARE
+        """Whether its last answer was a Wakeful's. Sends no request."""
+        return self._extent is not None and self._extent > Extent.BARE
 
     def ask(self) -> Extent:
         """What the server says, by a request made now."""
@@ -57,7 +57,7 @@ class Me:
             return Extent.TAG if data.get("tag") else Extent.WHOLE
         # Whatever else this is, it is not the ``me`` of a Wakeful. But a proxy says 404 to
         # everything while its server restarts, and then nothing is known.
-        if self._known != Extent.BARE:
+        if self._extent != Extent.BARE:
             self.ask_for_records()
         if self.is_wakeful:
             raise self.connection.unavailable(
@@ -67,7 +67,7 @@ class Me:
 
 
 def _is_wakeful(data: Any) -> bool:
-    """By its own mark: somebody else's ``me`` may have anything but both of these."""
+    """Whether a ``me`` has both fields by which a Wakeful is recognized."""
     level = data.get("api_level") if isinstance(data, Mapping) else None
     is_level = isinstance(level, int) and not isinstance(level, bool) and level >= 1
     return is_level and isinstance(data.get("scope"), str)

@@ -166,7 +166,7 @@ def _inside(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def sentence(value: Any) -> str | None:
-    """A text of theirs that can be shown: one line, of a bounded length; None for anything else."""
+    """A server's text that can be shown: one line, of a bounded length; None for anything else."""
     if not isinstance(value, str):
         return None
     return one_line(value, MAX_SENTENCE) or None

@@ -67,8 +67,8 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         return parameters(query, leave=UNSAID if with_hours else OWN)
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
-        """Without those that were not searched for: some servers ignore the search, and an action
-        on all that it finds would be one on all monitors.
+        """Without monitors that do not match: some servers ignore the search, and an action on its
+        matches would change all monitors.
         """
         page = super().list(query)
         if not query.search or self.me.is_wakeful:
@@ -80,7 +80,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         search, by = asked.get("search", "").casefold(), asked.get("sort_by", "id")
         named = []
         for item in items:
-            # Not all that is in a record: there may be 12,000.
+            # Reads few fields of each record: there may be 12,000.
             fields = foreign.record_fields(item, "monitor") if isinstance(item, Mapping) else {}
             text = f"{fields.get('name')} {fields.get('url')}".casefold()
             order = (whole(fields.get(by)) or 0, str(fields.get(by)).casefold())
@@ -92,7 +92,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         return [item for _order, _text, item in named]
 
     def update(self, id: int, fields: Fields) -> Monitor:
-        self._names_at = float("-inf")  # it may get another one
+        self._names_at = float("-inf")  # its name may change
         try:
             return super().update(id, fields)
         except Invalid as fault:
@@ -107,18 +107,18 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         return super().create(fields)
 
     def sent(self, fields: Fields, *, new: bool = False) -> Fields:
-        """Without what this server cannot take."""
+        """The fields that this server can store."""
         own = OWN_FIELDS & fields.keys()
         # Not asked without need: a write must not wait for another answer.
         unknown = own if own and self.me.extent == Extent.BARE else frozenset()
-        lost = {name: [_(NO_SUCH_FIELD)] for name in unknown if _was_typed(name, fields[name])}
-        if lost:
-            raise Invalid(lost)
+        refused = {name: [_(NO_SUCH_FIELD)] for name in unknown if _was_typed(name, fields[name])}
+        if refused:
+            raise Invalid(refused)
         taken = {name: value for name, value in fields.items() if name not in unknown}
         return super().sent(taken, new=new)
 
     def newest(self, fields: Fields) -> int | None:
-        """The newest one of this name, if the server has not changed it."""
+        """The id of the newest monitor of this name, if the server has not changed the name."""
         name, url = str(fields["name"]), str(fields["url"])
         for search in (name, None):
             query = MonitorQuery(search=search, per_page=NAMES_PAGE)
@@ -176,7 +176,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         return names
 
     def watching(self, url: str) -> Sequence[MonitorRef]:
-        """Among the first of those with a similar URL: one request."""
+        """The monitors of this URL among the first with a similar one, in one request."""
         query = MonitorQuery(
             search=same_url.search_text(url), search_by="url", sort="asc", per_page=NAMES_PAGE
         )

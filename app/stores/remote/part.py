@@ -27,7 +27,7 @@ NO_WAKEFUL = N_("The server %(server)s does not offer this: it is not a Wakeful.
 
 
 class RemotePart:
-    """``store`` is the one that the collection belongs to, for what other collections know.
+    """``store``: the store that the collection belongs to, with the other collections.
 
     ``kind`` and ``id`` of a request: the record that it is about, which a 404 then says does not
     exist; ``monitor_id``: the monitor that it is about otherwise.
@@ -185,7 +185,7 @@ class RemotePart:
             raise self._not_understood(odd, answer) from None
 
     def _not_understood(self, odd: Odd, answer: ServerAnswer) -> Unavailable:
-        """Of a read, so nothing was sent; ``stored`` is around those that follow a write."""
+        """The error of a read, which changed nothing; ``stored`` is around reads after a write."""
         if not answer.is_json and answer.status != 204:
             return self.connection.unavailable(
                 N_("The server %(server)s sent something that is not JSON."), unsent=True

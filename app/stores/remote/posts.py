@@ -57,8 +57,8 @@ class RemotePosts(RemotePart, base.Posts):
         return self._content(self._read(path, asked, kind="incident", id=incident_id), _draft)
 
     def _whole(self, id: int, answer: ServerAnswer) -> Post:
-        """The post of an answer; with another id, what a person changes next would be changed on
-        another one.
+        """The post of an answer; one with another id is refused, or the next change would go to
+        another post.
         """
         post = self._content(answer, _post)
         if post.id != id:

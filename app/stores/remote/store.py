@@ -80,7 +80,7 @@ class RemoteStore(Store):
 
     @property
     def extent(self) -> Extent:  # type: ignore[override] # found out when first needed
-        """Raises while that is not known."""
+        """Raises until the server has answered."""
         return self.me.extent
 
     def now(self) -> datetime:

@@ -180,7 +180,7 @@ def reset_second_factor(id: int) -> Answer:
 
     def reset() -> None:
         current_access().factors.reset(id)
-        current_mail().tell_of_second_factor(person.email, FACTOR_RESET)
+        current_mail().notify_of_second_factor(person.email, FACTOR_RESET)
 
     notice = _("Second factor of %(email)s reset.", email=person.email)
     back = url_for(".edit", id=id)

@@ -234,7 +234,7 @@ def _target() -> str:
 
 def _tell_of_codes(person: Person) -> None:
     left = current_access().factors.of(person.id).codes_left
-    current_mail().tell_of_second_factor(person.email, RECOVERY_USED)
+    current_mail().notify_of_second_factor(person.email, RECOVERY_USED)
     lost = _("If you have lost your app or passkey, remove it under Profile, Second factor.")
     flash(lost, "info")
     if left <= FEW_LEFT:

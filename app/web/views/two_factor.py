@@ -205,7 +205,7 @@ def _confirmed(template: str, act: Any, done: str, **shown: Any) -> Answer:
 def _changed(person: Person, codes: list[str], *, what: str) -> Answer:
     """Go on in a new session: every other one has ended."""
     session.begin(person, password_at=current_access().clock())
-    current_mail().tell_of_second_factor(person.email, what)
+    current_mail().notify_of_second_factor(person.email, what)
     if not codes:
         elsewhere = _("You are logged out everywhere else.")
         flash(f"{_(what)} {elsewhere}", "success")
