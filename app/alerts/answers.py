@@ -41,9 +41,9 @@ class Answer:
 BUG = N_("Sending failed inside Wakeful")
 
 
-def bug(place: str) -> Answer:
-    """``place``: where it is, without secrets."""
-    text = _("%(bug)s (%(place)s). The log of the worker says more.", bug=_(BUG), place=place)
+def bug(position: str) -> Answer:
+    """An answer for a fault in the code at ``position``, which holds no secret."""
+    text = _("%(bug)s (%(place)s). The log of the worker says more.", bug=_(BUG), place=position)
     return Answer(Acceptance.RETRY, text)
 
 

@@ -429,11 +429,11 @@ class Jobs:
     ) -> list[SendJob]:
         """A job for each claim. A claim whose message cannot be composed is given up."""
         alerts = any(claim.subscriber_id is None for claim in claimed)
-        others = _others_down(db.session) if alerts else {}
+        down = _others_down(db.session) if alerts else {}
         jobs: list[SendJob] = []
         for claim in claimed:
             try:
-                message = messages.compose(claim.facts, self._context(claim, others))
+                message = messages.compose(claim.facts, self._context(claim, down))
                 outgoing = Outgoing(claim.message_id, claim.value, message, now)
                 jobs.append(SendJob(claim, outgoing, self._tools_for(claim, tools)))
             except Exception as fault:
@@ -448,14 +448,12 @@ class Jobs:
             return replace(tools, network=self._strangers_network)
         return tools
 
-    def _context(
-        self, claim: ClaimedDelivery, others: Mapping[int, str]
-    ) -> messages.MessageContext:
+    def _context(self, claim: ClaimedDelivery, down: Mapping[int, str]) -> messages.MessageContext:
         reader = _reader(claim)
         return messages.MessageContext(
             base_url=messages.base_url(self._settings.public_url, self._settings.bind),
             acknowledge_token=lambda id: acknowledgements.make_token(id, reader),
-            others_down=others,
+            others_down=down,
         )
 
 

@@ -23,7 +23,7 @@ from app.alerts.channels import email
 from app.alerts.channels.base import Tools
 from app.commands import services
 from app.commands.heartbeat import withheld
-from app.commands.services import SECONDS, Fault, Finding, Look, Statements, Subject
+from app.commands.services import SECONDS, Examination, Fault, Finding, Statements, Subject
 from app.config import SettingError, Settings
 from app.db import db, heartbeats, integrity, patience, rotation, schema, unreadable
 from app.db.faults import DAMAGED, sentence_of
@@ -104,11 +104,13 @@ def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
     yield from _run(app, subject, OF_OTHERS)
 
 
-def _run(app: Flask, subject: Subject, looks: Iterable[tuple[str, Look]]) -> Iterator[Finding]:
-    for label, look in looks:
+def _run(
+    app: Flask, subject: Subject, examinations: Iterable[tuple[str, Examination]]
+) -> Iterator[Finding]:
+    for label, examine_subject in examinations:
         try:
             with app.app_context(), patience(SECONDS):
-                for item in look(subject):
+                for item in examine_subject(subject):
                     is_fault = isinstance(item, Fault)
                     yield item if isinstance(item, Finding) else Finding(_(label), item, is_fault)
         except Exception as fault:
@@ -246,7 +248,7 @@ def _clock(subject: Subject) -> Statements:
         yield _("It is %(time)s UTC here.", time=f"{now:%Y-%m-%d %H:%M:%S}")
 
 
-def _part(part: str) -> Look:
+def _part(part: str) -> Examination:
     return lambda subject: _processes(subject, part)
 
 
@@ -430,5 +432,5 @@ OF_OTHERS = (
     (N_("canary"), _canaries),
     (N_("mail"), _mail),
     (N_("heartbeat"), _heartbeat),
-    *services.LOOKS,
+    *services.EXAMINATIONS,
 )

@@ -39,10 +39,10 @@ STEADY_SECONDS = 60.0  # a child that lived for so long starts with the first pa
 # How long a start waits for the address: the children of a supervisor that was killed end by
 # themselves, and hold its socket until then.
 WAIT_SECONDS = 10.0
-LOOK_SECONDS = 0.1
-PARENT_LOOK_SECONDS = 1.0
+POLL_SECONDS = 0.1
+PARENT_POLL_SECONDS = 1.0
 STOP_SECONDS = 15.0  # a process that has not ended by then is killed
-END_LOOK_SECONDS = 0.02
+END_POLL_SECONDS = 0.02
 NOTE_SECONDS = 2.0  # time limit for storing that a child has ended
 WAITING = (
     "Until it works, no checks run, status pages come from their last copies, and all other "
@@ -159,7 +159,7 @@ class Supervisor:
     def _wait(self) -> float:
         now = time.monotonic()
         dues = [child.due - now for child in self._children if child.process is None]
-        return max(0.0, min([1.0, *dues])) if self._prepared else LOOK_SECONDS
+        return max(0.0, min([1.0, *dues])) if self._prepared else POLL_SECONDS
 
     def _look_after(self, child: Child) -> None:
         now = time.monotonic()
@@ -230,7 +230,7 @@ def listen(bind: str, patience: float = 0.0) -> socket.socket:
         if not logged:
             log.warning("%s is in use. Waiting up to %g s for it.", bind, patience)
             logged = True
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def _listener(bind: str) -> socket.socket:
@@ -322,7 +322,7 @@ class Forked:
         while self.poll() is None:
             if time.monotonic() >= deadline:
                 return False
-            time.sleep(END_LOOK_SECONDS)
+            time.sleep(END_POLL_SECONDS)
         return True
 
     def send(self, number: int) -> None:
@@ -366,7 +366,7 @@ def end_with(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(PARENT_LOOK_SECONDS)
+            time.sleep(PARENT_POLL_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(STOP_SECONDS)
         log.error("The supervisor has ended, and this part did not stop in time. It is killed.")

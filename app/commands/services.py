@@ -52,7 +52,7 @@ class Fault(str):
 
 
 Statements = Iterator[str | Finding]  # a sentence, or what is of another subject
-Look = Callable[[Subject], Statements]
+Examination = Callable[[Subject], Statements]
 
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 # Where Twilio and Vonage describe an account to whoever has its token.
@@ -160,7 +160,7 @@ def _registries(subject: Subject) -> Statements:
         yield _("The list of registries (RDAP) can be read.")
 
 
-LOOKS = (
+EXAMINATIONS = (
     (N_("remote server"), _remote),
     ("Telegram", _telegram),
     ("SMS", _sms),

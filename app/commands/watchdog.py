@@ -17,7 +17,7 @@ from contextlib import contextmanager
 log = logging.getLogger(__name__)
 
 LIMIT_SECONDS = 120.0
-LOOKS = 20  # checks within the limit
+CHECKS = 20  # checks within the limit
 LAST_WORDS_SECONDS = 2.0
 EXIT_CODE = 70  # "internal software error" among the exit codes of sysexits.h
 
@@ -31,17 +31,17 @@ def watching(name: str) -> Iterator[Callable[[], None]]:
     """
     loop, moved, over = threading.get_ident(), threading.Event(), threading.Event()
 
-    def look() -> None:
+    def watch() -> None:
         # Counts checks, not seconds: if the whole process was stopped, so was this thread.
-        missed, pause = 0, LIMIT_SECONDS / LOOKS
-        while missed < LOOKS:
+        missed, pause = 0, LIMIT_SECONDS / CHECKS
+        while missed < CHECKS:
             if over.wait(pause):
                 return
             missed = 0 if moved.is_set() else missed + 1
             moved.clear()
         _end(name, loop)
 
-    threading.Thread(target=look, name="watchdog", daemon=True).start()
+    threading.Thread(target=watch, name="watchdog", daemon=True).start()
     try:
         yield moved.set
     finally:
