@@ -147,9 +147,9 @@ def test_several_places_are_a_line_each_in_place_of_their_average() -> None:
     figures = answer(100, 110, 120, 130, None, 150)
     for one, down in zip(figures["buckets"], (0, 0, 0, 0, 60, 0), strict=True):
         one |= {"down": down}
-    near = charts.PlaceTimes("Oslo", "place-0", [20, 30, 20, 30, None, 40], bridged=1)
-    far = charts.PlaceTimes("Sydney", "place-1", [300, None, 310, None, None, None], bridged=1)
-    silent = charts.PlaceTimes("Bergen", "place-2", [None] * 6)
+    near = charts.PlaceSeries("Oslo", "place-0", [20, 30, 20, 30, None, 40], bridged=1)
+    far = charts.PlaceSeries("Sydney", "place-1", [300, None, 310, None, None, None], bridged=1)
+    silent = charts.PlaceSeries("Bergen", "place-2", [None] * 6)
     chart = charts.response_chart(figures, hour, places=[near, far, silent])
     drawn = [(name, path.count("L") + 1) for name, path in chart.lines if name != "p95"]
     assert drawn == [("place-0", 4), ("place-1", 2)], "not across the outage"

@@ -92,7 +92,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceTimes:
+class PlaceSeries:
     """The response times of a place by bucket. ``style``: the class of its line. ``bridged``: how
     many buckets without a measurement lie between two of its checks.
     """
@@ -127,7 +127,7 @@ def response_chart(
     marks: Iterable[tuple[datetime, str]] = (),
     incidents: Iterable[DrawnIncident] = (),
     markers: Iterable[tuple[datetime, str]] = (),
-    places: Sequence[PlaceTimes] = (),
+    places: Sequence[PlaceSeries] = (),
 ) -> Chart:
     """The chart of a ``statistics`` answer.
 
@@ -189,7 +189,7 @@ def summary(statistics: Mapping[str, Any]) -> str:
     )
 
 
-def _of_place(place: PlaceTimes) -> str:
+def _of_place(place: PlaceSeries) -> str:
     """What the chart shows of one of several places, in words."""
     measured = [ms for ms in place.times if ms is not None]
     if not measured:
@@ -369,7 +369,7 @@ def _runs(buckets: Sequence[Bucket], name: str, scale: Scale) -> list[list[Point
     return _unbroken(points)
 
 
-def _runs_of(place: PlaceTimes, buckets: Sequence[Bucket], scale: Scale) -> Iterator[list[Point]]:
+def _runs_of(place: PlaceSeries, buckets: Sequence[Bucket], scale: Scale) -> Iterator[list[Point]]:
     """The points of a place in runs, split where it did not measure for longer than between two of
     its checks, or the monitor was down.
     """

@@ -28,7 +28,7 @@ _SECONDS = itemgetter(*LASTED)
 
 
 @dataclass(frozen=True, slots=True)
-class MonitorRow:
+class MonitorListRow:
     """``bar`` is None if the store has no history."""
 
     monitor: Monitor
@@ -39,15 +39,15 @@ class MonitorRow:
     warnings: list[str]
 
 
-def of(monitors: Sequence[Monitor]) -> list[MonitorRow]:
+def of(monitors: Sequence[Monitor]) -> list[MonitorListRow]:
     """``monitors`` must have been read with their ``hours``."""
     lately = _("The last 24 hours")
     return [_row(monitor, lately) for monitor in monitors]
 
 
-def _row(monitor: Monitor, lately: str) -> MonitorRow:
+def _row(monitor: Monitor, lately: str) -> MonitorListRow:
     hours = monitor.hours
-    return MonitorRow(
+    return MonitorListRow(
         monitor=monitor,
         host=host(monitor.url),
         bar=charts.cells(hours) if hours else None,

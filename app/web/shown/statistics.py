@@ -175,7 +175,7 @@ def drawn(
 
 def _lines(
     monitor: Monitor, start: datetime, count: int, seconds: int
-) -> Sequence[charts.PlaceTimes]:
+) -> Sequence[charts.PlaceSeries]:
     """What the chart draws of each place, where there are several. Of longer times only sums of all
     places together are kept at hand.
     """
@@ -183,7 +183,7 @@ def _lines(
         return ()
     by_place = current_store().results.by_place(monitor.id, start, count, seconds)
     return [
-        charts.PlaceTimes(
+        charts.PlaceSeries(
             seen_from.title(name), style, by_place[name], bridged=monitor.interval // seconds
         )
         for name, style in seen_from.styles(monitor.locations).items()

@@ -243,7 +243,7 @@ class Expiry:
 class Calm:
     """``more``: how many monitors have no strip."""
 
-    rows: Sequence[monitor_rows.MonitorRow]
+    rows: Sequence[monitor_rows.MonitorListRow]
     more: int
     expiries: Sequence[Expiry]
     windows: Sequence[planned.Planned]

@@ -40,7 +40,7 @@ POSTS = 25  # on the page of a status page
 
 
 @dataclass(frozen=True, slots=True)
-class StatusPageRow:
+class ListedStatusPage:
     """A page in the list. ``open_posts``: scheduled ones are among them."""
 
     page: StatusPage
@@ -61,9 +61,9 @@ def index() -> Response:
     )
 
 
-def _entry(page: StatusPage) -> StatusPageRow:
+def _entry(page: StatusPage) -> ListedStatusPage:
     posts = current_store().posts.list(PostQuery(page.id, open=True))
-    return StatusPageRow(page, link_of(page), posts.total)
+    return ListedStatusPage(page, link_of(page), posts.total)
 
 
 @blueprint.get("/<int:id>")
