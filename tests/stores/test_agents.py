@@ -16,8 +16,9 @@ from app.db.types import from_ms, to_ms
 from app.engine import now as on_demand
 from app.engine import recorder
 from app.errors import Throttled
+from app.lasting import Lasting
 from app.records import Verdict
-from app.stores.local import LocalStore
+from app.stores.local import LocalStore, agent_results
 from app.stores.local.agent_results import MOST_JUDGED
 from tests.engine.test_agent import place, result, update
 from tests.factories import make_monitor
@@ -292,9 +293,11 @@ def unrecordable(monkeypatch):
 @pytest.mark.one_on_postgres
 @pytest.mark.parametrize("age", [timedelta(0), HOUR], ids=["judged", "late"])
 def test_a_result_that_we_cannot_record_is_refused_and_costs_no_other(
-    app, one, watched, at, unrecordable, caplog, age
+    app, one, watched, at, unrecordable, caplog, age, monkeypatch
 ):
     """Its agent sent it again, with all others, for a day."""
+    # The fault of another case was logged in this process within the last minute.
+    monkeypatch.setattr(agent_results, "_log", Lasting(agent_results.log, 60.0))
     bad, *good = (watched(confirmations=0) for _number in range(6))
     monitors = [*good[:2], bad, *good[2:]]
     unrecordable(bad, ZeroDivisionError("a fault of ours"))
