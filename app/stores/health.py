@@ -42,7 +42,7 @@ from app.rules.time import SKEW
 from app.stores import remote_servers
 from app.stores.writable import cannot_write, is_settling
 
-# Live checkers take a shard that has lost its checker within this time.
+# Live checkers take a shard whose checker has stopped within this time.
 SHARD_FREE_AFTER = timedelta(seconds=30)
 # No monitor waits for longer than its time limit, a lease and a restart together.
 CHECKS_LATE_AFTER = timedelta(seconds=150)

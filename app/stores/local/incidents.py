@@ -74,7 +74,7 @@ _READING: Mapping[bool, Select[Any]] = {brief: _reading(brief=brief) for brief i
 
 class LocalIncidents(LocalPart, base.Incidents):
     def list(self, query: IncidentQuery) -> Page[Incident]:
-        ids, total = _asking(query).found(None if query.counted else 0)
+        ids, total = _asking(query).read(None if query.counted else 0)
         incidents = _records(ids, self.now(), brief=query.brief)
         return Page(incidents, query.page, query.per_page, total)
 
@@ -193,7 +193,7 @@ def _asking(query: IncidentQuery) -> Asking:
 def _matching(query: IncidentQuery) -> Select[Any]:
     statement = select(IncidentRow.id)
     if query.search:
-        statement = statement.where(_found_by(query.search, query.search_by))
+        statement = statement.where(_search_condition(query.search, query.search_by))
     if query.monitor_id is not None:
         wanted = query.monitor_id if fits(query.monitor_id) else -1
         statement = statement.where(IncidentRow.monitor_id == wanted)
@@ -210,7 +210,7 @@ def _matching(query: IncidentQuery) -> Select[Any]:
     return statement
 
 
-def _found_by(search: str, search_by: str | None) -> ColumnElement[bool]:
+def _search_condition(search: str, search_by: str | None) -> ColumnElement[bool]:
     """SQL condition: the cause, or the searched field of the monitor, contains ``search``. Monitors
     are searched before their incidents: in a join, the database compares the text of the same
     monitor for each of its incidents.

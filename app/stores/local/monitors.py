@@ -124,7 +124,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             is_few = count is None or count <= states.FEW_IN_STATE
             # The fields that are shown of each monitor do not change which monitors match.
             asked = replace(query, counts=None, uptime=(), hours=False, brief=False, fresh=True)
-            ids, total = _asking(asked, tuple(windows), is_few=is_few).found(count, parameters)
+            ids, total = _asking(asked, tuple(windows), is_few=is_few).read(count, parameters)
         monitors = self._records(
             ids,
             windows,

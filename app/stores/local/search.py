@@ -45,10 +45,10 @@ class Asking:
     offset: int
     per_page: int
 
-    def found(
+    def read(
         self, total: int | None = None, values: Mapping[str, Any] | None = None
     ) -> tuple[list[int], int]:
-        """The ids on the page, in order, and how many match in all; ``total``, if that is known.
+        """The ids on the page, in order, and how many match in all; ``total``, if it is given.
         ``values``: of the parameters.
         """
         ids: list[int] = []
@@ -94,4 +94,4 @@ def ids_of_page(
     matching: Select[Any], order: Sequence[Any], number: int, per_page: int
 ) -> tuple[list[int], int]:
     """The ids on one page, in order, and how many match in all."""
-    return asking(matching, order, number, per_page).found()
+    return asking(matching, order, number, per_page).read()

@@ -37,7 +37,7 @@ _ORDER = (MaintenanceWindowRow.start_at.desc(), MaintenanceWindowRow.id.desc())
 class LocalWindows(LocalPart, Collection[MaintenanceWindow, PageQuery]):
     def list(self, query: PageQuery) -> Page[MaintenanceWindow]:
         """The newest start first."""
-        ids, total = _asking(query.page, query.per_page).found()
+        ids, total = _asking(query.page, query.per_page).read()
         statement = select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(ids))
         rows = db.session.scalars(statement.order_by(*_ORDER)).all() if ids else ()
         return Page(with_monitors(db.session, rows), query.page, query.per_page, total)
