@@ -43,7 +43,7 @@ class Outage(NamedTuple):
 
 
 @dataclass(slots=True)
-class Look:
+class JudgedSpan:
     """Where to look for outages of a monitor: around the time of some results of ``place``, those
     of ``down`` being late and failing. ``monitor`` has ``id``, ``interval``, ``timeout``,
     ``confirmations``, ``location_rule``, and what ``rows.last_pause`` needs; ``places`` check it.
@@ -100,7 +100,9 @@ class Look:
         return bool(self.down) or any(near)
 
 
-def find(session: AnySession, looks: Sequence[Look], title: str, now: datetime) -> dict[int, Span]:
+def find(
+    session: AnySession, looks: Sequence[JudgedSpan], title: str, now: datetime
+) -> dict[int, Span]:
     """Judge the stored results again, and store the incidents that the late ones of the place
     called ``title`` show. Returns the time in which incidents have changed, by monitor. Call it
     with the states locked.
@@ -119,7 +121,7 @@ def find(session: AnySession, looks: Sequence[Look], title: str, now: datetime) 
     return changed
 
 
-def needed(session: AnySession, looks: Sequence[Look]) -> list[Look]:
+def needed(session: AnySession, looks: Sequence[JudgedSpan]) -> list[JudgedSpan]:
     """Those that may find something, with what is ``stored`` of their time."""
     if not looks:
         return []
@@ -191,7 +193,7 @@ def end(session: AnySession, monitor_id: int, now: datetime) -> None:
     )
 
 
-def _incidents(session: AnySession, looks: Sequence[Look]) -> dict[int, list[IncidentSpan]]:
+def _incidents(session: AnySession, looks: Sequence[JudgedSpan]) -> dict[int, list[IncidentSpan]]:
     by_monitor: dict[int, list[IncidentSpan]] = {look.monitor.id: [] for look in looks}
     if looks:
         row = IncidentRow
@@ -216,8 +218,8 @@ def _incidents(session: AnySession, looks: Sequence[Look]) -> dict[int, list[Inc
 
 
 def _replayed(
-    looks: Sequence[Look], incidents: Mapping[int, Sequence[IncidentSpan]]
-) -> Iterator[tuple[Look, list[IncidentRow], Sequence[Span]]]:
+    looks: Sequence[JudgedSpan], incidents: Mapping[int, Sequence[IncidentSpan]]
+) -> Iterator[tuple[JudgedSpan, list[IncidentRow], Sequence[Span]]]:
     """Each with the stored incidents whose time was judged again, and what was found of it."""
     begun = []
     for look, checks in _read((look, look.begin, look.settled) for look in looks):
@@ -241,14 +243,14 @@ def _replayed(
         yield look, list(look.stored), _found(replay.ended(), without.ended(), look.stored)
 
 
-def _fold(look: Look, incidents: Sequence[IncidentSpan]) -> Fold:
+def _fold(look: JudgedSpan, incidents: Sequence[IncidentSpan]) -> Fold:
     before = next((row for row in look.stored if row.started_at < look.since), None)
     state = State(started_at=before.started_at if before else None)
     reach = _end_of(before) if before else None
     return Fold(look.rules, look.covers, look.since, state, incidents, reach)
 
 
-def _others(look: Look, checks: Iterable[Check]) -> Iterator[Check]:
+def _others(look: JudgedSpan, checks: Iterable[Check]) -> Iterator[Check]:
     """The results that were stored before those of ``look`` came."""
     return (check for check in checks if check.place != look.place or check.at not in look.times)
 
@@ -281,7 +283,7 @@ def _minus(spans: Sequence[Span], removed: Sequence[Span]) -> Sequence[Span]:
     return spans
 
 
-def _over(look: Look, replay: Fold) -> Sequence[Span] | None:
+def _over(look: JudgedSpan, replay: Fold) -> Sequence[Span] | None:
     """The outages, if what follows is stored already; None if later results must be judged too."""
     ends = look.settled
     after = next((row for row in look.stored if row.started_at < ends < _end_of(row)), None)
@@ -293,13 +295,13 @@ def _over(look: Look, replay: Fold) -> Sequence[Span] | None:
 
 
 def _read(
-    wanted: Iterable[tuple[Look, datetime, datetime | None]],
-) -> Iterator[tuple[Look, Sequence[Check]]]:
+    wanted: Iterable[tuple[JudgedSpan, datetime, datetime | None]],
+) -> Iterator[tuple[JudgedSpan, Sequence[Check]]]:
     """The results of each from one time to another (None: to the last). One statement for those
     whose times overlap for the most part: a batch mostly has the same minutes of many monitors.
     """
     spans = [(to_ms(a), to_ms(b or EVER), look) for look, a, b in wanted]
-    group: list[tuple[int, int, Look]] = []
+    group: list[tuple[int, int, JudgedSpan]] = []
     for span in sorted(spans, key=lambda span: span[:2]):
         if group and not _is_alike(group[0], span):
             yield from _read_group(group)
@@ -309,14 +311,14 @@ def _read(
         yield from _read_group(group)
 
 
-def _is_alike(first: tuple[int, int, Look], span: tuple[int, int, Look]) -> bool:
+def _is_alike(first: tuple[int, int, JudgedSpan], span: tuple[int, int, JudgedSpan]) -> bool:
     length = first[1] - first[0]
     return span[0] - first[0] <= min(length, HOUR_MS) // 2 and span[1] - span[0] <= 2 * length
 
 
 def _read_group(
-    group: Sequence[tuple[int, int, Look]],
-) -> Iterator[tuple[Look, Sequence[Check]]]:
+    group: Sequence[tuple[int, int, JudgedSpan]],
+) -> Iterator[tuple[JudgedSpan, Sequence[Check]]]:
     ids = [look.monitor.id for _begin, _end, look in group]
     first, last = group[0][0], max(end for _begin, end, _look in group)
     checks = rollups.checks(ids, first, last)
@@ -324,7 +326,7 @@ def _read_group(
         yield look, [check for check in checks[look.monitor.id] if begin <= check.at < end]
 
 
-def _outage(span: Span, look: Look, title: str) -> Outage | None:
+def _outage(span: Span, look: JudgedSpan, title: str) -> Outage | None:
     """None if no late result shows it: a failure in time has an ordinary incident."""
     start, end = span
     incidents = [row for row in look.stored if row.started_at < end and _end_of(row) > start]

@@ -18,7 +18,7 @@ from app.db.tables import IncidentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import to_ms
 from app.db.windows import Quiet
 from app.engine.recorder import found_late, gaps
-from app.engine.recorder.found_late import Look
+from app.engine.recorder.found_late import JudgedSpan
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, lock
 from app.judge.verdict import MOMENT_S
 from app.records import Result
@@ -148,9 +148,9 @@ def _looks(
     judged: Iterable[Result],
     monitors: Mapping[int, Any],
     places: Mapping[int, Collection[int]],
-) -> list[Look]:
+) -> list[JudgedSpan]:
     """Where to look for outages: around results that were made under the monitor's present rule."""
-    by_monitor: dict[int, Look] = {}
+    by_monitor: dict[int, JudgedSpan] = {}
     for is_late, results in ((True, late), (False, judged)):
         for result in results:
             monitor = monitors.get(result.monitor_id or 0)
@@ -158,7 +158,7 @@ def _looks(
                 continue
             if monitor.id not in by_monitor:
                 of_monitor = places.get(monitor.id, ())
-                by_monitor[monitor.id] = Look(
+                by_monitor[monitor.id] = JudgedSpan(
                     monitor, place, result.checked_at, result.checked_at, of_monitor
                 )
             by_monitor[monitor.id].add(result, late=is_late)
