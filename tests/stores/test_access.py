@@ -202,7 +202,7 @@ def test_trying_many_accounts_from_one_address_is_stopped(
 ) -> None:
     # The hash is what takes time; this is about the counting.
     monkeypatch.setattr(
-        "app.access.passwords.matches", lambda *_hash_and_password, count, known: bool(count())
+        "app.access.passwords.matches", lambda *_hash_and_password, count, trusted: bool(count())
     )
     for number in range(LOGINS_PER_ADDRESS):
         # An IPv6 subscriber has a whole /64: another address of it is no other origin.
