@@ -93,13 +93,7 @@ class ContactDeletionForm(SchemaForm):
 class SharedChannelForm(SchemaForm):
     """``monitor_id`` and ``mark`` name the channel: its value is a secret."""
 
-    name = Text(
-        N_("Name"),
-        required=True,
-        most=MAX_CONTACT_NAME,
-        rule=check_name,
-        description=N_("A team or a person, such as Shop team."),
-    )
+    name = ContactForm.name
     monitor_id = RecordId(
         N_("Monitor"), required=True, description=N_("A monitor that has the channel.")
     )

@@ -542,7 +542,9 @@ def _waits_for_others(state: State, decision: Decision, check: PlaceCheck) -> bo
     """
     if state.stands is not Stands.RECOVERING or decision.verdict is not Verdict.DEGRADED:
         return False
-    degrading = [one for one in decision.votes if one.lasting or one.verdict is Verdict.DEGRADED]
+    degrading = [
+        vote for vote in decision.votes if vote.lasting or vote.verdict is Verdict.DEGRADED
+    ]
     slot = check.at - TOGETHER
     return all(vote.verdict is Verdict.DOWN and vote.at < slot for vote in degrading)
 
