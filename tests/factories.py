@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from flask import Flask
 
-from app.db import changes, db, writing
+from app.db import changes, db, journal, writing
 from app.db.tables import (
     AssignmentRow,
+    DeliveryRow,
     IncidentRow,
     MonitorRow,
     MonitorStateRow,
@@ -105,6 +106,38 @@ def make_incident(app: Flask, monitor: MonitorRow, **fields: Any) -> IncidentRow
         with writing() as session:
             session.add(incident)
         return _detached(incident)
+
+
+def make_delivery(app: Flask, **fields: Any) -> int:
+    """The id of a message to a webhook, which was created ``at``; delivered unless it has another
+    ``status``.
+    """
+    at = fields.pop("at", now())
+    values: dict[str, Any] = {
+        "message_id": uuid.uuid4().hex,
+        "event": "incident.opened",
+        "channel": "webhook",
+        "value": "https://hooks.example.com/services/abcd1234",
+        "lane": "lane",
+        "facts": {},
+        "status": "delivered",
+        "attempts": [],
+        "created_at": at,
+    } | fields
+    if values["status"] == "delivered":
+        values.setdefault("delivered_at", at)
+    with app.app_context(), writing() as session:
+        row = DeliveryRow(**values)
+        session.add(row)
+        session.flush()
+        return row.id
+
+
+def keep_results(app: Flask, results: Sequence[Result], place: int = Location.DEFAULT) -> None:
+    """Store these as what was checked from ``place``."""
+    with app.app_context(), writing():
+        journal.known_numbers(results)
+        journal.keep([journal.row_of(result, place) for result in results])
 
 
 def make_subscriber(app: Flask, page_id: int, **fields: Any) -> SubscriberRow:

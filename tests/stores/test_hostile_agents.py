@@ -17,7 +17,7 @@ from app.records import Timings, Verdict
 from app.stores.local import agent_budget
 from tests.engine.test_agent import ask, place, public, result, stored
 from tests.factories import make_monitor, make_outcome
-from tests.web.test_lying_remote import LIES, MISSING, places, spoiled
+from tests.support.lies import LIES, MISSING, paths, spoiled
 
 __all__ = ["ask", "place"]  # fixtures
 
@@ -79,7 +79,7 @@ FIGURES = {"version": "1.0", "clock_offset_ms": 5, "checks_per_minute": 60, "res
 )
 def test_odd_fields_of_a_request_are_no_fault_of_ours(ask, send, path, data):
     ask("hello", public_key=public())
-    for where in places(data):
+    for where in paths(data):
         for odd in ODD:
             answer = send(path, spoiled(data, where, None if odd is MISSING and not where else odd))
             assert answer.status_code in (200, 409, 422), (where, repr(odd)[:50], answer.text)
@@ -108,7 +108,7 @@ def test_an_odd_result_costs_no_other(app, place, send):
     )
     assert {field.name for field in fields(whole)} == pack(whole).keys()
     begin, version = datetime.now(UTC) - timedelta(minutes=10), to_ms(good.updated_at)
-    for number, where in enumerate(places({"made_for": version, "outcome": pack(whole)})):
+    for number, where in enumerate(paths({"made_for": version, "outcome": pack(whole)})):
         at = begin + timedelta(seconds=number)
         # One rule reads all parts of evidence: a third of the values is enough for each. It is
         # kept of failures; good checks take less time here.

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from flask import Flask
 
+from app import create_app
+from app.config import Settings
+from app.db import db
 from app.web.frame import progress
-from tests.factories import PASSWORD, make_person
+from tests.factories import PASSWORD, make_key, make_person
 from tests.support.browser import opened
 from tests.support.loopback import serving
 from tests.web.visitor import Visitor
@@ -19,12 +25,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
-# A phone and a desktop, by night and by day; EVERY_SCREEN=1 for a tablet and both themes on each.
-# Colours alone do not change what can be done, and what they and a tablet do change
-# test_every_page.py sees.
+# A phone and a desktop, by night and by day: colours alone do not change what can be done, and what
+# they and a tablet do change test_every_page.py sees.
 SCREENS = [(375, "dark"), (1440, "light")]
-if os.environ.get("EVERY_SCREEN"):
-    SCREENS = [(width, theme) for width in (375, 768, 1440) for theme in ("light", "dark")]
 # For what a script or the server does, whatever the size of the screen: on the phone what fingers
 # do there, and what folds. Without either mark, a test looks at what differs between the two.
 DESKTOP = pytest.mark.parametrize("screen", [(1440, "dark")], indirect=True)
@@ -60,6 +63,37 @@ def viewer(app: Flask) -> Visitor:
 
 def _logged_in(app: Flask, role: str) -> Visitor:
     return Visitor(app).let_in(make_person(app, role))
+
+
+@pytest.fixture
+def over(
+    settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> Iterator[Callable[..., Visitor]]:
+    """Opens a dashboard over servers, each given with a key for it; somebody's browser on it."""
+    with ExitStack() as stack:
+
+        def over(*servers: tuple[Any, str], role: str = "editor", serve: Any = serving) -> Visitor:
+            own = tmp_path / f"dashboard{len(list(tmp_path.glob('dashboard*')))}.db"
+            shutil.copyfile(sqlite_template, own)
+            remotes = tuple((stack.enter_context(serve(server)), key) for server, key in servers)
+            there = {"database_url": f"sqlite:///{own}", "store": "remote", "remotes": remotes}
+            dashboard = create_app(replace(settings, **there))
+            dashboard.testing = True
+            stack.callback(_close, dashboard)
+            return _logged_in(dashboard, role)
+
+        yield over
+
+
+def _close(app: Flask) -> None:
+    with app.app_context():
+        db.engine.dispose()
+
+
+@pytest.fixture
+def remote(app: Flask, over: Callable[..., Visitor]) -> Visitor:
+    """An editor's browser on a dashboard whose records live behind ``app``'s API."""
+    return over((app, make_key(app)))
 
 
 @pytest.fixture

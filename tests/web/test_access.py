@@ -8,8 +8,8 @@ import pytest
 
 from app.db import writing
 from app.db.tables import SessionRow
-from app.stores import current_access
 from tests.factories import PASSWORD, make_incident, make_monitor, make_person
+from tests.support.store import access_of
 from tests.web.visitor import Visitor, token
 
 pytestmark = pytest.mark.sqlite  # the contract suite of the stores runs on both databases
@@ -362,8 +362,7 @@ def test_reloading_the_page_with_a_new_key_makes_no_second_one(app, editor):
     assert editor.client.post("/keys", data=sent).status_code == 201
     editor._take(editor.client.post("/keys", data=sent, follow_redirects=True))
     assert "That key was created already. Its secret is shown only once." in editor.text
-    with app.app_context():
-        made = current_access().keys.all()
+    made = access_of(app).keys.all()
     assert [key.name for key in made] == ["CI"]
     editor.press("Create key", name="CI again")
     assert editor.status == 201
@@ -448,5 +447,4 @@ def test_an_own_email_address_needs_the_password_and_an_own_password_the_profile
     assert "Set a password for them" not in admin.open("/people/1").text
     answer = admin.client.post("/people/1/password", data=token(admin) | {"password": NEW_PASSWORD})
     assert answer.location == "/profile"
-    with app.app_context():
-        assert current_access().people.login("new@wakeful.test", PASSWORD) is not None
+    assert access_of(app).people.login("new@wakeful.test", PASSWORD) is not None

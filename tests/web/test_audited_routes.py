@@ -18,6 +18,7 @@ from tests import samples
 from tests.api.conftest import MONITOR, Api
 from tests.factories import PASSWORD, make_key
 from tests.samples import SAMPLES
+from tests.support.store import access_of
 from tests.web.visitor import Visitor, token
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
@@ -278,8 +279,7 @@ def test_every_route_of_access_and_settings_leaves_a_line_without_its_secrets(ap
     make_key(app, name="Nobody's")
     proof = token(admin.open("/profile"))
     for endpoint, path, fields, said in SENT:
-        with app.app_context():
-            keys = {key.name: key.prefix for key in current_access().keys.all()}
+        keys = {key.name: key.prefix for key in access_of(app).keys.all()}
         path = path.format(prefix=keys.get("CD") or keys.get("CI"), orphan=keys["Nobody's"])
         assert path_of(app, path) == endpoint
         before = last_line(app)
@@ -297,13 +297,11 @@ def path_of(app, path):
 
 
 def test_links_leave_lines_in_the_name_of_who_has_them(app, stranger):
-    with app.app_context():
-        setup = current_access().setup.token()
+    setup = access_of(app).setup.token()
     names = {"password": PASSWORD, "password_again": PASSWORD}
     stranger.open(f"/setup/{setup}").press("Create account", email="ada@example.org", **names)
-    with app.app_context():
-        _invitation, invited = current_access().invitations.invite("eve@example.org", "viewer")
-        recovery = current_access().recovery.make(1)
+    _invitation, invited = access_of(app).invitations.invite("eve@example.org", "viewer")
+    recovery = access_of(app).recovery.make(1)
     new = {"password": SECRET, "password_again": SECRET}
     Visitor(app).open(f"/invitation/{invited}").press("Create account", **new)
     Visitor(app).open(f"/new-password/{recovery}").press("Set password", **new)

@@ -11,8 +11,8 @@ from flask import Flask
 from playwright.sync_api import Page, expect
 
 from app.engine import recorder
-from app.stores import current_access, current_store
 from tests.factories import PASSWORD, make_incident, make_monitor, make_outcome, now
+from tests.support.store import access_of, store_of
 from tests.web.conftest import DESKTOP, PHONE
 
 pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
@@ -26,9 +26,8 @@ REFRESHED = f"""() => new Promise((done) => {{
 
 
 def resolve(app: Flask, id: int) -> None:
-    with app.app_context():
-        store = current_store()
-        store.incidents.update(id, {"ended_at": store.now()})
+    store = store_of(app)
+    store.incidents.update(id, {"ended_at": store.now()})
 
 
 def press(page: Page, *keys: str) -> None:
@@ -108,8 +107,7 @@ def test_a_page_refreshes_in_place_and_keeps_scroll_ticks_and_typing(app, visit)
     page.get_by_label("Tag", exact=True).fill("unfinis")
     page.evaluate("scrollTo(0, 400)")
     make_monitor(app, name="Newcomer")
-    with app.app_context():
-        current_store().monitors.update(monitor.id, {"pause": True})
+    store_of(app).monitors.update(monitor.id, {"pause": True})
     page.evaluate(REFRESHED)
     expect(page.get_by_role("link", name="Newcomer")).to_be_attached()
     expect(page.locator(f"tr[data-key='{monitor.id}']")).to_contain_text("Paused")
@@ -177,9 +175,8 @@ def test_the_focus_goes_to_the_same_row_or_to_the_heading_when_its_place_is_gone
     ids = {name: make_incident(app, make_monitor(app, name=name)).id for name in names}
     page = visit("/")
     page.get_by_role("button", name="Acknowledge Alpha").focus()
-    with app.app_context():
-        store = current_store()
-        store.incidents.update(ids["Alpha"], {"acknowledged_at": store.now()})
+    store = store_of(app)
+    store.incidents.update(ids["Alpha"], {"acknowledged_at": store.now()})
     page.evaluate(REFRESHED)
     expect(page.get_by_role("link", name="Alpha").first).to_be_focused()
     page.get_by_role("button", name="Acknowledge Beta").focus()
@@ -198,9 +195,8 @@ def test_no_button_turns_into_another_under_the_finger(app, visit):
     resolve_button = page.get_by_role("button", name="Resolve")
     resolve_button.focus()
     page.evaluate("document.activeElement.dataset.mine = 'yes'; 0")
-    with app.app_context():
-        store = current_store()
-        store.incidents.update(incident.id, {"acknowledged_at": store.now()})
+    store = store_of(app)
+    store.incidents.update(incident.id, {"acknowledged_at": store.now()})
     page.evaluate(REFRESHED)
     expect(page.get_by_role("button", name="Acknowledge")).to_have_count(0)
     expect(resolve_button).to_be_focused()
@@ -217,15 +213,13 @@ def test_rows_in_a_new_order_are_woven_in_that_order(app, visit):
         ({"Fir": "Acacia", "Beech": "Zelkova"}, ["Acacia", "Cedar", "Elm", "Yew", "Zelkova"]),
     ):
         page.get_by_label("Select Elm").focus()
-        with app.app_context():
-            for old, new in renamed.items():
-                current_store().monitors.update(ids[old], {"name": new})
+        for old, new in renamed.items():
+            store_of(app).monitors.update(ids[old], {"name": new})
         ids |= {new: ids[old] for old, new in renamed.items()}
         page.evaluate(REFRESHED)
         expect(shown).to_have_text(order)
         expect(page.get_by_label("Select Elm")).to_be_focused()
-    with app.app_context():
-        current_store().monitors.delete(ids["Cedar"])
+    store_of(app).monitors.delete(ids["Cedar"])
     make_monitor(app, name="Birch", state={"verdict": "up"})
     page.evaluate(REFRESHED)
     expect(shown).to_have_text(["Acacia", "Birch", "Elm", "Yew", "Zelkova"])
@@ -234,8 +228,7 @@ def test_rows_in_a_new_order_are_woven_in_that_order(app, visit):
 @DESKTOP
 def test_the_jump_list_says_when_the_session_has_ended(app, visit):
     page = visit("/monitors")
-    with app.app_context():
-        current_access().people.change_password(1, PASSWORD)
+    access_of(app).people.change_password(1, PASSWORD)
     press(page, "Control+k")
     expect(page.get_by_text("You are logged out.")).to_be_visible()
     expect(page.get_by_text("The server does not answer.")).to_be_hidden()
@@ -246,8 +239,7 @@ def test_the_jump_list_says_when_the_session_has_ended(app, visit):
 def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit, path):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
     page = visit(path)
-    with app.app_context():  # not by taking the cookie away: an answer on its way brings it back
-        current_access().people.change_password(1, PASSWORD)
+    access_of(app).people.change_password(1, PASSWORD)
     page.evaluate(REFRESH)
     notice = page.get_by_role("status").filter(has_text="You are logged out.")
     expect(notice).to_be_visible()
@@ -291,9 +283,8 @@ def test_the_title_of_a_tab_in_the_background_tells_the_present(app, visit):
     expect(page).to_have_title("1 incident open · Wakeful")
     page.goto(f"/incidents/{incident.id}")
     expect(page.get_by_text("Was it a real incident?")).to_be_hidden()
-    with app.app_context():
-        store = current_store()
-        store.incidents.update(incident.id, {"cause": "It burns", "ended_at": store.now()})
+    store = store_of(app)
+    store.incidents.update(incident.id, {"cause": "It burns", "ended_at": store.now()})
     page.evaluate(REFRESHED)
     expect(page).to_have_title("It burns: Shop · Wakeful")
     expect(page.get_by_text("Was it a real incident?")).to_be_visible()
@@ -303,19 +294,17 @@ def test_the_title_of_a_tab_in_the_background_tells_the_present(app, visit):
 def test_a_window_that_begins_is_told_where_windows_are_listed(app, visit):
     page = visit("/maintenance")
     expect(page.get_by_text("No maintenance is planned")).to_be_visible()
-    with app.app_context():
-        store = current_store()
-        now = store.now()
-        window = store.windows.create(
-            {"name": "Works", "start_at": now, "end_at": now + timedelta(hours=1)}
-        )
+    store = store_of(app)
+    now = store.now()
+    window = store.windows.create(
+        {"name": "Works", "start_at": now, "end_at": now + timedelta(hours=1)}
+    )
     page.evaluate(REFRESHED)
     expect(page.locator(f"tr[data-key='{window.id}']")).to_contain_text("In progress")
     page.goto(f"/maintenance/{window.id}")
     expect(page.get_by_text("In progress until")).to_be_visible()
-    with app.app_context():
-        over = {"start_at": now - timedelta(hours=2), "end_at": now - timedelta(hours=1)}
-        current_store().windows.update(window.id, over)
+    over = {"start_at": now - timedelta(hours=2), "end_at": now - timedelta(hours=1)}
+    store_of(app).windows.update(window.id, over)
     page.evaluate(REFRESHED)
     expect(page.get_by_text("In progress until")).to_be_hidden()
 
@@ -431,11 +420,10 @@ def test_a_report_prints_without_the_dashboard_around_it(app, visit):
 
 
 def test_the_days_of_a_month_are_a_table_that_is_read_out(app, visit):
-    with app.app_context():
-        start = datetime.fromisoformat("2027-03-10T22:00:00+00:00")
-        end = start + timedelta(hours=4)
-        fields: dict[str, Any] = {"name": "Works", "start_at": start, "end_at": end}
-        current_store().windows.create(fields)
+    start = datetime.fromisoformat("2027-03-10T22:00:00+00:00")
+    end = start + timedelta(hours=4)
+    fields: dict[str, Any] = {"name": "Works", "start_at": start, "end_at": end}
+    store_of(app).windows.create(fields)
     page = visit("/maintenance?month=2027-03")
     table = page.get_by_role("table", name="Maintenance in March 2027")
     # On a phone it is a list of the days that have something.

@@ -42,6 +42,7 @@ from tests.lab.http import serve
 from tests.lab.net import Listener
 from tests.support.loopback import serving
 from tests.support.service import eventually
+from tests.support.store import store_of
 
 SECOND = timedelta(seconds=1)
 
@@ -97,8 +98,7 @@ def clicked(app, id):
     """The answer to a check on request that waits for its places."""
 
     def click():
-        with app.app_context():
-            return current_store().checks.run(id)
+        return store_of(app).checks.run(id)
 
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(click)
@@ -131,8 +131,7 @@ def test_an_agent_makes_the_check_and_it_counts(app, api, tmp_path):
             eventually(lambda: results(app, monitor.id), "the first result")
             told = api.data("POST", path)
             assert (told["location"], told["verdict"]) == ("oslo", "up")
-            with app.app_context():
-                current_store().monitors.update(monitor.id, {"accepted_statuses": "404"})
+            store_of(app).monitors.update(monitor.id, {"accepted_statuses": "404"})
             eventually(lambda: state(app, monitor.id).verdict == "down", "the check of the change")
             count = len(results(app, monitor.id))
             told = api.data("POST", path)
@@ -168,8 +167,7 @@ def test_a_checker_elsewhere_makes_one_check_for_two_clicks(app, settings, monke
             eventually(lambda: results(app, monitor.id), "the first result")
 
             def click(_number):
-                with app.app_context():
-                    return current_store().checks.run(monitor.id)
+                return store_of(app).checks.run(monitor.id)
 
             with ThreadPoolExecutor(2) as pool:
                 first, second = pool.map(click, range(2))
@@ -628,8 +626,7 @@ def test_who_waits_for_other_places_leaves_slots_to_others(app):
         eventually(lambda: WAITS_ELSEWHERE.in_use == WAITS_ELSEWHERE.most, "one more that waits")
         throttled(third)
         here = make_monitor(app, url=page(site))
-        with app.app_context():
-            assert current_store().checks.run(here.id).verdict is Verdict.UP
+        assert store_of(app).checks.run(here.id).verdict is Verdict.UP
         eventually(lambda: any(asked(app, second)), "the last request")
         for id in (first, second):
             record(app, id, "oslo", now() + SECOND)

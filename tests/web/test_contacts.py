@@ -9,9 +9,9 @@ from flask import Flask
 
 from app.db.tables import ContactRow, MonitorRow
 from app.records import CONTACT, Contact, Monitor, MonitorQuery, PageQuery, Pair
-from app.stores import current_store
 from tests.factories import make_monitor
 from tests.faults.broken import corrupt
+from tests.support.store import store_of
 
 pytestmark = pytest.mark.sqlite
 
@@ -20,21 +20,18 @@ HOOK = Pair("slack", "https://hooks.slack.example/T1/B1/secret-of-shop")
 
 
 def add(app: Flask, name: str = "Shop team", *channels: Pair, **fields: Any) -> Contact:
-    with app.app_context():
-        return current_store().contacts.create(
-            {"name": name, "channels": channels or (MAIL, HOOK), **fields}
-        )
+    return store_of(app).contacts.create(
+        {"name": name, "channels": channels or (MAIL, HOOK), **fields}
+    )
 
 
 def contacts(app: Flask) -> list[Contact]:
-    with app.app_context():
-        return list(current_store().contacts.list(PageQuery()).items)
+    return list(store_of(app).contacts.list(PageQuery()).items)
 
 
 def monitors(app: Flask) -> list[Monitor]:
-    with app.app_context():
-        query = MonitorQuery(sort_by="id", sort="asc", per_page=100)
-        return list(current_store().monitors.list(query).items)
+    query = MonitorQuery(sort_by="id", sort="asc", per_page=100)
+    return list(store_of(app).monitors.list(query).items)
 
 
 def names(monitor: Monitor) -> list[str]:
@@ -110,16 +107,15 @@ def test_a_monitor_picks_contacts_by_ticking_them(app, editor):
 
 def test_saving_a_monitor_untouched_keeps_the_order_of_its_alerts(app, editor):
     add(app)
-    with app.app_context():
-        store = current_store()
-        id = store.monitors.create(
-            {
-                "name": "Shop",
-                "url": "https://shop.example",
-                "interval": 60,
-                "alerts": (MAIL, Pair(CONTACT, "Shop team"), HOOK),
-            }
-        ).id
+    store = store_of(app)
+    id = store.monitors.create(
+        {
+            "name": "Shop",
+            "url": "https://shop.example",
+            "interval": 60,
+            "alerts": (MAIL, Pair(CONTACT, "Shop team"), HOOK),
+        }
+    ).id
     editor.open(f"/monitors/{id}/edit").press("Save", name="Store")
     assert monitors(app)[0].alerts == (MAIL, Pair(CONTACT, "Shop team"), HOOK)
 
@@ -188,11 +184,10 @@ def test_a_page_that_was_open_while_others_changed_the_contacts_undoes_nothing(a
     id = make_monitor(app, name="Shop", alerts=[["email", "ops@example.com"]]).id
     editor.open("/monitors").press("Apply", ids=[str(id)], action="contact", contact="Shop team")
     editor.open(f"/monitors/{id}/edit")
-    with app.app_context():
-        store = current_store()
-        alerts = (*store.monitors.get(id).alerts, Pair(CONTACT, "Night shift"))
-        store.monitors.update(id, {"alerts": alerts})
-        store.contacts.update(shop.id, {"name": "Store team"})
+    store = store_of(app)
+    alerts = (*store.monitors.get(id).alerts, Pair(CONTACT, "Night shift"))
+    store.monitors.update(id, {"alerts": alerts})
+    store.contacts.update(shop.id, {"name": "Store team"})
     editor.press("Save", name="Web shop")
     assert "Web shop saved." in editor.text
     [monitor] = monitors(app)

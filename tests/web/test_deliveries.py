@@ -12,9 +12,9 @@ from app.alerts.lanes import Reason
 from app.db import db, writing
 from app.db.tables import DeliveryRow
 from app.records import Pair
-from app.stores import current_store
 from app.web.views.deliveries import REASONS, failed_channels
 from tests.factories import make_incident, make_monitor, now
+from tests.support.store import store_of
 
 pytestmark = pytest.mark.sqlite
 
@@ -185,9 +185,8 @@ def test_the_notice_links_what_failed(app, viewer):
 
 def contact_of(app: Flask, name: str) -> str:
     """The sources of a delivery for a contact of this name."""
-    with app.app_context():
-        fields = {"name": name, "channels": (Pair("webhook", HOOK),)}
-        return f",{current_store().contacts.create(fields).id},"
+    fields = {"name": name, "channels": (Pair("webhook", HOOK),)}
+    return f",{store_of(app).contacts.create(fields).id},"
 
 
 def test_the_page_of_an_incident_says_which_contact_a_message_was_for(app, viewer):
@@ -236,8 +235,7 @@ def test_a_message_that_the_digest_told_is_not_retried(app, editor):
 
 
 def test_a_message_about_a_place_names_it(app, viewer):
-    with app.app_context():
-        current_store().locations.create({"name": "oslo", "label": "Oslo, Norway"})
+    store_of(app).locations.create({"name": "oslo", "label": "Oslo, Norway"})
     for name in ("oslo", "gone"):
         place = {"id": 2, "name": name, "label": None}
         deliver(app, event="location.silent", facts={"extra": {"location": place}})

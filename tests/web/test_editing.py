@@ -14,6 +14,7 @@ from app.records import Pair
 from app.rules import recurrence
 from app.stores import current_access, current_store
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
+from tests.support.store import access_of, store_of
 
 pytestmark = pytest.mark.sqlite
 
@@ -62,16 +63,14 @@ def of_store(edit: str, fields: dict[str, Any], leads: str, **more: Any) -> Reso
 
 
 def _post(app: Any) -> Ids:
-    with app.app_context():
-        page = current_store().status_pages.create({"name": "Shop"})
-        post = {"title": "Slow", "body": "We look into it.", "state": "investigating"}
-        return page.id, current_store().posts.create(page.id, post).id
+    page = store_of(app).status_pages.create({"name": "Shop"})
+    post = {"title": "Slow", "body": "We look into it.", "state": "investigating"}
+    return page.id, store_of(app).posts.create(page.id, post).id
 
 
 def _update_of_post(app: Any) -> Ids:
     page, post = _post(app)
-    with app.app_context():
-        return page, post, current_store().posts.get(page, post).updates[0].id
+    return page, post, store_of(app).posts.get(page, post).updates[0].id
 
 
 def _update(page: int, post: int, id: int) -> Any:
@@ -80,8 +79,7 @@ def _update(page: int, post: int, id: int) -> Any:
 
 def _key(app: Any) -> Ids:
     make_key(app, name="CI")
-    with app.app_context():
-        return (current_access().keys.all()[0].prefix,)
+    return (access_of(app).keys.all()[0].prefix,)
 
 
 def _change_key(prefix: str, changed: dict[str, Any]) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from app.db import db
 from app.db.tables import MonitorRow
-from app.stores import current_store
 from tests.factories import make_monitor, now
+from tests.support.store import store_of
 
 pytestmark = pytest.mark.sqlite
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -67,10 +67,9 @@ def test_a_check_before_saving_accepts_the_suggested_days(editor):
 
 
 def test_the_api_stores_no_warning_that_was_not_sent(app):
-    with app.app_context():
-        made = current_store().monitors.create(
-            {"name": "Shop", "url": "https://127.0.0.1:9/", "interval": 60}
-        )
+    made = store_of(app).monitors.create(
+        {"name": "Shop", "url": "https://127.0.0.1:9/", "interval": 60}
+    )
     assert made.ssl_alert_days is None
 
 

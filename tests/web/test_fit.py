@@ -9,9 +9,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.db import journal, writing
 from app.records import Location, Notice, Result, Verdict
-from app.stores import current_access, current_store
+from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
 from tests.support.browser import opened
+from tests.support.store import access_of, store_of
 from tests.web.conftest import PHONE
 from tests.web.gallery import unfold
 from tests.web.test_browser import press
@@ -137,8 +138,7 @@ def test_figures_keep_their_colours_where_colours_are_forced(app, visit):
 @PHONE
 def test_paper_shows_tables_as_tables_and_no_buttons(app, visit):
     make_incident(app, make_monitor(app, state={"verdict": "up"}))
-    with app.app_context():
-        current_access().settings.set(Notice.DEMO, "1")
+    access_of(app).settings.set(Notice.DEMO, "1")
     page = visit("/monitors/1")
     expect(page.get_by_text("This is a demonstration.")).to_be_visible()
     page.emulate_media(media="print")
@@ -153,10 +153,9 @@ def test_paper_shows_tables_as_tables_and_no_buttons(app, visit):
 @PHONE
 def test_what_a_thumb_presses_is_large_enough(app, visit):
     make_monitor(app)
-    with app.app_context():
-        start = current_store().now()
-        fields = {"name": "Works", "start_at": start, "end_at": start + timedelta(hours=1)}
-        current_store().windows.create(fields)
+    start = store_of(app).now()
+    fields = {"name": "Works", "start_at": start, "end_at": start + timedelta(hours=1)}
+    store_of(app).windows.create(fields)
     small = []
     for path, parts in (
         ("/monitors", ".tick:not([hidden])"),

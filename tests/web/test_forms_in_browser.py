@@ -10,10 +10,10 @@ from flask import Flask
 from playwright.sync_api import Browser, Page, expect
 
 from app.records import MonitorQuery
-from app.stores import current_store
 from app.web.frame import progress
 from tests.factories import make_incident, make_monitor
 from tests.support.browser import opened
+from tests.support.store import store_of
 from tests.web.conftest import DESKTOP, PHONE, let_in
 from tests.web.gallery import BACKUP
 
@@ -181,8 +181,7 @@ def test_the_window_form_shows_what_belongs_to_the_choice(app, visit):
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Works saved.")).to_be_visible()
     expect(page.get_by_text("At 03:00 on Monday (UTC)")).to_be_visible()
-    with app.app_context():
-        assert current_store().windows.get(1).monitors == (shop.id,)
+    assert store_of(app).windows.get(1).monitors == (shop.id,)
 
 
 def tick(page: Page, names: str) -> None:
@@ -227,8 +226,7 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
     expect(page.get_by_role("heading", name="Delete 2 monitors?")).to_be_visible()
     page.get_by_role("button", name="Delete all 2").click()
     expect(page.get_by_text("2 monitors deleted.")).to_be_visible()
-    with app.app_context():
-        left = current_store().monitors.list(MonitorQuery()).items
+    left = store_of(app).monitors.list(MonitorQuery()).items
     assert [(one.name, one.interval) for one in left] == [("Beta", 600)]
 
 

@@ -14,6 +14,7 @@ from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
 from tests.stores.contract.making import add_monitor
 from tests.support.queries import queries
+from tests.support.store import store_of
 
 pytestmark = pytest.mark.sqlite
 
@@ -59,8 +60,7 @@ def test_when_all_is_well_home_shows_every_monitor_and_what_comes_next(app, view
     fields = {"name": "Patch day", "start_at": start, "end_at": start + timedelta(hours=2)}
     ended = {"started_at": now() - timedelta(hours=9), "ended_at": now() - timedelta(hours=8)}
     make_incident(app, shop, **ended)
-    with app.app_context():
-        current_store().windows.create(fields)
+    store_of(app).windows.create(fields)
     text = viewer.open("/").text
     assert "Everything is up" in text
     assert f"Next maintenance Patch day {start:%a} {start.day} {start:%b %Y}" in text

@@ -14,11 +14,11 @@ from app.db import db
 from app.db.tables import MonitorRow
 from app.errors import Invalid, Unavailable
 from app.records import MonitorQuery, Pair
-from app.stores import current_store
 from app.stores.local.monitors import LocalMonitors
 from app.web.frame import progress
 from app.web.views import imports
 from tests.factories import make_monitor, make_person
+from tests.support.store import store_of
 from tests.web.visitor import Visitor, token
 
 pytestmark = pytest.mark.sqlite
@@ -43,9 +43,8 @@ def rows(app: Flask) -> list[MonitorRow]:
 
 
 def make_contact(app: Flask, name: str) -> None:
-    with app.app_context():
-        channels = (Pair("email", "ops@example.org"),)
-        current_store().contacts.create({"name": name, "channels": channels})
+    channels = (Pair("email", "ops@example.org"),)
+    store_of(app).contacts.create({"name": name, "channels": channels})
 
 
 def upload(visitor: Visitor, data: bytes, **fields: object) -> Visitor:
@@ -78,8 +77,7 @@ def test_lines_are_previewed_and_then_become_monitors(app, editor):
     assert {row.interval for row in rows(app)} == {300}
     assert rows(app)[0].tags == "\nnew\n"
     assert rows(app)[5].tags == "\nprod\neu\nnew\n"
-    with app.app_context():
-        assert current_store().monitors.get(6).alerts[0].value == "Ops"
+    assert store_of(app).monitors.get(6).alerts[0].value == "Ops"
 
 
 def test_lines_that_do_not_fit_say_where_and_why_and_the_others_can_be_created(app, editor):
@@ -247,10 +245,9 @@ def test_a_shared_notification_becomes_a_contact_once(app, editor, monkeypatch):
     editor.press("Create 4 monitors")
     while "monitors created" not in editor.text:
         editor.press("Continue")
-    with app.app_context():
-        store = current_store()
-        assert list(store.contacts.names()) == ["Ops Slack"]
-        alerts = {one.name: one.alerts for one in store.monitors.list(MonitorQuery()).items}
+    store = store_of(app)
+    assert list(store.contacts.names()) == ["Ops Slack"]
+    alerts = {one.name: one.alerts for one in store.monitors.list(MonitorQuery()).items}
     assert alerts["Shop"][0] == alerts["Database"][0] == Pair("contact", "Ops Slack")
     upload(editor, sample("kuma-backup.json"))
     assert "Contact to be created" not in editor.text, "the same channels are there"
@@ -262,10 +259,9 @@ def test_a_contact_of_the_same_name_with_other_channels_stays_as_it_is(app, edit
     upload(editor, sample("kuma-backup.json"))
     assert "Contact to be created: Ops Slack 2 (Slack ••••hook)" in editor.text
     editor.press("Create 4 monitors")
-    with app.app_context():
-        assert list(current_store().contacts.names()) == ["Ops Slack", "Ops Slack 2"]
-        (shop,) = current_store().monitors.list(MonitorQuery(search="Shop")).items
-        assert shop.alerts[0] == Pair("contact", "Ops Slack 2")
+    assert list(store_of(app).contacts.names()) == ["Ops Slack", "Ops Slack 2"]
+    (shop,) = store_of(app).monitors.list(MonitorQuery(search="Shop")).items
+    assert shop.alerts[0] == Pair("contact", "Ops Slack 2")
 
 
 def test_a_preview_shows_what_will_be_stored_and_no_secret(editor):

@@ -17,6 +17,7 @@ from app.records import MAX_COMMENT
 from app.rules import comments
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor, make_person, now
+from tests.support.store import store_of
 from tests.web import scene
 from tests.web.visitor import Visitor
 
@@ -219,9 +220,8 @@ def test_the_list_refreshes_itself_and_costs_nothing_while_nothing_happens(app, 
 def test_a_page_that_stood_open_does_not_undo_what_happened_meanwhile(app, editor):
     make_incident(app, make_monitor(app), comment="First")
     editor.open("/incidents/1/edit")
-    with app.app_context():
-        store = current_store()
-        store.incidents.update(1, {"ended_at": store.now(), "comment": "First\nSecond"})
+    store = store_of(app)
+    store.incidents.update(1, {"ended_at": store.now(), "comment": "First\nSecond"})
     editor.press("Save", cause="A typo mended")
     assert editor.status == 200
     found = row(app)

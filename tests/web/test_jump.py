@@ -8,8 +8,8 @@ import pytest
 
 from app.db import db
 from app.db.tables import IncidentRow, MonitorRow
-from app.stores import current_store
 from tests.factories import make_incident, make_monitor
+from tests.support.store import store_of
 
 pytestmark = pytest.mark.sqlite
 
@@ -133,8 +133,7 @@ def test_names_are_shown_as_text(app, editor):
 
 
 def test_a_place_is_found_by_its_name_and_its_label(app, editor, viewer):
-    with app.app_context():
-        current_store().locations.create({"name": "osl-1", "label": "Norway, Oslo"})
+    store_of(app).locations.create({"name": "osl-1", "label": "Norway, Oslo"})
     for query in ("osl", "oslo", "norw"):
         assert found(editor, query) == ["Norway, Oslo"]
         assert 'href="/settings/locations/2/edit"' in editor.page.text

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import replace
-
 import pytest
 
-from app import create_app
-from app.db import db, writing
+from app.db import writing
 from app.db.tables import ApiKeyRow, PersonRow
-from app.stores import current_access
-from tests.factories import make_key, make_monitor, make_person
-from tests.support.loopback import serving
-from tests.web.visitor import Visitor
+from tests.factories import make_key, make_person
+from tests.support.store import access_of
 
 pytestmark = pytest.mark.sqlite
 
 
 def key_named(app, name):
-    with app.app_context():
-        keys = current_access().keys.all()
-        return next(key for key in keys if key.name == name)
+    keys = access_of(app).keys.all()
+    return next(key for key in keys if key.name == name)
 
 
 def keys_path(app, name, what=""):
@@ -137,37 +130,6 @@ def test_the_audit_log_names_what_happens_to_keys(app, admin):
     assert "Owner ada@wakeful.test → admin@wakeful.test" in admin.text
     assert secret not in admin.page.text
     assert secret not in admin.client.get("/audit.jsonl").text
-
-
-def test_the_dashboard_over_an_api_works_with_a_bound_key_as_far_as_it_may(
-    app, settings, sqlite_template, tmp_path
-):
-    make_monitor(app, name="Shop", tags="\nprod\n")
-    make_monitor(app, name="Othermonitor")
-    own = tmp_path / "dashboard.db"
-    shutil.copyfile(sqlite_template, own)
-    with serving(app) as server:
-        made = create_app(
-            replace(
-                settings,
-                database_url=f"sqlite:///{own}",
-                store="remote",
-                remotes=((server, make_key(app, tag="prod")),),
-                public_url=None,
-            )
-        )
-        made.testing = True
-        editor = Visitor(made).log_in(make_person(made, "editor").email)
-        for path in ("/", "/monitors", "/monitors/1", "/incidents", "/wall"):
-            assert editor.open(path).status == 200, path
-            assert "Othermonitor" not in editor.text
-        assert "Shop" in editor.open("/monitors").text
-        assert editor.open("/monitors/2").status == 404
-        editor.open("/maintenance")
-        assert editor.status == 403
-        assert "bound to the tag prod" in editor.text
-        with made.app_context():
-            db.engine.dispose()
 
 
 def test_only_admins_make_keys_of_scope_admin(app, admin, editor):

@@ -15,8 +15,8 @@ from app.db.settings import keep_setting
 from app.db.tables import AssignmentRow, AuditRow
 from app.errors import Unavailable
 from app.records import Monitor, Notice, PageQuery, Pair, Place, Verdict
-from app.stores import current_store
 from tests.factories import now
+from tests.support.store import store_of
 
 pytestmark = pytest.mark.sqlite
 
@@ -25,19 +25,16 @@ TOKEN = re.compile(r"wa_[\w-]{32}")
 
 
 def make_place(app, name="oslo", **fields) -> Place:
-    with app.app_context():
-        return current_store().locations.create({"name": name} | fields)
+    return store_of(app).locations.create({"name": name} | fields)
 
 
 def stored(app) -> list[Place]:
-    with app.app_context():
-        return list(current_store().locations.list(PageQuery()).items)
+    return list(store_of(app).locations.list(PageQuery()).items)
 
 
 def make_monitor(app, **fields) -> Monitor:
     values = {"name": "Shop", "url": "https://shop.test/", "interval": 60} | fields
-    with app.app_context():
-        return current_store().monitors.create(values)
+    return store_of(app).monitors.create(values)
 
 
 def test_an_agent_is_added_and_its_start_command_is_shown_once(app, admin):
@@ -198,15 +195,12 @@ def test_a_place_in_use_is_not_deleted_and_its_monitors_are_named(app, editor):
     assert "Monitors are checked from this place." in editor.text
     assert "Delete this place" not in editor.text, "nobody types a password for nothing"
     assert f"/monitors/{monitor.id}/edit" in editor.page.text
-    with app.app_context():
-        current_store().monitors.update(monitor.id, {"locations": ("default",)})
+    store_of(app).monitors.update(monitor.id, {"locations": ("default",)})
     editor.open(f"{PAGE}/2/delete")
-    with app.app_context():
-        current_store().monitors.update(monitor.id, {"locations": ("oslo",)})
+    store_of(app).monitors.update(monitor.id, {"locations": ("oslo",)})
     assert editor.press("Delete this place").status == 422, "somebody was faster"
     assert f"/monitors/{monitor.id}/edit" in editor.page.text
-    with app.app_context():
-        current_store().monitors.update(monitor.id, {"locations": ("default",)})
+    store_of(app).monitors.update(monitor.id, {"locations": ("default",)})
     editor.open(f"{PAGE}/2/delete").press("Delete this place")
     assert "oslo deleted." in editor.text
     assert len(stored(app)) == 1
@@ -273,10 +267,9 @@ def test_the_list_names_who_learns_of_silence_and_leads_to_the_monitors_of_a_pla
     make_monitor(app, name="Seen from Oslo", locations=["oslo"])
     make_monitor(app, name="Seen from here")
     assert "If a place falls silent, nobody is told." in editor.open(PAGE).text
-    with app.app_context():
-        channels = [{"key": "webhook", "value": "https://ops.test/"}]
-        fields = {"name": "Ops", "channels": [Pair(**one) for one in channels], "default": True}
-        current_store().contacts.create(fields)
+    channels = [{"key": "webhook", "value": "https://ops.test/"}]
+    fields = {"name": "Ops", "channels": [Pair(**one) for one in channels], "default": True}
+    store_of(app).contacts.create(fields)
     editor.open(PAGE)
     assert "nobody is told" not in editor.text
     assert "these contacts are notified: Ops" in editor.text
@@ -301,8 +294,7 @@ def test_a_monitor_is_given_places_and_their_rule(app, editor):
     editor.open(f"/monitors/{monitor.id}/edit")
     assert "More than half of the places" in editor.text
     editor.press("Save", locations=["default", "oslo"], location_rule="any")
-    with app.app_context():
-        found = current_store().monitors.get(monitor.id)
+    found = store_of(app).monitors.get(monitor.id)
     assert (found.locations, found.location_rule) == (("default", "oslo"), "any")
 
 
@@ -317,8 +309,7 @@ def test_many_monitors_get_and_lose_a_place_and_change_their_rule(app, editor):
 
     def apply(action, **typed):
         editor.open("/monitors").press("Apply", ids=ids, action=action, **typed)
-        with app.app_context():
-            found = [current_store().monitors.get(int(id)) for id in ids]
+        found = [store_of(app).monitors.get(int(id)) for id in ids]
         return {(one.locations, one.location_rule) for one in found}
 
     assert apply("place", place="oslo") == {(("default", "oslo"), "majority")}

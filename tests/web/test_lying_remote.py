@@ -5,11 +5,10 @@ no sense.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import cycle, zip_longest
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,25 +17,18 @@ from werkzeug.datastructures import Headers
 from werkzeug.test import run_wsgi_app
 from werkzeug.wrappers import Response
 
-from app.config import Settings
 from app.records import ComponentName, DeliveryQuery, Group, IncidentQuery, PostQuery
-from app.stores import current_access, current_store
+from app.stores import current_store
 from tests.factories import make_key, make_subscriber, now
+from tests.support.lies import LIES, Path, paths, spoiled
 from tests.support.loopback import reached
+from tests.support.store import access_of
 from tests.web.scene import PARTS, fill
-from tests.web.test_remote_faults import looking
 from tests.web.visitor import Visitor
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
 
-Place = tuple[str | int, ...]
-Lie = tuple[Place, Any]  # where it stands in the answer, and the wrong value
-MISSING = object()
-LIES: list[Any] = [
-    MISSING, None, "x", -1, 10**400, float("inf"), True, [], {}, "\ud800", [None], {"a": 1}, 7.5,
-    "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-11-21T08:00:00", "javascript:alert(1)",
-    "<b>x\r\nx: y</b>", 2**62,
-]  # fmt: skip
+Lie = tuple[Path, Any]  # where it stands in the answer, and the wrong value
 
 
 class Liar:
@@ -67,42 +59,10 @@ class Liar:
         return Response(text, status, headers)(environ, start_response)
 
 
-def spoiled(answer: Any, place: Place, lie: Any) -> Any:
-    if not place:
-        return None if lie is MISSING else lie
-    try:
-        inner = answer[place[0]]
-    except (KeyError, IndexError, TypeError):
-        return answer
-    copy = answer.copy()
-    if len(place) == 1 and lie is MISSING:
-        del copy[place[0]]
-    else:
-        copy[place[0]] = spoiled(inner, place[1:], lie)
-    return copy
-
-
-def places(answer: Any, here: Place = ()) -> Iterator[Place]:
-    """Every place in an answer; of a list the first entry stands for all."""
-    yield here
-    if isinstance(answer, dict):
-        for name, inner in answer.items():
-            yield from places(inner, (*here, name))
-    elif isinstance(answer, list) and answer:
-        yield from places(answer[0], (*here, 0))
-
-
 @pytest.fixture
 def liar(app: Flask) -> Liar:
     fill(app, [replace(part, days=2) for part in PARTS if part.outages][:2])
     return Liar(app)
-
-
-@pytest.fixture
-def editor(
-    app: Flask, liar: Liar, settings: Settings, sqlite_template: Path, tmp_path: Path
-) -> Iterator[Visitor]:
-    yield from looking(liar, make_key(app), settings, sqlite_template, tmp_path, reached)
 
 
 TEMPLATE = {"name": "Slow", "title": "Slow answers", "state": "identified", "body": "We look."}
@@ -145,54 +105,38 @@ def known(app: Flask) -> dict[str, int]:
         }
 
 
-@pytest.mark.parametrize(
-    ("pages", "zone"),
-    [
-        (("/",), "Asia/Tokyo"),
-        (("/wall", "/monitors"), "Asia/Tokyo"),
-        (("/monitors/{monitor}",), "America/New_York"),
-        (("/incidents", "/incidents/{incident}", "/markers"), "Asia/Tokyo"),
-        (("/deliveries", "/deliveries/{delivery}", "/reports"), "America/New_York"),
-        (("/maintenance", "/maintenance/{window}"), "Asia/Tokyo"),
-        (("/status-pages", "/status-pages/{page}", "/status-pages/{page}/edit"), "Asia/Tokyo"),
-        (
-            (
-                "/status-pages/{page}/posts/{post}",
-                "/status-pages/{page}/posts/new?template=Slow",
-                "/status-pages/{page}/posts/new?incident_id={incident}",
-                "/status-pages/{page}/posts/{post}/edit",
-                "/status-pages/{page}/posts/{post}/updates/1",
-            ),
-            "America/New_York",
-        ),
-        (
-            (
-                "/status-pages/{page}/subscribers",
-                "/status-pages/{page}/subscribers.csv",
-                "/status-pages/templates",
-                "/status-pages/templates/{template}/edit",
-            ),
-            "Asia/Tokyo",
-        ),
-    ],
-)
+PAGES = [
+    ("/", "/deliveries", "/deliveries/{delivery}", "/reports"),
+    ("/wall", "/monitors", "/monitors/{monitor}", "/maintenance", "/maintenance/{window}"),
+    ("/incidents", "/incidents/{incident}", "/markers", "/status-pages/{page}/subscribers",
+     "/status-pages/{page}/subscribers.csv", "/status-pages/templates",
+     "/status-pages/templates/{template}/edit"),
+    ("/status-pages", "/status-pages/{page}", "/status-pages/{page}/edit",
+     "/status-pages/{page}/posts/{post}", "/status-pages/{page}/posts/new?template=Slow",
+     "/status-pages/{page}/posts/new?incident_id={incident}",
+     "/status-pages/{page}/posts/{post}/edit", "/status-pages/{page}/posts/{post}/updates/1"),
+]  # fmt: skip
+STEPS = 4
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("half", [0, 1])  # of the places: two workers of a run share them
-def test_no_lie_breaks_a_page(
-    app: Flask, liar: Liar, editor: Visitor, pages: Sequence[str], zone: str, half: int
-) -> None:
+@pytest.mark.parametrize("pages", PAGES, ids=lambda pages: pages[0])
+@pytest.mark.parametrize("quarter", range(STEPS))  # of the parts of each answer
+def test_no_lie_breaks_a_page(app, liar, over, pages: Sequence[str], quarter: int) -> None:
+    editor = over((liar, make_key(app)), serve=reached)
     ids = known(app)
-    dashboard = editor.client.application
-    with dashboard.app_context():
-        (person,) = current_access().people.all()
-        current_access().people.update(person.id, {"time_zone": zone})
-    values = cycle(LIES)  # one in each place; they rotate, so other places get the others
-    for page in pages:
+    zones, people = cycle(("Asia/Tokyo", "America/New_York")), access_of(editor.client.application)
+    values = cycle(LIES)  # one in each part; they rotate, so other parts get the others
+    for number, page in enumerate(pages):
+        people.people.update(1, {"time_zone": next(zones)})
         address = page.format(**ids)
         liar.lies, liar.said = {}, {}
         assert editor.open(address).status == 200, address
         told = [
-            [(path, (place, next(values))) for place in list(places(answer))[half::2]]
+            [
+                (path, (part, next(values)))
+                for part in list(paths(answer))[(quarter + number) % STEPS :: STEPS]
+            ]
             for path, answer in liar.said.items()
         ]
         # One in each answer at once. Where that shows no page, one may have hidden the others.

@@ -7,22 +7,19 @@ from datetime import timedelta
 import pytest
 
 from app.records import MarkerQuery
-from app.stores import current_store
 from app.web.shown.markers import marker_lines
 from tests.factories import make_incident, make_monitor, now
-from tests.web.test_over_remote import remote as remote  # a fixture
+from tests.support.store import store_of
 
 pytestmark = pytest.mark.sqlite
 
 
 def add(app, name="shop v2.1", **fields):
-    with app.app_context():
-        return current_store().markers.create({"name": name} | fields)
+    return store_of(app).markers.create({"name": name} | fields)
 
 
 def stored(app):
-    with app.app_context():
-        return list(current_store().markers.list(MarkerQuery()).items)
+    return list(store_of(app).markers.list(MarkerQuery()).items)
 
 
 def test_a_marker_is_added_listed_and_deleted(app, editor):
@@ -90,17 +87,6 @@ def test_an_incident_says_what_was_deployed_before_it(app, viewer):
     assert "Deployed: shop v2.2" in text, "what was deployed meanwhile is in its story"
     assert "mail v3" not in text
     assert "shop v2.0" not in text, "an hour before is no likely cause"
-
-
-def test_markers_are_the_remote_servers(app, remote):
-    incident = make_incident(app, make_monitor(app), started_at=now() - timedelta(minutes=10))
-    remote.open("/markers").press("Add marker", name="shop v2.1")
-    (marker,) = stored(app)
-    add(app, "shop v2.0", time=incident.started_at - timedelta(minutes=5))
-    assert "shop v2.1" in remote.open("/monitors/1").page.text
-    assert "Deployed 5 minutes before: shop v2.0" in remote.open("/incidents/1").text
-    remote.open(f"/markers/{marker.id}/delete").press("Delete this marker")
-    assert [one.name for one in stored(app)] == ["shop v2.0"]
 
 
 def test_names_are_shown_while_they_fit():

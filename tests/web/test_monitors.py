@@ -12,6 +12,7 @@ from app.records import Pair
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
 from tests.support.queries import queries
+from tests.support.store import store_of
 from tests.web import scene
 from tests.web.visitor import Visitor
 
@@ -66,11 +67,9 @@ def test_places_can_be_chosen_where_there_are_several(app, editor):
     editor.open("/monitors/1/edit")
     assert "Checked from" in editor.text
     editor.press("Save", locations="oslo")
-    with app.app_context():
-        assert current_store().monitors.get(1).locations == ("oslo",)
+    assert store_of(app).monitors.get(1).locations == ("oslo",)
     editor.open("/monitors/1/edit").press("Save", name="Other")
-    with app.app_context():
-        assert current_store().monitors.get(1).locations == ("oslo",)
+    assert store_of(app).monitors.get(1).locations == ("oslo",)
 
 
 def test_a_port_is_watched_with_the_fields_of_its_kind(app, editor):
@@ -325,12 +324,10 @@ def test_a_monitor_shows_the_certificates_that_were_sent_and_its_domain(app, vie
 def test_a_form_that_stood_open_does_not_undo_what_others_changed(app, editor):
     make_monitor(app, name="Shop", interval=60)
     editor.open("/monitors/1/edit")
-    with app.app_context():
-        alerts = (Pair("email", "ops@example.com"),)
-        current_store().monitors.update(1, {"name": "Store", "alerts": alerts})
+    alerts = (Pair("email", "ops@example.com"),)
+    store_of(app).monitors.update(1, {"name": "Store", "alerts": alerts})
     editor.press("Save", interval="300")
-    with app.app_context():
-        found = current_store().monitors.get(1)
+    found = store_of(app).monitors.get(1)
     assert (found.name, found.interval, found.alerts) == ("Store", 300, alerts)
 
 
@@ -343,8 +340,7 @@ def test_who_changes_what_somebody_else_has_just_changed_is_told(app, editor):
     editor.press("Save", name="Boutique")
     assert "Boutique saved." in editor.text
     assert "Your values replaced theirs: Name." in editor.text
-    with app.app_context():
-        kept = current_store().monitors.get(1)
+    kept = store_of(app).monitors.get(1)
     assert (kept.name, kept.timeout) == ("Boutique", 7)
 
 

@@ -12,8 +12,8 @@ from flask import Flask
 from playwright.sync_api import FrameLocator, Page, expect
 
 from app.records import PageQuery, StatusPage
-from app.stores import current_store
 from tests.factories import make_monitor
+from tests.support.store import store_of
 from tests.web.conftest import DESKTOP, PHONE
 
 pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
@@ -27,13 +27,11 @@ def three(app: Flask) -> list[int]:
 
 
 def make_page(app: Flask, *monitors: int) -> None:
-    with app.app_context():
-        current_store().status_pages.create({"name": "Our shop", "monitors": monitors})
+    store_of(app).status_pages.create({"name": "Our shop", "monitors": monitors})
 
 
 def stored(app: Flask) -> StatusPage:
-    with app.app_context():
-        return current_store().status_pages.list(PageQuery()).items[0]
+    return store_of(app).status_pages.list(PageQuery()).items[0]
 
 
 def begin(visit: Callable[[str], Page]) -> Page:

@@ -5,46 +5,23 @@ does is done on the server of the page.
 from __future__ import annotations
 
 import re
-import shutil
-from dataclasses import replace
 
 import pytest
 
-from app import create_app
 from app.db import db
 from app.db.tables import MonitorRow
 from app.web.frame.servers import slug
 from tests.alerts.sinks import mail_sink
-from tests.factories import PASSWORD, make_key, make_monitor, make_person
-from tests.support.loopback import serving
+from tests.factories import PASSWORD, make_key, make_monitor
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
 
 
-@pytest.fixture(params=[1, 2])
-def dashboard(request, app, settings, sqlite_template, tmp_path):
-    """A dashboard over one server, or over two at different addresses."""
-    own = tmp_path / "dashboard.db"
-    shutil.copyfile(sqlite_template, own)
-    key = make_key(app)
-    with serving(app) as one, serving(app) as two:
-        there = replace(
-            settings,
-            database_url=f"sqlite:///{own}",
-            store="remote",
-            remotes=((one, key), (two, key))[: request.param],
-            public_url=None,
-        )
-        made = create_app(there)
-        made.testing = True
-        yield made
-        with made.app_context():
-            db.engine.dispose()
-
-
-def test_invitations_and_new_passwords_work(dashboard):
-    admin = Visitor(dashboard).log_in(make_person(dashboard, "admin").email)
+@pytest.mark.settings(public_url=None)
+def test_invitations_and_new_passwords_work(app, over):
+    admin = over((app, make_key(app)), (app, make_key(app)), role="admin")
+    dashboard = admin.client.application
     with mail_sink() as mail:
         admin.open("/settings/email").press(
             "Save", host="127.0.0.1", port=mail.port, tls="offered", sender="a@example.com"
@@ -63,10 +40,11 @@ def test_invitations_and_new_passwords_work(dashboard):
     assert Visitor(dashboard).open("/login/forgotten").status == 200
 
 
-def test_ctrl_k_finds_and_acts_on_the_server_of_the_page(app, dashboard):
+@pytest.mark.parametrize("servers", [1, 2])
+def test_ctrl_k_finds_and_acts_on_the_server_of_the_page(app, over, servers):
     monitor = make_monitor(app, name="Shop", tags="\nprod\n")
-    editor = Visitor(dashboard).log_in(make_person(dashboard, "editor").email)
-    names = dashboard.extensions["wakeful.store"].names
+    editor = over(*[(app, make_key(app))] * servers)
+    names = editor.client.application.extensions["wakeful.store"].names
     root = f"/on/{slug(names[-1])}" if len(names) > 1 else ""
     assert "prod Tag" in editor.open(f"{root}/jump?q=prod").text
     editor.open(f"{root}/jump?q=pause+shop").press("Pause Shop ActionEnter")

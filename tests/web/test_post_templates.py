@@ -11,7 +11,7 @@ from app.errors import Unavailable
 from app.records import PageQuery, PostTemplate
 from app.rules.posts import BUILT_IN
 from app.rules.text import REQUIRED
-from app.stores import current_store
+from tests.support.store import store_of
 
 pytestmark = pytest.mark.sqlite
 
@@ -20,18 +20,15 @@ PAGE = "/status-pages/templates"
 
 def make_template(app: Flask, **fields: Any) -> PostTemplate:
     values = {"name": "Slow", "title": "Slow answers", "state": "identified", "body": "We look."}
-    with app.app_context():
-        return current_store().post_templates.create(values | fields)
+    return store_of(app).post_templates.create(values | fields)
 
 
 def make_page(app: Flask) -> None:
-    with app.app_context():
-        current_store().status_pages.create({"name": "Our shop"})
+    store_of(app).status_pages.create({"name": "Our shop"})
 
 
 def stored(app: Flask) -> list[PostTemplate]:
-    with app.app_context():
-        return list(current_store().post_templates.list(PageQuery()).items)
+    return list(store_of(app).post_templates.list(PageQuery()).items)
 
 
 def post_of(visitor: Any) -> dict[str, str]:
@@ -52,8 +49,7 @@ def test_a_template_is_written_and_offered_for_a_post(app, editor):
     editor.open("/status-pages/1/posts/new?template=Bank+%26+co")
     assert post_of(editor).items() >= {"title": "Payments fail", "state": "identified"}.items()
     editor.press("Publish")
-    with app.app_context():
-        post = current_store().posts.get(1, 1)
+    post = store_of(app).posts.get(1, 1)
     assert (post.title, post.body) == ("Payments fail", "A bank is away.")
 
 
@@ -64,8 +60,7 @@ def test_a_template_of_maintenance_brings_the_times(app, editor):
     assert post_of(editor)["state"] == "scheduled"
     assert post_of(editor)["starts_at"]
     editor.press("Publish")
-    with app.app_context():
-        assert current_store().posts.get(1, 1).starts_at is not None
+    assert store_of(app).posts.get(1, 1).starts_at is not None
 
 
 def test_a_template_with_the_name_of_a_built_in_one_replaces_it(app, editor):
@@ -125,8 +120,7 @@ def test_more_templates_than_a_page_holds_are_listed_and_offered(app, editor):
 
 def test_what_was_typed_outlives_a_store_that_does_not_answer(app, editor, monkeypatch):
     make_template(app)
-    with app.app_context():
-        templates = type(current_store().post_templates)
+    templates = type(store_of(app).post_templates)
 
     def refuse(*_: Any, **__: Any) -> None:
         raise Unavailable("The server does not answer.")

@@ -13,8 +13,8 @@ from app.db.tables import PersonRow
 from app.errors import Unavailable
 from app.records import ComponentName, Post, PostQuery
 from app.rules.posts import BUILT_IN
-from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
+from tests.support.store import store_of
 from tests.web.visitor import token
 
 pytestmark = pytest.mark.sqlite
@@ -25,10 +25,7 @@ def monitor(app: Flask) -> Any:
     """The monitor of the page 1."""
     row = make_monitor(app, name="Shop 12 (Frankfurt)")
     names = (ComponentName(row.id, "The shop"),)
-    with app.app_context():
-        current_store().status_pages.create(
-            {"name": "Our shop", "monitors": (row.id,), "names": names}
-        )
+    store_of(app).status_pages.create({"name": "Our shop", "monitors": (row.id,), "names": names})
     return row
 
 
@@ -41,13 +38,11 @@ def shop(monitor: Any) -> int:
 
 def write(app: Flask, **fields: Any) -> Post:
     values = {"title": "Slow", "state": "investigating", "body": "We look into it."} | fields
-    with app.app_context():
-        return current_store().posts.create(1, values)
+    return store_of(app).posts.create(1, values)
 
 
 def stored(app: Flask) -> Post:
-    with app.app_context():
-        return current_store().posts.list(PostQuery(1)).items[0]
+    return store_of(app).posts.list(PostQuery(1)).items[0]
 
 
 def test_a_post_is_written_and_stands_on_its_page(app, editor, shop):
@@ -152,8 +147,7 @@ def test_an_incident_leads_to_a_draft_for_the_public(app, editor, viewer, monito
 
 def test_every_page_that_shows_the_monitor_has_its_button(app, editor, monitor, shop):
     incident = make_incident(app, monitor)
-    with app.app_context():
-        current_store().status_pages.create({"name": "For partners", "monitors": (shop,)})
+    store_of(app).status_pages.create({"name": "For partners", "monitors": (shop,)})
     text = editor.open(f"/incidents/{incident.id}").text
     assert "Post on For partners" in text
     assert "Post on Our shop" in text
@@ -221,8 +215,7 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor, sho
         assert sentence in editor.text, typed
         values = dict(editor.form_with("Publish")[0].values)
         assert {name: values[name] for name in typed} == typed
-    with app.app_context():
-        assert not current_store().posts.list(PostQuery(1)).items
+    assert not store_of(app).posts.list(PostQuery(1)).items
 
 
 def test_deleting_asks_first(app, editor, viewer, shop):
@@ -248,8 +241,7 @@ def test_viewers_read_posts_and_write_none(app, viewer, shop):
 
 def test_a_post_of_another_page_is_not_found(app, editor, shop):
     write(app)
-    with app.app_context():
-        current_store().status_pages.create({"name": "Another"})
+    store_of(app).status_pages.create({"name": "Another"})
     for path in ("posts/1", "posts/1/edit", "posts/1/delete"):
         assert editor.open(f"/status-pages/2/{path}").status == 404
     assert editor.open("/status-pages/9/posts/new").status == 404
@@ -274,8 +266,7 @@ def test_what_was_typed_comes_back_when_the_store_is_away(app, editor, shop, ste
     def fail(*_args: object, **_kwargs: object) -> None:
         raise away
 
-    with app.app_context():
-        store = current_store()
+    store = store_of(app)
     for path, button, typed in (
         ("posts/new", "Publish", {"title": "Kept", "body": "A long text"}),
         ("posts/1/edit", "Save", {"title": "Kept"}),

@@ -14,12 +14,12 @@ from app.db import db
 from app.db.tables import InvitationRow, PersonRow, SessionRow
 from app.records import Role
 from app.rules.time import SKEW
-from app.stores import current_access
 from app.web.frame.recent import CARRIED_FOR, CHANGES, MASK, MOST_CARRIED
 from app.web.frame.session import SAFE_METHODS
 from tests import samples
 from tests.factories import PASSWORD, make_person
 from tests.support.clock import clock_of
+from tests.support.store import access_of
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
@@ -47,8 +47,7 @@ def late(admin, clock):
 
 
 def emails(app):
-    with app.app_context():
-        return {one.email for one in current_access().people.all()}
+    return {one.email for one in access_of(app).people.all()}
 
 
 def carried(visitor):
@@ -164,17 +163,15 @@ def test_a_fault_of_the_form_is_told_on_its_own_page(late):
 
 
 def test_the_page_names_whom_it_concerns_and_what_is_emptied(app, late):
-    with app.app_context():
-        eve = current_access().people.create("eve@wakeful.test", NEW, "viewer")
-        current_access().people.update(eve.id, {"name": "Eve"})
+    eve = access_of(app).people.create("eve@wakeful.test", NEW, "viewer")
+    access_of(app).people.update(eve.id, {"name": "Eve"})
     late.open(f"/people/{eve.id}").press("Save", name="", role="editor", disabled=True)
     assert "Change a person: eve@wakeful.test" in late.text
     assert "Name empty" in late.text
     assert "Role Editor: monitors and incidents" in late.text
     assert "No access Yes" in late.text
     late.press("Change a person", your_password=PASSWORD)
-    with app.app_context():
-        changed = current_access().people.get(eve.id)
+    changed = access_of(app).people.get(eve.id)
     assert (changed.name, changed.role, changed.disabled) == (None, "editor", True)
 
 
@@ -357,8 +354,7 @@ def test_it_needs_the_token_of_the_form(app, late, form):
 
 def test_it_is_not_shown_as_typed_when_the_session_ended_meanwhile(app, late):
     add(late)
-    with app.app_context():
-        current_access().sessions.end_all(1)
+    access_of(app).sessions.end_all(1)
     late.press("Add a person", your_password=PASSWORD)
     assert late.status == 400
     assert "You are logged out, so nothing was changed." in late.text
@@ -438,9 +434,8 @@ def test_what_is_decided_exists_and_is_decided_once(app):
 def test_every_route_in_the_table_asks(app, late):
     """Also when somebody sends a field of the asking page themselves."""
     app.config["WTF_CSRF_ENABLED"] = False
-    with app.app_context():
-        current_access().invitations.invite("eve@wakeful.test", "viewer")
-        key, _secret = current_access().keys.create("CI", "read")
+    access_of(app).invitations.invite("eve@wakeful.test", "viewer")
+    key, _secret = access_of(app).keys.create("CI", "read")
     for rule in app.url_map.iter_rules():
         if rule.endpoint in CHANGES:
             path = rule.rule.replace("<int:id>", "1").replace("<prefix>", key.prefix)

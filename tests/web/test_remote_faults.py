@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from flask import Flask
 from werkzeug.wrappers import Response
 
-from app import create_app
 from app.access.acknowledgements import make_token
-from app.config import Settings
-from app.db import db, journal, writing
+from app.db import journal, writing
 from app.db.tables import HeartbeatRow
 from app.engine import recorder
 from app.records import Group
 from app.stores import Extent, current_store
 from app.web.frame.servers import slug
-from tests.factories import make_incident, make_key, make_monitor, make_outcome, make_person, now
+from tests.factories import make_incident, make_key, make_monitor, make_outcome, now
 from tests.support.bare_server import KEY, BareServer
-from tests.support.loopback import serving
+from tests.support.store import store_of
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
-
-Serve = Callable[[Any], AbstractContextManager[str]]  # the URL at which an application answers
 
 
 class Moody:
@@ -70,59 +61,20 @@ def server(app: Flask) -> Moody:
 
 
 @pytest.fixture
-def editor(
-    app: Flask, server: Moody, settings: Settings, sqlite_template: Path, tmp_path: Path
-) -> Iterator[Visitor]:
-    yield from looking(server, make_key(app), settings, sqlite_template, tmp_path)
+def editor(app, server, over) -> Visitor:
+    return over((server, make_key(app)))
 
 
-@contextmanager
-def looking_at_two(
-    first: Any,
-    second: Any,
-    keys: tuple[str, str],
-    settings: Settings,
-    template: Path,
-    tmp_path: Path,
-) -> Iterator[tuple[Visitor, str, str]]:
-    """An editor's browser on a dashboard over two servers, and where the pages of each begin."""
-    own = tmp_path / "dashboard.db"
-    shutil.copyfile(template, own)
-    with serving(first) as one, serving(second) as two:
-        there = replace(
-            settings,
-            database_url=f"sqlite:///{own}",
-            store="remote",
-            remotes=((one, keys[0]), (two, keys[1])),
-        )
-        dashboard = create_app(there)
-        dashboard.testing = True
-        places = [f"/on/{slug(name)}" for name in dashboard.extensions["wakeful.store"].names]
-        yield Visitor(dashboard).log_in(make_person(dashboard, "editor").email), *places
-        with dashboard.app_context():
-            db.engine.dispose()
+def store_behind(editor: Visitor) -> Any:
+    """The store of the only server."""
+    (store,) = editor.client.application.extensions["wakeful.store"].stores
+    return store
 
 
-def looking(
-    server: Any,
-    key: str,
-    settings: Settings,
-    sqlite_template: Path,
-    tmp_path: Path,
-    serve: Serve = serving,
-) -> Iterator[Visitor]:
-    """An editor's browser on a dashboard over ``server``."""
-    own = tmp_path / "dashboard.db"
-    shutil.copyfile(sqlite_template, own)
-    with serve(server) as url:
-        there = replace(
-            settings, database_url=f"sqlite:///{own}", store="remote", remotes=((url, key),)
-        )
-        dashboard = create_app(there)
-        dashboard.testing = True
-        yield Visitor(dashboard).log_in(make_person(dashboard, "editor").email)
-        with dashboard.app_context():
-            db.engine.dispose()
+def typed_in(visitor: Visitor, button: str, names: Any) -> dict[str, str]:
+    """What stands in these fields of the form with this button."""
+    values = dict(visitor.form_with(button)[0].values)
+    return {name: values[name] for name in names}
 
 
 def test_a_form_that_could_not_be_saved_comes_back_as_it_was_typed(app, server, editor):
@@ -141,14 +93,12 @@ def test_a_form_that_could_not_be_saved_comes_back_as_it_was_typed(app, server, 
         editor.open(path).press(button, **typed)
         assert editor.status == 503, path
         assert "failed with an internal error. Your change may have been saved" in editor.text, path
-        values = dict(editor.form_with(button)[0].values)
-        assert {name: values[name] for name in typed} == typed, path
+        assert typed_in(editor, button, typed) == typed, path
         server.refused = set()
         editor.press(button)
         assert editor.status == 200, path
-    with app.app_context():
-        assert [one.name for one in current_store().monitors.refs()] == ["New", "Other"]
-        assert current_store().incidents.get(incident.id).cause == "It burns"
+    assert [one.name for one in store_of(app).monitors.refs()] == ["New", "Other"]
+    assert store_of(app).incidents.get(incident.id).cause == "It burns"
 
 
 def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, server, editor):
@@ -182,7 +132,7 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
         (f"/incidents/{incident.id}", "Add comment", {"text": "On it."}),
         (f"/incidents/{incident.id}/edit", "Save", {"cause": "It burns"}),
     ]  # fmt: skip
-    (store,) = editor.client.application.extensions["wakeful.store"].stores
+    store = store_behind(editor)
     for path, button, typed in forms:
         editor.open(path)
         shown = dict(editor.form_with(button)[0].values)
@@ -201,9 +151,8 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
         if button == "Save":
             editor.press(button)
             assert editor.status == 200, path
-    with app.app_context():
-        names = sorted(one.name for one in current_store().monitors.refs())
-        kept = current_store().monitors.get(monitor.id)
+    names = sorted(one.name for one in store_of(app).monitors.refs())
+    kept = store_of(app).monitors.get(monitor.id)
     assert names == ["New", "Other", "Twin"]
     assert kept.request_auth_password_set
     assert [pair.value for pair in kept.alerts] == [hook], "a mask was stored in its place"
@@ -213,26 +162,22 @@ def _status_page_with_posts(app: Flask, monitor: int) -> tuple[str, list[str]]:
     """Where a page is, and two of its posts: about an incident, and about maintenance."""
     text = {"title": "Slow", "body": "We look into it.", "monitors": (monitor,)}
     times = {"starts_at": now(), "ends_at": now() + timedelta(hours=1)}
-    with app.app_context():
-        store = current_store()
-        page = store.status_pages.create(
-            {"name": "Our shop", "monitors": (monitor,), "groups": (Group("All", (monitor,)),)}
-        )
-        posts = [
-            store.posts.create(page.id, text | {"state": "investigating"}),
-            store.posts.create(page.id, text | times | {"state": "scheduled"}),
-        ]
+    store = store_of(app)
+    page = store.status_pages.create(
+        {"name": "Our shop", "monitors": (monitor,), "groups": (Group("All", (monitor,)),)}
+    )
+    posts = [
+        store.posts.create(page.id, text | {"state": "investigating"}),
+        store.posts.create(page.id, text | times | {"state": "scheduled"}),
+    ]
     address = f"/status-pages/{page.id}"
     return address, [f"{address}/posts/{post.id}" for post in posts]
 
 
-def test_a_key_that_may_not_write_costs_nothing_that_was_typed(
-    app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
-) -> None:
+def test_a_key_that_may_not_write_costs_nothing_that_was_typed(app, over):
     monitor = make_monitor(app, name="Shop")
     incident = make_incident(app, monitor)
-    key = make_key(app, scope="read")
-    editor = next(visitors := looking(Moody(app), key, settings, sqlite_template, tmp_path))
+    editor = over((app, make_key(app, scope="read")))
     for path, button, typed in (
         ("/monitors/new", "Save", {"url": "http://a.test/", "name": "New"}),
         (f"/monitors/{monitor.id}/edit", "Save", {"name": "Other"}),
@@ -243,9 +188,7 @@ def test_a_key_that_may_not_write_costs_nothing_that_was_typed(
         editor.open(path).press(button, **typed)
         assert editor.status == 403, path
         assert "Nothing was changed." in editor.text, path
-        values = dict(editor.form_with(button)[0].values)
-        assert {name: values[name] for name in typed} == typed, path
-    visitors.close()
+        assert typed_in(editor, button, typed) == typed, path
 
 
 REFUSALS: list[tuple[int, Any, str]] = [
@@ -266,34 +209,26 @@ REFUSALS: list[tuple[int, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("status", "body", "sentence"), REFUSALS)
-def test_every_refusal_stands_above_the_form_that_was_typed(
-    app: Flask, server: Moody, editor: Visitor, status: int, body: Any, sentence: str
-) -> None:
+def test_every_refusal_stands_above_the_form_that_was_typed(app, server, editor):
     monitor = make_monitor(app, name="Shop")
     incident = make_incident(app, monitor)
-    for path, button, typed in (
-        (f"/monitors/{monitor.id}/edit", "Save", {"name": "Other"}),
-        (f"/incidents/{incident.id}/edit", "Save", {"cause": "It burns"}),
-    ):
-        server.answer = None
-        editor.open(path)
-        server.answer = (status, body)
-        editor.press(button, **typed)
-        assert editor.status in (status, 403, 422, 503), path
-        if "name" in typed or "Name" not in sentence:
-            assert sentence in editor.text, path
-        values = dict(editor.form_with(button)[0].values)
-        assert {name: values[name] for name in typed} == typed, path
+    for status, body, sentence in REFUSALS:
+        for path, typed in (
+            (f"/monitors/{monitor.id}/edit", {"name": "Other"}),
+            (f"/incidents/{incident.id}/edit", {"cause": "It burns"}),
+        ):
+            server.answer = None
+            editor.open(path)
+            server.answer = (status, body)
+            editor.press("Save", **typed)
+            assert editor.status in (status, 403, 422, 503), path
+            if "name" in typed or "Name" not in sentence:
+                assert sentence in editor.text, path
+            assert typed_in(editor, "Save", typed) == typed, path
 
 
-def test_a_page_says_that_nothing_arrived_only_where_nothing_can_have(
-    app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
-) -> None:
-    monitor, server = make_monitor(app, name="Shop"), Moody(app)
-    visitors = looking(server, make_key(app), settings, sqlite_template, tmp_path)
-    editor = next(visitors)
-    (store,) = editor.client.application.extensions["wakeful.store"].stores
+def test_a_page_says_that_nothing_arrived_only_where_nothing_can_have(app, server, editor):
+    monitor = make_monitor(app, name="Shop")
     editor.open(f"/monitors/{monitor.id}/edit")
     server.refused = {"PATCH"}
     editor.press("Save", name="Other")
@@ -301,11 +236,10 @@ def test_a_page_says_that_nothing_arrived_only_where_nothing_can_have(
     server.refused = set()
     with socket.socket() as nobody:  # bound, but nobody listens
         nobody.bind(("127.0.0.1", 0))
-        store.connection.base = f"http://127.0.0.1:{nobody.getsockname()[1]}/api/v1"
+        store_behind(editor).connection.base = f"http://127.0.0.1:{nobody.getsockname()[1]}/api/v1"
         editor.press("Save")
     assert "cannot be reached. Your change did not arrive." in editor.text
     assert "may have arrived" not in editor.text
-    visitors.close()
 
 
 def test_other_posts_can_be_sent_again_and_are_never_repeated_by_us(app, server, editor):
@@ -328,64 +262,61 @@ def test_other_posts_can_be_sent_again_and_are_never_repeated_by_us(app, server,
         assert sentence in editor.text
 
 
-def test_a_form_is_carried_out_on_the_server_that_it_was_opened_on(
-    app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
-) -> None:
+def addresses(editor: Visitor) -> dict[str, str]:
+    """Where the pages of each server begin, by its name, in the order of the servers."""
+    names = editor.client.application.extensions["wakeful.store"].names
+    return {name: f"/on/{slug(name)}" for name in names}
+
+
+def test_a_form_is_carried_out_on_the_server_that_it_was_opened_on(app, over):
     """One cookie serves all tabs: with the choice in it alone, the other server's was deleted."""
     monitor, first, second = make_monitor(app, name="Shop"), Moody(app), Moody(app)
-    keys = (make_key(app), make_key(app))
-    with looking_at_two(first, second, keys, settings, sqlite_template, tmp_path) as (
-        editor, one, two,
-    ):  # fmt: skip
-        assert editor.open(f"/monitors/{monitor.id}").path == f"{one}/monitors/{monitor.id}"
-        for page, button, typed in (
-            (f"/monitors/{monitor.id}/edit", "Save", {"name": "Other"}),
-            (f"/monitors/{monitor.id}", "Pause", {}),
-            ("/monitors", "Apply", {"ids": True, "action": "resume"}),
-            ("/maintenance/new", "Save", {"name": "Works"}),
-            (f"/monitors/{monitor.id}/delete", "Delete this monitor", {}),
-        ):
-            tab = editor.open(f"{one}{page}")
-            elsewhere = Visitor(editor.client.application)
-            elsewhere.client = editor.client  # another tab of the same browser
-            elsewhere.open("/").press("Switch", server=two_of(editor, two))
-            assert elsewhere.path == f"{two}/"
-            first.asked, second.asked = [], []
-            tab.press(button, **typed)
-            assert tab.status == 200, page
-            assert tab.path.startswith(f"{one}/"), page
-            assert any(not asked.startswith("GET") for asked in first.asked), page
-            assert second.asked == [], page
-        assert editor.open("/").path == f"{two}/", "the choice is kept for the next visit"
+    editor = over((first, make_key(app)), (second, make_key(app)))
+    one, two = addresses(editor).values()
+    assert editor.open(f"/monitors/{monitor.id}").path == f"{one}/monitors/{monitor.id}"
+    for page, button, typed in (
+        (f"/monitors/{monitor.id}/edit", "Save", {"name": "Other"}),
+        (f"/monitors/{monitor.id}", "Pause", {}),
+        ("/monitors", "Apply", {"ids": True, "action": "resume"}),
+        ("/maintenance/new", "Save", {"name": "Works"}),
+        (f"/monitors/{monitor.id}/delete", "Delete this monitor", {}),
+    ):
+        tab = editor.open(f"{one}{page}")
+        elsewhere = another_tab(editor)
+        elsewhere.open("/").press("Switch", server=list(addresses(editor))[1])
+        assert elsewhere.path == f"{two}/"
+        first.asked, second.asked = [], []
+        tab.press(button, **typed)
+        assert tab.status == 200, page
+        assert tab.path.startswith(f"{one}/"), page
+        assert any(not asked.startswith("GET") for asked in first.asked), page
+        assert second.asked == [], page
+    assert editor.open("/").path == f"{two}/", "the choice is kept for the next visit"
 
 
-def two_of(visitor: Visitor, place: str) -> str:
-    names = visitor.client.application.extensions["wakeful.store"].names
-    return next(name for name in names if f"/on/{slug(name)}" == place)
+def another_tab(visitor: Visitor) -> Visitor:
+    """Of the same browser."""
+    tab = Visitor(visitor.client.application)
+    tab.client = visitor.client
+    return tab
 
 
-def test_a_page_that_does_not_say_its_server_changes_nothing(
-    app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
-) -> None:
+def test_a_page_that_does_not_say_its_server_changes_nothing(app, over):
     """From before there were two, or of a server that is not in the settings any more."""
-    monitor, server = make_monitor(app, name="Shop"), Moody(app)
-    keys = (make_key(app), make_key(app))
-    with looking_at_two(server, Moody(app), keys, settings, sqlite_template, tmp_path) as (
-        editor, one, _two,
-    ):  # fmt: skip
-        form, _ = editor.open(f"/monitors/{monitor.id}/delete").form_with("Delete this monitor")
-        for path, status in ((f"/monitors/{monitor.id}/delete", 409), ("/on/gone/monitors", 404)):
-            answer = editor.client.post(path, data=dict(form.values) | {"cause": "typed before"})
-            assert answer.status_code == status
-            assert "typed before" in answer.text, "it is kept"
-            assert "server" in answer.text
-        stranger = Visitor(editor.client.application).open("/on/gone/monitors")
-        assert stranger.status == 404
-        assert "127.0.0.1" not in stranger.text, "who is not logged in learns of no server"
-        answer = editor.client.get(f"{one}/api/v1/monitors")
-        assert answer.status_code == 404
-    with app.app_context():
-        assert current_store().monitors.get(monitor.id).name == "Shop"
+    monitor = make_monitor(app, name="Shop")
+    editor = over((app, make_key(app)), (app, make_key(app)))
+    one, _two = addresses(editor).values()
+    form, _ = editor.open(f"/monitors/{monitor.id}/delete").form_with("Delete this monitor")
+    for path, status in ((f"/monitors/{monitor.id}/delete", 409), ("/on/gone/monitors", 404)):
+        answer = editor.client.post(path, data=dict(form.values) | {"cause": "typed before"})
+        assert answer.status_code == status
+        assert "typed before" in answer.text, "it is kept"
+        assert "server" in answer.text
+    stranger = Visitor(editor.client.application).open("/on/gone/monitors")
+    assert stranger.status == 404
+    assert "127.0.0.1" not in stranger.text, "who is not logged in learns of no server"
+    assert editor.client.get(f"{one}/api/v1/monitors").status_code == 404
+    assert store_of(app).monitors.get(monitor.id).name == "Shop"
 
 
 @pytest.mark.parametrize(
@@ -399,18 +330,15 @@ def test_a_moment_in_which_nothing_is_found_makes_no_bare_server_of_a_wakeful(ap
     """A proxy answers 404 to everything while its server restarts."""
     monitor = make_monitor(app, name="Shop", tags="\nprod\n")
     editor.open(f"/monitors/{monitor.id}/edit")
-    (store,) = editor.client.application.extensions["wakeful.store"].stores
+    store = store_behind(editor)
     for known in (store.me._extent, None):
         store.me._extent, store.me._asked_at = known, -1e9  # it is time to ask again
         server.gone = True
-        elsewhere = Visitor(editor.client.application)
-        elsewhere.client = editor.client
-        assert elsewhere.open("/monitors").status == 503
+        assert another_tab(editor).open("/monitors").status == 503
         server.gone = False
         editor.press("Save", tags="prod, new", timeout="7")
         assert editor.status == 200
-        with app.app_context():
-            kept = current_store().monitors.get(monitor.id)
+        kept = store_of(app).monitors.get(monitor.id)
         assert (kept.tags, kept.timeout) == (("prod", "new"), 7)
         assert "Reports" in editor.text
         editor.open(f"/monitors/{monitor.id}/edit")
@@ -419,7 +347,7 @@ def test_a_moment_in_which_nothing_is_found_makes_no_bare_server_of_a_wakeful(ap
 def test_what_a_server_has_no_place_for_is_never_called_saved(app, server, editor):
     monitor = make_monitor(app, name="Shop")
     editor.open(f"/monitors/{monitor.id}/edit")
-    (store,) = editor.client.application.extensions["wakeful.store"].stores
+    store = store_behind(editor)
     store.me._extent = Extent.BARE  # a bare one stands there now
     editor.press("Save", name="Other", timeout="7")
     assert editor.status == 422
@@ -449,13 +377,12 @@ def test_a_link_of_this_installation_acts_on_no_other_servers_incident(app, serv
     editor.open(f"/acknowledge/{token}")
     assert editor.status == 404
     assert "Open the link on the server that sent the message." in editor.text
-    with app.app_context():
-        assert current_store().incidents.get(incident.id).acknowledged_at is None
+    assert store_of(app).incidents.get(incident.id).acknowledged_at is None
 
 
 def test_no_page_says_that_something_is_missing_while_nobody_knows(server, editor):
     server.refused = {"GET"}
-    (store,) = editor.client.application.extensions["wakeful.store"].stores
+    store = store_behind(editor)
     store.me._extent = None  # as after a start: it was not asked yet
     for path in ("/", "/monitors", "/monitors/new", "/maintenance", "/status-pages",
                  "/status-pages/new", "/status-pages/templates", "/deliveries",
@@ -484,64 +411,57 @@ def test_places_are_shown_by_their_names_while_the_server_does_not_list_them(app
     assert re.findall(r'data-label="Place">(\w+)<', editor.page.text) == ["oslo"]
 
 
-def test_what_a_bare_server_lacks_is_left_out_not_broken(
-    settings: Settings, sqlite_template: Path, tmp_path: Path
-) -> None:
-    for editor in looking(BareServer(), KEY, settings, sqlite_template, tmp_path):
-        days = editor.open("/monitors/new").form_with("Save")[0].choices["ssl_alert_days"]
-        assert "auto" not in days
-        assert "not set up" not in editor.text
-        editor.press("Save", url="http://shop.example.com/", name="Shop")
-        monitor = editor.path
-        assert editor.status == 200
-        for lacking in ("Uptime, 24 hours", "Not checked yet", "Recent checks", "Check now"):
-            assert lacking not in editor.text
-        editor.open(f"/incidents/new?monitor_id={monitor.rpartition('/')[2]}")
-        editor.press("Report incident", cause="It burns")
-        assert "Status pages" not in editor.text
-        assert "Post on a status page" not in editor.text
-        for path in ("/status-pages", "/status-pages/new", "/status-pages/1"):
-            assert editor.open(path).status == 404, path
-            assert "The server behind this dashboard does not have this." in editor.text
-        assert editor.open("/status-pages/templates").status == 404
-        places = editor.open("/jump").page.text
-        assert 'href="/incidents"' in places
-        for path in ("maintenance", "status-pages", "status-pages/templates", "deliveries"):
-            assert f'href="/{path}"' not in places, path
-        editor.open("/incidents").open(f"/incidents/{1 + int(monitor.rpartition('/')[2])}")
-        incident = editor.path
-        editor.press("Acknowledge").press("Add comment", text="On it.", replace=True)
-        editor.press("Resolve")
-        assert "On it." in editor.text
-        assert "Was it a real incident?" not in editor.text
-        for path in ("/", "/wall", "/monitors", "/incidents", monitor, f"{monitor}/edit",
-                     f"{monitor}/clone", f"{incident}/edit", f"{incident}/delete"):  # fmt: skip
-            assert editor.open(path).status == 200, path
-        for query in ("status=resolved", "search=x&search_by=cause", f"monitor_id={monitor[10:]}"):
-            assert editor.open(f"/incidents?{query}").status == 200, query
-        editor.open(f"{monitor}/edit").press("Save")  # and nothing was changed
-        assert "Shop saved." in editor.text
-        assert "tag" not in editor.open("/monitors").form_with("Apply")[0].choices["action"]
-        assert "There may be more" not in editor.text
-        for number in range(10):
-            editor.open("/monitors/new").press("Save", url=f"http://{number}.test/", name="More")
-        assert "1–10 of 10 monitors. There may be more" in editor.open("/monitors").text
-        assert "1–11 of 11 monitors" in editor.open("/monitors?per_page=25").text
-        editor.open(f"{monitor}/delete").press("Delete this monitor")
-        assert "Shop deleted" in editor.text
+def test_what_a_bare_server_lacks_is_left_out_not_broken(over):
+    editor = over((BareServer(), KEY))
+    days = editor.open("/monitors/new").form_with("Save")[0].choices["ssl_alert_days"]
+    assert "auto" not in days
+    assert "not set up" not in editor.text
+    editor.press("Save", url="http://shop.example.com/", name="Shop")
+    monitor = editor.path
+    assert editor.status == 200
+    for lacking in ("Uptime, 24 hours", "Not checked yet", "Recent checks", "Check now"):
+        assert lacking not in editor.text
+    editor.open(f"/incidents/new?monitor_id={monitor.rpartition('/')[2]}")
+    editor.press("Report incident", cause="It burns")
+    assert "Status pages" not in editor.text
+    assert "Post on a status page" not in editor.text
+    for path in ("/status-pages", "/status-pages/new", "/status-pages/1"):
+        assert editor.open(path).status == 404, path
+        assert "The server behind this dashboard does not have this." in editor.text
+    assert editor.open("/status-pages/templates").status == 404
+    places = editor.open("/jump").page.text
+    assert 'href="/incidents"' in places
+    for path in ("maintenance", "status-pages", "status-pages/templates", "deliveries"):
+        assert f'href="/{path}"' not in places, path
+    editor.open("/incidents").open(f"/incidents/{1 + int(monitor.rpartition('/')[2])}")
+    incident = editor.path
+    editor.press("Acknowledge").press("Add comment", text="On it.", replace=True)
+    editor.press("Resolve")
+    assert "On it." in editor.text
+    assert "Was it a real incident?" not in editor.text
+    for path in ("/", "/wall", "/monitors", "/incidents", monitor, f"{monitor}/edit",
+                 f"{monitor}/clone", f"{incident}/edit", f"{incident}/delete"):  # fmt: skip
+        assert editor.open(path).status == 200, path
+    for query in ("status=resolved", "search=x&search_by=cause", f"monitor_id={monitor[10:]}"):
+        assert editor.open(f"/incidents?{query}").status == 200, query
+    editor.open(f"{monitor}/edit").press("Save")  # and nothing was changed
+    assert "Shop saved." in editor.text
+    assert "tag" not in editor.open("/monitors").form_with("Apply")[0].choices["action"]
+    assert "There may be more" not in editor.text
+    for number in range(10):
+        editor.open("/monitors/new").press("Save", url=f"http://{number}.test/", name="More")
+    assert "1–10 of 10 monitors. There may be more" in editor.open("/monitors").text
+    assert "1–11 of 11 monitors" in editor.open("/monitors?per_page=25").text
+    editor.open(f"{monitor}/delete").press("Delete this monitor")
+    assert "Shop deleted" in editor.text
 
 
-def test_an_import_drops_what_a_bare_server_lacks_and_says_so(
-    settings: Settings, sqlite_template: Path, tmp_path: Path
-) -> None:
-    server = BareServer()
-    for editor in looking(server, KEY, settings, sqlite_template, tmp_path):
-        lines = (
-            "name,url,tags,contact,timeout\nShop,shop.example.com,prod,Ops,20\nBlog,blog.example,,,"
-        )
-        editor.open("/monitors/import").press("Preview", urls=lines)
-        for lost in ("Tags", "Contacts", "Time limit in seconds"):
-            assert f"{lost} dropped: this server does not support it." in editor.text
-        editor.press("Create 2 monitors")
-        assert "2 monitors created" in editor.text
-        assert "Shop" in editor.open("/monitors").text
+def test_an_import_drops_what_a_bare_server_lacks_and_says_so(over):
+    editor = over((BareServer(), KEY))
+    lines = "name,url,tags,contact,timeout\nShop,shop.example.com,prod,Ops,20\nBlog,blog.example,,,"
+    editor.open("/monitors/import").press("Preview", urls=lines)
+    for lost in ("Tags", "Contacts", "Time limit in seconds"):
+        assert f"{lost} dropped: this server does not support it." in editor.text
+    editor.press("Create 2 monitors")
+    assert "2 monitors created" in editor.text
+    assert "Shop" in editor.open("/monitors").text

@@ -25,6 +25,7 @@ from app.web.views import channel_tests
 from tests.factories import PASSWORD, make_incident, make_monitor, make_person
 from tests.lab.http import serve
 from tests.lab.net import Listener
+from tests.support.store import store_of
 from tests.support.web_process import installation, web_process
 
 pytestmark = pytest.mark.sqlite
@@ -61,9 +62,8 @@ def set_clock(app, monkeypatch):
 @pytest.fixture
 def scene(app):
     monitor = make_monitor(app, alerts=[["webhook", "http://127.0.0.1:9/"]])
-    with app.app_context():
-        page = {"name": "Shop", "slug": "shop", "monitors": [monitor.id]}
-        current_store().status_pages.create(page)
+    page = {"name": "Shop", "slug": "shop", "monitors": [monitor.id]}
+    store_of(app).status_pages.create(page)
     return monitor
 
 
@@ -276,8 +276,7 @@ def test_two_processes_carry_a_form_out_once(tmp_path, sqlite_template):
     with closing(Listener(serve)) as site, own.app() as app:
         person = make_person(app, "editor")
         make_monitor(app, url=f"http://127.0.0.1:{site.port}/status/200")
-        with app.app_context():
-            page = current_store().status_pages.create({"name": "Shop"})
+        page = store_of(app).status_pages.create({"name": "Shop"})
         with web_process(own) as one, web_process(own) as two, ThreadPoolExecutor(2) as pool:
             session = one.log_in(person.email, PASSWORD)
 

@@ -24,6 +24,7 @@ from app.stores import current_store
 from app.web.shown import paper
 from app.web.shown.paper import plain
 from tests.factories import make_incident, make_monitor, now
+from tests.support.store import store_of
 
 OCTOBER = datetime(2026, 10, 1, tzinfo=UTC)
 NOVEMBER = datetime(2026, 11, 1, tzinfo=UTC)
@@ -252,18 +253,16 @@ def test_no_name_becomes_a_formula():
 def test_an_editor_orders_a_monthly_report_and_stops_it(app, editor):
     past(app, tags="\nshop\n")
     assert "Add a contact" in editor.open("/reports").text
-    with app.app_context():
-        mail = (Pair("email", "boss@shop.example"),)
-        current_store().contacts.create({"name": "Boss", "channels": mail})
-        chat = (Pair("slack", "https://hooks.slack.com/services/T0/B0/x1"),)
-        current_store().contacts.create({"name": "Chat", "channels": chat})
+    mail = (Pair("email", "boss@shop.example"),)
+    store_of(app).contacts.create({"name": "Boss", "channels": mail})
+    chat = (Pair("slack", "https://hooks.slack.com/services/T0/B0/x1"),)
+    store_of(app).contacts.create({"name": "Chat", "channels": chat})
     editor.open("/reports?tag=shop").press("Send monthly", contact="Boss")
     assert "Boss gets this report by email" in editor.text
     assert "Boss : monitors tagged shop" in editor.text
     editor.press("Stop")
     assert "no longer gets this monthly report" in editor.text
-    with app.app_context():
-        assert not current_store().report_mails.list(PageQuery()).items
+    assert not store_of(app).report_mails.list(PageQuery()).items
     assert editor.open("/reports").press("Send monthly", contact="Chat").status == 422
     assert "has no email address" in editor.text
 
@@ -271,10 +270,9 @@ def test_an_editor_orders_a_monthly_report_and_stops_it(app, editor):
 @pytest.mark.sqlite
 def test_a_viewer_sees_who_gets_reports_and_changes_nothing(app, viewer):
     past(app)
-    with app.app_context():
-        mail = (Pair("email", "boss@shop.example"),)
-        current_store().contacts.create({"name": "Boss", "channels": mail})
-        id = current_store().report_mails.create({"contact": "Boss"}).id
+    mail = (Pair("email", "boss@shop.example"),)
+    store_of(app).contacts.create({"name": "Boss", "channels": mail})
+    id = store_of(app).report_mails.create({"contact": "Boss"}).id
     assert "Boss : all monitors" in viewer.open("/reports").text
     assert "Send monthly" not in viewer.text
     assert viewer.client.post(f"/reports/mails/{id}/delete").status_code in (400, 403)

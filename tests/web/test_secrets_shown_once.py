@@ -10,8 +10,8 @@ import pytest
 from app.access.keys import ApiKeys
 from app.access.wall_links import WallLinks
 from app.errors import Unavailable
-from app.stores import current_store
 from app.stores.local.locations import LocalLocations
+from tests.support.store import store_of
 
 pytestmark = pytest.mark.sqlite
 
@@ -26,8 +26,7 @@ def test_a_form_counts_as_sent_when_its_work_was_done(app, admin, monkeypatch, f
     """After a database that was busy, it was told as done, and its secret as shown."""
     path, button, typed, owner, act = form
     if form is TOKEN:
-        with app.app_context():
-            current_store().locations.create({"name": "oslo", "carrier": "agent"})
+        store_of(app).locations.create({"name": "oslo", "carrier": "agent"})
     found, _ = admin.open(path).form_with(button)
     sent = dict(found.values) | typed
 

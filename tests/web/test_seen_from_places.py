@@ -14,6 +14,7 @@ from app.engine import recorder
 from app.records import IncidentQuery, PageQuery
 from app.stores import current_store
 from tests.factories import make_monitor, make_outcome, now
+from tests.support.store import store_of
 
 pytestmark = pytest.mark.sqlite
 
@@ -105,9 +106,8 @@ def test_no_page_calls_the_end_by_silence_a_recovery_and_all_name_the_place(edit
 
 
 def test_the_api_says_what_ended_an_incident_in_lists_too(app, silenced):
-    with app.app_context():
-        (brief,) = current_store().incidents.list(IncidentQuery(brief=True)).items
-        whole = current_store().incidents.get(silenced)
+    (brief,) = store_of(app).incidents.list(IncidentQuery(brief=True)).items
+    whole = store_of(app).incidents.get(silenced)
     for one in (brief, whole):
         assert (one.ending, one.seen_by) == ("silence", ("Sydney",))
         ((since, to),) = one.unwatched
@@ -140,8 +140,7 @@ def test_a_monitor_shows_its_response_time_by_place(editor, incident):
 
 
 def test_the_api_gives_what_each_place_sees(app, incident):
-    with app.app_context():
-        seen = current_store().locations.of_monitor(1)
+    seen = store_of(app).locations.of_monitor(1)
     assert [(one.name, one.verdict, one.checks, one.average) for one in seen] == [
         ("berlin", "down", 1, 310),
         ("oslo", "down", 1, 310),
@@ -158,12 +157,9 @@ def test_each_check_says_where_it_was_made_and_one_place_can_be_chosen(editor, i
 
 
 def test_a_deleted_place_is_named_as_such(app, editor, incident):
-    with app.app_context():
-        current_store().monitors.update(1, {"locations": ("berlin",)})
-        (oslo,) = [
-            one for one in current_store().locations.list(PageQuery()).items if one.name == "oslo"
-        ]
-        current_store().locations.delete(oslo.id)
+    store_of(app).monitors.update(1, {"locations": ("berlin",)})
+    (oslo,) = [one for one in store_of(app).locations.list(PageQuery()).items if one.name == "oslo"]
+    store_of(app).locations.delete(oslo.id)
     text = editor.open("/monitors/1/checks").page.text
     assert re.findall(r'data-label="Place">([\w ]+)<', text)[:3] == [
         "Deleted place",
@@ -189,7 +185,6 @@ def test_a_silent_place_keeps_the_time_of_its_last_check(app, incident):
         for row in session.scalars(select(AssignmentRow)):
             row.checked_at = later - timedelta(hours=2)
         session.execute(update(ResultRow).values(at=ResultRow.at - 7_200_000))
-    with app.app_context():
-        seen = current_store().locations.of_monitor(1)
+    seen = store_of(app).locations.of_monitor(1)
     assert {one.verdict for one in seen} == {None}
     assert {one.checked_at for one in seen} == {later - timedelta(hours=2)}

@@ -20,6 +20,7 @@ from app.db.tables import DeviceRow, RecoveryRow, SessionRow
 from app.stores import current_access
 from tests.factories import PASSWORD, make_person
 from tests.support.clock import clock_of
+from tests.support.store import access_of
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
@@ -154,8 +155,7 @@ def test_this_browser_logs_out_and_is_forgotten(app, browser, phone):
 def test_nobody_ends_a_session_of_somebody_else(app, browser):
     bob = make_person(app, "viewer", email="bob@wakeful.test")
     other = visitor(app, bob.email)
-    with app.app_context():
-        (mine,) = current_access().sessions.of(1)
+    (mine,) = access_of(app).sessions.of(1)
     token = dict(other.open("/profile/sessions").forms[0].values)["csrf_token"]
     for id in (mine.id, 999):
         answer = other.client.post(f"/profile/sessions/{id}/end", data={"csrf_token": token})
@@ -165,8 +165,7 @@ def test_nobody_ends_a_session_of_somebody_else(app, browser):
 
 def test_an_admin_ends_all_sessions_of_another_person(app, browser, phone):
     admin = visitor(app, make_person(app, "admin").email)
-    with app.app_context():
-        current_access().recovery.make(1)
+    access_of(app).recovery.make(1)
     admin.open("/people/1").press("Log them out everywhere")
     assert f"{EMAIL} is logged out everywhere." in admin.text
     assert not logged_in(browser)
@@ -228,9 +227,8 @@ def with_an_old_session(app):
 @pytest.mark.parametrize("how", ["invitation", "password", "recovery", "email"])
 def test_a_new_session_keeps_nothing_of_the_old_one(app, clock, how):
     old, before = with_an_old_session(app)
-    with app.app_context():
-        link = current_access().invitations.invite("eve@wakeful.test", "viewer")[1]
-        lost = current_access().recovery.make(1)
+    link = access_of(app).invitations.invite("eve@wakeful.test", "viewer")[1]
+    lost = access_of(app).recovery.make(1)
     new = {"password": PASSWORD + "!", "password_again": PASSWORD + "!"}
     if how == "invitation":
         old.open(f"/invitation/{link}").press("Create account", **new)
@@ -255,9 +253,8 @@ def test_a_session_from_before_the_list_was_kept_is_shown(app, browser):
         )
         db.session.commit()
     assert "Unknown browser This browser unknown" in browser.open("/profile/sessions").text
-    with app.app_context():
-        (record,) = current_access().sessions.of(1)
-        assert not current_access().sessions.password_is_recent(record)
+    (record,) = access_of(app).sessions.of(1)
+    assert not access_of(app).sessions.password_is_recent(record)
 
 
 def test_a_browser_is_remembered_as_long_as_its_row(browser):

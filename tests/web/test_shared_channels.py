@@ -12,6 +12,7 @@ from app.records import Pair
 from app.stores import current_store
 from tests.factories import make_monitor
 from tests.faults.broken import corrupt
+from tests.support.store import store_of
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
@@ -22,15 +23,13 @@ OFFER = "3 monitors use this Slack webhook. Create a contact from it"
 
 
 def add(app: Flask, *alerts: tuple[str, str], **fields: object) -> int:
-    with app.app_context():
-        pairs = tuple(Pair(key, value) for key, value in alerts)
-        values = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": 60}
-        return current_store().monitors.create(values | {"alerts": pairs} | fields).id
+    pairs = tuple(Pair(key, value) for key, value in alerts)
+    values = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": 60}
+    return store_of(app).monitors.create(values | {"alerts": pairs} | fields).id
 
 
 def alerts_of(app: Flask, id: int) -> tuple[Pair, ...]:
-    with app.app_context():
-        return current_store().monitors.get(id).alerts
+    return store_of(app).monitors.get(id).alerts
 
 
 def save_a_third(editor: Visitor, **fields: str) -> Visitor:
@@ -54,8 +53,7 @@ def test_the_third_monitor_with_a_hook_offers_a_contact_that_replaces_it_in_all(
     assert alerts_of(app, second) == (contact, Pair(*mail))
     assert alerts_of(app, other + 1) == (contact,)
     assert alerts_of(app, other) == (Pair("slack", f"{HOOK}5"),)
-    with app.app_context():
-        assert current_store().contacts.get(1).channels == (Pair("slack", HOOK),)
+    assert store_of(app).contacts.get(1).channels == (Pair("slack", HOOK),)
 
 
 def test_two_monitors_are_no_reason_for_a_contact_and_an_old_channel_is_not_named_again(
@@ -79,18 +77,15 @@ def test_monitors_that_were_stored_before_hashes_were_kept_are_found(app, editor
 def test_a_taken_name_and_a_channel_that_has_changed_are_said_on_the_page(app, editor):
     for _ in range(3):
         add(app, ("slack", HOOK))
-    with app.app_context():
-        [shared] = current_store().contacts.shared(1)
-        current_store().contacts.create({"name": "Shop team", "channels": (Pair("slack", HOOK),)})
+    [shared] = store_of(app).contacts.shared(1)
+    store_of(app).contacts.create({"name": "Shop team", "channels": (Pair("slack", HOOK),)})
     editor.open(f"/contacts/from-channel?monitor=1&mark={shared.mark}")
     editor.press("Create contact", name="shop TEAM")
     assert (editor.status, "Another contact has this name." in editor.text) == (422, True)
-    with app.app_context():
-        current_store().monitors.update(1, {"alerts": ()})
+    store_of(app).monitors.update(1, {"alerts": ()})
     editor.press("Create contact", name="Night shift")
     assert "This channel was changed or removed meanwhile." in editor.text
-    with app.app_context():
-        assert list(current_store().contacts.names()) == ["Shop team"]
+    assert list(store_of(app).contacts.names()) == ["Shop team"]
     assert alerts_of(app, 2) == (Pair("slack", HOOK),)
     editor.open(f"/contacts/from-channel?monitor=1&mark={shared.mark}")
     assert "Fewer than three monitors use this channel now." in editor.text

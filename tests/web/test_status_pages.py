@@ -14,24 +14,20 @@ from flask import Flask
 from app.db import writing
 from app.db.tables import SubscriberRow
 from app.records import ComponentName, Group, PageQuery, StatusPage
-from app.stores import current_store
 from app.web.views.status_pages import link_of
 from tests.factories import make_monitor, now
+from tests.support.store import store_of
 from tests.web.visitor import Visitor, token
 
 pytestmark = pytest.mark.sqlite
 
 
 def make_page(app: Flask, *monitors: int, **fields: Any) -> StatusPage:
-    with app.app_context():
-        return current_store().status_pages.create(
-            {"name": "Our shop", "monitors": monitors} | fields
-        )
+    return store_of(app).status_pages.create({"name": "Our shop", "monitors": monitors} | fields)
 
 
 def stored(app: Flask) -> StatusPage:
-    with app.app_context():
-        return current_store().status_pages.list(PageQuery()).items[0]
+    return store_of(app).status_pages.list(PageQuery()).items[0]
 
 
 def make_three(app: Flask) -> list[int]:
@@ -207,8 +203,7 @@ def test_the_preview_shows_what_is_typed_and_saves_nothing(app, editor):
     assert "<h1>Mine</h1>" in preview
     assert "<h3>The &lt;b&gt;shop&lt;/b&gt;</h3>" in preview
     assert "https://shop.example.com/" in preview
-    with app.app_context():
-        assert not current_store().status_pages.list(PageQuery()).items
+    assert not store_of(app).status_pages.list(PageQuery()).items
     form, _ = editor.form_with("Refresh the preview")
     answer = editor.client.post("/status-pages/preview", data=dict(form.values) | {"name": ""})
     assert answer.status_code == 200
@@ -250,8 +245,7 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
         values = dict(editor.form_with("Add heading")[0].values)
         assert {name: values[name] for name in typed} == typed
         assert order(editor) == [f"m{shop}"]
-    with app.app_context():
-        assert current_store().status_pages.list(PageQuery()).total == 1
+    assert store_of(app).status_pages.list(PageQuery()).total == 1
 
 
 def test_a_heading_without_text_is_a_fault_unless_nothing_stands_below_it(app, editor):
@@ -305,8 +299,7 @@ def test_two_people_who_change_different_things_both_keep_theirs(app, editor):
     shop, *_ = make_three(app)
     make_page(app, shop)
     editor.open("/status-pages/1/edit")
-    with app.app_context():
-        current_store().status_pages.update(1, {"description": "Of somebody else"})
+    store_of(app).status_pages.update(1, {"description": "Of somebody else"})
     editor.press("Save", "", name="New name")
     page = stored(app)
     assert (page.name, page.description) == ("New name", "Of somebody else")
@@ -324,8 +317,7 @@ def test_what_others_embed_can_be_copied(app, viewer):
     page = viewer.open(f"/status-pages/1?badge={blog}")
     assert f"badge/{blog}.svg" in page.text
     assert 'alt="Status of Words &quot;and&quot; more"' in page.text
-    with app.app_context():
-        current_store().status_pages.update(1, {"domain": "status.example.com"})
+    store_of(app).status_pages.update(1, {"domain": "status.example.com"})
     page = viewer.open("/status-pages/1?badge=odd")
     assert f"http://status.example.com/badge/{shop}.svg" in page.text
     assert "http://status.example.com/summary.json" in page.text
@@ -406,8 +398,7 @@ def test_a_page_that_was_deleted_meanwhile_gives_back_what_was_typed(app, editor
     shop, *_ = make_three(app)
     make_page(app, shop)
     editor.open("/status-pages/1/edit")
-    with app.app_context():
-        current_store().status_pages.delete(1)
+    store_of(app).status_pages.delete(1)
     editor.press("Save", "", name="Long thought about", description="Kept")
     assert editor.status == 404
     values = dict(editor.form_with("Add heading")[0].values)

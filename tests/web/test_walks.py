@@ -11,8 +11,8 @@ import pytest
 from flask import Flask
 
 from app.records import MonitorQuery, Pair
-from app.stores import current_store
 from tests.alerts.sinks import HttpSink
+from tests.support.store import store_of
 from tests.web.test_alerts import worker  # noqa: F401
 from tests.web.visitor import Visitor
 
@@ -67,8 +67,7 @@ def test_a_bare_host_becomes_a_monitor_with_a_tested_alert_in_three_fields_and_t
     assert "Delivered. HTTP 200" in editor.text
     person.press("Save")
     assert editor.path == "/monitors/1"
-    with app.app_context():
-        stored = current_store().monitors.get(1)
+    stored = store_of(app).monitors.get(1)
     assert (stored.name, stored.url) == ("shop.example.com", "https://shop.example.com")
     assert stored.ssl_alert_days == 14
     assert (person.fields, person.clicks) == (3, 3)
@@ -95,9 +94,8 @@ def test_sixty_monitors_of_three_teams_take_25_actions_and_a_changed_hook_one_ed
     edit = Counting(editor.open("/contacts/1/edit"))
     edit.press("Save", **{"channels[0][value]": "https://hooks.slack.com/services/T0/B0/new45678"})
     assert edit.fields == 1
-    with app.app_context():
-        found = current_store().monitors.list(MonitorQuery(per_page=100)).items
-        changed = current_store().contacts.get(1)
+    found = store_of(app).monitors.list(MonitorQuery(per_page=100)).items
+    changed = store_of(app).contacts.get(1)
     assert {one.name: one.alerts for one in found} == {
         f"Page {n}": (Pair("contact", TEAMS[n % 3]),) for n in range(60)
     }

@@ -12,9 +12,9 @@ from sqlalchemy import select
 
 from app.db import db
 from app.db.tables import WallLinkRow
-from app.stores import current_store
 from app.web.views import wall
 from tests.factories import make_incident, make_monitor
+from tests.support.store import store_of
 from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
@@ -137,6 +137,5 @@ def test_the_wall_of_a_tag(app, viewer):
 
 def test_the_list_of_a_tag_leads_to_its_wall(app: Flask, viewer: Visitor) -> None:
     make_monitor(app, name="Shop", tags="\nprod\n")
-    with app.app_context():
-        assert current_store().monitors.get(1).tags == ("prod",)
+    assert store_of(app).monitors.get(1).tags == ("prod",)
     assert 'href="/wall?tag=prod"' in viewer.open("/monitors?tag=prod").page.text

@@ -13,9 +13,9 @@ from app.db import db, writing
 from app.db.tables import MaintenanceWindowRow, PersonRow
 from app.errors import Invalid
 from app.records import MaintenanceWindow, PageQuery
-from app.stores import current_store
 from app.web.shown import months
 from tests.factories import make_monitor
+from tests.support.store import store_of
 
 pytestmark = pytest.mark.sqlite
 
@@ -24,13 +24,11 @@ START = datetime(2026, 12, 1, 22, 0, tzinfo=UTC)
 
 def plan(app: Flask, **fields: Any) -> int:
     values = {"name": "Works", "start_at": START, "end_at": START + timedelta(hours=4)} | fields
-    with app.app_context():
-        return current_store().windows.create(values).id
+    return store_of(app).windows.create(values).id
 
 
 def stored(app: Flask) -> MaintenanceWindow:
-    with app.app_context():
-        return current_store().windows.list(PageQuery()).items[0]
+    return store_of(app).windows.list(PageQuery()).items[0]
 
 
 def live_in(app: Flask, zone: str) -> None:
@@ -231,29 +229,26 @@ def test_a_window_is_for_tags_and_for_monitors_that_are_searched_for(app, editor
     editor.press("Save", monitors=["2", "3"])
     assert "Works saved." in editor.text
     assert "Monitors with the tag prod , and Blog , Mail" in editor.text
-    with app.app_context():
-        window = current_store().windows.get(1)
-        assert (window.tags, window.monitors) == (("prod",), (2, 3))
+    window = store_of(app).windows.get(1)
+    assert (window.tags, window.monitors) == (("prod",), (2, 3))
     editor.open("/maintenance/1/edit").press("Save", scope="all")
-    with app.app_context():
-        window = current_store().windows.get(1)
-        assert (window.tags, window.monitors) == ((), ())
+    window = store_of(app).windows.get(1)
+    assert (window.tags, window.monitors) == ((), ())
 
 
 def test_the_page_of_a_monitor_names_its_windows_shared_and_by_tag(app, editor):
     make_monitor(app, name="Shop", tags="\nprod\n")
     make_monitor(app, name="Blog")
     start = datetime.now(UTC) + timedelta(days=6)
-    with app.app_context():
-        for name, days, more in (
-            ("Of its tag", 0, {"tags": ("prod",)}),
-            ("Of another", 0, {"monitors": (2,)}),
-            ("Of all", 1, {}),
-            ("Much later", 9, {}),
-        ):
-            begin = start + timedelta(days=days)
-            fields = {"name": name, "start_at": begin, "end_at": begin + timedelta(hours=2)}
-            current_store().windows.create(fields | more)
+    for name, days, more in (
+        ("Of its tag", 0, {"tags": ("prod",)}),
+        ("Of another", 0, {"monitors": (2,)}),
+        ("Of all", 1, {}),
+        ("Much later", 9, {}),
+    ):
+        begin = start + timedelta(days=days)
+        fields = {"name": name, "start_at": begin, "end_at": begin + timedelta(hours=2)}
+        store_of(app).windows.create(fields | more)
     text = editor.open("/monitors/1").text
     assert "Of its tag" in text
     assert "in 5 days , for 2 h" in text or "in 5 days, for 2 h" in text
@@ -269,8 +264,7 @@ def test_maintenance_is_scheduled_for_the_ticked_monitors(app, editor):
     editor.open("/monitors").press("Apply", action="maintenance", ids=["1", "3"])
     assert "2 selected" in editor.text
     editor.press("Save", name="Works")
-    with app.app_context():
-        assert current_store().windows.get(1).monitors == (1, 3)
+    assert store_of(app).windows.get(1).monitors == (1, 3)
 
 
 def test_maintenance_for_all_of_a_tag_is_by_tag(app, editor):
@@ -278,6 +272,5 @@ def test_maintenance_for_all_of_a_tag_is_by_tag(app, editor):
         make_monitor(app, name=f"m{number}", tags="\nprod\n")
     editor.open("/monitors?tag=prod").press("Apply", action="maintenance", everything="1")
     editor.press("Save", name="Works")
-    with app.app_context():
-        window = current_store().windows.get(1)
-        assert (window.tags, window.monitors) == (("prod",), ())
+    window = store_of(app).windows.get(1)
+    assert (window.tags, window.monitors) == (("prod",), ())
