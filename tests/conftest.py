@@ -1,14 +1,13 @@
 """What tests share: settings that no environment reaches, and a fresh database for each test.
 
-    database_url   a migrated, empty database; on SQLite and again on PostgreSQL
+    database_url   a migrated, empty database: SQLite
     settings       Settings on it: checks may reach loopback, nothing waits for long
     core           what the engine runs in: the application without stores and pages
     app            the whole application; no context is pushed, so requests stay apart as in life
     client         app's test client
 
-``@pytest.mark.sqlite`` runs a test once, on SQLite, where the database cannot make a difference.
-``@pytest.mark.one_on_postgres`` runs all cases of a parametrized test on SQLite, and the first one
-on PostgreSQL too: the databases may differ in the statement, not in the value of a case.
+``@pytest.mark.both_databases`` runs a test again on PostgreSQL. It is for SQL, locks, types,
+concurrency and migrations, where the databases differ; ``pytestmark`` marks a whole module.
 ``@pytest.mark.settings(rate_limit=5)`` replaces single settings.
 """
 
@@ -57,9 +56,6 @@ COMPILE_SECONDS = 60  # how long workers wait for what the first one compiles
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "sqlite: the database makes no difference, SQLite will do")
-    config.addinivalue_line("markers", "one_on_postgres: on PostgreSQL the first case will do")
-    config.addinivalue_line("markers", "settings(**changes): replaces fields of the settings")
     # The same examples in every run, and no limit on the time that each takes on a busy machine.
     hypothesis.settings.load_profile("ci")
     # A developer's own settings must not decide whether a test passes, here or in a child process.
@@ -118,8 +114,7 @@ def pytest_xdist_auto_num_workers() -> int:
     return 3 * (os.cpu_count() or 1)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    _leave_out(config, items)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = _slow_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
@@ -151,26 +146,11 @@ def _time_limit(item: pytest.Item) -> float:
     return float(mark.args[0]) if mark else 0.0
 
 
-def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what ``one_on_postgres`` leaves out."""
-    seen: set[str] = set()
-    kept, left = [], []
-    for item in items:
-        once = item.get_closest_marker("one_on_postgres") and item.get_closest_marker("postgres")
-        name = item.nodeid.partition("[")[0]
-        (left if once and name in seen else kept).append(item)
-        if once:
-            seen.add(name)
-    if left:
-        items[:] = kept
-        config.hook.pytest_deselected(items=left)
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "database_url" in metafunc.fixturenames:
+    marked = metafunc.definition.get_closest_marker("both_databases")
+    if marked and "database_url" in metafunc.fixturenames:
         kinds = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
-        one = metafunc.definition.get_closest_marker("sqlite")
-        metafunc.parametrize("database_url", kinds[:1] if one else kinds, indirect=True)
+        metafunc.parametrize("database_url", kinds, indirect=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -305,7 +285,7 @@ def postgres_template(postgres_server: Server, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "postgresql":
+    if getattr(request, "param", "sqlite") == "postgresql":
         url: str = request.getfixturevalue("postgres_url")
         return url
     path = tmp_path / "wakeful.db"

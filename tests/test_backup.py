@@ -89,6 +89,8 @@ def files_of(path: Path) -> dict[str, bytes]:
 # --- Making one
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_backup_has_what_was_committed_while_others_use_the_database(core, tmp_path):
     make_monitor(core, name="Shop")
     with core.app_context():
@@ -103,6 +105,8 @@ def test_a_backup_has_what_was_committed_while_others_use_the_database(core, tmp
     assert stat.S_IMODE(os.stat(tmp_path / "backup").st_mode) == 0o600
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_restored_backup_is_the_database_as_it_was(core, same, tmp_path):
     make_monitor(core, name="Shop")
     path = back_up(core, tmp_path / "backup")
@@ -118,7 +122,6 @@ def test_a_restored_backup_is_the_database_as_it_was(core, same, tmp_path):
     assert [kept.exists() for kept in done.kept] == [True]
 
 
-@pytest.mark.sqlite
 def test_a_session_that_was_ended_since_the_backup_stays_ended(app, same, tmp_path):
     person, access = make_person(app), app.extensions["wakeful.access"]
     with app.app_context():
@@ -136,7 +139,6 @@ def test_a_session_that_was_ended_since_the_backup_stays_ended(app, same, tmp_pa
         assert access.recovery.person(link) is None
 
 
-@pytest.mark.sqlite
 def test_no_file_is_left_of_a_backup_that_fails(core, tmp_path):
     target = tmp_path / "backup"
     with pytest.raises(WakefulError, match=r"could not be written to .*: No such file"):
@@ -148,7 +150,6 @@ def test_no_file_is_left_of_a_backup_that_fails(core, tmp_path):
     assert not list(tmp_path.glob(".backup-*"))
 
 
-@pytest.mark.sqlite
 def test_a_damaged_database_is_not_backed_up_in_silence(core, tmp_path):
     make_monitor(core)
     with core.app_context():
@@ -165,7 +166,6 @@ def test_a_damaged_database_is_not_backed_up_in_silence(core, tmp_path):
     assert not (tmp_path / "backup").exists()
 
 
-@pytest.mark.sqlite
 def test_the_settings_say_when_the_last_backup_was_made(app, tmp_path):
     admin = Visitor(app).log_in(make_person(app, "admin").email)
     assert "No backup has been made yet." in admin.open("/settings/backup").text
@@ -179,7 +179,6 @@ def test_the_settings_say_when_the_last_backup_was_made(app, tmp_path):
 # --- Onto a second installation
 
 
-@pytest.mark.sqlite
 def test_a_backup_brings_its_key_to_a_second_installation(core, elsewhere, tmp_path):
     make_monitor(core, name="Shop", request_body="a secret body")
     restore_from(back_up(core, tmp_path / "backup"), elsewhere)
@@ -200,7 +199,6 @@ def test_a_backup_brings_its_key_to_a_second_installation(core, elsewhere, tmp_p
     assert (elsewhere.instance / "databases").read_text() == f"{elsewhere.instance}/wakeful.db\n"
 
 
-@pytest.mark.sqlite
 def test_a_backup_without_the_key_needs_the_right_one(core, elsewhere, tmp_path):
     make_monitor(core, request_body="a secret body")
     path = back_up(core, tmp_path / "backup", with_key=False)
@@ -215,7 +213,6 @@ def test_a_backup_without_the_key_needs_the_right_one(core, elsewhere, tmp_path)
     assert (elsewhere.instance / "wakeful.db").exists()
 
 
-@pytest.mark.sqlite
 def test_another_key_is_replaced_only_by_force_and_kept(core, elsewhere, tmp_path, monkeypatch):
     path = back_up(core, tmp_path / "backup")
     elsewhere.instance.mkdir()
@@ -235,7 +232,6 @@ def test_another_key_is_replaced_only_by_force_and_kept(core, elsewhere, tmp_pat
 # --- Encrypted
 
 
-@pytest.mark.sqlite
 def test_an_encrypted_backup_needs_its_passphrase(core, elsewhere, tmp_path):
     make_monitor(core, name="Shop")
     path = back_up(core, tmp_path / "backup", passphrase=PASSPHRASE)
@@ -248,7 +244,6 @@ def test_an_encrypted_backup_needs_its_passphrase(core, elsewhere, tmp_path):
     assert names_in(dataclasses.replace(elsewhere, secret_key=SECRET_KEY)) == ["Shop"]
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
@@ -320,7 +315,6 @@ def test_an_encrypted_stream_that_was_changed_is_refused(whole):
 # --- What is refused
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("cut", [0, 10, 3000, -1])
 def test_a_backup_that_was_cut_is_refused(core, elsewhere, tmp_path, cut):
     path = back_up(core, tmp_path / "backup")
@@ -330,7 +324,6 @@ def test_a_backup_that_was_cut_is_refused(core, elsewhere, tmp_path, cut):
     assert not list(elsewhere.instance.iterdir())
 
 
-@pytest.mark.sqlite
 def test_a_file_that_is_no_backup_is_refused(elsewhere, tmp_path):
     path = tmp_path / "backup"
     path.write_text("root:x:0:0:root")
@@ -342,7 +335,6 @@ def test_a_file_that_is_no_backup_is_refused(elsewhere, tmp_path):
         restore_from(path, elsewhere)
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -367,6 +359,8 @@ def test_a_backup_that_does_not_fit_is_refused(core, elsewhere, tmp_path, change
     assert not list(elsewhere.instance.iterdir())
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_database_in_use_is_not_replaced(core, same, tmp_path):
     make_monitor(core, name="Shop")
     path = back_up(core, tmp_path / "backup")
@@ -383,6 +377,8 @@ def test_a_database_in_use_is_not_replaced(core, same, tmp_path):
 # --- A second installation that runs
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
@@ -456,6 +452,8 @@ class Site:
 # --- What a restored installation does not do
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_messages_older_than_an_hour_wait_for_a_person(core, same, tmp_path):
     box = Outbox(core)
     box.clock.now = now() - timedelta(minutes=61)

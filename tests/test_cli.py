@@ -287,7 +287,6 @@ def test_nothing_starts_with_another_secret_key_than_the_database_was_written_wi
     assert "Traceback" not in err
 
 
-@pytest.mark.sqlite
 def test_the_alert_worker_looks_for_silence_once_no_checker_runs(type_, monkeypatch):
     """And goes on after a fault."""
     looks, tended = threading.Semaphore(0), threading.Semaphore(0)

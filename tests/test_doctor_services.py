@@ -13,7 +13,7 @@ from aiosmtpd.smtp import AuthResult
 from app.commands.doctor import examine
 from tests.alerts.sinks import MailSink, mail_sink
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("core")]
+pytestmark = pytest.mark.usefixtures("core")
 
 TOKEN = "123456:hunter2-hunter2"
 REGISTRIES = {

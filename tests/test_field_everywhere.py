@@ -216,7 +216,6 @@ def test_a_field_of_the_form_is_interface_mds_or_among_our_own(name):
     assert (name in OWN_FIELDS) != (name in OF_INTERFACE)
 
 
-@pytest.mark.sqlite
 def test_every_field_of_the_form_has_a_place_on_the_page(app):
     with app.app_context():
         journal.location_id("oslo")  # where there is one place, there is no choice
@@ -236,13 +235,11 @@ def stored(app):
         yield record
 
 
-@pytest.mark.sqlite
 def test_every_field_is_read_back_from_the_database(stored):
     assert {name: getattr(stored, name) for name in SETTABLE} == UNUSUAL
     assert stored.request_auth_password_set
 
 
-@pytest.mark.sqlite
 def test_every_field_is_read_back_from_the_api(stored):
     again = monitors.read(through_json(stored))
     assert {name: getattr(again, name) for name in SETTABLE} == UNUSUAL
@@ -252,7 +249,6 @@ def test_every_field_is_read_back_from_the_api(stored):
 OF_CHECKS = [field.name for field in fields(CheckSpec) if field.name in SETTABLE]
 
 
-@pytest.mark.sqlite
 def test_a_check_knows_every_field_that_it_needs(stored):
     (spec,) = assignments.specs([stored.id])
     assert {name: getattr(spec, name) for name in OF_CHECKS} == {

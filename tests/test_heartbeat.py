@@ -148,7 +148,6 @@ def test_an_installation_that_checks_and_alerts_calls_the_url(here, receiver, ca
         (Here.break_database, "The database does not answer."),
     ],
 )
-@pytest.mark.one_on_postgres
 def test_no_heartbeat_leaves_when_checks_or_alerts_stand_still(here, receiver, caplog, stop, said):
     stop(here)
     assert not here.heartbeat.send()
@@ -158,7 +157,6 @@ def test_no_heartbeat_leaves_when_checks_or_alerts_stand_still(here, receiver, c
     assert SECRET not in caplog.text
 
 
-@pytest.mark.sqlite
 def test_checks_that_are_due_but_not_made_withhold_it_until_they_are_made(here, receiver):
     here.now += 4 * MINUTE
     here.live(last_check_at=here.now - 4 * MINUTE)
@@ -168,7 +166,6 @@ def test_checks_that_are_due_but_not_made_withhold_it_until_they_are_made(here, 
     assert len(receiver.got()) == 1
 
 
-@pytest.mark.sqlite
 def test_checks_that_are_not_due_withhold_nothing(here):
     with writing() as session:
         session.execute(sa.text("UPDATE monitors SET interval = 3600"))
@@ -189,14 +186,12 @@ def test_checks_that_are_not_due_withhold_nothing(here):
         ([{"age": 20 * MINUTE}, {"age": MINUTE, "delivered": MINUTE, "subscriber": 7}], False),
     ],
 )
-@pytest.mark.one_on_postgres
 def test_alerts_leave_as_long_as_some_are_delivered(here, alerts, well):
     for alert in alerts:
         here.alert(**alert)
     assert here.heartbeat.send() == well
 
 
-@pytest.mark.sqlite
 @pytest.mark.settings(allow_networks="")
 def test_policy_judges_the_receiver_and_the_log_says_what_to_allow(here, receiver, caplog):
     assert not here.heartbeat.send()
@@ -206,7 +201,6 @@ def test_policy_judges_the_receiver_and_the_log_says_what_to_allow(here, receive
     assert SECRET not in caplog.text
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("status", [302, 404, 503])
 def test_an_answer_that_accepts_nothing_is_told_with_its_status_alone(
     here, receiver, caplog, status
@@ -220,7 +214,6 @@ def test_an_answer_that_accepts_nothing_is_told_with_its_status_alone(
     assert SECRET not in caplog.text
 
 
-@pytest.mark.sqlite
 def test_a_receiver_that_is_gone_is_told_without_its_address(here, receiver, caplog):
     here.heartbeat._url = f"http://127.0.0.1:9{PATH}"
     assert not here.heartbeat.send()
@@ -228,7 +221,6 @@ def test_a_receiver_that_is_gone_is_told_without_its_address(here, receiver, cap
     assert SECRET not in caplog.text
 
 
-@pytest.mark.sqlite
 def test_doctor_says_whether_it_is_set_and_why_it_is_not_sent(here):
     def told():
         return [one for one in examine(here.core, here.settings) if one.subject == "heartbeat"]
@@ -251,7 +243,6 @@ def check(every):
     command.be("checker")
 
 
-@pytest.mark.sqlite
 def test_a_running_checker_sends_it_again_and_again_until_it_is_stopped(here, receiver):
     with writing() as session:  # the test is the alert worker, and the only one
         session.execute(sa.delete(HeartbeatRow))

@@ -22,8 +22,6 @@ from tests.support.loopback import serving
 SAMPLES = Path(__file__).parent / "imports" / "samples"
 KUMA = str(SAMPLES / "kuma-backup.json")
 
-pytestmark = pytest.mark.sqlite
-
 
 class Main:
     """``main``, in the shape that click's runner calls."""

@@ -127,7 +127,6 @@ def test_a_proxy_nearby_that_is_not_trusted_is_named_in_the_log_once(
     assert "set WAKEFUL_TRUSTED_PROXIES=172.17.0.1." in line
 
 
-@pytest.mark.sqlite
 @pytest.mark.settings(trusted_proxies=tuple(TRUSTED))
 def test_visitors_behind_a_trusted_proxy_have_limits_of_their_own(app: Flask):
     make_page(app, [make_shown(app)])
@@ -145,7 +144,6 @@ def test_visitors_behind_a_trusted_proxy_have_limits_of_their_own(app: Flask):
     assert sign_up("198.51.100.8", 0) == 200
 
 
-@pytest.mark.sqlite
 def test_the_server_reads_headers_of_proxies_only_where_they_are_trusted(
     tmp_path: Path, sqlite_template: Path
 ):
@@ -169,7 +167,6 @@ def test_the_server_reads_headers_of_proxies_only_where_they_are_trusted(
         assert links["first"].startswith("https://up.example/api/v1/")
 
 
-@pytest.mark.sqlite
 def test_variables_that_gunicorn_reads_change_no_path(
     tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch
 ):

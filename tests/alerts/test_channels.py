@@ -31,8 +31,6 @@ from app.rules import masking
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, MailSink, Reply, Request, mail_sink
 
-pytestmark = pytest.mark.sqlite  # what goes over the wire does not depend on the database
-
 DELIVERED, FAILED, PENDING = (
     DeliveryStatus.DELIVERED,
     DeliveryStatus.FAILED,

@@ -53,6 +53,8 @@ def types(sink: HttpSink, path: str) -> list[str]:
     return [request.json["type"] for request in sink.to(path)]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_value_that_several_contacts_give_is_alerted_once(box: Outbox, sink: HttpSink) -> None:
     hook, other = ("webhook", f"{sink.url}/hook"), ("webhook", f"{sink.url}/other")
     monitor = box.monitor(hook)
@@ -87,7 +89,6 @@ def test_a_contact_is_told_of_an_acknowledgement_unless_it_does_not_want_that(
     assert types(sink, "/late") == []  # it was not told of the outage
 
 
-@pytest.mark.sqlite
 def test_a_contact_for_incidents_alone_is_told_of_no_expiry(box: Outbox, sink: HttpSink) -> None:
     hook = ("webhook", f"{sink.url}/all")
     down = contact(box, "Down", ("webhook", f"{sink.url}/down"), hook, min_severity="down")
@@ -121,7 +122,6 @@ def test_the_quiet_hours_of_a_contact_hold_what_no_other_source_tells(
     assert types(sink, "/both") == ["incident.opened", "incident.resolved"]
 
 
-@pytest.mark.sqlite
 def test_the_quiet_hours_of_a_monitor_hold_what_its_contacts_would_tell(
     box: Outbox, sink: HttpSink
 ) -> None:
@@ -145,7 +145,6 @@ def test_quiet_hours_that_a_contact_loses_hold_nothing_any_longer(
     assert types(sink, "/quiet") == ["incidents.digest"]
 
 
-@pytest.mark.sqlite
 def test_quiet_hours_that_begin_while_a_message_waits_hold_it(box: Outbox, sink: HttpSink) -> None:
     quiet = contact(box, "Quiet", ("webhook", f"{sink.url}/quiet"))
     monitor = box.monitor()
@@ -157,7 +156,6 @@ def test_quiet_hours_that_begin_while_a_message_waits_hold_it(box: Outbox, sink:
     assert [row.status for row in box.rows()] == [DeliveryStatus.HELD]
 
 
-@pytest.mark.sqlite
 def test_a_changed_contact_changes_what_is_sent_from_then_on(box: Outbox, sink: HttpSink) -> None:
     shop = contact(box, "Shop", ("webhook", f"{sink.url}/old"))
     one, two = box.monitor(name="One"), box.monitor(name="Two")

@@ -18,6 +18,8 @@ from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink
 from tests.support.command import start
 
+pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+
 ROWS = 600
 LANES = 50
 BETWEEN = 150  # messages from one crash to the next: none is on its way in two of them

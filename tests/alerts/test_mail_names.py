@@ -19,8 +19,6 @@ from app.rules.channel_values import check_value
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import MailSink, mail_sink
 
-pytestmark = pytest.mark.sqlite  # what goes over the wire does not depend on the database
-
 USER, PASSWORD = "jürgen", "pässwörd €"
 LOGIN = "j%C3%BCrgen:p%C3%A4ssw%C3%B6rd%20%E2%82%AC"
 

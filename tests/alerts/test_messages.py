@@ -443,7 +443,6 @@ def test_durations_are_written_in_two_units(seconds: int, said: str) -> None:
     assert words.duration(seconds) == said
 
 
-@pytest.mark.sqlite
 def test_an_acknowledge_link_is_signed_and_expires(core: Flask) -> None:
     start = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
     with core.app_context(), time_machine.travel(start, tick=False) as clock:

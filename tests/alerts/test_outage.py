@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from app.records import DeliveryStatus
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink
 
 
-@pytest.mark.sqlite
 def test_after_an_outage_of_an_hour_all_messages_arrive_within_two_minutes(
     box: Outbox, sink: HttpSink
 ) -> None:

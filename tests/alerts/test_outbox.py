@@ -26,6 +26,8 @@ def types(sink: HttpSink, path: str = "/hook") -> list[str]:
     return [request.json["type"] for request in sink.to(path)]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_each_channel_value_gets_one_row_for_each_event(box: Outbox, sink: HttpSink) -> None:
     hook = ("webhook", f"{sink.url}/hook")
     monitor = box.monitor(hook, ("slack", f"{sink.url}/slack"), hook)
@@ -42,7 +44,6 @@ def test_each_channel_value_gets_one_row_for_each_event(box: Outbox, sink: HttpS
     assert all(sink.url not in row.lane for row in box.rows())
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("status", "headers", "body", "after"),
     [
@@ -79,7 +80,6 @@ def test_a_temporary_failure_is_retried_and_retry_after_wins(
     assert first.headers["webhook-id"] == second.headers["webhook-id"] == row.message_id
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("same", [True, False], ids=["its monitor", "another"])
 @pytest.mark.parametrize("busy", [Reply(500), Reply(429, "", (("Retry-After", "3600"),))])
 def test_a_test_is_sent_at_once_even_if_the_channel_fails(
@@ -97,7 +97,6 @@ def test_a_test_is_sent_at_once_even_if_the_channel_fails(
     assert box.row(test).attempts[0]["answer"].startswith(f"HTTP {busy.status}")
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
 def test_a_permanent_refusal_is_not_retried_and_the_reason_is_shown(
     box: Outbox, sink: HttpSink, status: int
@@ -111,7 +110,6 @@ def test_a_permanent_refusal_is_not_retried_and_the_reason_is_shown(
     assert len(sink.requests) == 1
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("act", ["reset", "hang"])
 def test_a_broken_connection_is_retried(
     box: Outbox, sink: HttpSink, act: str, monkeypatch: pytest.MonkeyPatch
@@ -125,7 +123,6 @@ def test_a_broken_connection_is_retried(
     assert box.rows()[0].status == DELIVERED
 
 
-@pytest.mark.sqlite
 def test_a_greylisted_mail_arrives_later_with_the_same_id_and_a_550_stops(
     box: Outbox, mail: MailSink
 ) -> None:
@@ -180,7 +177,6 @@ def busy(box: Outbox, sink: HttpSink, asked: str) -> None:
     box.turn()
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("asked", ["86401", "9" * 6000, DATE_IN_9999], ids=lambda it: it[:12])
 def test_a_retry_after_beyond_the_24_hours_does_not_end_the_retries_early(
     box: Outbox, sink: HttpSink, asked: str
@@ -196,7 +192,6 @@ def test_a_retry_after_beyond_the_24_hours_does_not_end_the_retries_early(
     assert box.row(1).status == DELIVERED
 
 
-@pytest.mark.sqlite
 def test_a_pause_of_which_only_a_part_is_left_is_given_up_at_the_end_of_the_24_hours(
     box: Outbox, sink: HttpSink
 ) -> None:
@@ -214,7 +209,6 @@ def test_a_pause_of_which_only_a_part_is_left_is_given_up_at_the_end_of_the_24_h
     )
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("asked", ["0", "1", PAST_DATE])
 def test_a_service_that_always_asks_for_zero_seconds_is_retried_with_growing_pauses(
     box: Outbox, sink: HttpSink, asked: str
@@ -279,6 +273,8 @@ def test_one_message_that_a_service_cannot_take_does_not_close_the_channel(
 # --- A recovery and its outage
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_recovery_waits_for_its_outage(box: Outbox, sink: HttpSink) -> None:
     sink.replies["/hook"] = [Reply(500), Reply(500), Reply()]
     monitor = box.monitor(("webhook", f"{sink.url}/hook"))
@@ -362,6 +358,8 @@ def test_a_waiting_message_that_is_given_up_is_never_sent(box: Outbox, sink: Htt
 # --- Bursts
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_burst_becomes_one_message_and_so_does_its_recovery(box: Outbox, sink: HttpSink) -> None:
     hook = ("webhook", f"{sink.url}/hook")
     monitors = [box.monitor(hook, name=f"M{n:02}") for n in range(25)]
@@ -492,6 +490,8 @@ def test_a_flapping_monitor_that_stays_down_is_alerted_in_the_end(
 # --- What else may happen
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_deleting_a_monitor_deletes_its_pending_messages(box: Outbox, sink: HttpSink) -> None:
     monitor = box.monitor(("webhook", f"{sink.url}/hook"))
     box.open(monitor)
@@ -513,6 +513,8 @@ def test_a_message_that_cannot_be_composed_does_not_stop_others(
     assert [row.status for row in box.rows()] == [FAILED, DELIVERED]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_row_is_claimed_by_one_worker_only(box: Outbox, sink: HttpSink) -> None:
     other = Worker(box.app, box.settings, clock=box.clock)
     for _ in range(20):
@@ -543,7 +545,6 @@ def test_a_message_says_what_else_is_down(box: Outbox, sink: HttpSink) -> None:
     assert "Also down: Mail server" in sink.requests[0].json["text"]
 
 
-@pytest.mark.sqlite
 def test_a_test_does_not_wait_for_an_opening_that_flapping_defers(
     box: Outbox, sink: HttpSink
 ) -> None:

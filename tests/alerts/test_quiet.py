@@ -89,6 +89,8 @@ def change(box: Outbox, kind: type[Any], id: int, **fields: Any) -> None:
             setattr(row, name, value)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
     box: Outbox, sink: HttpSink
 ) -> None:
@@ -151,7 +153,6 @@ def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
     assert types(sink)[-1] == "incident.resolved", "what the digest told may be told as over"
 
 
-@pytest.mark.sqlite
 def test_quiet_hours_hold_neither_tests_nor_retries_by_hand(box: Outbox, sink: HttpSink) -> None:
     shop = box.monitor(("webhook", f"{sink.url}/hook"), **NIGHT)
     box.tell(Event.TEST, shop)
@@ -196,7 +197,6 @@ def test_quiet_hours_that_are_removed_end_at_once(box: Outbox, sink: HttpSink) -
     assert said(sink)[0]["data"]["resolved"] == 1
 
 
-@pytest.mark.sqlite
 def test_a_digest_of_a_hundred_incidents_gives_the_count_and_the_first_ten(
     box: Outbox, sink: HttpSink
 ) -> None:
@@ -238,7 +238,6 @@ def test_reminders_repeat_until_somebody_acknowledges(box: Outbox, sink: HttpSin
     assert remind(box, 60) == 0
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [
@@ -265,7 +264,6 @@ def test_reminders_stop_at_the_end_in_a_pause_in_maintenance_and_in_quiet_hours(
     assert remind(box, 6) == 0
 
 
-@pytest.mark.sqlite
 def test_after_a_digest_the_next_reminder_waits_a_whole_period(box: Outbox, sink: HttpSink) -> None:
     shop = box.monitor(("webhook", f"{sink.url}/hook"), remind_after=10, **NIGHT)
     box.open(shop, created_at=box.clock.now)
@@ -290,6 +288,8 @@ def test_a_reminder_of_a_settled_incident_is_not_sent(box: Outbox, sink: HttpSin
     assert (last.event, last.status, last.reason) == ("incident.reminder", HELD, "settled")
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_two_checkers_never_remind_twice(box: Outbox) -> None:
     import threading
 

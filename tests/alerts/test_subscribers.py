@@ -105,7 +105,6 @@ def test_confirmed_subscribers_get_a_mail_of_each_update(
     assert {row.subscriber_id for row in pages.messages()} == {1, late}
 
 
-@pytest.mark.sqlite
 def test_who_confirmed_before_the_clock_was_set_back_is_told_too(
     mailing: Outbox, mail: MailSink, pages: Pages
 ) -> None:
@@ -137,7 +136,6 @@ def test_a_mail_can_be_unsubscribed_from_by_one_click(core: Flask) -> None:
     assert "on the status page of Example &lt;b&gt;" in html
 
 
-@pytest.mark.sqlite
 def test_alert_mails_have_no_button_to_unsubscribe(mailing: Outbox, mail: MailSink) -> None:
     mailing.notice(mailing.monitor(("email", "ops@example.com")))
     mailing.turn()
@@ -145,7 +143,6 @@ def test_alert_mails_have_no_button_to_unsubscribe(mailing: Outbox, mail: MailSi
     assert "a monitor alerts this address" in mail.mails[0].get_body(("html",)).get_content()
 
 
-@pytest.mark.sqlite
 def test_links_lead_to_the_pages_own_host_name() -> None:
     own = FACTS | {"page": FACTS["page"] | {"domain": "status.example.com"}}  # type: ignore[operator]
     message = compose(own, MessageContext("https://w.example", str))
@@ -155,7 +152,6 @@ def test_links_lead_to_the_pages_own_host_name() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.sqlite
 def test_the_question_links_the_page_where_one_confirms(
     mailing: Outbox, mail: MailSink, pages: Pages
 ) -> None:
@@ -194,7 +190,6 @@ def test_a_webhook_confirms_by_sending_the_token_back(
     assert pages.subscribers()[0].confirmed_at == now
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("reply", "asked"), [(Reply(200, "ok"), 1), (Reply(404, ""), 1), (Reply(503, ""), 3)]
 )
@@ -215,7 +210,6 @@ def test_a_webhook_that_does_not_confirm_is_left_alone(
     assert pages.subscribers()[0].confirmed_at is None
 
 
-@pytest.mark.sqlite
 def test_a_webhook_gets_the_post_without_a_signature_of_ours(
     box: Outbox, sink: HttpSink, pages: Pages
 ) -> None:
@@ -236,7 +230,6 @@ def test_a_webhook_gets_the_post_without_a_signature_of_ours(
     assert "internal" not in request.raw.decode()
 
 
-@pytest.mark.sqlite
 @pytest.mark.settings(allow_networks="loopback", subscriber_networks="")
 def test_a_webhook_cannot_reach_networks_that_are_open_to_monitors(
     box: Outbox, sink: HttpSink, pages: Pages
@@ -278,7 +271,6 @@ def test_an_address_that_is_gone_ends_its_subscription(
     ]  # nothing of those who are gone is kept
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("code", "said", "gone"),
     [
@@ -303,7 +295,6 @@ def test_what_a_mail_server_says_of_us_does_not_end_a_subscription(
     assert _is_gone(code, said) is gone
 
 
-@pytest.mark.sqlite
 def test_a_refused_login_or_sender_ends_no_subscription(
     mailing: Outbox, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,7 +311,6 @@ def test_a_refused_login_or_sender_ends_no_subscription(
     assert len(pages.subscribers()) == 1
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("what", ["page", "post", "closed"])
 def test_nothing_goes_out_of_what_is_gone_or_closed(
     mailing: Outbox, mail: MailSink, pages: Pages, what: str
@@ -437,6 +427,8 @@ def test_mails_wait_for_no_webhook(
     mailing.settle()
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_thousands_are_written_in_batches_and_each_is_told_once(
     box: Outbox, sink: HttpSink, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -454,6 +446,8 @@ def test_thousands_are_written_in_batches_and_each_is_told_once(
         assert subscribers.waiting(db.session, now) == []
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_two_workers_write_each_message_once(
     box: Outbox, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -473,7 +467,6 @@ def test_two_workers_write_each_message_once(
 
 
 @pytest.mark.slow
-@pytest.mark.sqlite
 @pytest.mark.timeout(600)
 def test_a_worker_killed_at_every_step_loses_no_message_of_a_post(
     box: Outbox, sink: HttpSink, pages: Pages

@@ -17,8 +17,6 @@ from app.records import DeliveryStatus
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, Reply, Request
 
-pytestmark = pytest.mark.sqlite  # what goes over the wire does not depend on the database
-
 DELIVERED, FAILED, PENDING = (
     DeliveryStatus.DELIVERED,
     DeliveryStatus.FAILED,

@@ -20,7 +20,6 @@ def page_of(link):
     return dict(parse_qsl(urlsplit(link).query)) if link else None
 
 
-@pytest.mark.sqlite
 def test_section_1_a_list_is_data_links_meta_and_status(api):
     ids = [api.monitor(name=f"m{n:02}")["id"] for n in range(12)]
     body = api.get("/monitors", search="m", search_by="name", page=1)
@@ -46,7 +45,6 @@ def test_section_1_a_list_is_data_links_meta_and_status(api):
     assert second["links"]["next"] is None
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("page", ["1", "2", "99999999999999999999999999"])
 def test_section_1_past_the_end_is_an_empty_page_and_last_page_at_least_1(api, page):
     body = api.get("/monitors", page=page)
@@ -57,7 +55,6 @@ def test_section_1_past_the_end_is_an_empty_page_and_last_page_at_least_1(api, p
     assert page_of(body["links"]["prev"]) == (None if page == "1" else {"page": "1"})
 
 
-@pytest.mark.sqlite
 def test_section_1_store_show_update_delete(api):
     stored = api("POST", "/monitors", data=MONITOR)
     assert stored.status_code == stored.json["status"] == 201
@@ -76,7 +73,6 @@ def test_section_1_store_show_update_delete(api):
     assert api.monitor()["id"] > record["id"]
 
 
-@pytest.mark.sqlite
 @pytest.mark.settings(public_url=None)
 def test_section_1_links_are_absolute_under_the_host_of_the_request(api):
     answer = api("GET", "/monitors", headers={"Host": "status.example:8443"})
@@ -96,7 +92,6 @@ def test_section_1_links_are_absolute_under_the_host_of_the_request(api):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("method", ["GET", "POST", "BREW"])
-@pytest.mark.sqlite
 def test_section_1_another_spelling_of_a_path_is_a_json_404_for_everybody(stranger, path, method):
     answer = stranger(method, path)
     assert answer.status_code == 404
@@ -104,7 +99,6 @@ def test_section_1_another_spelling_of_a_path_is_a_json_404_for_everybody(strang
 
 
 @pytest.mark.parametrize(("path", "status"), [("/api/v1/me", 401), ("/api/v1/nothing", 404)])
-@pytest.mark.sqlite
 def test_section_1_a_request_for_a_web_socket_is_answered_in_json(stranger, path, status):
     """The framework looks for routes of web sockets alone, and has a page for where none is."""
     answer = stranger("GET", path, headers={"Connection": "Upgrade", "Upgrade": "websocket"})
@@ -131,7 +125,6 @@ ORDER = [
 
 
 @pytest.mark.parametrize(("who", "method", "path", "sent", "status"), ORDER)
-@pytest.mark.sqlite
 def test_section_1_the_first_of_several_errors_in_order_is_returned(
     request, api, who, method, path, sent, status
 ):
@@ -158,7 +151,6 @@ def test_section_1_the_first_of_several_errors_in_order_is_returned(
         ("/me", "GET, HEAD, OPTIONS"),
     ],
 )
-@pytest.mark.sqlite
 def test_section_1_allow_head_and_options(api, path, allowed):
     path = path.format(id=api.monitor()["id"])
     options = api("OPTIONS", path)
@@ -172,7 +164,6 @@ def test_section_1_allow_head_and_options(api, path, allowed):
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if not PATHS[path].public])
-@pytest.mark.sqlite
 def test_section_5_of_the_interface_every_path_and_method_needs_a_key(app, stranger, path):
     make_person(app)
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"):
@@ -184,7 +175,6 @@ BAD_KEYS = ["", "Bearer", "Bearer ", "Basic abc", "Bearer x", "Bearer wk_abcdefg
 
 
 @pytest.mark.parametrize("header", BAD_KEYS)
-@pytest.mark.sqlite
 def test_section_1_a_bad_key_is_401(app, stranger, header):
     key = make_key(app)
     wrong = {"Authorization": header.format(key=key)}
@@ -192,7 +182,6 @@ def test_section_1_a_bad_key_is_401(app, stranger, header):
     assert stranger("GET", "/me", headers={"Authorization": f"bearer {key}"}).status_code == 200
 
 
-@pytest.mark.sqlite
 def test_section_6_the_api_takes_no_session_cookie_and_sets_none(app, api, stranger):
     with app.test_request_context():
         cookie = app.session_interface.get_signing_serializer(app).dumps(
@@ -206,7 +195,6 @@ def test_section_6_the_api_takes_no_session_cookie_and_sets_none(app, api, stran
     assert "Set-Cookie" not in answer.headers
 
 
-@pytest.mark.sqlite
 def test_section_6_a_revoked_key_ends_at_once(app, api):
     assert api("GET", "/me").status_code == 200
     with app.app_context():
@@ -214,7 +202,6 @@ def test_section_6_a_revoked_key_ends_at_once(app, api):
     assert api("GET", "/me").status_code == 401
 
 
-@pytest.mark.sqlite
 def test_section_11_me_returns_the_key(reader):
     reader("GET", "/me")
     mine = reader.get("/me")["data"]
@@ -222,7 +209,6 @@ def test_section_11_me_returns_the_key(reader):
     assert mine["last_used_at"].endswith("Z")
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("path", "most"),
     [
@@ -249,6 +235,8 @@ def test_an_answer_takes_few_statements(app, api, path, most):
     assert min(asked(), asked(), asked()) <= most
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.settings(rate_limit=3)
 def test_section_7_each_key_has_a_rate_limit_for_each_minute(app, api, reader):
     """Counted for each key; 429 says when to retry."""
@@ -266,13 +254,11 @@ def test_section_7_each_key_has_a_rate_limit_for_each_minute(app, api, reader):
 
 
 @pytest.mark.settings(rate_limit=0)
-@pytest.mark.sqlite
 def test_section_7_a_rate_limit_of_0_is_off(api):
     assert all(api("GET", "/me").status_code == 200 for _ in range(5))
     assert "X-RateLimit-Limit" not in api("GET", "/me").headers
 
 
-@pytest.mark.sqlite
 def test_section_1_an_exception_is_500_with_a_request_id_and_no_traceback(
     app, api, monkeypatch, caplog
 ):
@@ -289,14 +275,12 @@ def test_section_1_an_exception_is_500_with_a_request_id_and_no_traceback(
 
 
 @pytest.mark.settings(store="remote", remotes=(("http://127.0.0.1:9", "key"),))
-@pytest.mark.sqlite
 def test_over_a_remote_store_the_api_is_404_and_says_why(app):
     answer = app.test_client().get("/api/v1/monitors")
     assert answer.status_code == 404
     assert "another server" in answer.json["message"]
 
 
-@pytest.mark.sqlite
 def test_section_1_bodies_may_be_forms_or_json_and_nothing_else(api):
     as_json = api.data("POST", "/monitors", json=MONITOR | {"interval": 60})
     assert as_json["interval"] == 60
@@ -308,14 +292,12 @@ def test_section_1_bodies_may_be_forms_or_json_and_nothing_else(api):
         assert answer.status_code == 415, content_type
 
 
-@pytest.mark.sqlite
 def test_section_1_a_write_without_a_body_needs_no_type(api):
     path = f"/monitors/{api.monitor()['id']}"
     assert api("PATCH", path).status_code == 200
     assert api("DELETE", path, content_type="text/plain").status_code == 200
 
 
-@pytest.mark.sqlite
 def test_section_7_a_body_of_exactly_1_mib_is_read_and_one_byte_more_is_413(api):
     path = f"/monitors/{api.monitor()['id']}"
     fits = b"comment=" + b"a" * (MAX_BODY_BYTES - 8)
@@ -323,7 +305,6 @@ def test_section_7_a_body_of_exactly_1_mib_is_read_and_one_byte_more_is_413(api)
     assert api("PATCH", path, data=fits + b"a", content_type=FORM).status_code == 413
 
 
-@pytest.mark.sqlite
 def test_unknown_input_is_refused_in_body_and_query(api):
     path = f"/monitors/{api.monitor()['id']}"
     assert list(api.errors("GET", path + "?a=1")) == ["a"]

@@ -16,7 +16,7 @@ from tests import samples
 from tests.api.conftest import MONITOR, Api
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+pytestmark = pytest.mark.settings(rate_limit=0)
 
 CANARY = "othersecretname"
 DENIED = "bound to the tag prod"

@@ -7,7 +7,7 @@ import pytest
 from app.records import MAX_ALERTS, MAX_CONTACT_NAME
 from tests.factories import make_key
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+pytestmark = pytest.mark.settings(rate_limit=0)
 
 MAIL = {"channels[0][key]": "email", "channels[0][value]": "shop-team@example.com"}
 

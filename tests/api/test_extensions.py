@@ -50,7 +50,6 @@ def test_a_paused_monitor_can_be_checked_without_counting(api, target):
     assert api.get(path)["data"]["status"] == "paused"
 
 
-@pytest.mark.sqlite
 def test_a_check_of_unsaved_fields_stores_nothing(api, target):
     result = api.data("POST", "/checks", data={"url": target})
     assert list(result) == RESULT
@@ -65,7 +64,6 @@ def test_a_check_of_unsaved_fields_stores_nothing(api, target):
     assert api.get("/incidents")["data"] == []
 
 
-@pytest.mark.sqlite
 @pytest.mark.settings(allow_networks="")
 def test_section_9_a_target_that_policy_blocks_is_stored_and_unknown(api, target):
     path = f"/monitors/{api.monitor(url=target)['id']}"
@@ -86,6 +84,8 @@ def test_a_monitor_has_its_last_hours_if_they_are_requested(api, target):
     assert list(api.errors("GET", "/monitors?hours=all")) == ["hours"]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_report_has_the_figures_of_monitors_between_two_hours(api):
     first, second = api.monitor()["id"], api.monitor()["id"]
     times = {"started_at": "2026-03-01T10:00:00", "ended_at": "2026-03-01T10:30:00"}
@@ -101,7 +101,6 @@ def test_a_report_has_the_figures_of_monitors_between_two_hours(api):
     assert chosen["all"]["incidents"] == 0
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("query", "faulty"),
     [
@@ -124,7 +123,6 @@ def test_a_report_names_its_invalid_parameters(api, query, faulty):
     assert list(api.errors("GET", f"/report?{query}")) == faulty
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "query",
     [
@@ -139,7 +137,6 @@ def test_a_report_accepts_parameters_at_their_limits(api, query):
     assert api("GET", f"/report?{query}").status_code == 200
 
 
-@pytest.mark.sqlite
 def test_an_incident_is_classified_by_a_word_or_by_none(api):
     times = {"started_at": "2026-03-01T10:00:00", "ended_at": "2026-03-01T10:30:00"}
     fields = {"monitor_id": api.monitor()["id"], **times}
@@ -153,7 +150,6 @@ def test_an_incident_is_classified_by_a_word_or_by_none(api):
     assert list(api.errors("PATCH", path, data={"classification": "oops"})) == ["classification"]
 
 
-@pytest.mark.sqlite
 def test_results_and_statistics_refuse_unknown_parameters(api):
     path = f"/monitors/{api.monitor()['id']}"
     assert list(api.errors("GET", path + "/results?verdict=broken")) == ["verdict"]
@@ -177,7 +173,6 @@ def test_results_and_statistics_refuse_unknown_parameters(api):
         assert api("GET", f"/monitors/{10**40}{tail}").status_code == 404
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "path", ["/monitors/1/check", "/checks", "/monitors/1/test-alert", "/alerts/test"]
 )
@@ -209,7 +204,6 @@ def test_a_test_alert_goes_to_every_channel_and_its_deliveries_are_shown(app, ap
     assert api("GET", "/deliveries/999").status_code == 404
 
 
-@pytest.mark.sqlite
 def test_channels_that_are_not_saved_can_be_tested(api):
     email = {"alerts[3][key]": "email", "alerts[3][value]": "ops@shop.example"}
     ids = api.data("POST", "/alerts/test", data=email)["deliveries"]
@@ -232,7 +226,6 @@ def test_channels_that_are_not_saved_can_be_tested(api):
 WINDOW = {"name": "Release", "start_at": "2026-01-01T00:00:00", "end_at": "2026-01-01T01:00:00"}
 
 
-@pytest.mark.sqlite
 def test_maintenance_windows_are_stored_shown_updated_and_deleted(api):
     ids = [api.monitor()["id"] for _ in range(2)]
     sent = WINDOW | {"monitors[0]": ids[1], "monitors[1]": ids[0], "repeat": "daily"}
@@ -268,7 +261,6 @@ def test_maintenance_windows_are_stored_shown_updated_and_deleted(api):
     assert api.get("/maintenance-windows")["meta"]["total"] == 0
 
 
-@pytest.mark.sqlite
 def test_healthz_and_readyz_need_no_key_and_readyz_says_what_is_wrong(app, client):
     assert client.get("/healthz").json == {"status": "ok"}
     fresh = client.get("/readyz")
@@ -293,7 +285,6 @@ def test_healthz_and_readyz_need_no_key_and_readyz_says_what_is_wrong(app, clien
     assert ended.json["heartbeat_age"] < 60, "its age is told as it is"
 
 
-@pytest.mark.sqlite
 def test_readyz_says_when_the_database_does_not_answer(app, client):
     with app.app_context(), writing() as session:
         session.execute(db.text("DROP TABLE heartbeats"))
@@ -340,7 +331,6 @@ def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
 
 
 @pytest.mark.settings(metrics_token="sesame")
-@pytest.mark.sqlite
 def test_metrics_can_require_a_token(client):
     assert client.get("/metrics").status_code == 401
     for header, status in (("Bearer sesame", 200), ("Bearer Sesame", 401), ("Basic sesame", 401)):

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from tests.factories import make_key
 from tests.support.loopback import serving
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 # What a person would write with the client. It stops at the first answer that is not as documented.
 PROGRAM = """

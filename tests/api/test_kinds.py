@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from contextlib import closing
 
-import pytest
-
 from app.checks.kinds import KINDS
 from tests.lab.net import ClosedPort, Listener
 from tests.lab.tcp import greeting
-
-pytestmark = pytest.mark.sqlite
 
 
 def test_section_3_the_kind_follows_the_url_and_is_not_sent(api):

@@ -16,8 +16,6 @@ from app.engine import recorder
 from tests.api.conftest import BASE, Api
 from tests.factories import make_monitor, make_outcome, now
 
-pytestmark = pytest.mark.sqlite
-
 
 def test_a_place_is_stored_from_a_form_shown_updated_and_deleted(api):
     answer = api("POST", "/locations", data={"name": "eu-north-1", "label": "Stockholm"})

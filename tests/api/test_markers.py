@@ -7,8 +7,6 @@ import pytest
 from tests.api.conftest import BASE
 from tests.factories import make_key
 
-pytestmark = pytest.mark.sqlite
-
 AT = "2026-11-21T08:00:00"
 DEPLOY = {
     "name": "shop v2.1",

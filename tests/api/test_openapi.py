@@ -29,7 +29,7 @@ from tests.faults.broken import corrupt
 
 MAIL = [{"key": "email", "value": "ops@shop.example"}]
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+pytestmark = pytest.mark.settings(rate_limit=0)
 
 
 BROKEN = {"started_at": "2026-01-01T00:00:00"}

@@ -6,8 +6,6 @@ import pytest
 
 from tests.api.conftest import BASE
 
-pytestmark = pytest.mark.sqlite
-
 SLOW = {"name": "Slow", "title": "Slow answers", "state": "investigating", "body": "a\r\nb"}
 
 

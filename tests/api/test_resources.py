@@ -24,7 +24,6 @@ SECRETS = {
 }
 
 
-@pytest.mark.sqlite
 def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
     record = api.monitor(
         alert_condition="url_no_text",
@@ -100,7 +99,6 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
     }
 
 
-@pytest.mark.sqlite
 def test_section_3_a_read_only_key_sees_secrets_masked(api, reader):
     id = api.monitor(**SECRETS)["id"]
     for record in (reader.get(f"/monitors/{id}")["data"], reader.get("/monitors")["data"][0]):
@@ -129,7 +127,6 @@ def test_section_14_a_monitor_is_checked_from_the_places_that_it_names(app, api)
     assert api.data("PATCH", path, data={"locations": ""})["locations"] == ["default"]
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("sent", "name"),
     [
@@ -145,7 +142,6 @@ def test_section_14_an_unknown_place_is_named_under_its_index(api, sent, name):
     assert list(api.errors("PATCH", path, data=sent)) == [name]
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 def test_section_2_put_and_patch_are_the_same_partial_update(api, method):
     before = api.monitor(
@@ -215,6 +211,8 @@ def test_section_1_monitors_are_found_and_ordered(api, query, names):
     assert [monitor["name"] for monitor in body["data"]] == names
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_section_1_ties_are_broken_by_id_in_the_same_direction(api):
     ids = [api.monitor()["id"] for _ in range(3)]
     for sort, expected in (("asc", ids), ("desc", ids[::-1])):
@@ -225,7 +223,6 @@ def test_section_1_ties_are_broken_by_id_in_the_same_direction(api):
 START, LATER = "2026-01-01T00:00:00", "2026-01-02T00:00:00"
 
 
-@pytest.mark.sqlite
 def test_section_4_an_incident_is_returned_with_all_its_fields(api):
     monitor = api.monitor()
     sent = {
@@ -263,7 +260,6 @@ def test_section_4_an_incident_is_returned_with_all_its_fields(api):
     }
 
 
-@pytest.mark.sqlite
 def test_section_4_an_incident_changes_its_states(api):
     monitor = api.monitor()
     incident = api.data(
@@ -300,7 +296,6 @@ def test_section_4_one_open_incident_for_each_monitor(api):
     assert api.get("/incidents")["meta"]["total"] == 2
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("id", ["99", "0", "-1", "9" * 30])
 def test_section_4_an_unknown_monitor_is_422_on_monitor_id(api, id):
     assert list(api.errors("POST", "/incidents", data={"monitor_id": id, "started_at": START})) == [
@@ -338,7 +333,6 @@ def test_section_4_incidents_are_found_and_ordered(api, query, causes):
     assert [incident["cause"] for incident in body["data"]] == causes
 
 
-@pytest.mark.sqlite
 def test_the_evidence_of_an_automatic_incident_is_returned_in_lists_too(app, api):
     incident = make_incident(app, make_monitor(app), evidence={"status_line": "HTTP/1.1 503"})
     shown = api.get(f"/incidents/{incident.id}")["data"]

@@ -9,8 +9,6 @@ import pytest
 from tests.api.conftest import BASE
 from tests.factories import make_subscriber
 
-pytestmark = pytest.mark.sqlite
-
 POST = {"title": "Slow", "state": "investigating", "body": "We look into it."}
 UPDATE = {"state": "identified", "body": "A disk."}
 

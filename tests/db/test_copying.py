@@ -13,7 +13,6 @@ import pytest
 
 from app.db import copying
 
-pytestmark = pytest.mark.sqlite
 ROWS = 500
 # As another process does: the last one to close the file removes the write-ahead log.
 CHECKPOINT = (

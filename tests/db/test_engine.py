@@ -19,7 +19,6 @@ def opened(path):
         engine.dispose()
 
 
-@pytest.mark.sqlite
 def test_the_first_connection_waits_for_another_process_that_holds_the_new_file(tmp_path):
     path = tmp_path / "fresh.db"
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -32,7 +31,6 @@ def test_the_first_connection_waits_for_another_process_that_holds_the_new_file(
     other.close()
 
 
-@pytest.mark.sqlite
 def test_a_file_that_is_not_a_database_is_reported_at_once(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but longer than the header of one would be" * 20)

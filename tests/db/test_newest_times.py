@@ -16,7 +16,8 @@ SECOND = timedelta(seconds=1)
 EARLIER, LATER = NOW - 5 * SECOND, NOW + SKEW + SECOND
 
 
-@pytest.mark.one_on_postgres
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("stored", "written", "kept"),
     [
@@ -38,6 +39,8 @@ def test_an_older_time_or_none_does_not_replace_the_time_of_the_last_check(
         assert (row.last_check_at, row.version) == (kept, "2")
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_an_older_heartbeat_does_not_replace_the_time_of_a_newer_one(core):
     with core.app_context():
         for at in (NOW, EARLIER):
@@ -45,6 +48,8 @@ def test_an_older_heartbeat_does_not_replace_the_time_of_a_newer_one(core):
         assert heartbeats.newest() == NOW
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_heartbeat_replaces_times_from_before_the_clock_was_set_back(core):
     with core.app_context():
         heartbeats.write("agent:oslo", LATER, LATER)
@@ -53,6 +58,8 @@ def test_a_heartbeat_replaces_times_from_before_the_clock_was_set_back(core):
         assert (row.at, row.last_check_at) == (NOW, NOW)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_two_web_processes_write_the_first_heartbeat_of_an_agent_at_once(core):
     def write():
         with core.app_context():
@@ -68,7 +75,6 @@ def test_two_web_processes_write_the_first_heartbeat_of_an_agent_at_once(core):
         assert db.session.scalars(select(HeartbeatRow.last_check_at)).all() == [NOW]
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("stored", "kept"), [(NOW, NOW), (None, EARLIER), (EARLIER - SECOND, EARLIER), (LATER, EARLIER)]
 )

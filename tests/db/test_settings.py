@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from app.access import Access
 from app.db.settings import change_setting, keep_setting, noticed, remove_setting, setting
 from app.records import Notice
+
+pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 

@@ -124,7 +124,6 @@ def test_a_thread_that_stays_inside_does_not_keep_the_others_out(
     assert clock.slept == [], "the lock was not free: a pause would have been for nothing"
 
 
-@pytest.mark.sqlite
 def test_a_failed_transaction_frees_the_lock_before_anybody_can_wait_for_a_pause(
     core: Flask,
 ) -> None:
@@ -152,7 +151,6 @@ def test_a_failed_transaction_frees_the_lock_before_anybody_can_wait_for_a_pause
     assert (free[-2], free[-1]) == (False, True)
 
 
-@pytest.mark.sqlite
 def test_who_waits_for_sqlite_gets_its_turn_beside_a_busy_writer(core: Flask) -> None:
     """Without pauses, the lock is free for a thousandth of the time: each look finds it taken."""
     got_it = threading.Event()

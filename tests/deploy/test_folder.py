@@ -28,7 +28,6 @@ from tests.support.web_process import installation, web_process
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.sqlite
 
 FOLDER = "/wakeful"
 PAGE_PASSWORD = "let me in, please"

@@ -45,7 +45,6 @@ def rules() -> list[dict]:
     return group["rules"]
 
 
-@pytest.mark.sqlite
 def test_rules_use_metrics_and_labels_that_are_printed(printed: dict[str, set[str]]):
     for rule in rules():
         for name in METRIC.findall(rule["expr"]):
@@ -57,7 +56,6 @@ def test_rules_use_metrics_and_labels_that_are_printed(printed: dict[str, set[st
             assert label in printed[name], rule["alert"]
 
 
-@pytest.mark.sqlite
 def test_the_manual_lists_each_metric_that_is_printed(printed: dict[str, set[str]]):
     manual = (ROOT / "docs" / "operate.md").read_text()
     told = {

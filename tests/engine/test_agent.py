@@ -115,7 +115,6 @@ def incidents(app):
 # --- What the server answers
 
 
-@pytest.mark.sqlite
 def test_only_a_token_of_a_place_opens_the_agents_addresses(client, ask):
     assert ask("hello", token="wa_wrong", status=401, public_key=public())
     assert client.post("/api/v1/agent/hello").status_code == 401
@@ -123,7 +122,6 @@ def test_only_a_token_of_a_place_opens_the_agents_addresses(client, ask):
     assert client.get("/api/v1/agent/hello").status_code == 401
 
 
-@pytest.mark.sqlite
 def test_the_key_of_the_first_hello_stays(ask):
     assert ask("hello", public_key=public())["location"] == "oslo"
     assert ask("hello", public_key=public())["location"] == "oslo"
@@ -134,6 +132,8 @@ def test_the_key_of_the_first_hello_stays(ask):
     assert ask("hello", status=422, public_key=base64.b64encode(bytes(32)).decode())
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_of_two_agents_that_come_at_once_the_first_ones_key_stays(app, place):
     """Each has read that the place has no key yet; and one has a token that has ended since."""
     with app.app_context():
@@ -179,6 +179,8 @@ def test_later_only_what_has_changed_is_told(app, place, ask):
         assert opened(ask("assigned", since=odd))["whole"]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_result_is_recorded_once_however_often_it_is_sent(app, place, ask):
     monitor = make_monitor(app, places=[place[0]])
     sent = result(monitor, Verdict.UP, datetime.now(UTC))
@@ -210,7 +212,6 @@ def test_a_token_reports_no_other_monitor_and_nothing_from_the_future(app, place
     assert ask("results", status=422, results="nonsense")
 
 
-@pytest.mark.sqlite
 def test_a_token_fills_no_time_in_which_no_agent_of_its_place_can_have_checked(app, place, ask):
     now = datetime.now(UTC)
     since = now - timedelta(days=9)
@@ -224,7 +225,6 @@ def test_a_token_fills_no_time_in_which_no_agent_of_its_place_can_have_checked(a
     assert taken(datetime.min.replace(tzinfo=UTC)) == 0
 
 
-@pytest.mark.sqlite
 def test_a_place_that_is_made_again_under_its_old_name_gets_its_results(app, place, ask):
     """Another process deletes it, so the one that takes results is not told."""
     ask(
@@ -245,7 +245,6 @@ def test_a_place_that_is_made_again_under_its_old_name_gets_its_results(app, pla
     assert [one.location for one in stored(app, monitor.id)] == ["oslo"]
 
 
-@pytest.mark.sqlite
 def test_a_failure_is_judged_at_once_and_its_repetition_opens_the_incident(app, place, ask):
     monitor = make_monitor(app, places=[place[0]], confirmations=1)
     now = datetime.now(UTC)
@@ -282,7 +281,6 @@ def test_results_of_a_cut_correct_the_figures_and_open_no_incident(app, place, a
         assert to_ms(state.checked_at) == to_ms(now)
 
 
-@pytest.mark.sqlite
 def test_an_agent_that_comes_back_to_an_outage_brings_its_time_and_alerts_from_then_on(
     app, place, ask
 ):
@@ -315,7 +313,6 @@ def test_an_agent_that_comes_back_to_an_outage_brings_its_time_and_alerts_from_t
         assert (row.started_at, row.ended_at) == (now - timedelta(minutes=39), now)
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("confirmations", [0, 1])
 def test_an_outage_whose_first_checks_come_together_begins_with_the_first(
     app, place, ask, confirmations
@@ -347,7 +344,6 @@ def test_an_outage_whose_first_checks_come_together_begins_with_the_first(
         assert db.session.scalars(select(AssignmentRow.turn)).one() > turn
 
 
-@pytest.mark.sqlite
 def test_late_results_do_not_end_an_open_incident(app, place, ask):
     created = datetime.now(UTC) - timedelta(days=1)
     monitor = make_monitor(
@@ -361,7 +357,6 @@ def test_late_results_do_not_end_an_open_incident(app, place, ask):
     assert len(stored(app, monitor.id)) == 2
 
 
-@pytest.mark.sqlite
 def test_a_result_of_an_earlier_version_of_a_monitor_says_nothing_of_the_new_one(app, place, ask):
     monitor = make_monitor(app, places=[place[0]], confirmations=0)
     old = result(monitor, Verdict.DOWN, datetime.now(UTC) + timedelta(seconds=1))
@@ -387,7 +382,6 @@ EDITS = {
 }
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("edit", EDITS)
 def test_what_an_agent_saw_after_an_edit_that_it_did_not_know_counts(app, place, ask, edit):
     """A cut-off agent goes on with the check that it knows, and the edit has not changed that."""
@@ -411,7 +405,6 @@ def test_what_an_agent_saw_after_an_edit_that_it_did_not_know_counts(app, place,
     assert str(monitor.id) in ask("results", results=[newest])["standings"]
 
 
-@pytest.mark.sqlite
 def test_a_pause_that_an_agent_did_not_know_leaves_its_results_of_before_and_after(app, place, ask):
     created = datetime.now(UTC) - timedelta(days=1)
     monitor = make_monitor(app, places=[place[0]], created_at=created, updated_at=created)
@@ -426,7 +419,6 @@ def test_a_pause_that_an_agent_did_not_know_leaves_its_results_of_before_and_aft
     assert len(stored(app, monitor.id)) == 2
 
 
-@pytest.mark.sqlite
 def test_what_an_agent_saw_of_an_earlier_url_is_left_out_and_logged(app, place, ask, caplog):
     created = datetime.now(UTC) - timedelta(days=1)
     monitor = make_monitor(app, places=[place[0]], created_at=created, updated_at=created)
@@ -441,7 +433,6 @@ def test_what_an_agent_saw_of_an_earlier_url_is_left_out_and_logged(app, place, 
     assert "1 results of oslo are left out" in caplog.text
 
 
-@pytest.mark.sqlite
 def test_evidence_of_one_place_keeps_no_incident_from_opening_and_breaks_no_list(app, place, ask):
     """Both would be the fault of one agent, for the monitors of all places."""
     monitor = make_monitor(app, places=[place[0]], confirmations=1)
@@ -469,7 +460,6 @@ def clock(app):
     return clock_of(app)
 
 
-@pytest.mark.sqlite
 def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
     app, client, place, ask, clock, monkeypatch
 ):
@@ -494,7 +484,6 @@ def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
     assert ask("results", results=made[20:])["taken"] == 5
 
 
-@pytest.mark.sqlite
 def test_the_largest_request_fits_into_the_budget_of_a_place_without_monitors(ask, clock):
     """Otherwise no window would ever take it."""
     assert ask("results", results=[{}] * MOST_RESULTS)["refused"] == MOST_RESULTS
@@ -503,7 +492,6 @@ def test_the_largest_request_fits_into_the_budget_of_a_place_without_monitors(as
     assert more["errors"] == {"results": [f"Send a list of at most {MOST_RESULTS} results."]}
 
 
-@pytest.mark.sqlite
 def test_a_token_sends_no_more_requests_than_its_place_needs(ask, clock, monkeypatch):
     monkeypatch.setattr(agent_budget, "LEAST_REQUESTS", 2)
     monkeypatch.setattr(agent_budget, "LEAST_RESULTS", 100)
@@ -515,7 +503,6 @@ def test_a_token_sends_no_more_requests_than_its_place_needs(ask, clock, monkeyp
     ask("hello", public_key=public())
 
 
-@pytest.mark.sqlite
 def test_a_token_brings_no_more_bytes_than_two_large_requests_or_its_place_needs(
     ask, clock, monkeypatch
 ):
@@ -531,6 +518,8 @@ def test_a_token_brings_no_more_bytes_than_two_large_requests_or_its_place_needs
     ask("results", results=[])
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["results", "assigned"])
 def test_requests_of_one_place_do_not_wait_for_each_other(app, place, ask, path):
     """They would take all threads of the web server."""
@@ -635,7 +624,6 @@ def test_a_cut_loses_no_result_and_doubles_none(app, place, tmp_path):
     assert max(later - one for one, later in pairwise(slots)) <= timedelta(seconds=12)
 
 
-@pytest.mark.sqlite
 def test_what_a_server_allows_opens_no_network_to_an_agent(app, place, tmp_path, caplog):
     """The server's own setting allows loopback; the agent's allows nothing, and its log says so."""
     id, token = place
@@ -651,7 +639,6 @@ def test_what_a_server_allows_opens_no_network_to_an_agent(app, place, tmp_path,
     assert told.endswith(found.cause)
 
 
-@pytest.mark.sqlite
 def test_the_log_names_the_setting_only_if_it_refuses_every_monitor(caplog):
     def note(**verdicts):
         results = [
@@ -670,7 +657,6 @@ def test_the_log_names_the_setting_only_if_it_refuses_every_monitor(caplog):
     assert note(first=refused) == 2, "and again after a check was made"
 
 
-@pytest.mark.sqlite
 def test_a_proxy_is_for_the_server_and_never_for_checks(app, place, tmp_path, monkeypatch):
     id, token = place
     with closing(ClosedPort()) as nowhere, closing(Listener(serve)) as site, serving(app) as url:
@@ -684,7 +670,6 @@ def test_a_proxy_is_for_the_server_and_never_for_checks(app, place, tmp_path, mo
     assert stored(app, monitor.id)[0].verdict is Verdict.UP
 
 
-@pytest.mark.sqlite
 def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
     app, place, tmp_path, caplog, monkeypatch
 ):
@@ -743,14 +728,12 @@ def test_an_agent_waits_a_minute_at_most_because_the_server_says_so(
     assert waits == [waited]
 
 
-@pytest.mark.sqlite
 def test_an_agent_with_another_key_is_told_what_to_do(app, place, ask, tmp_path, caplog):
     ask("hello", public_key=public())
     with serving(app) as url, running(agent_settings(tmp_path, url, place[1])):
         eventually(lambda: "make a new token" in caplog.text, "the log says it")
 
 
-@pytest.mark.sqlite
 def test_a_revoked_agent_waits_longer_from_try_to_try_while_results_come(
     app, place, tmp_path, caplog
 ):
@@ -833,7 +816,6 @@ def test_the_log_says_that_a_name_is_not_found_or_a_certificate_not_trusted(tmp_
     assert said.startswith("its certificate is not trusted (self")
 
 
-@pytest.mark.sqlite
 def test_the_log_says_that_a_proxy_is_not_reached(tmp_path, caplog, monkeypatch):
     with closing(ClosedPort()) as nowhere:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{nowhere.port}")
@@ -841,7 +823,6 @@ def test_the_log_says_that_a_proxy_is_not_reached(tmp_path, caplog, monkeypatch)
     assert said == "the proxy of HTTPS_PROXY: connection refused."
 
 
-@pytest.mark.sqlite
 def test_the_log_says_that_a_proxy_refuses(tmp_path, caplog, monkeypatch):
     def refuse(connection):
         connection.read_until(b"\r\n\r\n")
@@ -1046,7 +1027,6 @@ class Liar:
         return told
 
 
-@pytest.mark.sqlite
 def test_an_agent_survives_a_server_that_lies(app, place, tmp_path, caplog):
     liar = Liar(app, LIES)
     settings = agent_settings(tmp_path, "", place[1])
@@ -1070,7 +1050,6 @@ def test_an_agent_survives_a_server_that_lies(app, place, tmp_path, caplog):
     assert "If their versions of Wakeful differ, run the same on both." in caplog.text
 
 
-@pytest.mark.sqlite
 def test_a_server_makes_an_agent_send_nothing_that_no_monitor_sends(app, place, tmp_path, caplog):
     """Line breaks are requests of other protocols: commands for a Redis beside the agent."""
     received = []

@@ -13,7 +13,6 @@ from app.engine.agent import buffer as buffers
 from app.engine.agent.buffer import Buffer, MadeResult
 from tests.faults.test_full_disk import seen
 
-pytestmark = pytest.mark.sqlite  # none has the database of a server
 NOW = datetime.now(UTC)
 
 

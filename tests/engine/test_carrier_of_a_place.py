@@ -26,6 +26,8 @@ def stored_carrier(name: str) -> str:
     return db.session.scalars(select(LocationRow.carrier).where(LocationRow.name == name)).one()
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("queued", "carrier"), [(True, "queue"), (False, "local")])
 def test_the_first_checker_of_a_place_adds_it_with_its_own_carrier(core, settings, queued, carrier):
     with core.app_context():
@@ -80,7 +82,6 @@ def test_a_checker_ends_when_its_place_gets_another_carrier(core, settings):
         assert set(owners) == {None}, "they are free at once"
 
 
-@pytest.mark.sqlite
 def test_the_command_says_why_it_does_not_start(tmp_path):
     """WAKEFUL_LOCATION was forgotten: ``wakeful serve`` checks from the place default."""
     own = {

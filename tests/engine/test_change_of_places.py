@@ -77,7 +77,6 @@ def test_an_incident_ends_with_the_change_that_makes_it_none(places, fields, sho
     assert places.downtime(HOUR + 20) == 40, "from 60 to the change at 100"
 
 
-@pytest.mark.sqlite
 def test_what_is_still_down_without_a_place_says_where(places):
     places.start(confirmations=1, location_rule="any")
     places.rounds(0)
@@ -92,7 +91,6 @@ def test_what_is_still_down_without_a_place_says_where(places):
     assert "incident.resolved" not in places.events()
 
 
-@pytest.mark.sqlite
 def test_a_place_that_is_added_ends_nothing_before_it_has_checked(places):
     places.start(confirmations=0)
     places.change(0, locations=["berlin", "oslo"])
@@ -105,7 +103,6 @@ def test_a_place_that_is_added_ends_nothing_before_it_has_checked(places):
     assert places.shown.verdict == "down"
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("confirmations", [0, 1])
 def test_what_places_saw_before_the_change_opens_no_incident(places, confirmations):
     places.start(confirmations=confirmations)
@@ -123,7 +120,6 @@ def test_what_places_saw_before_the_change_opens_no_incident(places, confirmatio
     assert incident.started_at == at(110.02).replace(microsecond=0)
 
 
-@pytest.mark.sqlite
 def test_what_places_saw_before_the_change_is_forgotten_by_good_checks_after_it(places):
     places.start(confirmations=1)
     places.rounds(0)
@@ -133,7 +129,6 @@ def test_what_places_saw_before_the_change_is_forgotten_by_good_checks_after_it(
     assert (places.shown.verdict, places.shown.unconfirmed_at, places.opened) == ("up", None, [])
 
 
-@pytest.mark.sqlite
 def test_a_failure_that_is_being_confirmed_goes_with_its_place(places):
     places.start(confirmations=2, location_rule="any")
     places.rounds(0)
@@ -146,7 +141,6 @@ def test_a_failure_that_is_being_confirmed_goes_with_its_place(places):
     assert db.session.scalars(select(MonitorEvidenceRow.failing)).one() is None
 
 
-@pytest.mark.sqlite
 def test_a_recovery_that_is_being_confirmed_goes_with_its_place(places):
     places.start(confirmations=0, location_rule="all")
     places.rounds(0)
@@ -159,7 +153,6 @@ def test_a_recovery_that_is_being_confirmed_goes_with_its_place(places):
     assert [one.ended_at for one in places.opened] == [None]
 
 
-@pytest.mark.sqlite
 def test_in_maintenance_a_change_ends_no_incident_before_its_end(places):
     places.start(
         confirmations=0,
@@ -178,7 +171,6 @@ def test_in_maintenance_a_change_ends_no_incident_before_its_end(places):
     assert (incident.ended_at, incident.ending) == (ended, "changed")
 
 
-@pytest.mark.sqlite
 def test_an_incident_whose_place_is_silent_ends_by_silence_and_not_by_a_change(places):
     places.start(confirmations=0, location_rule="any")
     places.rounds(0, sydney="down")
@@ -191,7 +183,6 @@ def test_an_incident_whose_place_is_silent_ends_by_silence_and_not_by_a_change(p
     assert places.opened[0].ending != "changed"
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "fields", [{"name": "Shop"}, {"locations": [*NAMES]}, {"location_rule": "any"}]
 )
@@ -206,7 +197,6 @@ def test_a_change_of_nothing_that_matters_judges_nothing(places, fields):
     assert (state.verdict, state.failures, state.status_since) == ("down", 1, at(60.02))
 
 
-@pytest.mark.sqlite
 def test_a_rule_and_places_that_change_together_are_judged_together(places):
     """By the new rule and the old places, or the other way round, it would be over."""
     places.start(confirmations=0, location_rule="any")
@@ -216,7 +206,6 @@ def test_a_rule_and_places_that_change_together_are_judged_together(places):
     assert (places.shown.verdict, places.shown.cause) == ("down", "The server refused.")
 
 
-@pytest.mark.sqlite
 def test_a_change_with_a_pause_ends_the_incident_by_the_pause(places):
     places.start(confirmations=0, location_rule="any")
     places.rounds(0, sydney="down")

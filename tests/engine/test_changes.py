@@ -13,6 +13,8 @@ from app.records import MonitorQuery
 from app.stores.local import LocalStore
 from tests.factories import make_monitor
 
+pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+
 
 @pytest.fixture
 def feed(core):

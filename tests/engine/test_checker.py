@@ -139,6 +139,8 @@ def due_at_once(core, id):
         changes.note(session, id)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_an_outage_is_followed_from_monitor_to_alert(core, settings, site):
     """Decision 4: first failure, confirmations, incident, recovery, its confirmation."""
     id = make_monitor(core, url=site.url, confirmations=2, alerts=[["email", "a@example.test"]]).id
@@ -214,7 +216,6 @@ def checked():
     return set(db.session.scalars(select(ResultRow.monitor_id)))
 
 
-@pytest.mark.sqlite
 def test_a_thousand_due_at_once_do_not_start_at_once(core, settings, site):
     """Twenty a second, and five at once. A busy machine makes it slower, never faster."""
     for _ in range(60):
@@ -242,7 +243,6 @@ def test_a_stop_waits_for_running_checks(core, settings, site):
         assert [result.verdict for result in results(id)] == [Verdict.UP]
 
 
-@pytest.mark.sqlite
 def test_a_stop_gives_up_the_shards_of_checks_that_do_not_return(core, settings, site, monkeypatch):
     monkeypatch.setattr("app.engine.checking.STOP_SECONDS", 0.1)
     id = make_monitor(core, url=site.url).id
@@ -255,6 +255,8 @@ def test_a_stop_gives_up_the_shards_of_checks_that_do_not_return(core, settings,
         assert db.session.get(AssignmentRow, (id, 1)).slot is None, "due at once"
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_two_checkers_share_the_work_and_check_nothing_twice(core, settings, site):
     ids = [make_monitor(core, url=site.url).id for _ in range(20)]
     with running(core, settings, paced=False), running(core, settings, paced=False):
@@ -434,7 +436,6 @@ class Place:
         self.port = self.part.port
 
 
-@pytest.mark.sqlite
 def test_our_network_counts_as_down_only_while_every_canary_fails(core, settings, monkeypatch):
     """One dead canary does not blind us; all of them dead, nothing opens, and nothing is lost."""
     monkeypatch.setattr("app.engine.network.DEAD_SECONDS", 0.5)
@@ -477,7 +478,6 @@ def test_our_network_counts_as_down_only_while_every_canary_fails(core, settings
         assert len(incidents()) == 1
 
 
-@pytest.mark.sqlite
 def test_a_result_that_cannot_be_recorded_does_not_lose_the_others(
     core, settings, site, monkeypatch
 ):
@@ -510,7 +510,6 @@ def test_a_check_by_hand_is_recorded_and_counts(core, site):
             now.check_now(404)
 
 
-@pytest.mark.sqlite
 @pytest.mark.settings(canaries="127.255.255.255:9")
 def test_a_check_on_request_while_our_own_network_is_down_opens_no_incident(core):
     id = make_monitor(core, url=f"http://127.0.0.1:{closed_port()}/", confirmations=0).id
@@ -519,7 +518,6 @@ def test_a_check_on_request_while_our_own_network_is_down_opens_no_incident(core
         assert db.session.scalar(select(IncidentRow.id)) is None
 
 
-@pytest.mark.sqlite
 def test_a_check_of_unsaved_fields_leaves_no_trace(core, site):
     with core.app_context():
         outcome = now.check_fields(CheckSpec(url=site.url))
@@ -527,7 +525,6 @@ def test_a_check_of_unsaved_fields_leaves_no_trace(core, site):
         assert db.session.scalar(select(ResultRow.monitor_id)) is None
 
 
-@pytest.mark.sqlite
 @pytest.mark.settings(canaries="127.255.255.255:9")
 def test_a_check_of_unsaved_fields_while_our_own_network_is_down_is_unknown(core):
     with core.app_context():
@@ -536,7 +533,6 @@ def test_a_check_of_unsaved_fields_while_our_own_network_is_down_is_unknown(core
     assert outcome.result.cause_code == "network_down"
 
 
-@pytest.mark.sqlite
 def test_a_checker_loads_nothing_that_only_others_use() -> None:
     words = "import app.engine.checker, sys; print(*sys.modules, sep='\\n')"
     ran = subprocess.run(

@@ -1,5 +1,5 @@
 """Figures of a monitor that several places check follow what all of them see together, whatever
-order their results come in (decision 14), on both databases.
+order their results come in (decision 14).
 """
 
 from dataclasses import replace
@@ -74,7 +74,6 @@ def places(core, settings: Settings):
         yield Figures(core, LocalStore(settings))
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("late", [("oslo",), ()])
 def test_a_place_that_cannot_tell_does_not_make_the_monitor_unknown(places, late):
     places.start()
@@ -88,7 +87,6 @@ def test_a_place_that_cannot_tell_does_not_make_the_monitor_unknown(places, late
     assert stored["unknown"] <= 1, "sums are made of the same"
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("rule", "down"), [("any", 8), ("majority", 0), ("all", 0)])
 def test_a_failure_of_one_place_is_down_time_if_the_rule_says_so(places, rule, down):
     places.start(confirmations=0, location_rule=rule)
@@ -103,7 +101,6 @@ def test_a_failure_of_one_place_is_down_time_if_the_rule_says_so(places, rule, d
     assert places.seconds(ROLLED)["down"] == live["down"]
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("failing", "degraded"), [(2, 0), (3, 1), (8, 6)])
 def test_what_one_place_sees_through_all_confirmations_is_degraded(places, failing, degraded):
     """In minutes: from the check that confirms the failure until the place is up again."""
@@ -117,7 +114,6 @@ def test_what_one_place_sees_through_all_confirmations_is_degraded(places, faili
     assert places.degraded(ROLLED) == pytest.approx(60 * degraded, abs=1)
 
 
-@pytest.mark.sqlite
 def test_a_failure_that_nobody_else_contradicts_is_not_degraded_time(places):
     """``unknown`` has no vote, so the failure is the verdict of all, and an incident's time."""
     places.start(confirmations=2)
@@ -128,7 +124,6 @@ def test_a_failure_that_nobody_else_contradicts_is_not_degraded_time(places):
     assert places.seconds(20 * 60)["down"] == pytest.approx(600, abs=125), "votes count on a while"
 
 
-@pytest.mark.sqlite
 def test_a_failure_may_have_been_confirmed_long_before_the_hours_that_are_read(places):
     """Five checks of ten minutes: sums and unsummed hours say the same of it."""
     places.start(confirmations=5, interval=600)
@@ -146,6 +141,8 @@ def test_a_failure_may_have_been_confirmed_long_before_the_hours_that_are_read(p
         assert statistics["downtime"] == 0
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_late_results_of_a_place_give_the_monitor_what_it_saw(places):
     """Of hours that are summed already, too."""
     places.start()
@@ -170,7 +167,6 @@ def test_a_pause_ends_what_the_last_check_of_each_place_stands_for(places):
     assert places.seconds(2 * HOUR)["up"] == pytest.approx(600, abs=1)
 
 
-@pytest.mark.sqlite
 def test_a_check_on_request_in_a_place_that_is_not_the_monitors_is_in_no_figure(places):
     places.places = {"oslo": journal.location_id("oslo")}
     places.id = places.monitor(places=places.places.values(), interval=3600)
@@ -189,7 +185,6 @@ def test_a_check_on_request_in_a_place_that_is_not_the_monitors_is_in_no_figure(
     assert places.seconds(ROLLED)["up"] == live["up"]
 
 
-@pytest.mark.sqlite
 def test_a_check_on_request_where_the_monitor_is_watched_counts_until_the_next(places):
     places.id = places.monitor(interval=3600)
     for verdict, seconds in (("up", 0), ("degraded", 600), ("up", 1200)):
@@ -198,6 +193,8 @@ def test_a_check_on_request_where_the_monitor_is_watched_counts_until_the_next(p
     assert places.seconds(3000)["up"] == pytest.approx(3000, abs=1)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_removing_a_place_ends_what_its_last_check_stands_for(places):
     places.start(interval=3600)
     for name, verdict in (("berlin", "up"), ("oslo", "degraded"), ("sydney", "unknown")):

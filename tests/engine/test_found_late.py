@@ -118,6 +118,8 @@ def test_a_monitor_that_is_down_is_so_since_its_own_failure(lab):
     assert (shown.status, since(shown.status_since)) == ("down", 10 * SLOT)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_an_outage_that_only_late_results_show_is_down_time_and_nothing_else(lab):
     """In hours that are summed already and in others, also when the results come twice."""
     lab.alone(confirmations=2)
@@ -143,7 +145,6 @@ def test_an_outage_that_only_late_results_show_is_down_time_and_nothing_else(lab
     assert lab.seconds(ROLLED + HOUR)["down"] == live["down"] + 5 * SLOT + COVER
 
 
-@pytest.mark.sqlite
 def test_a_failure_that_was_not_confirmed_is_no_outage(lab):
     lab.alone(confirmations=2)
     lab.late([*script("up", 0, 5), *script("down", 5, 7), *script("up", 7, 9)])
@@ -151,7 +152,6 @@ def test_a_failure_that_was_not_confirmed_is_no_outage(lab):
     assert lab.seconds(HOUR)["down"] == 0
 
 
-@pytest.mark.sqlite
 def test_an_outage_may_begin_with_results_in_time_and_goes_on_until_no_result_counts(lab):
     lab.alone(confirmations=2)
     lab.live("up", 0)
@@ -161,7 +161,6 @@ def test_an_outage_may_begin_with_results_in_time_and_goes_on_until_no_result_co
     assert lab.seconds(HOUR)["down"] == pytest.approx(4 * SLOT + COVER, abs=1)
 
 
-@pytest.mark.one_on_postgres
 def test_an_outage_that_goes_on_meets_the_incident_that_opens_for_it(lab):
     """Without a gap, and without counting twice."""
     lab.alone(confirmations=2)
@@ -181,7 +180,6 @@ def test_an_outage_that_goes_on_meets_the_incident_that_opens_for_it(lab):
     assert lab.events() == ["incident.opened"] * 2 + ["incident.resolved"] * 2
 
 
-@pytest.mark.sqlite
 def test_an_incident_that_goes_on_has_not_ended_in_the_future(lab):
     lab.alone(confirmations=1)
     lab.late(script("down", 0, 3))
@@ -193,7 +191,6 @@ def test_an_incident_that_goes_on_has_not_ended_in_the_future(lab):
     assert lab.outages == [(0, 2 * SLOT + COVER)]
 
 
-@pytest.mark.sqlite
 def test_the_first_good_check_in_time_ends_an_outage(lab):
     lab.alone(confirmations=2)
     lab.late([*script("up", 0, 5), *script("down", 5, 20)])
@@ -203,7 +200,6 @@ def test_the_first_good_check_in_time_ends_an_outage(lab):
     assert lab.outages == [(5 * SLOT, 20 * SLOT)]
 
 
-@pytest.mark.sqlite
 def test_a_good_check_ends_an_outage_where_a_recheck_confirms_it(lab):
     """As it does in time: between the two, the outage goes on if a check fails."""
     lab.alone(confirmations=0)
@@ -223,7 +219,6 @@ def judged(seen, confirmations):
     return found
 
 
-@pytest.mark.sqlite
 def test_pieces_in_any_order_show_the_same_as_results_in_time(lab):
     """Whatever the backlog is cut into. The seeds are fixed; a failing one is named."""
     for seed in range(8):
@@ -244,7 +239,6 @@ def test_pieces_in_any_order_show_the_same_as_results_in_time(lab):
         lab.forget()
 
 
-@pytest.mark.sqlite
 def test_time_without_results_ends_an_outage(lab):
     lab.alone(confirmations=1)
     lab.late([*script("down", 0, 5), *script("down", 20, 25)])
@@ -253,7 +247,6 @@ def test_time_without_results_ends_an_outage(lab):
     assert lab.outages == [(0, 24 * SLOT + COVER)], "the missing piece has come"
 
 
-@pytest.mark.sqlite
 def test_a_batch_across_hours_is_counted_in_each(lab):
     lab.alone(confirmations=2)
     first = 50  # minutes after START, which is on the hour
@@ -268,7 +261,6 @@ def test_a_batch_across_hours_is_counted_in_each(lab):
     assert [down for _start, down in rows] == [600, 600]
 
 
-@pytest.mark.sqlite
 def test_a_result_that_counts_into_an_hour_that_is_summed_is_counted_there(lab):
     lab.alone(confirmations=1, interval=1800)
     lab.live("up", 2 * HOUR + 1900)
@@ -280,7 +272,6 @@ def test_a_result_that_counts_into_an_hour_that_is_summed_is_counted_there(lab):
     assert lab.seconds(3 * HOUR + ROLLED) == found
 
 
-@pytest.mark.sqlite
 def test_a_request_is_written_in_pieces(lab, monkeypatch):
     """Others wait for SQLite's only writer no longer than for one of them."""
     ids = [lab.alone() for _number in range(5)]
@@ -296,7 +287,6 @@ def test_a_request_is_written_in_pieces(lab, monkeypatch):
 # --- What keeps time from being such an outage
 
 
-@pytest.mark.sqlite
 def test_what_is_in_maintenance_is_no_outage(lab):
     window = {"maintenance_start_at": at(4 * SLOT), "maintenance_end_at": at(13 * SLOT)}
     lab.alone(confirmations=2, **window)
@@ -308,7 +298,6 @@ def test_what_is_in_maintenance_is_no_outage(lab):
     assert (found["down"], found["maintenance"]) == (59, 9 * SLOT)
 
 
-@pytest.mark.sqlite
 def test_a_paused_monitor_has_no_outage(lab):
     lab.alone(confirmations=0)
     lab.late(script("down", 0, 3))
@@ -324,7 +313,6 @@ def test_a_paused_monitor_has_no_outage(lab):
     assert lab.seconds(HOUR + 1)["down"] == pytest.approx(131, abs=1), "and the new incident"
 
 
-@pytest.mark.sqlite
 def test_results_of_a_pause_that_is_over_count_for_nothing(lab):
     """Of an agent that was cut off: a person paused the monitor meanwhile, and resumed it."""
     lab.alone(confirmations=1)
@@ -339,7 +327,6 @@ def test_results_of_a_pause_that_is_over_count_for_nothing(lab):
     assert found["up"] == 3 * SLOT + 2 * SLOT
 
 
-@pytest.mark.sqlite
 def test_results_of_before_a_pause_count_during_it(lab):
     lab.alone(confirmations=1)
     with writing() as session:
@@ -348,7 +335,6 @@ def test_results_of_before_a_pause_count_during_it(lab):
     assert lab.outages == [(3 * SLOT, 5 * SLOT + 30)]
 
 
-@pytest.mark.sqlite
 def test_results_of_before_a_change_of_the_rule_show_no_outage(lab):
     """The monitor was checked each 30 minutes. By its interval of today, nobody else has a vote."""
     lab.start(confirmations=0, interval=1800)
@@ -365,7 +351,6 @@ def test_results_of_before_a_change_of_the_rule_show_no_outage(lab):
     assert lab.outages == [(8 * 1800 + 100, 8 * 1800 + 140)], "since the change, it is as ever"
 
 
-@pytest.mark.sqlite
 def test_what_was_judged_in_time_is_not_found_again(lab):
     """Its incident was deleted: a late failure within it must not bring it back."""
     lab.alone(confirmations=1)
@@ -381,7 +366,6 @@ def test_what_was_judged_in_time_is_not_found_again(lab):
     assert lab.outages == [(2 * SLOT + 30, 3 * SLOT)], "what late results add alone"
 
 
-@pytest.mark.sqlite
 def test_what_another_place_saw_in_time_at_the_same_moments_is_not_found_again(lab):
     lab.start(confirmations=1, location_rule="any")
     for verdict, first, last in (("up", 0, 3), ("down", 3, 8), ("up", 8, 10)):
@@ -394,7 +378,6 @@ def test_what_another_place_saw_in_time_at_the_same_moments_is_not_found_again(l
     assert lab.outages == []
 
 
-@pytest.mark.sqlite
 def test_a_late_failure_does_not_make_what_a_later_rule_says_an_outage(lab):
     """In time, two good places outvoted a third; the rule alone is as it was stored later."""
     lab.start(confirmations=1)
@@ -407,7 +390,6 @@ def test_a_late_failure_does_not_make_what_a_later_rule_says_an_outage(lab):
     assert lab.outages == []
 
 
-@pytest.mark.sqlite
 def test_time_of_an_incident_is_the_incidents(lab):
     """After one that was closed by hand, failing checks are confirmed again."""
     lab.alone(confirmations=2)
@@ -426,7 +408,6 @@ def test_time_of_an_incident_is_the_incidents(lab):
     assert lab.seconds(HOUR)["down"] == pytest.approx(9 * SLOT + COVER, abs=1)
 
 
-@pytest.mark.sqlite
 def test_late_good_results_do_not_shorten_an_incident(lab):
     lab.alone(confirmations=0)
     lab.live("down", 0)
@@ -435,7 +416,6 @@ def test_late_good_results_do_not_shorten_an_incident(lab):
     assert lab.seconds(10 * SLOT)["down"] == pytest.approx(10 * SLOT, abs=1)
 
 
-@pytest.mark.sqlite
 def test_what_people_say_of_an_incident_that_was_found_late_stays_as_results_correct_it(lab):
     lab.alone(confirmations=1)
     lab.late(script("down", 5, 10))
@@ -451,7 +431,6 @@ def test_what_people_say_of_an_incident_that_was_found_late_stays_as_results_cor
     assert lab.seconds(HOUR)["down"] == 0
 
 
-@pytest.mark.sqlite
 def test_the_end_that_a_person_set_is_not_corrected(lab):
     lab.alone(confirmations=1)
     lab.late(script("down", 5, 10))
@@ -466,7 +445,6 @@ def test_the_end_that_a_person_set_is_not_corrected(lab):
     assert lab.outages == [], "and one that a person deleted does not come back"
 
 
-@pytest.mark.sqlite
 def test_an_incident_that_was_found_late_can_be_reopened_and_ends_as_any_other(lab):
     lab.alone(confirmations=1)
     lab.late(AN_HOUR_AGO)
@@ -481,7 +459,6 @@ def test_an_incident_that_was_found_late_can_be_reopened_and_ends_as_any_other(l
     assert lab.found_late[0].ending == "recovered"
 
 
-@pytest.mark.sqlite
 def test_deleting_a_monitor_takes_its_late_outages(lab):
     lab.alone()
     lab.late(AN_HOUR_AGO)
@@ -504,7 +481,6 @@ def in_time(lab, *names, verdict="up"):
             lab.see(name, verdict, SLOT * minute + 1)
 
 
-@pytest.mark.one_on_postgres
 def test_a_late_minority_is_no_outage(lab):
     lab.start(confirmations=2)
     in_time(lab, "berlin", "sydney")
@@ -514,7 +490,8 @@ def test_a_late_minority_is_no_outage(lab):
     assert lab.seconds(HOUR)["down"] == 0
 
 
-@pytest.mark.one_on_postgres
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_late_results_of_two_places_are_a_majority_together(lab):
     lab.start(confirmations=2)
     in_time(lab, "sydney")
@@ -525,7 +502,6 @@ def test_late_results_of_two_places_are_a_majority_together(lab):
     assert [row.seen_by for row in lab.found_late] == [["berlin"]]
 
 
-@pytest.mark.sqlite
 def test_an_outage_is_none_any_more_once_a_place_brings_other_results(lab):
     lab.start(confirmations=2, location_rule="all")
     lab.late(AN_HOUR_AGO)
@@ -536,7 +512,6 @@ def test_an_outage_is_none_any_more_once_a_place_brings_other_results(lab):
     assert lab.seconds(HOUR)["down"] == 0
 
 
-@pytest.mark.sqlite
 def test_places_that_fail_at_once_confirm_once_together(lab):
     lab.start(confirmations=1)
     for name, more in (("berlin", 1), ("oslo", 2), ("sydney", 3)):
@@ -547,7 +522,6 @@ def test_places_that_fail_at_once_confirm_once_together(lab):
     assert lab.outages == [(SLOT + 2, 2 * SLOT + 2)]
 
 
-@pytest.mark.sqlite
 def test_pieces_of_several_places_in_any_order_show_the_same(lab):
     for seed in range(4):
         chance = random.Random(seed)
@@ -599,7 +573,6 @@ def in_time_and_late(lab, checks, pause=(), **fields):
     return times, found
 
 
-@pytest.mark.sqlite
 def test_good_checks_of_one_place_confirm_no_failure_of_another(lab):
     """As in time: oslo fails once and stops, rome goes on."""
     checks = [("oslo", "up", 0), ("berlin", "up", 1), ("oslo", "down", 60)]
@@ -607,7 +580,6 @@ def test_good_checks_of_one_place_confirm_no_failure_of_another(lab):
     assert in_time_and_late(lab, checks, confirmations=1, location_rule="any") == ([], [])
 
 
-@pytest.mark.sqlite
 def test_the_first_place_of_a_new_monitor_waits_for_the_others(lab):
     checks = [("oslo", "down", second) for second in (0, 10, 20)]
     checks += [("oslo", "up", 30), ("berlin", "up", 40), ("sydney", "up", 41), ("oslo", "up", 50)]
@@ -618,7 +590,6 @@ def test_the_first_place_of_a_new_monitor_waits_for_the_others(lab):
 MAINTENANCE = {"maintenance_start_at": at(90), "maintenance_end_at": at(130)}
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("between", [{"pause": (110, 130)}, MAINTENANCE])
 def test_what_failed_before_the_end_of_a_pause_or_a_maintenance_has_no_vote_after_it(lab, between):
     checks = [("berlin", "up", 1), ("oslo", "up", 2), ("sydney", "up", 3)]
@@ -634,7 +605,6 @@ def test_what_failed_before_the_end_of_a_pause_or_a_maintenance_has_no_vote_afte
     assert live == late == [(140, 145)], "without it two of three fail together"
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("names", [NAMES, NAMES[:1]])
 def test_a_maintenance_drops_a_failure_that_is_being_confirmed(lab, names):
     """Of several places it did not: the incident began before the maintenance."""
@@ -643,7 +613,6 @@ def test_a_maintenance_drops_a_failure_that_is_being_confirmed(lab, names):
     assert in_time_and_late(lab, checks, confirmations=3, **MAINTENANCE) == ([], [])
 
 
-@pytest.mark.sqlite
 def test_late_results_of_places_show_the_same_as_in_time(lab):
     seen = 0
     for seed in range(9):

@@ -98,6 +98,8 @@ def test_a_registry_is_asked_once_a_day_for_each_domain(house):
     assert sorted(house.registry.asked) == 2 * ["example.com"] + 2 * ["example.org"]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_two_checkers_ask_a_registry_once(house):
     for place in range(10):
         house.monitor(f"https://www.example{place}.com/")
@@ -184,7 +186,6 @@ def test_another_domain_that_expires_on_the_same_day_is_alerted_too(house):
     assert len(house.told()) == 2
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("first", ["rdap", "whois"])
 def test_a_date_with_and_without_a_time_is_alerted_once(house, first):
     house.monitor("https://example.com/", domain_alert_days=7)
@@ -220,6 +221,8 @@ def test_a_new_url_is_another_domain(house):
     assert db.session.get(MonitorStateRow, id).domain == "example.org"
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.settings(retention_days=30)
 def test_old_rows_are_deleted(house):
     ids = [house.monitor("http://127.0.0.1/") for _ in range(3)]
@@ -250,6 +253,8 @@ def test_old_rows_are_deleted(house):
     assert db.session.scalar(select(CounterRow.name)) is None
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_monitor_without_a_state_or_a_place_gets_them(house):
     id = house.monitor("http://127.0.0.1/")
     with writing() as session:
@@ -260,7 +265,6 @@ def test_a_monitor_without_a_state_or_a_place_gets_them(house):
     assert db.session.get(AssignmentRow, (id, 1)).slot is None, "due at once"
 
 
-@pytest.mark.sqlite
 def test_a_failing_chore_does_not_stop_the_others(house, monkeypatch):
     done = threading.Event()
     monkeypatch.setattr("app.engine.housekeeping.LOOK_SECONDS", 0.001)
@@ -275,6 +279,8 @@ def test_a_failing_chore_does_not_stop_the_others(house, monkeypatch):
         assert not thread.is_alive()
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_cancelled_calendar_entries_are_kept_for_90_days_after_their_end(house):
     with writing() as session:
         page = StatusPageRow(name="p", slug="p", created_at=NOW, updated_at=NOW)

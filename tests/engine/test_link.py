@@ -30,7 +30,6 @@ NETWORK = Network(Policy(), SystemNames())
 
 KEY = new_private_key()
 LONG = 60.0  # no test waits for it
-pytestmark = pytest.mark.sqlite  # none has a database
 
 
 class Player:

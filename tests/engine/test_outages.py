@@ -19,6 +19,8 @@ from app.engine import recorder
 from tests.factories import make_monitor, make_outcome
 from tests.support.queries import queries
 
+pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+
 START = datetime(2026, 11, 21, 8, 0, 0, 250_000, UTC)
 NOW = START + timedelta(seconds=90)
 KINDS = (
@@ -126,7 +128,6 @@ def test_a_batch_leaves_what_its_checks_would_leave_one_by_one(shops):
     assert events == {"incident.opened", "incident.resolved"}
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("rule", ["any", "majority", "all"])
 def test_batches_of_three_places_leave_what_their_checks_would_leave_one_by_one(shops, rule):
     places = [journal.location_id(name) for name in PLACES]

@@ -74,7 +74,6 @@ def test_the_post_is_resolved_with_the_incident(core: Flask, pages: Pages) -> No
     assert tend(core, T + 4 * MINUTE) == 0
 
 
-@pytest.mark.sqlite
 def test_a_problem_that_ended_only_by_silence_is_not_told_as_resolved_to_the_public(
     core: Flask, pages: Pages
 ) -> None:
@@ -93,7 +92,6 @@ def test_a_problem_that_ended_only_by_silence_is_not_told_as_resolved_to_the_pub
     assert said == ["The problem is resolved.", "The problem is no longer seen."]
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("what", ["deleted", "a false alarm"])
 def test_the_post_is_resolved_when_the_incident_is_none_any_more(
     core: Flask, pages: Pages, what: str
@@ -111,7 +109,6 @@ def test_the_post_is_resolved_when_the_incident_is_none_any_more(
     assert [post.state for post in pages.posts()] == ["resolved"]
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("how", ["update", "correction of the post", "correction of the text"])
 def test_a_post_that_a_person_has_written_on_is_theirs(core: Flask, pages: Pages, how: str) -> None:
     monitor = make_monitor(core)
@@ -131,7 +128,6 @@ def test_a_post_that_a_person_has_written_on_is_theirs(core: Flask, pages: Pages
     assert [post.state for post in pages.posts()] == ["investigating"]
 
 
-@pytest.mark.sqlite
 def test_an_incident_that_a_person_has_posted_about_gets_no_second_post(
     core: Flask, pages: Pages
 ) -> None:
@@ -142,7 +138,6 @@ def test_an_incident_that_a_person_has_posted_about_gets_no_second_post(
     assert tend(core, T + 10 * MINUTE) == 0
 
 
-@pytest.mark.sqlite
 def test_an_open_post_of_a_person_about_the_monitor_is_enough(core: Flask, pages: Pages) -> None:
     shop, till = make_monitor(core), make_monitor(core)
     page = pages.page(shop, till, now=T, auto_post_after=1)
@@ -157,7 +152,6 @@ def test_an_open_post_of_a_person_about_the_monitor_is_enough(core: Flask, pages
     assert tend(core, T + 20 * MINUTE) == 1, "maintenance tells nothing of an outage"
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("of_monitor", "of_incident"),
     [
@@ -177,7 +171,6 @@ def test_what_is_no_outage_for_the_public_gets_no_post(
     assert tend(core, T + 10 * MINUTE) == 0
 
 
-@pytest.mark.sqlite
 def test_only_pages_that_ask_for_it_and_show_the_monitor_post(core: Flask, pages: Pages) -> None:
     shown, other = make_monitor(core), make_monitor(core, name="Other")
     pages.page(shown, now=T, slug="never")
@@ -211,7 +204,6 @@ def test_incidents_at_once_become_one_post_that_ends_with_the_last(
     assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
 
 
-@pytest.mark.sqlite
 def test_a_new_incident_of_the_same_monitor_is_posted_anew(core: Flask, pages: Pages) -> None:
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
@@ -223,7 +215,6 @@ def test_a_new_incident_of_the_same_monitor_is_posted_anew(core: Flask, pages: P
     assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
 
 
-@pytest.mark.sqlite
 def test_after_the_clock_was_set_back_incidents_are_posted_as_before(
     core: Flask, pages: Pages
 ) -> None:
@@ -240,6 +231,8 @@ def test_after_the_clock_was_set_back_incidents_are_posted_as_before(
     assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_several_processes_at_once_write_one_post(core: Flask, pages: Pages) -> None:
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
@@ -265,6 +258,8 @@ def test_several_processes_at_once_write_one_post(core: Flask, pages: Pages) -> 
     assert [state for _post, state in pages.updates()] == ["investigating", "resolved"]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_person_who_posts_at_the_same_moment_makes_the_automatic_post_needless(
     core: Flask, pages: Pages
 ) -> None:
@@ -289,7 +284,6 @@ def test_a_person_who_posts_at_the_same_moment_makes_the_automatic_post_needless
     assert [post.automatic for post in pages.posts()] == [False]
 
 
-@pytest.mark.sqlite
 def test_a_page_that_fails_does_not_stop_the_others(
     core: Flask, pages: Pages, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -324,7 +318,6 @@ def test_a_scheduled_post_moves_with_its_times(core: Flask, pages: Pages) -> Non
     assert [post.state for post in pages.posts()] == ["completed"]
 
 
-@pytest.mark.sqlite
 def test_maintenance_that_nobody_was_there_for_is_only_completed(core: Flask, pages: Pages) -> None:
     page = pages.page(now=T)
     pages.post(page, now=T, state="scheduled", starts_at=T + MINUTE, ends_at=T + 3 * MINUTE)
@@ -333,7 +326,6 @@ def test_maintenance_that_nobody_was_there_for_is_only_completed(core: Flask, pa
     assert [state for _post, state in pages.updates()] == ["scheduled", "completed"]
 
 
-@pytest.mark.sqlite
 def test_a_scheduled_post_ends_also_if_the_clock_was_ahead_when_it_was_written(
     core: Flask, pages: Pages
 ) -> None:
@@ -345,7 +337,6 @@ def test_a_scheduled_post_ends_also_if_the_clock_was_ahead_when_it_was_written(
     assert [post.state for post in pages.posts()] == ["completed"]
 
 
-@pytest.mark.sqlite
 def test_a_scheduled_post_that_a_person_moved_is_left_alone(core: Flask, pages: Pages) -> None:
     page = pages.page(now=T)
     times = {"starts_at": T + 2 * MINUTE, "ends_at": T + 4 * MINUTE}

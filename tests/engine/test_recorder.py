@@ -1,4 +1,4 @@
-"""What the recorder writes for checks and actions of people, on both databases (decision 4)."""
+"""What the recorder writes for checks and actions of people (decision 4)."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -108,6 +108,8 @@ def count(table):
     return db.session.scalar(select(func.count()).select_from(table))
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_an_outage_opens_one_incident_and_its_recovery_ends_it(engine):
     id = engine.monitor(confirmations=2)
     engine.checks(id, [("up", 0), ("down", 60), ("down", 70)])
@@ -228,6 +230,8 @@ def test_a_failure_of_a_person_s_check_is_repeated_by_the_schedule(engine):
     assert len(engine.incidents(id)) == 1
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_results_come_back_as_they_were(engine):
     id = engine.monitor()
     full = {
@@ -263,12 +267,16 @@ def test_a_target_whose_address_keeps_changing_does_not_fill_the_memory(engine, 
     assert [result.ip for result in journal.decode(rows)] == wanted
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_two_checks_in_one_millisecond_are_two_results(engine):
     id = engine.monitor()
     ids = {engine.check(id, "up", 0).id for _ in range(2)}
     assert len(ids) == count(ResultRow) == 2
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize("paused", [False, True])
 def test_each_check_of_one_millisecond_is_a_result(engine, paused):
     """Also one that begins at the time of an older result, of a batch or of requests."""
@@ -282,6 +290,8 @@ def test_each_check_of_one_millisecond_is_a_result(engine, paused):
     assert stored == [to_ms(at(seconds)) for seconds in moments]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_batch_of_many_with_two_results_of_one_monitor_counts_each(engine):
     ids = [engine.monitor(confirmations=1) for _ in range(5)]
     batch = [(id, make_outcome("down", at(0))) for id in ids]
@@ -292,6 +302,8 @@ def test_a_batch_of_many_with_two_results_of_one_monitor_counts_each(engine):
     assert opened == ids[:2]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_an_owner_that_has_lost_the_shard_records_nothing(engine):
     id = engine.monitor(confirmations=0)
     late = engine.claim(id)
@@ -306,6 +318,8 @@ def test_an_owner_that_has_lost_the_shard_records_nothing(engine):
     assert count(ResultRow) == 1
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_no_slot_is_recorded_twice(engine):
     id = engine.monitor()
     claim = engine.claim(id)
@@ -317,6 +331,8 @@ def test_no_slot_is_recorded_twice(engine):
     assert count(ResultRow) == 2
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_shard_is_not_taken_while_a_result_of_it_is_being_recorded(engine, monkeypatch):
     """Otherwise an owner that was suspended beyond its lease could record under an old token."""
     if db.engine.dialect.name == "sqlite":
@@ -341,6 +357,8 @@ def test_a_shard_is_not_taken_while_a_result_of_it_is_being_recorded(engine, mon
     assert taken == [{}]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_batch_that_fails_leaves_nothing(engine, monkeypatch):
     id = engine.monitor(confirmations=0)
 
@@ -357,6 +375,8 @@ def test_a_batch_that_fails_leaves_nothing(engine, monkeypatch):
     assert (count(ResultRow), count(IncidentRow), count(DeliveryRow)) == (1, 1, 2)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_two_recorders_at_once_open_one_incident(engine):
     id = engine.monitor(confirmations=0)
     start = threading.Barrier(2)
@@ -396,7 +416,6 @@ def window(engine, *monitors, start=0, end=100, **fields):
         return row.id
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     "kind",
     ["own", "window", "window of all", "window of another", "window of its tag", "of another tag"],
@@ -473,7 +492,6 @@ def test_pausing_twice_does_not_touch_an_incident_reported_meanwhile(engine):
     assert engine.incidents(id)[0].ended_at is None
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("changed", "at_once"),
     [({"url"}, True), ({"timeout"}, True), ({"name"}, False), ({"interval"}, True)],
@@ -489,6 +507,8 @@ def test_a_change_of_what_is_checked_or_how_often_is_checked_at_once(engine, cha
     assert (engine.scheduled(on_its_way, "up", 60) is None) == at_once
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_deleted_monitor_leaves_nothing_behind_and_silences_nobody(engine):
     id, other = engine.monitor(confirmations=0), engine.monitor(confirmations=0)
     for each in (id, other):
@@ -544,6 +564,8 @@ def test_an_incident_stored_ended_alerts_nobody(engine):
     assert engine.events() == []
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_there_is_one_open_incident_at_most(engine):
     id = engine.monitor(confirmations=0)
     engine.check(id, "down", 0)
@@ -600,7 +622,6 @@ def test_an_acknowledgement_names_who_and_goes_to_every_channel(engine):
     assert len(set(channels)) == 2
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("ended", ["by a recovery", "by a pause"])
 def test_no_incident_is_acknowledged_after_its_end(engine, ended):
     """Between the first good check and its confirmation somebody may; editing would refuse it."""
@@ -635,7 +656,6 @@ def places(*names):
     return {name: journal.location_id(name) for name in names}
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("rule", "script", "incidents"),
     [
@@ -697,6 +717,8 @@ def test_an_unconfirmed_result_is_repeated_in_every_place(engine):
         assert engine.due(id, standing, 6) == at(13)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_place_that_began_first_and_is_recorded_last_has_a_vote(engine):
     """All places check at the same moment."""
     ids = places("berlin", "oslo")

@@ -27,7 +27,6 @@ def test_a_transaction_that_took_long_is_followed_by_a_smaller_one(size, seconds
     assert _size_of_next(size, seconds) == following
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("verdict", ["up", "down"])
 def test_a_check_that_is_dropped_is_no_result_of_its_place(core, settings, verdict):
     """Otherwise a place whose checks are all dropped seems to be checked."""
@@ -49,7 +48,6 @@ def test_a_check_that_is_dropped_is_no_result_of_its_place(core, settings, verdi
         assert returns.last_check_at is not None
 
 
-@pytest.mark.sqlite
 def test_a_good_check_whose_monitor_was_changed_before_it_was_written_is_no_result(core, settings):
     with core.app_context():
         monitor = make_monitor(core)
@@ -70,7 +68,6 @@ def test_a_good_check_whose_monitor_was_changed_before_it_was_written_is_no_resu
         assert returns.last_check_at == came
 
 
-@pytest.mark.sqlite
 def test_nothing_is_waited_for_while_results_are_not_recorded(settings):
     returns = Returns(settings.location, lambda *_told: None)
     assert returns.wait(60.0) > 0

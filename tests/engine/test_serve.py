@@ -121,7 +121,6 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.sqlite
 def test_a_child_that_does_not_stop_is_killed_when_its_supervisor_was(settings):
     environ = {"WAKEFUL_INSTANCE": str(settings.instance), "PATH": os.environ["PATH"]}
     supervisor = subprocess.Popen(
@@ -152,7 +151,6 @@ def test_no_set_up_link_is_printed_once_there_is_an_account(tmp_path):
         service.stop()
 
 
-@pytest.mark.sqlite
 def test_behind_a_proxy_both_addresses_are_printed(core, settings, capsys):
     with listen("127.0.0.1:0") as listener, core.app_context():
         offer_set_up(settings, greet(settings, listener))

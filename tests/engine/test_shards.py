@@ -68,6 +68,8 @@ def parts(house, *of_postgresql):
     return sorted(owned) == sorted(of_postgresql)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_the_first_checker_takes_all_shards_and_a_second_its_share_within_ten_seconds(house):
     house.join("a")
     gained = house.look("a").gained
@@ -81,6 +83,8 @@ def test_the_first_checker_takes_all_shards_and_a_second_its_share_within_ten_se
     assert parts(house, 21, 21, 22)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_no_shard_moves_without_need(house):
     house.join("a", "b", "c")
     house.go_on(20)
@@ -89,6 +93,8 @@ def test_no_shard_moves_without_need(house):
     assert {name: one.held for name, one in house.checkers.items()} == before
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_the_shards_of_a_dead_checker_are_taken_within_thirty_seconds(house):
     house.join("a", "b")
     house.go_on(20)
@@ -97,6 +103,8 @@ def test_the_shards_of_a_dead_checker_are_taken_within_thirty_seconds(house):
     assert house.owned() == [shards.count()]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_the_shards_of_a_stopped_checker_are_taken_at_once(house):
     house.join("a", "b")
     house.go_on(20)
@@ -106,6 +114,8 @@ def test_the_shards_of_a_stopped_checker_are_taken_at_once(house):
     assert house.owned() == [shards.count()]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_the_shards_of_a_checker_that_died_on_the_same_machine_are_taken_at_once(house):
     make = "from app.engine import owner; print(owner.make_name(), flush=True); input()"
     running = subprocess.Popen(
@@ -131,6 +141,8 @@ def test_the_shards_of_a_checker_that_died_on_the_same_machine_are_taken_at_once
     assert house.checkers["a"].held[0] == killed.held[0] + 1
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_an_owner_that_was_suspended_for_long_loses_all_its_shards(house):
     house.join("a")
     house.look("a")
@@ -144,6 +156,8 @@ def test_an_owner_that_was_suspended_for_long_loses_all_its_shards(house):
     assert parts(house, 32, 32)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_suspended_owner_keeps_the_shards_that_nobody_took_and_reads_them_again(house):
     """What it checked meanwhile counts. But it missed changes."""
     house.join("a")
@@ -154,6 +168,8 @@ def test_a_suspended_owner_keeps_the_shards_that_nobody_took_and_reads_them_agai
     assert moved.gained == house.checkers["a"].held == first
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_checks_go_on_for_a_time_without_the_database_if_no_other_checker_would_make_them(house):
     house.join("a")
     house.look("a")
@@ -168,7 +184,8 @@ def test_checks_go_on_for_a_time_without_the_database_if_no_other_checker_would_
         assert not one.may_start(house.seconds + lease + 1)
 
 
-@pytest.mark.one_on_postgres
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize("hours", [6, -6], ids=["forward", "back"])
 def test_setting_the_clock_stops_no_checker(house, hours):
     house.join("a", "b")
@@ -183,6 +200,8 @@ def test_setting_the_clock_stops_no_checker(house, hours):
     assert all(one.is_owned(house.now + step) for one in shards.read(1))
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_valid_lease_is_respected_and_one_too_far_ahead_is_not(house):
     ahead = {0: LEASE + timedelta(seconds=5), 1: timedelta(hours=6)}
     with writing() as session:
@@ -196,6 +215,8 @@ def test_a_valid_lease_is_respected_and_one_too_far_ahead_is_not(house):
     assert set(house.checkers["a"].held) == set(range(1, shards.count()))
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_each_place_has_its_own_shards(house):
     house.join("a")
     house.join("b", location="oslo")
@@ -206,6 +227,8 @@ def test_each_place_has_its_own_shards(house):
     assert {sign.location for sign in signs} == {"default", "oslo"}
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_two_checkers_that_take_shards_at_once_never_get_the_same(house):
     house.join("a", "b")
     place = 1
@@ -219,7 +242,6 @@ def test_two_checkers_that_take_shards_at_once_never_get_the_same(house):
     assert len(first) == shards.count()
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("checkers", [1, 2, 3, 5, 7, 9, 40, 64, 65])
 def test_shares_are_fair_and_add_up_to_all_shards(core, checkers):
     names = [f"c{number}" for number in range(checkers)]

@@ -1,4 +1,4 @@
-"""Places that fall silent, on both databases (decision 14)."""
+"""Places that fall silent (decision 14)."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -166,7 +166,6 @@ def test_a_monitor_is_up_as_long_as_its_figures_say(house, interval, timeout):
     assert house.told() == [], "its place brings the results of others"
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("before", "after", "minutes", "counted", "verdict"),
     [(3600, 60, 10, 605, "up"), (60, 3600, 20, 150, "unknown")],
@@ -215,7 +214,6 @@ def test_a_result_that_comes_during_the_look_counts(house, monkeypatch, silent):
     assert house.state(id).verdict == "up"
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("change", ["paused", "moved"])
 def test_a_change_that_is_made_during_the_look_counts(house, monkeypatch, change):
     id = house.monitor("oslo", interval=3600, timeout=30)
@@ -241,6 +239,8 @@ def test_a_change_that_is_made_during_the_look_counts(house, monkeypatch, change
     assert house.state(id).verdict == "up"
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_after_a_restart_without_a_checker_a_status_is_as_old_as_its_figures(house):
     id = house.monitor("default", interval=3600, timeout=30)
     house.check(id, "default")
@@ -269,7 +269,6 @@ def test_a_result_that_the_state_does_not_know_of_counts(house):
     assert house.state(id).verdict == "unknown"
 
 
-@pytest.mark.sqlite
 def test_a_place_that_a_monitor_loses_takes_no_result_of_another_one(house):
     """What it saw counts until then; what the other one saw before counts on."""
     store = LocalStore(house.settings)
@@ -285,7 +284,6 @@ def test_a_place_that_a_monitor_loses_takes_no_result_of_another_one(house):
     assert house.state(id).verdict == "unknown"
 
 
-@pytest.mark.sqlite
 def test_without_a_checker_the_alert_worker_looks(house):
     """A monitor would be up for ever, and nobody would be told that nothing is checked."""
     id = house.monitor("default")
@@ -309,7 +307,6 @@ def test_without_a_checker_the_alert_worker_looks(house):
     assert house.told() == [(SILENT, "ops@example.test")]
 
 
-@pytest.mark.sqlite
 def test_the_alert_worker_does_not_look_while_a_checker_runs(house):
     """The checker looks itself."""
     id = house.monitor("default")
@@ -323,7 +320,6 @@ def test_the_alert_worker_does_not_look_while_a_checker_runs(house):
     assert house.state(id).verdict == "up"
 
 
-@pytest.mark.sqlite
 def test_an_open_incident_stays_open_while_nobody_checks(house):
     id = house.monitor("oslo", confirmations=0)
     house.check(id, "oslo", "down")
@@ -340,7 +336,6 @@ def test_an_open_incident_stays_open_while_nobody_checks(house):
     assert incident.unwatched == [{"from": iso(START), "to": iso(house.now)}]
 
 
-@pytest.mark.sqlite
 def test_what_came_late_from_a_silent_place_is_watched_time(house):
     id = house.monitor("oslo", confirmations=0)
     house.check(id, "oslo", "down")
@@ -356,7 +351,6 @@ def test_what_came_late_from_a_silent_place_is_watched_time(house):
     assert incident.seen_by == ["Oslo"]
 
 
-@pytest.mark.sqlite
 def test_a_place_is_shown_as_silent_from_its_message_to_that_of_its_return(house):
     """A change of a monitor, which begins a new wait for others, ends no silence."""
     monitor = house.monitor("default", "oslo")
@@ -379,7 +373,6 @@ def test_a_place_is_shown_as_silent_from_its_message_to_that_of_its_return(house
     assert (shown(), house.told()[-1][0]) == ("online", ONLINE)
 
 
-@pytest.mark.sqlite
 def test_a_result_that_nobody_looked_at_for_minutes_ends_the_silence_too(house):
     """With an interval of an hour, the next result may come long after the one of the return."""
     id = house.monitor("oslo", interval=3600)
@@ -400,7 +393,6 @@ def test_a_result_that_nobody_looked_at_for_minutes_ends_the_silence_too(house):
     assert [event for event, _ in house.told()] == [SILENT, ONLINE, SILENT]
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("how", ["person", "pause"])
 def test_the_gap_of_a_silence_lasts_until_now_and_until_the_end_of_its_incident(house, how):
     id = house.monitor("oslo", confirmations=0)
@@ -423,7 +415,6 @@ def test_the_gap_of_a_silence_lasts_until_now_and_until_the_end_of_its_incident(
     assert (over.ending, over.ended_at, over.unwatched) == (how, ended, ((last, ended),))
 
 
-@pytest.mark.sqlite
 def test_a_place_with_slow_monitors_alone_is_silent_after_two_of_their_intervals(house):
     house.monitor("oslo", interval=600)
     house.pass_minutes(1, "oslo")
@@ -433,7 +424,6 @@ def test_a_place_with_slow_monitors_alone_is_silent_after_two_of_their_intervals
     assert [event for event, _ in house.told()] == [SILENT]
 
 
-@pytest.mark.sqlite
 def test_a_place_that_was_never_seen_or_has_nothing_to_check_is_not_told(house):
     house.monitor("bergen")
     house.pass_minutes(1, "default", "oslo")
@@ -441,7 +431,6 @@ def test_a_place_that_was_never_seen_or_has_nothing_to_check_is_not_told(house):
     assert house.told() == []
 
 
-@pytest.mark.sqlite
 def test_after_the_server_was_off_no_place_is_silent_until_it_could_have_been_heard(house):
     house.monitor("oslo")
     house.pass_minutes(1, "oslo")
@@ -468,7 +457,6 @@ def test_places_that_were_silent_while_the_server_was_off_are_not_told(house):
     assert setting(Notice.PLACES_SILENT) is None
 
 
-@pytest.mark.sqlite
 def test_a_place_that_does_not_come_back_with_the_server_is_told(house):
     house.monitor("default", "oslo")
     house.pass_minutes(1, "default", "oslo")
@@ -481,7 +469,6 @@ def test_a_place_that_does_not_come_back_with_the_server_is_told(house):
     assert house.told() == [(SILENT, "ops@example.test")]
 
 
-@pytest.mark.sqlite
 def test_in_quiet_hours_the_message_waits_for_their_end(house):
     house.contact("Night", "night@example.test", quiet_start="07:00", quiet_end="09:00")
     house.monitor("oslo")
@@ -493,6 +480,8 @@ def test_in_quiet_hours_the_message_waits_for_their_end(house):
     assert rows[1].next_attempt_at == START + timedelta(hours=1)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_two_checkers_that_look_at_once_tell_once(house, settings):
     other = Housekeeper(house.core, settings, Policies(settings), clock=lambda: house.now)
     house.monitor("oslo")
@@ -503,7 +492,6 @@ def test_two_checkers_that_look_at_once_tell_once(house, settings):
     assert [event for event, _ in house.told()] == [SILENT]
 
 
-@pytest.mark.sqlite
 def test_a_restart_while_a_place_is_silent_tells_nothing_again(house, settings):
     house.monitor("oslo")
     house.pass_minutes(1, "oslo")

@@ -61,6 +61,8 @@ class Noted:
         pass
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_checks_of_what_was_read_start_before_the_rest_is_read(core, settings, monkeypatch):
     ids = [make_monitor(core).id for _ in range(5)]
     events: list[str] = []
@@ -108,6 +110,8 @@ class Failing:
         pass
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core, settings):
     then = datetime.now(UTC) - timedelta(hours=3)
     for _ in range(5):
@@ -164,7 +168,6 @@ def test_the_threads_of_a_checker_share_one_heap(tmp_path):
     assert heaps("one") == 1
 
 
-@pytest.mark.sqlite
 def test_a_checker_on_sqlite_does_not_load_the_driver_of_postgresql(tmp_path):
     asks = (
         "import sys; from app import create_core; from app.config import read;"
@@ -179,7 +182,6 @@ def test_a_checker_on_sqlite_does_not_load_the_driver_of_postgresql(tmp_path):
     assert found.stdout == "False\n"
 
 
-@pytest.mark.sqlite
 def test_a_checker_keeps_little_of_an_sqlite_file_in_memory(core, settings):
     """Its memory would grow with the file, by 32 MB for each of its threads."""
     found = []
@@ -190,6 +192,8 @@ def test_a_checker_keeps_little_of_an_sqlite_file_in_memory(core, settings):
     assert found == [CACHE_KB, SMALL_CACHE_KB]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, settings, monkeypatch):
     """All that waits may take minutes to write. The shards' leases would end meanwhile."""
     monkeypatch.setattr(returns, "TRANSACTION_SECONDS", 1e9)  # batches of one size

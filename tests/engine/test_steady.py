@@ -97,6 +97,8 @@ class Owner:
         return db.session.get(AssignmentRow, (self.id, 1))
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_good_check_writes_its_result_and_nothing_else(owner):
     standing = owner.take(60, evidence=None)
     assert standing.slot == last_slot(owner.id, 60, at(60))
@@ -119,6 +121,8 @@ def test_what_people_see_is_as_new_as_the_results(owner):
     assert shown.next_check_at == next_check(owner.id, 60, at(60))
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_states_and_slots_are_stored_when_the_checker_ends(owner):
     owner.take(60, response_time=120)
     owner.steady.write(at(61))
@@ -155,7 +159,6 @@ def test_a_check_that_came_back_after_it_was_given_up_is_recorded_once(owner):
     assert owner.times() == [0, 60]
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     "outcome",
     [
@@ -182,6 +185,8 @@ def test_a_good_check_after_a_gap_changes_nothing_either(owner):
     assert not incident.unwatched
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_after_a_restart_the_first_good_check_reads_and_writes_no_state(owner):
     done = owner.take(60).slot
     owner.steady.write(at(61))  # the state row does not follow: this process is killed
@@ -282,6 +287,8 @@ def test_a_failure_after_hours_of_good_checks_finds_no_gap(owner):
     assert not incident.unwatched
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_good_checks_that_wait_and_a_failing_one_after_them_are_all_recorded(owner):
     """As after the database was away: of two results at one turn, the second would be dropped."""
     claim = owner.claim()
@@ -295,6 +302,8 @@ def test_good_checks_that_wait_and_a_failing_one_after_them_are_all_recorded(own
     assert owner.times() == [0, 60, 120, 180]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_monitor_that_was_paused_meanwhile_is_not_recorded(owner, restarted):
     """Also where a new process has read it, and this is its first check."""
@@ -365,6 +374,8 @@ def test_maintenance_that_began_after_the_last_check_counts(owner):
     assert owner.results() == [(0, False), (60, True), (120, False)]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_list_by_response_time_goes_by_the_newest_results(owner):
     slow = owner.id
     owner.take(60, response_time=900)

@@ -1,4 +1,4 @@
-"""What several places together make of a monitor (decision 14), on both databases."""
+"""What several places together make of a monitor (decision 14)."""
 
 import random
 from dataclasses import replace
@@ -72,7 +72,6 @@ def places(core):
         yield Places(core)
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("rule", "opened"), [("any", 1), ("majority", 0), ("all", 0)])
 def test_a_failure_in_one_place_of_three_opens_an_incident_under_any_alone(places, rule, opened):
     places.start(confirmations=2, location_rule=rule)
@@ -124,7 +123,6 @@ def test_what_one_place_sees_once_is_repeated_soon_in_every_place_and_forgotten(
     assert places.shown.verdict == "up"
 
 
-@pytest.mark.sqlite
 @pytest.mark.settings(confirm_seconds=10.0)
 @pytest.mark.parametrize("rule", ["any", "all"])
 @pytest.mark.parametrize("late", ["up", "down"])
@@ -146,7 +144,6 @@ def test_a_place_whose_check_begins_after_the_failure_was_recorded_repeats_it_wi
     assert places.opened == []
 
 
-@pytest.mark.sqlite
 @pytest.mark.settings(confirm_seconds=10.0)
 def test_a_failure_that_only_the_place_that_begins_later_sees_is_confirmed_by_its_first_repeat(
     places,
@@ -215,7 +212,6 @@ def test_an_incident_keeps_who_saw_it_and_who_did_not(places):
     assert seen[2]["status_code"] == 200
 
 
-@pytest.mark.sqlite
 def test_what_was_usual_is_of_the_place_that_saw_the_failure(places):
     places.start(confirmations=0, location_rule="any", updated_at=at(-1))
     for number in range(FEWEST_CHECKS):
@@ -226,7 +222,6 @@ def test_what_was_usual_is_of_the_place_that_saw_the_failure(places):
     assert incident.evidence["usual"]["response_time"] == 20
 
 
-@pytest.mark.sqlite
 def test_a_check_from_before_the_failure_does_not_count_as_seeing_no_failure(places):
     places.start(confirmations=1, location_rule="any")
     places.round(0)
@@ -247,7 +242,6 @@ def test_a_check_from_before_the_failure_does_not_count_as_seeing_no_failure(pla
     assert (oslo["verdict"], oslo["earlier"]) == ("down", False)
 
 
-@pytest.mark.sqlite
 def test_an_incident_that_ends_because_its_place_fell_silent_says_so(places):
     places.start(confirmations=1, location_rule="any")
     for seconds in (0, 60, 70):
@@ -269,7 +263,6 @@ def test_an_incident_that_ends_because_its_place_fell_silent_says_so(places):
     assert (told["ending"], told["seen_by"]) == ("silence", ["sydney"])
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("fields", "last", "ending"),
     [
@@ -297,7 +290,6 @@ def test_an_end_by_a_change_of_the_monitor_is_no_recovery(places, settings, fiel
     assert remarks == ([CHANGED] if ending == "changed" else [])
 
 
-@pytest.mark.sqlite
 def test_a_monitor_that_moves_to_another_place_while_it_fails_has_not_recovered(places, settings):
     places.places = {name: journal.location_id(name) for name in NAMES}
     oslo = places.places["oslo"]
@@ -311,7 +303,6 @@ def test_a_monitor_that_moves_to_another_place_while_it_fails_has_not_recovered(
     assert (incident.ending, incident.ended_at is None) == ("changed", False)
 
 
-@pytest.mark.sqlite
 def test_an_end_that_another_place_saw_is_a_recovery_though_one_fell_silent(places):
     places.start(confirmations=1)
     for seconds in (0, 60, 70):
@@ -325,7 +316,6 @@ def test_an_end_that_another_place_saw_is_a_recovery_though_one_fell_silent(plac
     assert incident.seen_by == ["berlin", "oslo", "sydney"]
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("rule", "silent", "ending"),
     [
@@ -355,7 +345,6 @@ def test_an_end_is_no_recovery_if_the_silent_places_would_still_hold_it(
     assert [one.startswith(saw) for one in said] == ([True] if ending == "silence" else [])
 
 
-@pytest.mark.sqlite
 def test_a_place_that_fell_silent_before_is_not_told_of_the_next_incident(places):
     places.start(confirmations=1, location_rule="any")
     for seconds in (0, 60, 70):
@@ -370,7 +359,6 @@ def test_a_place_that_fell_silent_before_is_not_told_of_the_next_incident(places
     assert sum(bool(one.comment) for one in places.opened) == 1
 
 
-@pytest.mark.sqlite
 def test_a_monitor_that_is_down_by_what_one_place_sees_names_it(places):
     places.start(confirmations=0, location_rule="any")
     places.round(0)
@@ -398,7 +386,6 @@ def test_each_place_that_voted_down_has_its_evidence(places):
     assert [one["verdict"] for one in kept["places"]] == ["down"] * 3
 
 
-@pytest.mark.sqlite
 def test_a_good_check_elsewhere_confirms_no_failure_and_hides_no_check_that_does(places):
     places.start(confirmations=2, location_rule="any")
     places.round(0)
@@ -449,7 +436,6 @@ def test_a_result_of_a_place_that_was_deleted_does_not_claim_another(places):
     assert journal.decode([row])[0].location == "deleted"
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("waited", "opened"), [(100, 0), (200, 1)])
 def test_the_first_place_of_a_new_monitor_is_not_its_majority(places, waited, opened):
     """It waits for the others as long as a result counts: two intervals and the time limit."""
@@ -494,7 +480,6 @@ def test_a_recovery_that_all_places_see_at_once_is_confirmed_by_its_repeats(plac
     assert places.opened[0].ended_at == at(60.01).replace(microsecond=0)
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("last", "shown", "cause"),
     [
@@ -522,7 +507,6 @@ def test_a_recovery_is_not_degraded_by_places_that_are_still_to_be_heard(
     assert places.shown.verdict == shown
 
 
-@pytest.mark.sqlite
 def test_a_recovery_waits_for_a_place_that_brings_nothing_until_its_recheck(places):
     places.start(confirmations=1)
     places.round(0)
@@ -597,7 +581,6 @@ def test_what_places_saw_before_a_pause_has_no_vote_after_it(places):
     ), "sydney was not checked since the pause"
 
 
-@pytest.mark.sqlite
 def test_what_places_saw_before_a_change_has_no_vote_and_ends_no_incident(places):
     places.start(confirmations=1)
     for seconds in (0, 10):
@@ -614,7 +597,6 @@ def test_what_places_saw_before_a_change_has_no_vote_and_ends_no_incident(places
     assert places.shown.recovering_since == at(32.1), "a majority has said so"
 
 
-@pytest.mark.sqlite
 def test_a_change_of_the_rule_opens_an_incident_by_checks_that_fail(places):
     places.start(confirmations=1)
     for seconds in (0, 10, 60):
@@ -632,7 +614,6 @@ def test_a_change_of_the_rule_opens_an_incident_by_checks_that_fail(places):
     assert incident.started_at == at(120).replace(microsecond=0)
 
 
-@pytest.mark.sqlite
 def test_a_place_that_fails_again_after_a_silence_is_named_with_its_evidence(places):
     places.start(confirmations=1)
     for seconds in (0, 10):
@@ -683,7 +664,6 @@ def test_an_outage_that_outlasts_its_maintenance_is_confirmed_again_in_each_plac
     assert min(one["checked_at"] for one in checks if one) > iso(at(100))
 
 
-@pytest.mark.sqlite
 def test_an_incident_from_before_a_maintenance_stays_open_until_places_see_its_end(places):
     places.start(confirmations=1, maintenance_start_at=at(50), maintenance_end_at=at(100))
     for seconds in (0, 10, 60):
@@ -710,7 +690,6 @@ def scripts():
                     yield str(rule), confirmations, names, sorted(failing), rounds, orders
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("rule", "confirmations", "names", "failing", "rounds", "orders"), list(scripts())
 )
@@ -773,7 +752,6 @@ def test_a_failure_that_moves_to_another_place_is_repeated_there(places):
     assert incident.started_at == at(60).replace(microsecond=0)
 
 
-@pytest.mark.sqlite
 def test_the_good_check_that_a_failure_is_compared_with_is_of_its_place(places):
     places.start(confirmations=0, location_rule="any")
     for seconds in (0, 60):
@@ -869,7 +847,6 @@ def test_an_outage_ends_when_enough_places_are_good_though_a_later_check_came_fi
     assert places.shown.verdict == "up"
 
 
-@pytest.mark.sqlite
 def test_a_monitor_is_up_since_the_check_that_an_agent_brings_late(places):
     places.start(confirmations=0, location_rule="any")
     places.round(60, sydney="down")
@@ -904,7 +881,6 @@ def test_an_outage_after_the_clock_was_set_back_does_not_end_in_the_future(place
     assert incident.ended_at == whole(at(905))
 
 
-@pytest.mark.sqlite
 def test_a_recovery_begins_when_the_last_place_that_is_not_silent_is_good(places):
     """As it would if the agent had brought its check in time."""
     places.start(confirmations=0, location_rule="any")
@@ -956,6 +932,8 @@ def test_a_place_that_failed_alone_for_long_does_not_make_an_outage_begin_later(
     assert incident.started_at == whole(at(170))
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_results_of_several_places_keep_their_time_where_it_is_the_same(places):
     places.start(confirmations=0, location_rule="all")
     for seconds in (0, 60):
@@ -968,7 +946,6 @@ def test_results_of_several_places_keep_their_time_where_it_is_the_same(places):
     assert len(places.opened) == 1
 
 
-@pytest.mark.sqlite
 def test_a_place_that_failed_alone_for_long_keeps_its_evidence_when_others_join(places):
     """A failure of another place that was not confirmed drops no evidence of this one."""
     places.start(confirmations=1)
@@ -987,7 +964,6 @@ def test_a_place_that_failed_alone_for_long_keeps_its_evidence_when_others_join(
     assert seen["sydney"]["check"] is not None
 
 
-@pytest.mark.sqlite
 def test_no_incident_opens_for_an_outage_that_is_known_to_be_over(places):
     """The check that made it a majority comes after the one that was good again."""
     places.start(confirmations=0)
@@ -999,7 +975,6 @@ def test_no_incident_opens_for_an_outage_that_is_known_to_be_over(places):
     assert places.shown.cause == "Down in 1 of 3 places (sydney): The server refused."
 
 
-@pytest.mark.sqlite
 def test_a_late_result_without_a_vote_opens_nothing(places):
     """By it the only place with a vote is all of them, from before its failure on."""
     places.start(confirmations=0, location_rule="all")
@@ -1010,7 +985,6 @@ def test_a_late_result_without_a_vote_opens_nothing(places):
     assert places.opened == []
 
 
-@pytest.mark.sqlite
 def test_a_recovery_of_the_only_place_is_shown_though_it_is_slow(places):
     """It was shown as down until the recheck, as if other places were to be heard."""
     id = places.monitor(confirmations=0)

@@ -49,7 +49,7 @@ def relay(postgres_server: Server) -> Iterator[Relay]:
 
 @pytest.fixture
 def relayed_settings(relay: Relay, postgres_url: str, settings: Settings) -> Settings:
-    """PostgreSQL over the relay. A test asks for ``sqlite`` beside it, or it would run twice."""
+    """PostgreSQL over the relay."""
     name = make_url(postgres_url).database or ""
     return replace(settings, database_url=relay.url(name))
 

@@ -82,7 +82,6 @@ def test_a_memory_that_cannot_be_read_stops_no_check(core, settings, canary, cap
     assert "cannot be read" in caplog.text
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("before", "verdict"), [(Listener, "unknown"), (ClosedPort, "down")])
 def test_a_firewall_that_refuses_everything_opens_no_incident(
     core, settings, canary, before, verdict
@@ -110,7 +109,6 @@ def test_a_firewall_that_refuses_everything_opens_no_incident(
         target.part.close()
 
 
-@pytest.mark.sqlite
 def test_the_canaries_are_asked_at_the_start_and_each_hour(core, settings, canary, monkeypatch):
     monkeypatch.setattr("app.engine.housekeeping.HOUR", 0.1)
     monkeypatch.setattr("app.engine.housekeeping.LOOK_SECONDS", 0.02)
@@ -121,7 +119,6 @@ def test_the_canaries_are_asked_at_the_start_and_each_hour(core, settings, canar
         until(core, lambda: CanaryAnswer.ACCEPTED in said().values())
 
 
-@pytest.mark.sqlite
 def test_a_check_by_hand_believes_no_refusal_either(core, settings, canary):
     core.extensions["wakeful.settings"] = naming(settings, canary)
     with core.app_context():
@@ -131,7 +128,6 @@ def test_a_check_by_hand_believes_no_refusal_either(core, settings, canary):
     assert outcome.result.cause_code == "network_down"
 
 
-@pytest.mark.sqlite
 def test_doctor_names_a_canary_that_refuses(core, settings, canary):
     def finding():
         found = [one for one in examine(core, settings) if one.subject == "canary"]
@@ -152,7 +148,6 @@ def test_doctor_names_a_canary_that_refuses(core, settings, canary):
     assert fault
 
 
-@pytest.mark.sqlite
 def test_the_settings_page_names_a_canary_that_has_never_accepted(app, settings, canary):
     settings = app.extensions["wakeful.settings"] = naming(settings, canary)
     admin = Visitor(app).log_in(make_person(app, Role.ADMIN).email)

@@ -68,7 +68,8 @@ def checked(core, id):
 # --- checks
 
 
-@pytest.mark.one_on_postgres
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize("interval", [60, 3600])
 def test_a_slot_done_by_a_clock_that_was_ahead_is_due_now(core, running, interval):
     assignment = {"slot": now() + HOURS, "checked_at": now() + HOURS}
@@ -85,6 +86,8 @@ def test_a_repeat_planned_by_a_clock_that_was_ahead_is_due_now(core, running):
     eventually(checked(core, id), "it is checked", 30)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_shards_leased_by_a_clock_that_was_ahead_are_free_now(core, running):
     id = make_monitor(core).id
     with core.app_context():
@@ -193,7 +196,6 @@ def status(core, id):
         return db.session.scalar(sa.select(DeliveryRow.status).where(DeliveryRow.id == id))
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     "columns",
     [
@@ -258,7 +260,6 @@ def faults(core):
         return health.health(now()).faults
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("step", [HOURS, -HOURS], ids=["back", "forward"])
 def test_readyz_and_doctor_tell_that_no_checker_runs_whichever_way_the_clock_went(
     core, settings, step
@@ -278,7 +279,6 @@ def test_late_checks_are_reported_even_if_the_last_one_is_in_the_future(core):
     assert health.CHECKS_LATE in faults(core)
 
 
-@pytest.mark.sqlite
 def test_doctor_reports_heartbeats_from_the_future(core, settings):
     heartbeat(core, now() + HOURS)
     said = [one for one in examine(core, settings) if one.subject == "clock"]
@@ -289,7 +289,6 @@ def test_doctor_reports_heartbeats_from_the_future(core, settings):
     assert [one.fault for one in said] == [False]
 
 
-@pytest.mark.sqlite
 def test_a_heartbeat_from_the_future_has_no_age(core):
     heartbeat(core, now() + HOURS, now() + HOURS)
     with core.app_context():
@@ -309,7 +308,6 @@ def test_a_domain_that_was_asked_in_the_future_is_asked_now(core):
         assert domains.claim_domain(now()) is None
 
 
-@pytest.mark.sqlite
 def test_a_last_use_in_the_future_is_replaced_by_the_present_one(app):
     secret = make_key(app)
     access = app.extensions["wakeful.access"]
@@ -323,6 +321,8 @@ def test_a_last_use_in_the_future_is_replaced_by_the_present_one(app):
     assert key.last_used_at <= now() + timedelta(seconds=1)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
     heartbeat(core, now() + 10 * HOURS)
     access_counts = sa.text("SELECT count(*) FROM counters")

@@ -73,7 +73,6 @@ def key(app):
     return {"Authorization": f"Bearer {make_key(app)}"}
 
 
-@pytest.mark.sqlite
 def test_the_api_reads_at_once_while_nothing_can_be_written(app, key, caplog):
     client = app.test_client()
     make_monitor(app)
@@ -91,7 +90,6 @@ def test_the_api_reads_at_once_while_nothing_can_be_written(app, key, caplog):
     assert client.get("/api/v1/monitors", headers=key).status_code == 200
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("trouble", "sentence"), [(full, faults.FULL), (locked, faults.BUSY)], ids=["full", "locked"]
 )
@@ -111,7 +109,6 @@ def test_a_write_that_cannot_be_stored_is_a_503_that_says_why(
     assert client.post("/api/v1/monitors", data=FORM, headers=key).status_code == 201
 
 
-@pytest.mark.sqlite
 def test_a_form_that_cannot_be_stored_keeps_what_was_typed(app, monkeypatch):
     monkeypatch.setattr("app.db.connections.BUSY_TIMEOUT_MS", 200)
     make_person(app)
@@ -127,7 +124,6 @@ def test_a_form_that_cannot_be_stored_keeps_what_was_typed(app, monkeypatch):
     assert "Typed with care" in visitor.text
 
 
-@pytest.mark.sqlite
 def test_a_database_that_cannot_be_opened_is_reported_on_a_complete_page(app):
     make_person(app)
     visitor = Visitor(app).log_in("admin@wakeful.test")
@@ -236,7 +232,6 @@ def held_open(path):
         process.stdin.close()
 
 
-@pytest.mark.sqlite
 def test_a_part_that_was_started_while_the_file_was_read_only_writes_as_soon_as_it_can(
     folder, installed
 ):
@@ -259,7 +254,6 @@ def test_a_part_that_was_started_while_the_file_was_read_only_writes_as_soon_as_
         store("after")
 
 
-@pytest.mark.sqlite
 def test_a_connection_of_a_time_when_the_file_was_read_only_is_not_kept(folder, installed):
     with bound(), installed.app_context():
         store("before")  # makes the files beside the database's own
@@ -277,7 +271,6 @@ def test_a_connection_of_a_time_when_the_file_was_read_only_is_not_kept(folder, 
             store(f"after {number}")
 
 
-@pytest.mark.sqlite
 def test_a_disk_that_fails_leaves_no_broken_connection(core):
     with core.app_context():
         store("before")
@@ -290,7 +283,6 @@ def test_a_disk_that_fails_leaves_no_broken_connection(core):
 # --- PostgreSQL
 
 
-@pytest.mark.sqlite
 @pytest.mark.postgres
 def test_connections_to_a_server_that_became_a_standby_are_closed(relayed):
     with relayed.app_context():

@@ -18,8 +18,6 @@ from tests.pages.made import make_page, make_shown
 from tests.support.web_process import Web, installation, web_process
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 OWN = pytest.mark.settings(public_url="https://up.example.org:8443", bind="192.0.2.7:8000")
 LISTED = pytest.mark.settings(public_url=None, allowed_hosts=("up.example.org", "2001:db8::7"))
 ANY = pytest.mark.settings(public_url=None)

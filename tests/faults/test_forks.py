@@ -9,10 +9,13 @@ import os
 import subprocess
 import sys
 
+import pytest
 import sqlalchemy as sa
 
 from app.db import writing
 from app.paths import MIGRATIONS
+
+pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
 
 HOME = MIGRATIONS.parents[2]
 # Starts a part, whose end cannot be noted, and starts it again. Each start prints its open files.

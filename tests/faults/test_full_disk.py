@@ -13,7 +13,7 @@ import pytest
 from app.db import faults
 from tests.faults import full_disk
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.timeout(200)]
+pytestmark = pytest.mark.timeout(200)
 MOUNT = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
 DISK = 'mount -t tmpfs -o size=4m none "$0"'
 

@@ -20,7 +20,6 @@ def access(app) -> Access:
     return app.extensions["wakeful.access"]
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("password", "said"),
     [
@@ -55,13 +54,11 @@ def test_the_ten_thousand_most_common_are_refused_and_no_more():
     assert passwords.refused(next_one, ADDRESS) is None
 
 
-@pytest.mark.sqlite
 def test_short_parts_of_the_address_are_no_fault(app, access):
     with app.app_context():
         assert access.people.create(ADDRESS, "adamant and 1815", "viewer")
 
 
-@pytest.mark.sqlite
 def test_the_current_password_cannot_be_guessed_in_a_browser_that_was_left_open(app, access):
     person = make_person(app)
     with app.app_context():

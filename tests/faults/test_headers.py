@@ -13,8 +13,6 @@ from tests.pages.made import make_page, make_shown
 from tests.support.web_process import installation, web_process
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 HTTPS = pytest.mark.settings(public_url="https://up.example.org")
 YEAR = "max-age=31536000"
 # Of every kind: dashboard, API, machines, files, status pages, errors.

@@ -62,7 +62,6 @@ def ready(app):
 # --- A database that takes no writes
 
 
-@pytest.mark.sqlite
 def test_readyz_doctor_and_home_report_a_locked_database(app, monkeypatch):
     make_monitor(app, state={"verdict": Verdict.UP})
     visitor = Visitor(app).log_in(make_person(app).email).open("/")
@@ -86,7 +85,6 @@ def test_readyz_doctor_and_home_report_a_locked_database(app, monkeypatch):
     assert "Everything is up" in visitor.open("/").text
 
 
-@pytest.mark.sqlite
 def test_a_file_without_write_permission_is_reported(folder, installed):  # noqa: F811
     with bound():
         assert ready(installed) == (200, [])
@@ -101,7 +99,6 @@ def test_a_file_without_write_permission_is_reported(folder, installed):  # noqa
         )
 
 
-@pytest.mark.sqlite
 def test_a_file_without_read_permission_is_reported_with_its_path(folder, installed):  # noqa: F811
     file = folder / "wakeful.db"
     with bound():
@@ -116,6 +113,8 @@ def test_a_file_without_read_permission_is_reported_with_its_path(folder, instal
             file.chmod(0o600)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_one_thread_at_a_time_tries_to_write(app, monkeypatch):
     tries, trying, go_on = [], threading.Event(), threading.Event()
 
@@ -159,7 +158,6 @@ def first_error(name):
         log.removeHandler(watch)
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("part", [Checker, Worker])
 def test_a_part_logs_one_line_with_the_cause(core, settings, caplog, monkeypatch, part):
     monkeypatch.setattr(sys.modules[part.__module__], "TROUBLE_SECONDS", 0.0)
@@ -169,7 +167,6 @@ def test_a_part_logs_one_line_with_the_cause(core, settings, caplog, monkeypatch
     said_in_one_line(caplog)
 
 
-@pytest.mark.sqlite
 def test_a_chore_logs_one_line_with_the_cause(core, settings, caplog):
     def write():
         with writing():
@@ -252,7 +249,6 @@ def test_a_missing_checker_is_a_fault_only_on_installations_that_check(app):
 # --- The doctor
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("own", [True, False], ids=["a key of one's own", "no key"])
 def test_the_doctor_writes_nothing_and_says_what_is_missing(tmp_path, own):
     instance = tmp_path / "mount" / "instance"
@@ -272,7 +268,6 @@ def test_the_doctor_writes_nothing_and_says_what_is_missing(tmp_path, own):
         assert done.stdout.count("No database exists at") == 1, "it is said once"
 
 
-@pytest.mark.sqlite
 def test_the_doctor_counts_in_words_and_misses_the_mail_that_monitors_need(app):
     assert [one.fault for one in found(app, "mail")] == [False]
     make_monitor(app, alerts=[["email", "ops@example.test"]])
@@ -285,7 +280,6 @@ def test_the_doctor_counts_in_words_and_misses_the_mail_that_monitors_need(app):
 # --- Results that wait for the database
 
 
-@pytest.mark.sqlite
 def test_results_from_meanwhile_are_recorded_by_the_next_turn(core, settings):
     """The first turn fails at the sign of life and takes nothing in: the results stay in line."""
     id = make_monitor(core).id

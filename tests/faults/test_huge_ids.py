@@ -10,7 +10,7 @@ from flask import Flask
 from tests.factories import make_person
 from tests.web.visitor import Visitor, token
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+pytestmark = pytest.mark.settings(rate_limit=0)
 
 
 @pytest.fixture

@@ -97,7 +97,6 @@ def test_a_flood_against_other_accounts_hides_no_failure_of_one(app, clock):
     assert counted(app) == own | {(ELSEWHERE, 30 - MOST_ORIGINS)}
 
 
-@pytest.mark.sqlite
 def test_each_account_has_so_many_lines_and_then_a_count_of_its_own(app, clock):
     for _ in range(MOST_OF_ONE):
         fail(app, person(1))
@@ -109,7 +108,6 @@ def test_each_account_has_so_many_lines_and_then_a_count_of_its_own(app, clock):
     assert lines(app) == MOST_OF_ONE * [("192.0.2.1", 1, None)] + [("192.0.2.1", 2, None)]
 
 
-@pytest.mark.sqlite
 def test_each_address_has_so_many_lines_of_accounts_that_do_not_exist(app, clock):
     for number in range(MOST_OF_ONE + 3):
         fail(app, typed=f"word {number}", address=f"2001:db8::{number:x}")
@@ -117,7 +115,6 @@ def test_each_address_has_so_many_lines_of_accounts_that_do_not_exist(app, clock
     assert counted(app) == {("2001:db8::/64", 3)}
 
 
-@pytest.mark.sqlite
 def test_beyond_the_bound_of_all_accounts_each_is_still_counted_by_itself(app, clock):
     for id in range(MOST_OF_ACCOUNTS):
         fail(app, person(id + 1))
@@ -129,6 +126,8 @@ def test_beyond_the_bound_of_all_accounts_each_is_still_counted_by_itself(app, c
     assert lines(app)[-2:] == [("192.0.2.9", 1000, None), ("192.0.2.9", 1000, 1)]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_the_first_event_of_a_later_window_writes_the_counts_once(app, clock):
     for number in range(MOST_OF_ONE + 5):
         fail(app, typed="one word", address="192.0.2.1")
@@ -155,6 +154,8 @@ def test_the_first_event_of_a_later_window_writes_the_counts_once(app, clock):
     assert lines(app) == before + told
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_counts_are_written_where_nothing_comes_after_and_once_by_several(app, clock):
     for _ in range(MOST_OF_ONE + 1):
         fail(app)
@@ -170,7 +171,6 @@ def test_counts_are_written_where_nothing_comes_after_and_once_by_several(app, c
     assert counted(app) == set()
 
 
-@pytest.mark.sqlite
 def test_a_count_of_the_future_is_written_after_the_clock_was_set_back(app, clock):
     for _ in range(MOST_OF_ONE + 1):
         fail(app)
@@ -179,7 +179,6 @@ def test_a_count_of_the_future_is_written_after_the_clock_was_set_back(app, cloc
     assert [line[2] for line in lines(app)].count(1) == 1
 
 
-@pytest.mark.sqlite
 def test_a_refused_guess_writes_nothing(app, clock, monkeypatch):
     fail(app)
 

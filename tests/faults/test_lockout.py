@@ -32,8 +32,6 @@ from tests.pages.made import make_page
 from tests.support.clock import clock_of
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 EMAIL = "ada@wakeful.test"
 NEW = PASSWORD + "!"
 TRIES = 1000

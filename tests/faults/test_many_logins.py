@@ -57,7 +57,6 @@ def test_sixteen_log_ins_at_once_take_the_memory_of_few(web):
     assert [answer.status_code for answer in answers] == 16 * [302], "each waits for a turn"
 
 
-@pytest.mark.sqlite
 def test_those_who_wait_for_a_turn_keep_no_connection_to_the_database(app, monkeypatch):
     person = make_person(app)
     waiting, over = threading.Barrier(9), threading.Event()
@@ -91,7 +90,6 @@ def test_those_who_wait_for_a_turn_keep_no_connection_to_the_database(app, monke
             one.result()
 
 
-@pytest.mark.sqlite
 def test_somebody_who_finds_no_turn_is_told_when_to_come_back(app):
     person = make_person(app)
     with ExitStack() as stack:
@@ -103,7 +101,6 @@ def test_somebody_who_finds_no_turn_is_told_when_to_come_back(app):
     assert passwords.BUSY in refused.text
 
 
-@pytest.mark.sqlite
 def test_a_login_refused_because_of_others_does_not_count_as_failed(app):
     person = make_person(app)
     with app.app_context():
@@ -119,7 +116,6 @@ def test_a_login_refused_because_of_others_does_not_count_as_failed(app):
         assert found.id == person.id
 
 
-@pytest.mark.sqlite
 def test_a_new_password_waits_for_its_turn_as_well(app):
     person = make_person(app)
     with app.app_context(), ExitStack() as stack:
@@ -133,7 +129,6 @@ def test_a_new_password_waits_for_its_turn_as_well(app):
             access.people.create("other@wakeful.test", PASSWORD, "viewer")
 
 
-@pytest.mark.sqlite
 def test_all_kinds_of_slow_requests_at_once_leave_threads_for_others(app, monkeypatch):
     """As many threads as the web server has, and more of each kind of slow request."""
     person = make_person(app)

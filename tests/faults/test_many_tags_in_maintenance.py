@@ -6,9 +6,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from app.records import MonitorQuery, MonitorStatus
 from app.stores import current_store
 from tests.factories import make_monitor, now
+
+pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
 
 WINDOWS, TAGS = 55, 20
 

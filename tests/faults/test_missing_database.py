@@ -22,8 +22,6 @@ from tests.support.command import wakeful
 from tests.support.service import eventually
 from tests.web.visitor import Visitor
 
-pytestmark = [pytest.mark.sqlite]
-
 
 @pytest.fixture
 def file(settings):

@@ -71,7 +71,6 @@ def run(settings, words):
         "webhook-secret",
     ],
 )
-@pytest.mark.sqlite
 def test_every_command_refuses_it_with_the_sentence(newer, settings, words):
     done = run(settings, words)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{SENTENCE}\n")
@@ -86,6 +85,8 @@ def unversioned(core, request):
         yield core
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_tables_without_a_version_are_refused_with_a_sentence(unversioned, app, client):
     for command_of_the_schema in (schema.upgrade, schema.require):
         with pytest.raises(WakefulError, match="but not their version"):
@@ -95,13 +96,14 @@ def test_tables_without_a_version_are_refused_with_a_sentence(unversioned, app, 
     assert (answer.status_code, answer.json["faults"]) == (503, [schema.UNVERSIONED])
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_tables_whose_version_is_lost_meanwhile_are_found_under_the_lock(unversioned, monkeypatch):
     monkeypatch.setattr(schema, "refuse_unknown", lambda: None)
     with pytest.raises(WakefulError, match="but not their version"):
         schema.upgrade()
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("words", ["serve", "worker", "db upgrade", "key list", "doctor"])
 def test_commands_refuse_tables_without_a_version(unversioned, settings, words):
     done = run(settings, words)
@@ -112,6 +114,8 @@ def test_commands_refuse_tables_without_a_version(unversioned, settings, words):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_an_upgrade_refuses_it_and_changes_nothing(newer, settings):
     with pytest.raises(WakefulError, match=re.escape(SENTENCE)):
         schema.upgrade()
@@ -121,6 +125,8 @@ def test_an_upgrade_refuses_it_and_changes_nothing(newer, settings):
     assert not list(settings.instance.glob("*.bak"))
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_newer_version_that_upgrades_first_is_found_under_the_lock(newer, monkeypatch):
     """Both looked before either had the lock."""
     monkeypatch.setattr(schema, "refuse_unknown", lambda: None)
@@ -128,8 +134,6 @@ def test_a_newer_version_that_upgrades_first_is_found_under_the_lock(newer, monk
         schema.upgrade()
 
 
-@pytest.mark.sqlite
-@pytest.mark.sqlite
 def test_it_names_the_copy_that_the_newer_version_has_left(newer, settings, client):
     file = settings.database_url.removeprefix("sqlite:///")
     for revision in (schema.oldest(), schema.wanted(), "9999"):
@@ -149,7 +153,6 @@ def test_the_doctor_gives_the_same_sentence(newer, settings):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -216,7 +219,6 @@ def older(core):
         yield core
 
 
-@pytest.mark.sqlite
 def test_an_upgrade_keeps_a_copy_beside_the_file_that_only_its_owner_reads(older, settings, caplog):
     before = schema.present()
     schema.upgrade()
@@ -236,7 +238,6 @@ def test_an_upgrade_keeps_a_copy_beside_the_file_that_only_its_owner_reads(older
     assert {path.name for path in settings.instance.glob("*.bak*")} == {copy.name}
 
 
-@pytest.mark.sqlite
 def test_without_room_for_the_copy_nothing_is_changed(older, settings, monkeypatch):
     before = schema.present()
 
@@ -251,7 +252,6 @@ def test_without_room_for_the_copy_nothing_is_changed(older, settings, monkeypat
     assert db.session.scalar(select(SettingRow.name).where(SettingRow.name == "kept"))
 
 
-@pytest.mark.sqlite
 def test_a_first_start_has_nothing_to_copy(core, settings):
     with core.app_context():
         command.downgrade(schema._config(), "base")

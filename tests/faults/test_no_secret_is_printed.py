@@ -26,7 +26,7 @@ from tests.lab.net import ClosedPort, Connection, Listener
 from tests.support import command
 from tests.support.service import eventually
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 class Canaries(dict[str, str]):

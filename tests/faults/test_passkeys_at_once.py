@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor, wait
 
+import pytest
+
 from app.access.passkeys import Site
 from app.db import db, writing
 from app.db.tables import PasskeyChallengeRow, PasskeyRow
 from tests.factories import make_person, now
+
+pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
 
 SITE = Site("localhost", "http://localhost")
 HOLDER = "the token of a login that waits for its second factor"

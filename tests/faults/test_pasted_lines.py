@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from flask import Flask
 
 from tests.factories import make_person
 from tests.web.visitor import Visitor
-
-pytestmark = pytest.mark.sqlite
 
 
 def test_what_is_no_list_of_monitors_is_told_in_one_sentence(app: Flask) -> None:

@@ -21,7 +21,6 @@ from app.db import db, schema
 from app.pages.copies import FOLDER as COPIES
 from tests.support.service import Service, eventually
 
-pytestmark = pytest.mark.sqlite
 RUNS = r"Wakeful runs at (http://127\.0\.0\.1:\d+) "
 PROGRAM = Path(sys.executable).with_name("wakeful")
 

@@ -46,7 +46,6 @@ def acknowledge(box: Outbox, incident: IncidentRow) -> None:
         )
 
 
-@pytest.mark.sqlite
 def test_a_contact_that_is_taken_away_does_not_delay_the_recovery(
     box: Outbox, sink: HttpSink, hook: Hook
 ) -> None:
@@ -102,7 +101,6 @@ def test_a_recovery_waits_in_the_digest_for_an_outage_that_is_held(
     assert sink.to("/hook")[0].json["data"]["resolved"] == 1
 
 
-@pytest.mark.sqlite
 def test_the_next_outage_does_not_wait_for_the_one_that_is_held(
     box: Outbox, sink: HttpSink, hook: Hook
 ) -> None:
@@ -114,7 +112,6 @@ def test_the_next_outage_does_not_wait_for_the_one_that_is_held(
     assert types(sink, "/hook") == [OPENED]
 
 
-@pytest.mark.sqlite
 def test_an_acknowledgement_does_not_come_before_an_outage_that_is_held(
     box: Outbox, sink: HttpSink, hook: Hook
 ) -> None:
@@ -146,7 +143,6 @@ def test_a_reminder_that_is_sent_tells_the_outage_that_is_held(
     assert types(sink, "/hook") == ["incident.reminder", RESOLVED]
 
 
-@pytest.mark.sqlite
 def test_a_recovery_that_was_told_at_night_is_not_told_again_in_the_morning(
     box: Outbox, sink: HttpSink, hook: Hook
 ) -> None:
@@ -189,7 +185,6 @@ def test_an_outage_that_could_not_be_sent_before_the_night_is_told_once_with_its
     assert sink.to("/hook")[1].json["data"]["resolved"] == 1
 
 
-@pytest.mark.sqlite
 def test_an_incident_that_is_open_in_the_morning_is_in_the_digest_once(
     box: Outbox, sink: HttpSink, hook: Hook
 ) -> None:

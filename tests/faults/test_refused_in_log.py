@@ -8,8 +8,6 @@ import socket
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from app.access.security_log import A_MINUTE, Bound
 from app.commands.serve import listen
 from app.commands.web.webserver import WebServer
@@ -17,8 +15,6 @@ from app.commands.web.webworker import BEGINS, MOST_CHARACTERS, Few
 from app.config import read
 from tests.support.command import start
 from tests.support.web_process import installation
-
-pytestmark = pytest.mark.sqlite
 
 LARGE = b"GET / HTTP/1.1\r\nHost: x\r\nBad " + 40_000 * b"A" + b"\x1b[31m: y\r\n\r\n"
 

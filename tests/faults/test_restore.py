@@ -34,6 +34,8 @@ def box(core):
 # --- Alerts
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_what_waited_for_more_than_a_day_is_given_up_unsent_and_can_be_sent_by_hand(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     box.close(monitor, box.open(monitor))
@@ -49,7 +51,6 @@ def test_what_waited_for_more_than_a_day_is_given_up_unsent_and_can_be_sent_by_h
     assert len(sink.requests) == 1
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("messages", [1, 20])
 def test_messages_that_are_too_old_are_read_by_one_query(box, sink, messages):
     monitor = box.monitor(("webhook", sink.url))
@@ -70,7 +71,6 @@ def test_messages_that_are_too_old_are_read_by_one_query(box, sink, messages):
     assert {row.status for row in box.rows()} == {FAILED}
 
 
-@pytest.mark.sqlite
 def test_a_message_is_given_up_just_after_24_hours_and_not_before(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
@@ -81,7 +81,6 @@ def test_a_message_is_given_up_just_after_24_hours_and_not_before(box, sink):
     assert (box.row(id).status, box.row(id).reason) == (FAILED, UNSENT)
 
 
-@pytest.mark.sqlite
 def test_a_retry_by_hand_begins_new_24_hours(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
@@ -97,7 +96,6 @@ def test_a_retry_by_hand_begins_new_24_hours(box, sink):
     assert sink.requests == []
 
 
-@pytest.mark.sqlite
 def test_a_message_that_was_attempted_keeps_the_last_answer_as_its_reason(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
@@ -124,7 +122,6 @@ def test_a_grouped_message_that_was_written_before_is_given_up_as_one(box, sink)
     assert {(row.status, row.reason) for row in box.rows() if row.id != group} == {(HELD, "burst")}
 
 
-@pytest.mark.sqlite
 def test_old_messages_are_not_grouped_into_a_new_one(box, sink):
     for n in range(20):
         box.open(box.monitor(("webhook", sink.url), name=f"Shop {n}"))
@@ -233,7 +230,6 @@ def test_a_recovery_after_a_gap_says_what_was_not_watched_and_no_exact_length(co
     assert message.data["incident"]["unwatched"] == [gap]
 
 
-@pytest.mark.sqlite
 def test_a_recovery_without_a_gap_says_its_length_and_an_empty_list(core):
     with core.app_context():
         monitor = down(core)
@@ -261,7 +257,6 @@ def test_a_message_stored_without_gaps_is_still_composed():
     assert message.data["incident"]["unwatched"] == []
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("interval", "longest"),
     [(60, 600), (180, 600), (300, 900), (3600, 3 * 3600)],
@@ -276,7 +271,6 @@ def test_a_gap_is_longer_than_three_intervals_and_ten_minutes(core, interval, lo
         assert len(incident_of(long.id).unwatched) == 1
 
 
-@pytest.mark.sqlite
 def test_an_interval_that_was_made_shorter_makes_no_gap_of_the_last_one(core):
     with core.app_context():
         monitor = down(core, interval=3600)
@@ -294,7 +288,6 @@ def test_an_interval_that_was_made_shorter_makes_no_gap_of_the_last_one(core):
         assert incident_of(asked.id).unwatched is None
 
 
-@pytest.mark.sqlite
 def test_several_gaps_are_all_named(core):
     with core.app_context():
         monitor = down(core)
@@ -308,7 +301,6 @@ def test_several_gaps_are_all_named(core):
     )
 
 
-@pytest.mark.sqlite
 def test_a_gap_between_the_first_good_check_and_its_repeat_is_not_the_incidents(core):
     with core.app_context():
         monitor = down(core)
@@ -319,7 +311,6 @@ def test_a_gap_between_the_first_good_check_and_its_repeat_is_not_the_incidents(
         assert recovery().summary == "It was down for 2 minutes."
 
 
-@pytest.mark.sqlite
 def test_a_failure_that_was_not_confirmed_before_a_gap_opens_nothing_after_it(core):
     with core.app_context():
         monitor = make_monitor(core, alerts=ALERTS, confirmations=1)
@@ -331,7 +322,6 @@ def test_a_failure_that_was_not_confirmed_before_a_gap_opens_nothing_after_it(co
         assert incident_of(monitor.id).unwatched is None
 
 
-@pytest.mark.sqlite
 def test_a_pause_is_not_a_gap(core):
     with core.app_context():
         monitor = down(core)
@@ -377,6 +367,8 @@ def told(sink):
     return [(request.json["type"], request.json["data"]) for request in sink.requests]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_an_outage_that_still_lasts_is_alerted_again_once_and_its_recovery_as_usual(
     box, sink, caplog
 ):
@@ -403,7 +395,6 @@ def test_an_outage_that_still_lasts_is_alerted_again_once_and_its_recovery_as_us
     assert "still lasts, and its opening was given up unsent: 1 message tells of it" in caplog.text
 
 
-@pytest.mark.sqlite
 def test_a_check_before_the_message_is_given_up_does_not_alert_again(box, sink):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])
@@ -414,7 +405,6 @@ def test_a_check_before_the_message_is_given_up_does_not_alert_again(box, sink):
         assert openings(monitor.id) == [(FAILED, UNSENT), (PENDING, None)]
 
 
-@pytest.mark.sqlite
 def test_an_outage_that_is_over_is_not_alerted_again(box, sink):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])
@@ -445,7 +435,6 @@ def test_a_burst_that_was_given_up_as_one_message_is_alerted_again_as_one(box, s
     assert (event, data["count"]) == ("incidents.opened", 20)
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("reason", ["410 Gone", lanes.given_up("503 Busy")])
 def test_an_opening_that_the_service_refused_is_not_alerted_again(box, sink, reason):
     with box.app.app_context():
@@ -457,7 +446,6 @@ def test_an_opening_that_the_service_refused_is_not_alerted_again(box, sink, rea
         assert openings(monitor.id) == [(FAILED, reason)]
 
 
-@pytest.mark.sqlite
 def test_only_channels_that_were_not_alerted_are_alerted_again(box, sink):
     with box.app.app_context():
         alerts = [["webhook", f"{sink.url}/one"], ["webhook", f"{sink.url}/other"]]
@@ -472,7 +460,6 @@ def test_only_channels_that_were_not_alerted_are_alerted_again(box, sink):
     assert len(sink.to("/other")) == 1
 
 
-@pytest.mark.sqlite
 def test_maintenance_delays_the_second_alert(box, sink):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])
@@ -486,7 +473,6 @@ def test_maintenance_delays_the_second_alert(box, sink):
         assert openings(monitor.id) == [(FAILED, UNSENT), (PENDING, None)]
 
 
-@pytest.mark.sqlite
 def test_reminders_count_from_the_second_alert(box, sink):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]], remind_after=30)

@@ -86,6 +86,8 @@ def old_left(settings: Settings) -> int:
         return sum(one.old for one in rotation.count())
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_rotate_re_encrypts_everything_and_the_old_key_can_go(stored, settings, capsys):
     with stored.app_context():
         tables = {table.name for table, _columns in unreadable.encrypted()}
@@ -116,7 +118,6 @@ def test_rotate_re_encrypts_everything_and_the_old_key_can_go(stored, settings, 
         schema.check_key()
 
 
-@pytest.mark.sqlite
 def test_the_first_key_writes_and_all_read_while_both_are_set(stored, settings):
     with having(settings, NEW, SECRET_KEY):
         assert db.session.query(MonitorRow).one().request_auth_password == "the password"
@@ -127,7 +128,6 @@ def test_the_first_key_writes_and_all_read_while_both_are_set(stored, settings):
         assert db.session.get(SettingRow, "other").value == "written now"
 
 
-@pytest.mark.sqlite
 def test_what_was_signed_or_sealed_with_the_old_key_is_accepted(stored, settings, tmp_path):
     page, who, mark = 1, 1, "0" * 64
     end = Purpose.UNSUBSCRIBE
@@ -152,7 +152,6 @@ def test_what_was_signed_or_sealed_with_the_old_key_is_accepted(stored, settings
             acknowledgements.read_token(link)
 
 
-@pytest.mark.sqlite
 def test_people_stay_logged_in_and_an_open_form_is_taken(stored, settings):
     make_person(stored, "editor")
     editor = Visitor(stored).log_in("editor@wakeful.test").open("/profile")
@@ -182,6 +181,8 @@ def kill_after_first_batch(settings: Settings) -> None:
     rotate(settings)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_after_a_kill_the_next_run_does_the_rest(stored, settings, capsys):
     for _number in range(5):
         make_monitor(stored, request_auth_password="one more")
@@ -196,7 +197,6 @@ def test_after_a_kill_the_next_run_does_the_rest(stored, settings, capsys):
     assert old_left(settings) == 0
 
 
-@pytest.mark.sqlite
 def test_values_that_no_key_reads_are_named_and_the_rest_is_done(stored, settings, capsys):
     with having(settings, OTHER), writing() as session:
         session.execute(update(MonitorRow).values(request_body="of another key"))
@@ -214,7 +214,6 @@ def test_values_that_no_key_reads_are_named_and_the_rest_is_done(stored, setting
     assert old_left(settings) == 0
 
 
-@pytest.mark.sqlite
 def test_it_is_not_done_while_a_process_writes_with_the_old_key(
     stored, settings, capsys, monkeypatch
 ):
@@ -234,7 +233,6 @@ def test_it_is_not_done_while_a_process_writes_with_the_old_key(
     assert rotate(settings)
 
 
-@pytest.mark.sqlite
 def test_a_value_that_is_written_meanwhile_is_not_overwritten(stored, settings, monkeypatch):
     replaced = rotation._replace
 
@@ -248,6 +246,8 @@ def test_a_value_that_is_written_meanwhile_is_not_overwritten(stored, settings, 
         assert db.session.get(SettingRow, "webhook_secret").value == "whsec_newer"
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize("role", [heartbeats.CHECKER, heartbeats.WORKER])
 def test_nothing_begins_while_a_checker_or_worker_lacks_the_new_key(stored, settings, capsys, role):
     with stored.app_context():
@@ -265,13 +265,11 @@ def test_nothing_begins_while_a_checker_or_worker_lacks_the_new_key(stored, sett
     assert rotate(settings)
 
 
-@pytest.mark.sqlite
 def test_one_key_cannot_be_rotated_and_the_command_says_how_to_begin(stored, settings):
     with stored.app_context(), pytest.raises(WakefulError, match="WAKEFUL_SECRET_KEY=NEW,OLD"):
         rotating.rotate_keys(settings)
 
 
-@pytest.mark.sqlite
 def test_doctor_names_what_only_an_old_key_reads(stored, settings):
     def said() -> str:
         with having(settings, NEW, SECRET_KEY) as app:
@@ -301,6 +299,8 @@ def test_keys_are_separated_by_commas_or_lines(tmp_path: Path):
     assert read({"WAKEFUL_INSTANCE": str(tmp_path)}).secret_keys == (NEW, SECRET_KEY)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_the_key_of_the_hashes_is_stored_before_the_old_key_can_go(stored, settings):
     rotate(settings)
     with having(settings, NEW):

@@ -61,7 +61,6 @@ def secrets(app, id):
 ALL = (HEADERS, "ada", "geheim", "a very secret body")
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("changes", ELSEWHERE)
 def test_a_patch_to_another_server_drops_what_it_does_not_send(app, api, monitor, changes):
     path = f"/monitors/{monitor}"
@@ -71,7 +70,6 @@ def test_a_patch_to_another_server_drops_what_it_does_not_send(app, api, monitor
     assert secrets(app, monitor) == (None, None, None, "new")
 
 
-@pytest.mark.sqlite
 def test_no_secret_goes_to_another_server_by_way_of_another_kind(app, api, monitor):
     path = f"/monitors/{monitor}"
     cleared = dict.fromkeys(["request_headers", "request_auth_username", "request_body"], "")
@@ -82,7 +80,6 @@ def test_no_secret_goes_to_another_server_by_way_of_another_kind(app, api, monit
     assert secrets(app, monitor) == (None, "ada", None, None)
 
 
-@pytest.mark.sqlite
 def test_an_unverified_server_that_stays_unverified_keeps_its_secrets(app, api, monitor):
     path = f"/monitors/{monitor}"
     api.data(
@@ -94,7 +91,6 @@ def test_an_unverified_server_that_stays_unverified_keeps_its_secrets(app, api, 
     assert secrets(app, monitor) == (None, "a", "b", None)
 
 
-@pytest.mark.sqlite
 def test_a_mask_does_not_bring_a_secret_to_another_server(app, api, monitor):
     path = f"/monitors/{monitor}"
     errors = api.errors(
@@ -112,7 +108,6 @@ def test_a_mask_does_not_bring_a_secret_to_another_server(app, api, monitor):
     assert secrets(app, monitor) == ALL
 
 
-@pytest.mark.sqlite
 def test_the_form_asks_for_the_secrets_of_another_server(app, editor, monitor):
     for changes in ({"verify_tls": False}, {"url": EVIL}):
         editor.open(f"/monitors/{monitor}/edit").press("Save", **changes)
@@ -131,7 +126,6 @@ def test_the_form_asks_for_the_secrets_of_another_server(app, editor, monitor):
     assert secrets(app, monitor) == (HEADERS, "ada", "typed", None)
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("changes", [{"url": EVIL}, {"verify_tls": False}])
 def test_a_clone_for_another_server_does_not_take_the_secrets(app, editor, monitor, changes):
     editor.open(f"/monitors/{monitor}/clone").press("Save", **changes)
@@ -139,7 +133,6 @@ def test_a_clone_for_another_server_does_not_take_the_secrets(app, editor, monit
     assert secrets(app, monitor) == ALL
 
 
-@pytest.mark.sqlite
 def test_a_check_before_saving_does_not_send_the_secrets_to_another_server(app, editor, monitor):
     seen = []
 

@@ -32,8 +32,6 @@ from tests.factories import PASSWORD, make_key, make_person
 from tests.support.clock import Clock
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 EMAIL = "ada@wakeful.test"
 NEW = PASSWORD + "!"
 FORM = re.compile(

@@ -54,7 +54,6 @@ def logged_in(visitor):
     return visitor.open("/profile").path == "/profile"
 
 
-@pytest.mark.sqlite
 def test_a_copy_of_the_cookie_ends_with_the_logout(app, browser):
     thief = copy_of(app, browser)
     assert logged_in(thief), "and its answer signs a cookie of its own"
@@ -65,7 +64,6 @@ def test_a_copy_of_the_cookie_ends_with_the_logout(app, browser):
     assert logged_in(elsewhere), "another browser of the same person"
 
 
-@pytest.mark.sqlite
 def test_it_stays_ended_however_long_the_copy_is_kept_in_use(app, clock, browser):
     thief = copy_of(app, browser)
     browser.open("/profile").press("Log out")
@@ -74,7 +72,6 @@ def test_it_stays_ended_however_long_the_copy_is_kept_in_use(app, clock, browser
         assert not logged_in(thief)
 
 
-@pytest.mark.sqlite
 def test_it_ends_after_12_hours_without_use_for_every_copy(app, clock, browser):
     thief = copy_of(app, browser)
     clock.now += IDLE - MOMENT
@@ -86,7 +83,6 @@ def test_it_ends_after_12_hours_without_use_for_every_copy(app, clock, browser):
     assert not logged_in(thief)
 
 
-@pytest.mark.sqlite
 def test_it_ends_after_30_days_in_constant_use(app, clock, browser):
     began = clock.now
     while clock.now + IDLE / 2 < began + IN_ALL:
@@ -100,7 +96,6 @@ def test_it_ends_after_30_days_in_constant_use(app, clock, browser):
     assert logged_in(browser), "a new one"
 
 
-@pytest.mark.sqlite
 def test_a_change_of_ones_own_password_ends_all_others_and_every_copy(app, browser):
     thief, elsewhere = copy_of(app, browser), Visitor(app).log_in(EMAIL)
     new = PASSWORD + "!"
@@ -112,7 +107,6 @@ def test_a_change_of_ones_own_password_ends_all_others_and_every_copy(app, brows
     assert not logged_in(elsewhere)
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     "change",
     [{"email": "other@wakeful.test"}, {"role": "viewer"}, {"disabled": True}],
@@ -126,7 +120,6 @@ def test_another_email_role_or_access_ends_the_sessions(app, person, browser, ad
     assert logged_in(admin)
 
 
-@pytest.mark.sqlite
 def test_a_password_that_an_admin_sets_and_a_deletion_end_them(app, person, browser, admin):
     admin.open(f"/people/{person.id}").press("Set password", password=PASSWORD + "!")
     assert not logged_in(browser)
@@ -137,13 +130,11 @@ def test_a_password_that_an_admin_sets_and_a_deletion_end_them(app, person, brow
         assert db.session.query(SessionRow).count() == 1, "the admin's"
 
 
-@pytest.mark.sqlite
 def test_another_theme_ends_nothing(app, person, browser):
     browser.open("/profile").press("Save", theme="dark")
     assert logged_in(browser)
 
 
-@pytest.mark.sqlite
 def test_a_password_that_is_replaced_while_it_is_compared_opens_nothing(app, person, monkeypatch):
     access, matches = app.extensions["wakeful.access"], passwords.matches
 
@@ -161,7 +152,6 @@ def test_a_password_that_is_replaced_while_it_is_compared_opens_nothing(app, per
         assert access.people.login(EMAIL, PASSWORD + "!") is not None
 
 
-@pytest.mark.sqlite
 def test_a_cookie_from_before_sessions_were_kept_asks_for_a_login(app, person):
     old = app.session_interface.get_signing_serializer(app).dumps(
         {"_user_id": f"{person.id}:0:token", "_fresh": True, "_permanent": True}
@@ -173,7 +163,6 @@ def test_a_cookie_from_before_sessions_were_kept_asks_for_a_login(app, person):
     assert logged_in(visitor)
 
 
-@pytest.mark.sqlite
 def test_what_was_typed_survives_a_session_that_ended_meanwhile(app, clock, browser):
     browser.open("/monitors/new")
     clock.now += IDLE
@@ -208,6 +197,8 @@ def test_the_record_holds_no_token_and_its_last_use_is_written_now_and_then(app,
         assert cookie["_user_id"] not in str(vars(db.session.query(SessionRow).one()))
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_page_is_shown_while_the_database_takes_no_writes(
     app, settings, clock, browser, monkeypatch
 ):
@@ -247,6 +238,8 @@ def test_a_lost_time_of_last_use_leaves_the_usual_patience_to_others(app, clock,
             assert connection.exec_driver_sql("SHOW lock_timeout").scalar() == "0"
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_ended_sessions_are_deleted(app, clock, browser):
     access = app.extensions["wakeful.access"]
     Visitor(app).log_in(EMAIL)
@@ -262,7 +255,6 @@ def test_ended_sessions_are_deleted(app, clock, browser):
     assert logged_in(browser)
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("ahead", [timedelta(minutes=1), timedelta(days=365)])
 def test_one_that_began_in_the_future_is_over_and_is_forgotten(app, clock, browser, ahead):
     clock.now -= ahead
@@ -279,7 +271,6 @@ def test_one_that_another_machine_began_a_moment_ahead_holds(app, clock, browser
     assert logged_in(browser)
 
 
-@pytest.mark.sqlite
 def test_logging_in_again_ends_the_session_before(app, browser):
     browser.client.get("/login")
     with app.app_context():

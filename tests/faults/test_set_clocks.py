@@ -60,7 +60,6 @@ def scalars(app, statement):
         return found
 
 
-@pytest.mark.sqlite
 def test_an_agents_clock_is_set_while_its_server_is_away_and_while_it_is_there(app, site, tmp_path):
     """Once it knows the server's time, its own clock does not matter."""
     with app.app_context(), writing() as session:

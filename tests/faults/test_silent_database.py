@@ -19,7 +19,7 @@ from tests.support.service import eventually
 from tests.support.swallow import BOTH, TO_CLIENT, TO_SERVER
 from tests.web.visitor import Visitor
 
-pytestmark = [pytest.mark.postgres, pytest.mark.sqlite, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
 
 
 @pytest.fixture(autouse=True)

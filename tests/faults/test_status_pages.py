@@ -58,7 +58,6 @@ def subscribers(app: Flask) -> list[int]:
 # --- Links with a token ---------------------------------------------------------------------------
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("purpose", Purpose)
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_wrong_token_tells_nothing_of_pages_that_strangers_cannot_read(
@@ -79,7 +78,6 @@ def test_a_wrong_token_tells_nothing_of_pages_that_strangers_cannot_read(
     assert "Falcon" not in answers[0].text
 
 
-@pytest.mark.sqlite
 def test_a_link_that_is_too_old_says_so_where_everybody_reads_the_page(
     app: Flask, client: FlaskClient
 ) -> None:
@@ -91,7 +89,6 @@ def test_a_link_that_is_too_old_says_so_where_everybody_reads_the_page(
     assert "This link is not valid" in answer.text
 
 
-@pytest.mark.sqlite
 def test_nobody_joins_a_page_that_was_closed_since_and_all_can_leave_it(
     app: Flask, client: FlaskClient
 ) -> None:
@@ -122,7 +119,6 @@ def test_links_in_old_messages_outlive_a_new_slug(
     assert subscribers(app) == []
 
 
-@pytest.mark.sqlite
 def test_a_link_shows_the_page_that_it_was_sent_for_and_no_other(
     app: Flask, client: FlaskClient
 ) -> None:
@@ -140,7 +136,6 @@ def test_a_link_shows_the_page_that_it_was_sent_for_and_no_other(
 # --- Passwords ------------------------------------------------------------------------------------
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "other",
     ['seen={"a":1}', "list[0]=1", "words=two words", "=", "wakeful_page=of-another-page", "\xe9=1"],
@@ -157,7 +152,6 @@ def test_cookies_of_other_sites_lock_no_reader_out(
         assert "Shop" in stranger.get("/status/example", headers={"Cookie": sent}).text
 
 
-@pytest.mark.sqlite
 def test_whoever_opens_the_form_to_subscribe_is_asked_for_the_password(
     app: Flask, client: FlaskClient
 ) -> None:
@@ -171,7 +165,6 @@ def test_whoever_opens_the_form_to_subscribe_is_asked_for_the_password(
 # --- What pages say -------------------------------------------------------------------------------
 
 
-@pytest.mark.sqlite
 def test_a_day_before_the_first_check_does_not_claim_that_nothing_happened(
     app: Flask, client: FlaskClient
 ) -> None:
@@ -185,7 +178,6 @@ def test_a_day_before_the_first_check_does_not_claim_that_nothing_happened(
     assert text_.count("Nothing was checked.") >= 27
 
 
-@pytest.mark.sqlite
 def test_localhost_is_no_host_name_of_a_page(app: Flask) -> None:
     api = Api(app.test_client(), make_key(app))
 
@@ -209,7 +201,6 @@ DAMAGE = [
 ]
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("table", "field", "value"), DAMAGE)
 def test_a_damaged_value_stops_no_status_page_and_doctor_names_it(
     app: Flask, client: FlaskClient, table: type, field: str, value: str
@@ -250,7 +241,6 @@ def test_a_damaged_value_stops_no_status_page_and_doctor_names_it(
         assert visitor.open(f"/status-pages/{path}").status == 200, path
 
 
-@pytest.mark.sqlite
 def test_a_page_of_which_nobody_knows_who_may_read_it_is_closed(
     app: Flask, client: FlaskClient
 ) -> None:
@@ -263,7 +253,6 @@ def test_a_page_of_which_nobody_knows_who_may_read_it_is_closed(
     assert api.get(f"/status-pages/{page}")["data"]["visibility"] == "closed"
 
 
-@pytest.mark.sqlite
 def test_an_address_that_cannot_be_read_is_mended_by_subscribing_again(
     app: Flask, client: FlaskClient
 ) -> None:

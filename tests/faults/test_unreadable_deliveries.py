@@ -20,8 +20,6 @@ from tests.factories import make_key, make_person, now
 from tests.faults.broken import KINDS, TEXT_KINDS, corrupt
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.one_on_postgres
-
 # Those that take different ways through the code.
 FEW = ["truncated", "null", "missing keys"]
 
@@ -188,7 +186,6 @@ def test_home_names_the_message_that_was_lost_and_blames_no_channel(box, sink):
     assert "was never sent" not in visitor.open("/").text
 
 
-@pytest.mark.sqlite
 def test_an_incomplete_message_that_is_retried_fails_again_alone(box, sink):
     box.clock.now = now()  # the API's clock
     shop = box.monitor(hook(sink))
@@ -216,6 +213,8 @@ def test_a_monitor_whose_alerts_cannot_be_read_hides_no_broken_channel(box, sink
     assert "An alert channel does not work" in visitor.open("/").text
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_a_webhook_secret_that_cannot_be_read_stops_webhooks_alone(box, sink, kind):
     shop = box.monitor(hook(sink), ("slack", f"{sink.url}/slack"))

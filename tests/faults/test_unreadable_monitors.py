@@ -31,8 +31,6 @@ from tests.factories import (
 from tests.faults.broken import KINDS, TEXT_KINDS, corrupt, raw_value
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.one_on_postgres
-
 ALERTS = [["email", "ops@example.test"]]
 SECRETS = {
     "request_headers": [["X-Token", "a secret header"]],
@@ -137,7 +135,6 @@ def test_only_an_update_of_the_unreadable_field_corrects_it(app, api, column, ki
     assert mended["unreadable"] == []
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
 def test_an_empty_value_removes_it(app, api, column, kind):
     broken = make_monitor(app, alerts=ALERTS, **SECRETS)
@@ -155,7 +152,6 @@ def test_it_can_be_deleted(app, api, column, kind):
     assert api.get("/monitors")["data"] == []
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
 def test_every_page_that_holds_it_shows_it(app, visitor, column, kind):
     neighbour = make_monitor(app, name="Neighbour")
@@ -170,7 +166,6 @@ def test_every_page_that_holds_it_shows_it(app, visitor, column, kind):
         assert visitor.status == 200
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
 def test_the_form_saves_other_fields_and_removes_it_when_asked(app, visitor, api, column, kind):
     broken = make_monitor(app, alerts=ALERTS, **SECRETS)
@@ -184,7 +179,6 @@ def test_the_form_saves_other_fields_and_removes_it_when_asked(app, visitor, api
     assert "cannot be read" not in visitor.text
 
 
-@pytest.mark.sqlite
 def test_the_form_replaces_what_cannot_be_read(app, visitor, api):
     broken = make_monitor(app, alerts=ALERTS, **SECRETS)
     for name in ANEW:
@@ -200,7 +194,6 @@ def test_the_form_replaces_what_cannot_be_read(app, visitor, api):
     assert mended["request_body"] == "new"
 
 
-@pytest.mark.sqlite
 def test_a_clone_asks_for_the_password_that_cannot_be_read(app, visitor, api):
     broken = make_monitor(app, **SECRETS)
     corrupt(app, MonitorRow.request_auth_password, broken.id)
@@ -213,7 +206,6 @@ def test_a_clone_asks_for_the_password_that_cannot_be_read(app, visitor, api):
     assert (clone["unreadable"], clone["request_auth_password_set"]) == ([], False)
 
 
-@pytest.mark.sqlite
 def test_a_test_before_saving_does_not_go_out_without_its_password(app, site, visitor):
     broken = make_monitor(app, url=site.url, **SECRETS)
     corrupt(app, MonitorRow.request_auth_password, broken.id)
@@ -222,7 +214,6 @@ def test_a_test_before_saving_does_not_go_out_without_its_password(app, site, vi
     assert site.asked == 0
 
 
-@pytest.mark.sqlite
 def test_bulk_actions_include_it(app, visitor, api):
     ids = [make_monitor(app, alerts=ALERTS).id for _ in range(2)]
     corrupt(app, MonitorRow.alerts, ids[0])
@@ -253,7 +244,6 @@ def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, kind):
     assert events == [], "who was entered since was not told of the beginning"
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("by", ["hand", "reopening"])
 def test_so_does_one_that_a_person_opens(app, api, by):
     shop = make_monitor(app, alerts=ALERTS)
@@ -352,7 +342,6 @@ def test_a_recovery_goes_to_those_who_were_alerted_to_the_outage(app, api):
     ]
 
 
-@pytest.mark.sqlite
 def test_home_names_the_monitors_that_would_alert_nobody(app, api, visitor, monkeypatch):
     monkeypatch.setattr(targets, "LOOKED_EVERY", 0.0)
     shop, paused = (make_monitor(app, name=name, alerts=ALERTS) for name in ("Shop", "Paused"))
@@ -366,7 +355,6 @@ def test_home_names_the_monitors_that_would_alert_nobody(app, api, visitor, monk
     assert "Nobody would be alerted" not in visitor.open("/").text
 
 
-@pytest.mark.sqlite
 def test_a_corrected_monitor_is_no_longer_named_although_the_list_is_cached(app, api):
     shop = make_monitor(app, alerts=ALERTS)
     corrupt(app, MonitorRow.alerts, shop.id)

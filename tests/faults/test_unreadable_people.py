@@ -54,19 +54,16 @@ def every_page_is_shown(app, ada, field, value):
     assert "An admin can set it on the People page." in sentence
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("field", "value"), JUNK)
 def test_every_page_is_shown_with_the_least_rights(app, ada, field, value):
     every_page_is_shown(app, ada, field, f"'{value}'")
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(("field", "value"), BYTES)
 def test_so_is_it_for_what_sqlite_takes_as_well(app, ada, field, value):
     every_page_is_shown(app, ada, field, value)
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("role", ["viewer", "editor", "admin"])
 def test_an_admin_gives_the_role_anew_also_the_one_it_was_read_as(app, ada, role):
     damage(app, ada, "role", "'owner'")

@@ -109,7 +109,6 @@ def test_a_damaged_delivery_stops_no_other_alert(box, sink, field, value):
     all_other_alerts_are_sent(box, sink, field, value)
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(("field", "value"), ON_SQLITE)
 def test_a_delivery_that_sqlite_cannot_even_decode_stops_no_other_alert(box, sink, field, value):
     all_other_alerts_are_sent(box, sink, field, value)
@@ -146,6 +145,8 @@ def all_other_monitors_are_checked(app, settings, site, field, value):
     assert api("DELETE", f"/monitors/{hit}").status_code == 200
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("field", "value"), MONITORS)
 def test_a_damaged_monitor_stops_no_other_check(app, settings, site, field, value):
     all_other_monitors_are_checked(app, settings, site, field, value)
@@ -158,7 +159,6 @@ WORDS = [
 ]
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("field", "value", "default", "words"), WORDS)
 def test_a_monitor_is_not_checked_by_a_word_that_nobody_chose(
     app, api, site, field, value, default, words
@@ -179,7 +179,6 @@ def test_a_monitor_is_not_checked_by_a_word_that_nobody_chose(
     assert not [one for one in faults(app) if one.startswith(f"The {words} of ")]
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("field", "value", "default", "words"), WORDS)
 def test_saving_the_form_replaces_a_word_that_nobody_chose(app, field, value, default, words):
     id = make_monitor(app).id
@@ -193,7 +192,6 @@ def test_saving_the_form_replaces_a_word_that_nobody_chose(app, field, value, de
     assert ("monitors", id, field) not in named(app)
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("field", "shown"), [("interval", 60), ("timeout", 30)])
 def test_a_replaced_number_can_be_stored_as_it_is_shown(app, api, field, shown):
     id = make_monitor(app).id
@@ -202,7 +200,6 @@ def test_a_replaced_number_can_be_stored_as_it_is_shown(app, api, field, shown):
     assert ("monitors", id, field) not in named(app)
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(("field", "value"), MONITORS_ON_SQLITE)
 def test_a_monitor_that_sqlite_cannot_even_decode_stops_no_other_check(
     app, settings, site, field, value
@@ -254,7 +251,6 @@ def test_a_damaged_window_does_not_apply_and_says_so(app, api, field, value):
     assert api("DELETE", f"/maintenance-windows/{id}").status_code == 200
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("data", ["'{broken'", "'5'", """'{"warnings": 7}'"""])
 def test_results_with_a_damaged_context_lose_only_the_context(app, api, data):
     shop = make_monitor(app)
@@ -266,7 +262,6 @@ def test_results_with_a_damaged_context_lose_only_the_context(app, api, data):
     assert ("result_contexts", 1, "data") in named(app)
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("value", ["'junk'", "x'ff41'", FAR])
 def test_a_damaged_result_hides_no_other(app, api, value):
     shops = [make_monitor(app), make_monitor(app)]
@@ -304,7 +299,6 @@ def overwrite_root(app, table):
         file.write(b"\xa5" * size)
 
 
-@pytest.mark.sqlite
 def test_doctor_readyz_and_every_answer_report_a_damaged_file(app, api):
     shop = make_monitor(app)
     overwrite_root(app, "results")
@@ -319,7 +313,6 @@ def test_doctor_readyz_and_every_answer_report_a_damaged_file(app, api):
     assert any(one.startswith(damaged) for one in faults(app)), faults(app)
 
 
-@pytest.mark.sqlite
 def test_dropped_results_do_not_count_as_checks(app, settings, site):
     """Otherwise /readyz shows a fresh last check while nothing is recorded."""
     make_monitor(app, url=site.url)
@@ -332,7 +325,6 @@ def test_dropped_results_do_not_count_as_checks(app, settings, site):
         assert health.health(now()).faults
 
 
-@pytest.mark.sqlite
 def test_doctor_reports_that_an_intact_file_is_intact(app):
     found = examine(app, app.extensions["wakeful.settings"])
     assert "SQLite finds no damage." in [one.sentence for one in found]
@@ -355,7 +347,6 @@ class Stubborn:
         monkeypatch.setattr(lanes, "decide", decide)
 
 
-@pytest.mark.sqlite
 def test_a_row_that_stops_its_lane_is_given_up_and_the_lane_goes_on(box, sink, monkeypatch):
     shop = box.monitor(("webhook", f"{sink.url}/hook"))
     box.tell(Event.TEST, shop)
@@ -367,7 +358,6 @@ def test_a_row_that_stops_its_lane_is_given_up_and_the_lane_goes_on(box, sink, m
     assert box.rows()[0].reason == "Not sent: it cannot be read (LookupError)."
 
 
-@pytest.mark.sqlite
 def test_a_lane_that_fails_as_a_whole_stops_no_other_and_ends_the_heartbeat(
     box, sink, monkeypatch, caplog
 ):
@@ -391,7 +381,6 @@ def test_a_lane_that_fails_as_a_whole_stops_no_other_and_ends_the_heartbeat(
     assert [row.status for row in box.rows()][:2] == ["pending", "pending"]
 
 
-@pytest.mark.sqlite
 def test_the_chores_of_the_outbox_do_not_stop_what_is_due(box, sink, monkeypatch):
     def broken(*_arguments):
         raise LookupError("nobody has foreseen this")
@@ -403,7 +392,6 @@ def test_the_chores_of_the_outbox_do_not_stop_what_is_due(box, sink, monkeypatch
     assert len(sink.to("/hook")) == 1
 
 
-@pytest.mark.sqlite
 def test_a_failed_turn_does_not_count_for_the_watchdog(box, monkeypatch):
     """A fault of ours that a restart may mend ends the worker; see app/commands/watchdog.py."""
     stop, seen = threading.Event(), []

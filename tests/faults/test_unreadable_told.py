@@ -37,8 +37,6 @@ from tests.factories import make_incident, make_monitor, make_person, now
 from tests.faults.broken import KINDS, TEXT_KINDS, corrupt
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.one_on_postgres
-
 SECRETS = {
     "request_headers": [["X-Token", "a secret header"]],
     "request_auth_password": "a secret password",
@@ -170,7 +168,6 @@ def faults(app):
     return [one.sentence for one in findings(app) if one.fault]
 
 
-@pytest.mark.sqlite
 def test_doctor_sends_people_to_the_settings_page_for_what_they_set_there(app):
     access = Access()
     with app.app_context():
@@ -184,6 +181,8 @@ def test_doctor_sends_people_to_the_settings_page_for_what_they_set_there(app):
     assert said[1].sentence.endswith(HEALS[MEMORY])
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_doctor_reads_every_row_of_every_encrypted_column(app, whole):
     encrypted = {
         column
@@ -240,7 +239,6 @@ def test_every_secret_of_a_monitor_has_a_name_for_people():
     assert set(SECRET_FIELDS) == {one.key for one in columns if isinstance(one.type, Encrypted)}
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("kind", KINDS)
 def test_doctor_says_in_which_way_it_cannot_be_read(app, whole, kind):
     corrupt(app, DeliveryRow.facts, whole[DeliveryRow.facts], kind)
@@ -345,7 +343,6 @@ def test_readyz_counts_what_cannot_be_read_and_finds_no_fault_in_it(app, whole, 
     )
 
 
-@pytest.mark.sqlite
 def test_readyz_does_not_read_all_secrets_for_each_request(app, monkeypatch):
     asked = []
     monkeypatch.setattr(health.unreadable, "scan", lambda only: asked.append(only) or iter(()))
@@ -354,7 +351,6 @@ def test_readyz_does_not_read_all_secrets_for_each_request(app, monkeypatch):
     assert len(asked) == 1
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_a_set_up_link_that_cannot_be_read_is_replaced(app, kind):
     access = app.extensions["wakeful.access"]
@@ -369,7 +365,6 @@ def test_a_set_up_link_that_cannot_be_read_is_replaced(app, kind):
         assert access.setup.token() == again
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_a_notice_whose_time_cannot_be_read_is_still_on_every_page(app, kind):
     with app.app_context():

@@ -27,7 +27,6 @@ OLD_RESULTS = """
 
 
 @pytest.mark.slow
-@pytest.mark.sqlite
 @pytest.mark.timeout(300)
 def test_an_upgrade_keeps_a_copy_and_no_check_is_late_by_30_seconds(tmp_path, site):
     service = Service(tmp_path / "instance", CANARIES="")

@@ -48,7 +48,6 @@ def run(settings, script, *words):
     return python(script, words, environ, seconds=90)
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("command", "name"),
     [("checker", "checker"), ("worker", "alert worker")],
@@ -63,20 +62,17 @@ def test_a_process_whose_loop_hangs_ends_and_logs_where(core, settings, command,
     assert "in stand_still" in done.stderr
 
 
-@pytest.mark.sqlite
 def test_a_running_loop_is_not_ended(settings):
     done = run(settings, TURNING, "30", "0")
     assert (done.returncode, done.stdout.strip()) == (0, "still here")
 
 
-@pytest.mark.sqlite
 def test_a_process_is_not_ended_after_its_loop(settings):
     """A process that runs a command and goes on, as a worker of the tests, ended by it later."""
     done = run(settings, TURNING, "1", "2")
     assert (done.returncode, done.stdout.strip()) == (0, "still here")
 
 
-@pytest.mark.sqlite
 def test_the_limit_is_longer_than_the_waits_of_a_turn_together():
     """A database that is away must not look like a loop that hangs."""
     from app.db import connections, postgres

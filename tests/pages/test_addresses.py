@@ -13,8 +13,6 @@ from app.access.subscriptions import Purpose, make_token
 from tests.factories import now
 from tests.pages.made import make_page, make_shown
 
-pytestmark = pytest.mark.sqlite
-
 
 @pytest.mark.parametrize("path", ["/status", "/status/example", "/status/nobody"])
 def test_a_slash_at_the_end_leads_to_the_address_without_it(

@@ -27,8 +27,6 @@ from tests.factories import make_key, make_outcome, now
 from tests.pages.made import make_shown
 from tests.support.queries import queries
 
-pytestmark = pytest.mark.sqlite
-
 HOST = "status.shop.example"
 
 

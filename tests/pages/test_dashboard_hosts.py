@@ -17,8 +17,6 @@ from tests.factories import make_key, make_person, now
 from tests.pages.made import make_page
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 UNNAMED = pytest.mark.settings(public_url=None)
 DASHBOARD = "wakeful.lan"
 API = "http://192.0.2.1:8000"  # a program can name any host, or none

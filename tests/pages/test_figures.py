@@ -1,4 +1,4 @@
-"""The figures of a status page, on both databases."""
+"""The figures of a status page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tests.factories import make_incident, now
 from tests.pages.made import make_day, make_page, make_post, make_shown, make_window
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata"])
 def test_no_time_is_lost_between_days_in_any_zone(app: Flask, client: FlaskClient, zone: str):
     shop = make_shown(app)
@@ -24,6 +23,8 @@ def test_no_time_is_lost_between_days_in_any_zone(app: Flask, client: FlaskClien
     )
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_page_with_all_that_there_is(app: Flask, client: FlaskClient):
     shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail", "down")
     page = make_page(app, [shop, mail], groups={"Inner": [mail]})
@@ -41,7 +42,6 @@ def test_a_page_with_all_that_there_is(app: Flask, client: FlaskClient):
     assert "The service does not respond." in history.text
 
 
-@pytest.mark.sqlite
 def test_the_length_of_an_incident_of_which_a_part_was_not_watched_is_a_limit(
     app: Flask, client: FlaskClient
 ):

@@ -12,7 +12,6 @@ from flask.testing import FlaskClient
 from tests.factories import make_incident, now
 from tests.pages.made import make_day, make_page, make_post, make_shown, make_window
 
-pytestmark = pytest.mark.sqlite  # test_figures.py has what databases do differently
 OPERATIONAL = "All systems operational"
 
 

@@ -22,11 +22,7 @@ from tests.support.pages import Pages
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.sqlite,
-    pytest.mark.settings(smtp_url="smtp://127.0.0.1:9"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.settings(smtp_url="smtp://127.0.0.1:9")]
 
 WIDTHS = (375, 768, 1440)
 

@@ -113,6 +113,8 @@ def statements() -> Iterator[list[str]]:
     event.remove(db.engine, "before_cursor_execute", look)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_sums_are_read_once(store: LocalStore, settings: Settings, clock: Clock, page_id: int):
     kept = LocalPublicPages(settings, clock)
     with statements() as first:
@@ -160,6 +162,8 @@ def test_a_result_that_comes_late(store: LocalStore, shop: MonitorRow, reader: R
     assert sum(one.unknown_s for one in reader.page().components[0].days) == 600
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_hours_are_summed_and_midnight_comes(
     store: LocalStore, shop: MonitorRow, reader: Reader, clock: Clock
 ):
@@ -222,7 +226,6 @@ def test_monitors_are_added_renamed_and_removed(
     assert [one.name for one in reader.page().components] == ["Post"]
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("zones", [("UTC", "Europe/Berlin"), ("Etc/GMT+12", "Etc/GMT-12")])
 def test_another_zone(
     store: LocalStore,

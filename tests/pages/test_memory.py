@@ -29,8 +29,6 @@ from app.pages.serving import StatusPageLayer
 from tests.factories import make_incident, make_outcome, now
 from tests.pages.made import change_page, make_page, make_post, make_shown
 
-pytestmark = pytest.mark.sqlite
-
 LOCKED = "let me in, please"
 
 

@@ -13,8 +13,6 @@ from flask.testing import FlaskClient
 from tests.factories import make_key
 from tests.pages.made import change_page, make_page, make_shown
 
-pytestmark = pytest.mark.sqlite
-
 HOST = {"base_url": "https://status.example.com"}
 
 

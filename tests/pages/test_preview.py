@@ -33,7 +33,6 @@ def public(app: Flask, shown: PublicPage) -> str:
     return front.page(shown, context).decode()
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("shown", [drawn(page()), drawn(with_text(TEXT))])
 def test_the_preview_is_the_public_page_without_scripts_and_links(
     app: Flask, shown: PublicPage

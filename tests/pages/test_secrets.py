@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from urllib.parse import urljoin
 
-import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
@@ -19,7 +18,6 @@ from tests.pages.made import make_page, make_post, make_shown, make_window
 CANARIES = ("canary", "10.11.12.13", "koel", "secret")
 
 
-@pytest.mark.sqlite
 def test_addresses_hosts_and_internal_names_are_in_no_answer(app: Flask, client: FlaskClient):
     shown = make_shown(
         app,
@@ -122,7 +120,6 @@ class Crawl:
         return first
 
 
-@pytest.mark.sqlite
 def test_nothing_comes_from_elsewhere_and_no_script_is_in_the_page(app: Flask, client: FlaskClient):
     make_page(app, [make_shown(app)])
     for path in ("/status", "/status/example", "/status/example/history", "/status/nobody"):

@@ -18,7 +18,7 @@ from tests.pages.made import change_page, make_page, make_shown
 from tests.support.loopback import serving
 from tests.support.pages import Pages
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.settings(smtp_url="smtp://127.0.0.1:9")]
+pytestmark = pytest.mark.settings(smtp_url="smtp://127.0.0.1:9")
 
 T = datetime(2026, 11, 21, 8, tzinfo=UTC)
 WHO = {"channel": "email", "target": "reader@example.com"}

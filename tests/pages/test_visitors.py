@@ -7,15 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from tests.factories import PASSWORD, make_person
 from tests.pages.made import change_page, make_page, make_shown
-
-pytestmark = pytest.mark.sqlite
 
 SECRET = "let me in, please"
 

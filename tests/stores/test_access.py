@@ -1,4 +1,4 @@
-"""People, keys, settings and counters, on both databases (decision 6)."""
+"""People, keys, settings and counters (decision 6)."""
 
 from __future__ import annotations
 
@@ -55,6 +55,8 @@ def test_a_key_works_until_it_is_revoked_and_only_its_hash_is_stored(
         access.keys.revoke("nothere1")
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_processes_count_requests_in_shares_and_each_number_is_given_once(
     core: Flask, access: Access, settings: Settings, clock: Clock
 ) -> None:
@@ -85,7 +87,6 @@ def test_processes_count_requests_in_shares_and_each_number_is_given_once(
     assert [count(there), count(here), count(there)] == [1, 6, 2]
 
 
-@pytest.mark.sqlite
 def test_a_wrong_key_of_any_form_is_refused(access: Access) -> None:
     key, text = access.keys.create("deploys", "read")
     nearly = text[:-1] + ("A" if text[-1] != "A" else "B")
@@ -102,7 +103,6 @@ def test_a_wrong_key_of_any_form_is_refused(access: Access) -> None:
         assert access.keys.authenticate(wrong) is None, wrong
 
 
-@pytest.mark.sqlite
 def test_a_key_ends_at_its_expiry(access: Access, clock: Clock) -> None:
     _, text = access.keys.create("short", "read", clock() + timedelta(hours=1))
     clock.advance(minutes=59)
@@ -111,6 +111,8 @@ def test_a_key_ends_at_its_expiry(access: Access, clock: Clock) -> None:
     assert access.keys.authenticate(text) is None
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_the_last_use_of_a_key_is_written_at_most_once_a_minute(
     access: Access, clock: Clock
 ) -> None:
@@ -125,7 +127,6 @@ def test_the_last_use_of_a_key_is_written_at_most_once_a_minute(
     assert seen == [start, start, start + timedelta(minutes=1), start + timedelta(minutes=1)]
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("name", "scope", "days", "field"),
     [
@@ -143,7 +144,6 @@ def test_a_key_with_invalid_fields_is_refused(
     assert list(caught.value.errors) == [field]
 
 
-@pytest.mark.sqlite
 def test_a_person_logs_in_whatever_the_case_of_the_address(access: Access, clock: Clock) -> None:
     made = access.people.create("Ada@Example.com", PASSWORD, "editor")
     row = db.session.get(PersonRow, made.id)
@@ -159,7 +159,6 @@ def test_a_person_logs_in_whatever_the_case_of_the_address(access: Access, clock
     assert access.people.login("ada@example.com", PASSWORD) is None
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("email", "password", "role", "field"),
     [
@@ -180,6 +179,8 @@ def test_an_account_with_invalid_fields_is_refused(
     assert len(access.people.all()) == 1
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_guessing_at_one_account_is_stopped_and_others_can_still_log_in(
     access: Access, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +226,6 @@ def test_a_login_resets_the_count_of_wrong_passwords(access: Access) -> None:
         assert access.people.login("ada@example.com", PASSWORD, Client("192.0.2.1")) is not None
 
 
-@pytest.mark.sqlite
 def test_a_typed_email_is_not_stored_in_the_counters(access: Access) -> None:
     access.people.login("my secret password", "x", Client("192.0.2.1"))
     names = [row.name for row in db.session.query(CounterRow)]
@@ -233,6 +233,8 @@ def test_a_typed_email_is_not_stored_in_the_counters(access: Access) -> None:
     assert not any("secret" in name for name in names)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_the_last_admin_cannot_be_removed(access: Access) -> None:
     admin = access.people.create("ada@example.com", PASSWORD, "admin")
     access.people.create("bob@example.com", PASSWORD, "editor")
@@ -251,7 +253,6 @@ def test_the_last_admin_cannot_be_removed(access: Access) -> None:
     assert access.people.get(other.id).role == "admin"
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "fields",
     [
@@ -272,7 +273,6 @@ def test_a_person_cannot_get_invalid_fields(access: Access, fields: dict[str, st
     assert access.people.get(person.id) == person
 
 
-@pytest.mark.sqlite
 def test_a_password_is_changed_only_with_the_present_one(access: Access) -> None:
     person = access.people.create("ada@example.com", PASSWORD, "admin")
     with pytest.raises(Invalid) as caught:
@@ -283,6 +283,8 @@ def test_a_password_is_changed_only_with_the_present_one(access: Access) -> None
     assert access.people.login(person.email, "another password") is not None
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_the_setup_link_makes_one_admin_and_is_void_then(access: Access) -> None:
     assert access.setup.needed()
     token = access.setup.token()
@@ -306,6 +308,8 @@ def test_the_setup_link_is_void_once_an_account_was_made_by_command(access: Acce
         access.setup.use(token, "eve@example.com", PASSWORD)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_settings_are_stored_encrypted_and_can_be_removed(access: Access) -> None:
     assert access.settings.get("webhook_secret") is None
     access.settings.set("webhook_secret", "whsec_abc")
@@ -319,6 +323,8 @@ def test_settings_are_stored_encrypted_and_can_be_removed(access: Access) -> Non
     assert db.session.get(SettingRow, "webhook_secret") is None
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_count_is_shared_by_threads_and_starts_anew_with_each_window(
     core: Flask, access: Access, clock: Clock
 ) -> None:

@@ -124,7 +124,6 @@ def meanwhile(monkeypatch):
     return plan
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("edit", [{"interval": 300}, {"timeout": 9}, {"pause": True}])
 def test_a_result_whose_monitor_is_changed_while_it_is_taken_is_kept(
     app, one, watched, at, meanwhile, edit
@@ -138,6 +137,8 @@ def test_a_result_whose_monitor_is_changed_while_it_is_taken_is_kept(
     assert incidents(app) == []
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_result_after_which_the_monitor_is_deleted_is_refused(app, one, watched, at, meanwhile):
     monitor, stays = watched(), watched()
     meanwhile(lambda: delete(app, monitor))
@@ -151,7 +152,8 @@ def delete(app, monitor):
         LocalStore(app.extensions["wakeful.settings"]).monitors.delete(monitor.id)
 
 
-@pytest.mark.one_on_postgres
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize("first", range(4))
 def test_two_web_processes_that_take_the_same_results_judge_each_once(
     app, one, other, watched, at, meanwhile, first
@@ -209,6 +211,8 @@ def test_an_agent_keeps_results_whose_monitor_changes_each_time_they_are_judged(
     assert incidents(app) == [(at, None)]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_web_processes_that_take_results_at_the_same_time_lose_and_double_none(
     app, one, other, watched, at
 ):
@@ -237,7 +241,8 @@ def killed(*_arguments, **_options):
     raise Killed
 
 
-@pytest.mark.one_on_postgres
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize("step", range(1, 6))
 def test_after_a_kill_at_any_step_the_agent_sends_again_and_nothing_is_lost_or_doubled(
     app, one, other, watched, at, monkeypatch, step
@@ -290,7 +295,6 @@ def unrecordable(monkeypatch):
     return plan
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("age", [timedelta(0), HOUR], ids=["judged", "late"])
 def test_a_result_that_we_cannot_record_is_refused_and_costs_no_other(
     app, one, watched, at, unrecordable, caplog, age, monkeypatch
@@ -315,7 +319,8 @@ def test_a_result_that_we_cannot_record_is_refused_and_costs_no_other(
     assert one.take(*sent)["refused"] == 2
 
 
-@pytest.mark.one_on_postgres
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_database_that_is_away_for_a_moment_refuses_no_result(
     app, one, watched, at, unrecordable
 ):
@@ -367,6 +372,8 @@ def test_an_agent_that_got_no_answer_is_told_at_its_next_try_to_repeat_the_check
     assert (again, since_again) == (first, since)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_result_that_is_sent_twice_in_one_request_is_taken_once(app, one, watched, at):
     monitor = watched(confirmations=1)
     assert one.take(*[result(monitor, Verdict.DOWN, at)] * 2)["taken"] == 2
@@ -385,7 +392,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("kind", REFUSED)
 def test_a_place_whose_results_do_not_count_brings_none(app, one, watched, at, kind):
     """Otherwise nobody is told that it says nothing of its monitors any more."""
@@ -407,7 +413,6 @@ def test_a_place_brings_results_though_the_answer_to_them_was_lost(
     assert last_result_at(app) is not None
 
 
-@pytest.mark.sqlite
 def test_an_outage_begins_with_the_first_of_all_checks_that_an_agent_makes_in_two_intervals(
     app, one, watched, at
 ):
@@ -422,7 +427,6 @@ def test_an_outage_begins_with_the_first_of_all_checks_that_an_agent_makes_in_tw
     assert incidents(app) == [(start, recovering[0]), (min(again), None)]
 
 
-@pytest.mark.sqlite
 def test_of_the_results_of_one_monitor_so_many_are_judged_and_all_are_kept(
     app, one, watched, at, monkeypatch
 ):

@@ -1,4 +1,4 @@
-"""The contract over every store: the local one on both databases, and the remote one over a real
+"""The contract over every store: the local one, also on PostgreSQL, and the remote one over a real
 Wakeful and over a server that speaks the base API alone.
 """
 
@@ -15,6 +15,10 @@ from app.stores.local import LocalStore
 from app.stores.remote import remote_store
 from tests.factories import make_key
 from tests.stores.contract import StoreContract
+from tests.stores.contract.incidents import IncidentsContract
+from tests.stores.contract.monitors import MonitorsContract
+from tests.stores.contract.post_templates import PostTemplatesContract
+from tests.stores.contract.results import ResultsContract
 from tests.support.bare_server import KEY, WORST, BareServer
 from tests.support.loopback import serving
 
@@ -26,7 +30,22 @@ class TestLocalStore(StoreContract):
             yield LocalStore(settings)
 
 
-@pytest.mark.sqlite
+@pytest.mark.postgres
+class TestLocalStoreOnPostgres(
+    MonitorsContract,
+    IncidentsContract,
+    ResultsContract,
+    PostTemplatesContract,
+):
+    """The suites whose statements search, sort and compare."""
+
+    store = TestLocalStore.store
+
+    @pytest.fixture
+    def database_url(self, postgres_url: str) -> str:
+        return postgres_url
+
+
 class TestRemoteStoreOverWakeful(StoreContract):
     @pytest.fixture
     def store(self, app: Flask) -> Iterator[Store]:

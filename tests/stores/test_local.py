@@ -68,6 +68,8 @@ STATES = [
 ]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_monitor_shows_the_first_state_that_fits(core: Flask, store: LocalStore) -> None:
     expected = {}
     for fields, verdict, shown in STATES:
@@ -84,7 +86,6 @@ def test_a_monitor_shows_the_first_state_that_fits(core: Flask, store: LocalStor
         assert {one.status for one in found.items} <= {state}
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("repeat", "days_ago", "shown"),
     [("none", 0, "maintenance"), ("none", 1, "up"), ("daily", 3, "maintenance"),
@@ -126,6 +127,8 @@ def test_a_window_of_a_monitor_that_is_not_there_is_refused_whole(store: LocalSt
     assert not store.windows.list(PageQuery()).items
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_monitors_are_found_by_tag_and_status_page(core: Flask, store: LocalStore) -> None:
     a = add_monitor(store, tags=("prod", "api")).id
     b = add_monitor(store, tags=("production",)).id
@@ -163,6 +166,8 @@ def test_a_clone_takes_the_password_over(store: LocalStore) -> None:
         assert row.request_auth_password == expected
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_no_table_has_a_secret_in_plain_text(core: Flask, store: LocalStore) -> None:
     add_monitor(
         store,
@@ -178,6 +183,8 @@ def test_no_table_has_a_secret_in_plain_text(core: Flask, store: LocalStore) -> 
     assert "s3cret-header" in repr(store.monitors.list(MonitorQuery()).items[0])
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_list_makes_the_same_few_queries_at_any_length(core: Flask, store: LocalStore) -> None:
     """A question for each row would be felt. With results, figures and hours of all rows, as the
     dashboard asks for them.
@@ -269,6 +276,8 @@ def test_what_was_read_of_a_monitor_is_shown_only_while_it_is_stored(
         assert shown[-1] == store.monitors.get(id), number
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_updates_of_different_fields_at_once_both_hold(
     core: Flask, settings: Settings, store: LocalStore
 ) -> None:
@@ -294,6 +303,8 @@ def test_updates_of_different_fields_at_once_both_hold(
     assert (monitor.ssl_alert_days, monitor.paused, len(monitor.alerts)) == (7, True, 1)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_the_later_of_two_contradicting_updates_is_refused(
     core: Flask, settings: Settings, store: LocalStore
 ) -> None:
@@ -317,6 +328,8 @@ def test_the_later_of_two_contradicting_updates_is_refused(
     assert (monitor.alert_condition == "url_text") == (monitor.alert_text_lookup == "sold out")
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_of_many_incidents_reported_at_once_one_is_stored(
     core: Flask, settings: Settings, store: LocalStore
 ) -> None:
@@ -349,6 +362,8 @@ def test_an_acknowledgement_stores_who_and_when(store: LocalStore) -> None:
     )
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_an_update_is_whole_or_not_at_all(store: LocalStore) -> None:
     incident = add_incident(store, add_monitor(store), cause="before")
     with pytest.raises(Invalid):
@@ -381,6 +396,8 @@ def test_a_page_past_the_end_is_empty(store: LocalStore) -> None:
     assert store.monitors.list(MonitorQuery(page=far, per_page=100)).total == 1
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 @pytest.mark.parametrize("few", [0, 2, 1000])
 @pytest.mark.parametrize(
     ("sort", "order"),
@@ -401,7 +418,6 @@ def test_a_list_by_state_is_the_same_with_few_and_with_many_in_a_state(
     assert [page.total for page in pages] == [10, 10, 10]
 
 
-@pytest.mark.sqlite
 def test_a_list_of_one_state_is_not_counted_again(core: Flask, store: LocalStore) -> None:
     for number in range(11):
         make_monitor(core, name=f"m{number:02}", state={"verdict": "degraded"})
@@ -412,7 +428,6 @@ def test_a_list_of_one_state_is_not_counted_again(core: Flask, store: LocalStore
     assert not [statement for statement in sent if statement.startswith("SELECT count(")]
 
 
-@pytest.mark.sqlite
 def test_what_is_not_up_is_found_without_reading_the_state_of_each_monitor(core: Flask) -> None:
     with core.app_context():
         asked = states.not_up(()).params(now=now())

@@ -1,4 +1,4 @@
-"""Invitations and links to set a new password, on both databases."""
+"""Invitations and links to set a new password."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def access(core: Flask, settings: Settings, clock: Clock) -> Iterator[Access]:
         yield access
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_of_many_who_accept_at_once_one_gets_the_account(core: Flask, access: Access) -> None:
     _, token = access.invitations.invite("eve@example.org", "viewer")
 
@@ -94,13 +96,14 @@ def test_who_has_an_account_is_not_invited_any_more(access: Access) -> None:
         access.invitations.invite("eve@example.org", "admin")
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(("email", "role"), [("eve", "viewer"), ("eve@example.org", "owner")])
 def test_what_cannot_be_an_account_cannot_be_invited(access: Access, email: str, role: str) -> None:
     with pytest.raises(Invalid):
         access.invitations.invite(email, role)
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_of_many_who_use_a_recovery_link_at_once_one_sets_the_password(
     core: Flask, access: Access
 ) -> None:
@@ -133,6 +136,8 @@ def test_a_changed_password_ends_the_links(access: Access) -> None:
     assert access.recovery.mailed_to("bob@example.org") is None
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_expired_links_and_those_of_deleted_people_go(access: Access, clock: Clock) -> None:
     access.people.create("ada@example.org", PASSWORD, "admin")
     eve = access.people.create("eve@example.org", PASSWORD, "viewer")

@@ -72,7 +72,6 @@ def page_state(store: LocalStore, *monitors: int) -> PageState:
         ("down", 1, ComponentState.OPERATIONAL),  # being confirmed: no incident is open yet
     ],
 )
-@pytest.mark.sqlite
 def test_a_single_check_changes_no_state(
     core: Flask, store: LocalStore, verdict: str, checks: int, expected: ComponentState
 ) -> None:
@@ -80,7 +79,6 @@ def test_a_single_check_changes_no_state(
 
 
 @pytest.mark.parametrize("verdict", ["down", "unknown", "degraded", None])
-@pytest.mark.sqlite
 def test_until_a_first_answer_is_confirmed_a_monitor_is_unknown_and_does_not_count(
     core: Flask, store: LocalStore, verdict: str | None
 ) -> None:
@@ -105,7 +103,6 @@ def test_until_a_first_answer_is_confirmed_a_monitor_is_unknown_and_does_not_cou
         ([], True, (ComponentState.UNKNOWN, False)),
     ],
 )
-@pytest.mark.sqlite
 def test_the_first_checks_of_an_hourly_monitor(
     core: Flask,
     store: LocalStore,
@@ -125,6 +122,8 @@ def test_the_first_checks_of_an_hourly_monitor(
     assert component.state == expected[0]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_an_open_incident_is_an_outage_and_an_ended_one_is_none(
     core: Flask, store: LocalStore
 ) -> None:
@@ -143,6 +142,8 @@ def test_paused_monitors_are_unknown_and_count_neither_way(core: Flask, store: L
     assert page_state(store, paused) == PageState.UNKNOWN
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_maintenance_of_a_monitors_own_and_of_a_window(core: Flask, store: LocalStore) -> None:
     own, shared, other = monitor(core, **window(1, 2)), monitor(core), monitor(core)
     times = {"start_at": now() - timedelta(hours=1), "end_at": now() + timedelta(hours=1)}
@@ -152,7 +153,6 @@ def test_maintenance_of_a_monitors_own_and_of_a_window(core: Flask, store: Local
     assert page_state(store, own, other) == PageState.MAINTENANCE
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("kinds", "expected"),
     [
@@ -178,7 +178,6 @@ def test_a_page_takes_the_worst_state(
     assert page_state(store, *(make[kind]() for kind in kinds)) == expected
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize(
     ("posts", "expected"),
     [
@@ -200,7 +199,6 @@ def test_an_open_post_never_leaves_a_page_operational(
     assert store.status_pages.get(other.id).state == PageState.OPERATIONAL
 
 
-@pytest.mark.sqlite
 def test_a_list_of_pages_takes_as_many_queries_as_one(core: Flask, store: LocalStore) -> None:
     ids = [monitor(core) for _ in range(4)]
     add_page(store, monitors=tuple(ids))

@@ -125,6 +125,8 @@ def live(windows: list[PublicWindow]) -> list[str]:
     return [one.uid for one in windows if not one.cancelled]
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_windows_of_shown_monitors_and_of_all_are_there_by_start(world: World) -> None:
     other = add_monitor(world.store).id
     world.window(name="Ours", monitors=(world.monitor, other), start_at=NOW + HOUR)
@@ -137,6 +139,8 @@ def test_windows_of_shown_monitors_and_of_all_are_there_by_start(world: World) -
     assert world.found(world.add_page()) == []  # a page without monitors has no maintenance
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_window_by_tag_is_there_while_a_monitor_of_the_page_has_the_tag(world: World) -> None:
     add_monitor(world.store, tags=("prod",))  # of another page
     window = world.window(tags=("prod", "eu"))
@@ -161,7 +165,6 @@ def test_a_window_by_tag_is_there_while_a_monitor_of_the_page_has_the_tag(world:
     assert cancelled(world.found()) == [shown.uid]
 
 
-@pytest.mark.sqlite
 def test_each_occurrence_has_a_uid_of_its_own_that_stays(world: World) -> None:
     world.window(repeat="daily", zone="Europe/Berlin")
     found = world.found(days=5)
@@ -171,14 +174,12 @@ def test_each_occurrence_has_a_uid_of_its_own_that_stays(world: World) -> None:
     assert live(world.found(start=NOW + 2 * DAY, days=3)) == live(found)[1:]
 
 
-@pytest.mark.sqlite
 def test_a_window_that_recurs_all_the_time_is_cut(world: World) -> None:
     world.window(repeat="*/5 * * * *", end_at=NOW + DAY + timedelta(minutes=1))
     found = world.found()
     assert len(found) == len(set(live(found))) == MOST
 
 
-@pytest.mark.sqlite
 def test_a_monitors_own_window_is_there_without_its_name(world: World) -> None:
     own = {"maintenance_start_at": NOW + HOUR, "maintenance_end_at": NOW + 2 * HOUR}
     world.store.monitors.update(world.monitor, own)
@@ -212,7 +213,6 @@ def test_a_changed_window_keeps_its_uid_and_has_a_higher_sequence(world: World) 
     assert after[0].updated_at == NOW + timedelta(minutes=1)
 
 
-@pytest.mark.sqlite
 def test_occurrences_that_a_change_leaves_out_are_cancelled(world: World) -> None:
     id = world.window(repeat="daily")
     before = live(world.found(days=4))
@@ -228,6 +228,8 @@ def test_occurrences_that_a_change_leaves_out_are_cancelled(world: World) -> Non
     assert again[2].sequence > after[2].sequence
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_a_deleted_window_is_cancelled_on_its_pages_alone(world: World) -> None:
     other = world.add_page(add_monitor(world.store).id)
     id = world.window(name="Secret project", monitors=(world.monitor,))
@@ -242,7 +244,6 @@ def test_a_deleted_window_is_cancelled_on_its_pages_alone(world: World) -> None:
     assert world.found(other) == []
 
 
-@pytest.mark.sqlite
 def test_a_cancellation_in_the_second_of_a_change_has_a_higher_sequence(world: World) -> None:
     id = world.window()
     [before] = world.found()
@@ -295,7 +296,6 @@ def _reopened_post(world: World) -> Callable[[int], object]:
     )
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "kind",
     [_window, _moved_window, _own_window, _post, _corrected_post, _cancelled_window,
@@ -314,14 +314,12 @@ def test_each_change_within_a_second_has_a_sequence_of_its_own(
     assert numbers == sorted(set(numbers))
 
 
-@pytest.mark.sqlite
 def test_what_is_over_is_not_cancelled(world: World) -> None:
     id = world.window(start_at=NOW - 2 * HOUR, end_at=NOW - HOUR)
     world.store.windows.delete(id)
     assert world.found(start=NOW - DAY) == []
 
 
-@pytest.mark.sqlite
 def test_a_window_that_is_taken_off_a_monitor_is_cancelled_and_comes_back(world: World) -> None:
     other = add_monitor(world.store).id
     elsewhere = world.add_page(other)
@@ -337,7 +335,6 @@ def test_a_window_that_is_taken_off_a_monitor_is_cancelled_and_comes_back(world:
     assert len(cancelled(world.found(elsewhere))) == 1
 
 
-@pytest.mark.sqlite
 def test_a_monitor_that_is_taken_off_the_page_takes_its_maintenance_along(world: World) -> None:
     other = add_monitor(world.store).id
     world.window(monitors=(world.monitor,), name="Canary")
@@ -353,7 +350,6 @@ def test_a_monitor_that_is_taken_off_the_page_takes_its_maintenance_along(world:
     assert back.sequence > gone.sequence
 
 
-@pytest.mark.sqlite
 def test_a_moved_or_ended_own_window_is_cancelled(world: World) -> None:
     own = {"maintenance_start_at": NOW + HOUR, "maintenance_end_at": NOW + 2 * HOUR}
     world.store.monitors.update(world.monitor, own)
@@ -388,7 +384,6 @@ def test_a_deleted_post_is_cancelled(world: World) -> None:
     assert (cancelled(after), live(after)) == (before[:1], before[1:])
 
 
-@pytest.mark.sqlite
 def test_damaged_times_take_nothing_else_along(world: World) -> None:
     world.window(name="Sound")
     broken = world.post()

@@ -680,7 +680,6 @@ def test_a_password_that_only_the_server_knows_is_asked_for_again() -> None:
     assert [asked[0] for asked in server.asked].count("POST") == 1
 
 
-@pytest.mark.sqlite
 def test_a_request_works_on_the_server_that_it_chose(app: Flask, settings: Settings) -> None:
     bare = BareServer()
     with serving(bare) as one, serving(app) as two:

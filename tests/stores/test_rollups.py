@@ -27,7 +27,11 @@ from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor, make_outcome, now
 from tests.support.queries import queries
 
-pytestmark = pytest.mark.usefixtures("context")
+pytestmark = [
+    pytest.mark.usefixtures("context"),
+    pytest.mark.both_databases,
+    pytest.mark.both_databases,
+]
 MINUTE = timedelta(minutes=1)
 
 
@@ -275,7 +279,6 @@ def test_a_step_of_an_hour_is_summed_once_it_is_over_and_settled(core: Flask) ->
         assert sum(row.histogram.values()) == expected
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("seed", range(6))
 def test_figures_are_those_of_all_results_whenever_an_hour_is_summed(core: Flask, seed: int):
     chance = random.Random(seed)

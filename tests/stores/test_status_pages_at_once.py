@@ -20,6 +20,8 @@ from tests.stores.contract.making import add_monitor
 from tests.stores.contract.post_templates import add_template
 from tests.stores.contract.status_pages import add_page
 
+pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+
 Act = Callable[[LocalStore], Any]
 AtOnce = Callable[[Sequence[Act]], list[Any]]
 

@@ -156,6 +156,8 @@ def test_nobody_is_asked_more_often_than_a_few_times_a_day(public: Public) -> No
     assert len(public.told()) == QUESTIONS + 1
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_sign_ups_from_one_client_are_limited(public: Public) -> None:
     page = public.pages.page(now=T)
     for place in range(SIGN_UPS):
@@ -169,7 +171,6 @@ def test_sign_ups_from_one_client_are_limited(public: Public) -> None:
     assert len(public.told()) == SIGN_UPS + 2
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("channel", "target", "field"),
     [
@@ -192,7 +193,6 @@ def test_a_target_that_cannot_be_reached_is_refused(
     assert public.told() == []
 
 
-@pytest.mark.sqlite
 def test_without_a_mail_server_nobody_subscribes_by_email(core: Flask) -> None:
     public = Public(core, mail=False)
     page = public.pages.page(now=T)
@@ -202,7 +202,6 @@ def test_without_a_mail_server_nobody_subscribes_by_email(core: Flask) -> None:
     public.subscribe(page, "https://example.com/hook", "webhook")
 
 
-@pytest.mark.sqlite
 def test_a_closed_page_takes_nobody_and_lets_everybody_go(public: Public, core: Flask) -> None:
     page = public.pages.page(now=T)
     public.subscribe(page)
@@ -217,6 +216,8 @@ def test_a_closed_page_takes_nobody_and_lets_everybody_go(public: Public, core: 
     assert public.unsubscribe(end) == "Example"
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_those_who_do_not_confirm_are_forgotten_after_48_hours(public: Public, core: Flask) -> None:
     page = public.pages.page(now=T)
     public.subscribe(page, "late@example.com")
@@ -232,6 +233,8 @@ def test_those_who_do_not_confirm_are_forgotten_after_48_hours(public: Public, c
     assert {row.value for row in public.pages.messages()} == {"confirmed@example.com"}
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_two_sign_ups_at_the_same_moment_make_one_subscriber(public: Public) -> None:
     page = public.pages.page(now=T)
     start, faults = Barrier(4), []
@@ -252,7 +255,6 @@ def test_two_sign_ups_at_the_same_moment_make_one_subscriber(public: Public) -> 
     assert len(public.pages.subscribers()) == 1
 
 
-@pytest.mark.sqlite
 def test_messages_to_subscribers_are_not_in_the_delivery_log(public: Public, core: Flask) -> None:
     page = public.pages.page(now=T)
     public.subscribe(page)

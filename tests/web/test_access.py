@@ -12,8 +12,6 @@ from tests.factories import PASSWORD, make_incident, make_monitor, make_person
 from tests.support.store import access_of
 from tests.web.visitor import Visitor, token
 
-pytestmark = pytest.mark.sqlite  # the contract suite of the stores runs on both databases
-
 NEW_PASSWORD = "another long password"
 
 

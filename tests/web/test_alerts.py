@@ -22,8 +22,6 @@ from tests.factories import make_monitor
 from tests.web.conftest import PHONE
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 SECRET = "T0SECRETSECRET"
 
 

@@ -19,7 +19,6 @@ from app.records import AUDIT_DAYS, ObjectKind, Thing
 from app.rules.time import iso
 from app.web.shown.audit import field_name, setting_name
 
-pytestmark = pytest.mark.sqlite
 NOW = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
 
 

@@ -21,7 +21,7 @@ from tests.samples import SAMPLES
 from tests.support.store import access_of
 from tests.web.visitor import Visitor, token
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+pytestmark = pytest.mark.settings(rate_limit=0)
 
 SENDS = "it sends a message and changes nothing"
 CHECKS = "it checks; what comes of a check is a result"

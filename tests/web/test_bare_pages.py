@@ -15,7 +15,7 @@ from tests.factories import now
 from tests.support.bare_server import KEY, WORST, BareServer, Style
 from tests.web.visitor import Visitor
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+pytestmark = pytest.mark.settings(rate_limit=0)
 
 PATHS = re.compile(r"/api/v1/(me|(monitors|incidents)(/[0-9]+)?)")
 MONITORS = 120  # so that not all names are on one page of any list

@@ -15,7 +15,7 @@ from tests.factories import PASSWORD, make_incident, make_monitor, make_outcome,
 from tests.support.store import access_of, store_of
 from tests.web.conftest import DESKTOP, PHONE
 
-pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+pytestmark = pytest.mark.browser
 
 REFRESH = "document.dispatchEvent(new CustomEvent('wakeful:refresh'))"
 # The same, until the answer is woven in.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from flask import Flask
 
 from app.db import db
@@ -15,8 +14,6 @@ from app.web.frame import progress
 from app.web.views import bulk
 from tests.factories import make_incident, make_monitor
 from tests.web.visitor import Visitor
-
-pytestmark = pytest.mark.sqlite
 
 
 def rows(app: Flask) -> list[MonitorRow]:

@@ -15,7 +15,7 @@ from app.records import Location, Result, Timings, Verdict
 from tests.factories import make_monitor, now
 from tests.web.conftest import DESKTOP, let_in
 
-pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+pytestmark = pytest.mark.browser
 
 STARTS = r"^[A-Z][a-z]{2} \d|^\d{2}:\d{2}: "  # a moment
 

@@ -18,7 +18,6 @@ from tests.factories import make_monitor, make_outcome
 from tests.lab.http import serve
 from tests.lab.net import Listener
 
-pytestmark = pytest.mark.sqlite
 COOKIE = 4093  # bytes: the least that browsers keep of a cookie, with its name
 ALPHABETS = {
     "latin": range(0x41, 0x5B),

@@ -179,7 +179,6 @@ def test_a_checker_elsewhere_makes_one_check_for_two_clicks(app, settings, monke
             assert len(results(app, monitor.id)) == 3
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("heard", "said"),
     [
@@ -205,7 +204,6 @@ def test_a_silent_place_is_told_at_once_and_nothing_is_asked(app, api, editor, h
     assert results(app, monitor.id) == []
 
 
-@pytest.mark.sqlite
 def test_of_a_queue_its_probers_are_heard_and_not_its_checker(app):
     """With a dead prober and a live checker, a check on request waited for its whole time."""
     id, _token = place(app, "eu", carrier="queue")
@@ -231,7 +229,6 @@ def test_probers_that_live_are_heard_before_they_count_as_ended():
     assert between_reports + elsewhere.SIGNS_SECONDS < elsewhere.SIGN_SECONDS
 
 
-@pytest.mark.sqlite
 def test_a_place_that_brings_no_result_is_named(app, api, editor, monkeypatch):
     """Such as an agent of an older version, which does not know the request."""
     monkeypatch.setattr(elsewhere, "WAIT_SECONDS", -1.0)
@@ -246,7 +243,6 @@ def test_a_place_that_brings_no_result_is_named(app, api, editor, monkeypatch):
     assert results(app, monitor.id) == [], "nothing is checked from here in its place"
 
 
-@pytest.mark.sqlite
 def test_all_places_that_are_heard_are_asked_and_the_worst_result_is_the_answer(app, api, editor):
     far, _token = place(app, "far", seen=now() - timedelta(minutes=5))
     near, _token = place(app, "near", seen=now(), label="Near by")
@@ -287,7 +283,6 @@ def test_all_places_that_are_heard_are_asked_and_the_worst_result_is_the_answer(
     assert "Near by: Up in" in editor.text
 
 
-@pytest.mark.sqlite
 def test_a_place_that_is_late_is_named_if_another_has_answered(app, api, monkeypatch):
     monkeypatch.setattr(elsewhere, "WAIT_SECONDS", -1.0)
     oslo, _token = place(app, "oslo", seen=now(), label="Oslo office")
@@ -299,7 +294,6 @@ def test_a_place_that_is_late_is_named_if_another_has_answered(app, api, monkeyp
     assert told["places"][1]["message"] == "No result from Oslo office within 0 s."
 
 
-@pytest.mark.sqlite
 def test_the_worst_result_is_unknown_only_if_no_place_can_tell(app, api):
     names = ("oslo", "rome", "york")
     ids = [place(app, name, seen=now())[0] for name in names]
@@ -321,7 +315,6 @@ def test_the_worst_result_is_unknown_only_if_no_place_can_tell(app, api):
     assert worst("unknown", "unknown", "unknown") == "oslo"
 
 
-@pytest.mark.sqlite
 def test_two_at_once_share_the_check_that_is_made_here(app, monkeypatch):
     """Such as a double click. A later one is another check."""
     begun, joined = threading.Event(), threading.Event()
@@ -348,7 +341,6 @@ def test_two_at_once_share_the_check_that_is_made_here(app, monkeypatch):
             assert third.result(60).id != first.result(60).id
 
 
-@pytest.mark.sqlite
 def test_who_asks_again_while_a_place_is_awaited_gets_new_checks_of_the_others(app, monkeypatch):
     """The places that have answered the first request are asked again, and so is this server."""
     monkeypatch.setattr("app.engine.recorder.asking.SAME", timedelta(0))
@@ -388,7 +380,6 @@ def test_who_asks_again_while_a_place_is_awaited_gets_new_checks_of_the_others(a
     assert seen[0]["dead"] == seen[1]["dead"]
 
 
-@pytest.mark.sqlite
 def test_a_place_that_has_ended_is_not_waited_for_to_the_end(app, api, monkeypatch):
     """It was heard within half a minute, so it was asked."""
     monkeypatch.setattr(elsewhere, "SIGN_SECONDS", 2.0)
@@ -408,7 +399,6 @@ def test_a_place_that_has_ended_is_not_waited_for_to_the_end(app, api, monkeypat
     )
 
 
-@pytest.mark.sqlite
 def test_a_place_that_has_ended_is_said_to_have_brought_nothing(app, api, monkeypatch):
     monkeypatch.setattr(elsewhere, "SIGN_SECONDS", 0.1)
     dead, _token = place(app, "dead", seen=now() - 20 * SECOND, label="Dead office")
@@ -428,7 +418,6 @@ def test_a_place_that_has_ended_is_said_to_have_brought_nothing(app, api, monkey
     )
 
 
-@pytest.mark.sqlite
 def test_a_check_of_this_server_that_does_not_finish_is_told_as_late(app, api, monkeypatch):
     """Nobody else makes checks here, so no sign of this place is stored."""
 
@@ -448,7 +437,6 @@ def test_a_check_of_this_server_that_does_not_finish_is_told_as_late(app, api, m
     assert oslo.result is not None
 
 
-@pytest.mark.sqlite
 def test_a_place_whose_check_lasts_is_waited_for_while_it_is_heard(app):
     id, _token = place(app, "oslo", seen=now() - 20 * SECOND)
     monitor = make_monitor(app, places=[id], timeout=60)
@@ -467,7 +455,6 @@ def test_a_place_whose_check_lasts_is_waited_for_while_it_is_heard(app):
         assert silent(14) == [id], "and was not heard again"
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("set_by", [-60, 180])
 def test_places_are_asked_again_if_the_clock_is_set_while_they_are_waited_for(
     app, monkeypatch, set_by
@@ -499,7 +486,6 @@ def request(app, monitor_id, place_id, patience, moment):
         return recorder.ask(session, monitor_id, [place_id], moment, patience)[place_id]
 
 
-@pytest.mark.sqlite
 def test_who_asks_while_another_waits_gets_the_same_check(app):
     id, _token = place(app, "oslo", seen=now())
     monitor = make_monitor(app, places=[id])
@@ -521,7 +507,6 @@ def test_who_asks_while_another_waits_gets_the_same_check(app):
     assert ask(42.5) == pytest.approx(42.5, abs=0.001)
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("timeout", [10, TIMEOUT_SECONDS[1]])
 def test_who_joins_a_request_waits_for_one_that_is_carried_out_until_then(app, timeout):
     id, _token = place(app, "oslo", seen=now())
@@ -539,7 +524,6 @@ def test_who_joins_a_request_waits_for_one_that_is_carried_out_until_then(app, t
     assert is_fresh(again, last + SECOND + patience)
 
 
-@pytest.mark.sqlite
 def test_a_request_from_a_clock_that_was_ahead_is_not_joined(app):
     id, _token = place(app, "oslo", seen=now())
     monitor = make_monitor(app, places=[id])
@@ -551,7 +535,6 @@ def test_a_request_from_a_clock_that_was_ahead_is_not_joined(app):
     assert ask(start - timedelta(milliseconds=5)) < start
 
 
-@pytest.mark.sqlite
 def test_a_result_that_a_clock_ahead_wrote_is_no_answer(app):
     """The clock was set back since."""
     id, _token = place(app, "oslo", seen=now())
@@ -563,7 +546,6 @@ def test_a_result_that_a_clock_ahead_wrote_is_no_answer(app):
         assert told.result(60).verdict is Verdict.DOWN
 
 
-@pytest.mark.sqlite
 def test_a_result_that_was_there_before_the_request_is_no_answer(app):
     """Its place has a clock that is some seconds ahead. It would make no check for a request that
     seems to be older than its last one.
@@ -583,7 +565,6 @@ def test_a_result_that_was_there_before_the_request_is_no_answer(app):
     assert again > before + SECOND, "seconds later it is no double click"
 
 
-@pytest.mark.sqlite
 def test_a_place_is_asked_if_it_was_heard_within_half_a_minute(app, monkeypatch):
     monkeypatch.setattr(elsewhere, "WAIT_SECONDS", -1.0)
     id, _token = place(app, "oslo")
@@ -607,7 +588,6 @@ def test_a_place_is_asked_if_it_was_heard_within_half_a_minute(app, monkeypatch)
     assert not heard.is_heard(at + timedelta(milliseconds=1))
 
 
-@pytest.mark.sqlite
 def test_who_waits_for_other_places_leaves_slots_to_others(app):
     """Such as for an agent of an older version, which brings nothing for over a minute."""
     id, _token = place(app, "oslo", seen=now())
@@ -634,7 +614,6 @@ def test_who_waits_for_other_places_leaves_slots_to_others(app):
     assert WAITS_ELSEWHERE.in_use == 0
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("here", [True, False])
 def test_the_check_of_a_paused_monitor_is_in_no_figure(app, api, here):
     id, _token = place(app, "oslo", seen=now())
@@ -656,7 +635,6 @@ def test_the_check_of_a_paused_monitor_is_in_no_figure(app, api, here):
     assert (again["uptime"], again["checks"]) == (None, 0)
 
 
-@pytest.mark.sqlite
 def test_a_paused_monitor_is_checked_here_and_says_so(app, editor):
     id, _token = place(app, "oslo", seen=now())
     with closing(Listener(serve)) as site:
@@ -670,7 +648,6 @@ def test_a_paused_monitor_is_checked_here_and_says_so(app, editor):
     assert asked(app, monitor.id) == [None]
 
 
-@pytest.mark.sqlite
 @pytest.mark.settings(confirm_seconds=0.2)
 @pytest.mark.parametrize("rule", ["any", "majority", "all"])
 def test_an_outage_of_all_places_ends_with_a_check_on_request(app, settings, rule):

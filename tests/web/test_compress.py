@@ -10,7 +10,6 @@ from flask import send_from_directory
 from app.web.frame import compress
 from tests.factories import make_monitor
 
-pytestmark = pytest.mark.sqlite
 GZIP = {"Accept-Encoding": "gzip, br"}
 
 

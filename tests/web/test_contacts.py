@@ -13,8 +13,6 @@ from tests.factories import make_monitor
 from tests.faults.broken import corrupt
 from tests.support.store import store_of
 
-pytestmark = pytest.mark.sqlite
-
 MAIL = Pair("email", "shop@example.com")
 HOOK = Pair("slack", "https://hooks.slack.example/T1/B1/secret-of-shop")
 

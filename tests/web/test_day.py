@@ -11,8 +11,6 @@ from app.db import journal, writing
 from app.records import Location, Result, Timings, Verdict
 from tests.factories import make_incident, make_monitor, now
 
-pytestmark = pytest.mark.sqlite
-
 DAY = datetime.combine((now() - timedelta(days=3)).date(), datetime.min.time(), UTC)
 BAD = range(300, 320)  # minutes of the day
 

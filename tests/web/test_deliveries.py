@@ -16,8 +16,6 @@ from app.web.views.deliveries import REASONS, failed_channels
 from tests.factories import make_incident, make_monitor, now
 from tests.support.store import store_of
 
-pytestmark = pytest.mark.sqlite
-
 HOOK = "https://hooks.example.com/services/abcd1234"
 
 

@@ -16,8 +16,6 @@ from app.stores import current_access, current_store
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.support.store import access_of, store_of
 
-pytestmark = pytest.mark.sqlite
-
 PASSWORD = "a long enough password"
 Ids = tuple[Any, ...]
 

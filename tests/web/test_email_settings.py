@@ -17,8 +17,6 @@ from app.stores import current_mail, current_store
 from tests.alerts.sinks import mail_sink
 from tests.factories import make_monitor
 
-pytestmark = pytest.mark.sqlite
-
 PASSWORD = "mail password 123"
 
 

@@ -16,8 +16,6 @@ from app.records import Event, Outcome, Result, Verdict
 from app.rules.time import iso
 from tests.factories import make_monitor
 
-pytestmark = pytest.mark.sqlite
-
 MIDNIGHT = datetime(2026, 11, 22, tzinfo=UTC)
 EXPIRES = MIDNIGHT + timedelta(hours=6)
 # Less than a day before the expiry: a count of whole days says 0 on both sides of midnight.

@@ -13,7 +13,6 @@ from app.db.tables import MonitorRow
 from tests.factories import make_monitor, now
 from tests.support.store import store_of
 
-pytestmark = pytest.mark.sqlite
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 

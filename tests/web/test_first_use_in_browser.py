@@ -13,7 +13,7 @@ from tests.web.conftest import DESKTOP
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.sqlite, DESKTOP]
+pytestmark = [pytest.mark.browser, DESKTOP]
 
 Visit = Callable[[str], "Page"]
 

@@ -17,7 +17,7 @@ from tests.web.conftest import PHONE
 from tests.web.gallery import unfold
 from tests.web.test_browser import press
 
-pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+pytestmark = pytest.mark.browser
 
 LONG = "W" * 200
 # What sticks out of the page, or of a card, which would hide it.

@@ -12,7 +12,7 @@ import pytest
 from tests.support.bare_server import KEY, WORST, BareServer, Style
 from tests.web.visitor import Visitor
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+pytestmark = pytest.mark.settings(rate_limit=0)
 
 Opened = Callable[..., tuple[BareServer, Visitor]]
 EMAIL = {"key": "email", "value": "a@b.test"}

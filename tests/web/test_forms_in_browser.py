@@ -17,7 +17,7 @@ from tests.support.store import store_of
 from tests.web.conftest import DESKTOP, PHONE, let_in
 from tests.web.gallery import BACKUP
 
-pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+pytestmark = pytest.mark.browser
 
 
 @PHONE

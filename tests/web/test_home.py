@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-import pytest
-
 from app.db import writing
 from app.db.tables import DeliveryRow
 from app.records import Pair
@@ -15,8 +13,6 @@ from tests.factories import make_incident, make_monitor, now
 from tests.stores.contract.making import add_monitor
 from tests.support.queries import queries
 from tests.support.store import store_of
-
-pytestmark = pytest.mark.sqlite
 
 HOUR = timedelta(hours=1)
 

@@ -21,8 +21,6 @@ from tests.factories import make_monitor, make_person
 from tests.support.store import store_of
 from tests.web.visitor import Visitor, token
 
-pytestmark = pytest.mark.sqlite
-
 SAMPLES = Path(__file__).parents[1] / "imports" / "samples"
 START = "/monitors/import"
 LINES = """

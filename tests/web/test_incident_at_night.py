@@ -63,7 +63,6 @@ def test_the_hour_is_around_the_start_and_ends_now_for_a_young_incident():
     assert hour.around(incident(), young - timedelta(seconds=20)) == (young - 2 * half, young)
 
 
-@pytest.mark.sqlite
 def test_no_line_is_drawn_across_an_outage(app):
     begin, end = START - timedelta(minutes=30), START + timedelta(minutes=30)
     results = [
@@ -83,7 +82,6 @@ def test_no_line_is_drawn_across_an_outage(app):
     assert "5, of which 1 failed, 101 ms on average." in drawn.label
 
 
-@pytest.mark.sqlite
 def test_a_check_that_could_not_be_made_is_no_failed_check(app):
     begin, end = START - timedelta(minutes=30), START + timedelta(minutes=30)
     results = [result(-10, 100), result(-5, None, Verdict.UNKNOWN), result(0, None, Verdict.DOWN)]
@@ -93,7 +91,6 @@ def test_a_check_that_could_not_be_made_is_no_failed_check(app):
     assert drawn.label.endswith("3, of which 1 failed, 100 ms on average. 1 could not be made.")
 
 
-@pytest.mark.sqlite
 def test_checks_of_several_places_are_a_line_each_and_say_where_they_were_made(app):
     from_oslo = [replace(result(minute, 300), location="oslo") for minute in (-10, -5)]
     begin, end = START - timedelta(minutes=30), START + timedelta(minutes=30)
@@ -135,7 +132,6 @@ def with_hour(app, **fields):
     )
 
 
-@pytest.mark.sqlite
 def test_the_hour_is_on_the_page_while_its_results_are_kept(app, editor):
     with_hour(app)
     make_incident(app, make_monitor(app, name="Old"), started_at=now() - timedelta(days=300))
@@ -144,7 +140,6 @@ def test_the_hour_is_on_the_page_while_its_results_are_kept(app, editor):
     assert "Hour around the incident" not in editor.open("/incidents/2").text
 
 
-@pytest.mark.sqlite
 def test_a_viewer_sees_no_bar(app, viewer):
     with_hour(app)
     page = viewer.open("/incidents/1")
@@ -161,7 +156,6 @@ PHONE = pytest.mark.parametrize("screen", [(390, "dark")], indirect=True)
 
 
 @pytest.mark.browser
-@pytest.mark.sqlite
 @PHONE
 def test_the_bar_stays_under_the_thumb_and_hides_nothing(app, visit):
     with_hour(app)
@@ -188,7 +182,6 @@ def test_the_bar_stays_under_the_thumb_and_hides_nothing(app, visit):
 
 
 @pytest.mark.browser
-@pytest.mark.sqlite
 @PHONE
 def test_comment_in_the_bar_leads_into_the_field(app, visit):
     with_hour(app)
@@ -200,7 +193,6 @@ def test_comment_in_the_bar_leads_into_the_field(app, visit):
 
 
 @pytest.mark.browser
-@pytest.mark.sqlite
 @PHONE
 def test_the_classification_does_not_touch_the_comment_form(app, visit):
     with_hour(app, ended_at=now())

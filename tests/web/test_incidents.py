@@ -21,8 +21,6 @@ from tests.support.store import store_of
 from tests.web import scene
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 
 def row(app, id=1):
     with app.app_context():

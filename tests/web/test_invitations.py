@@ -13,8 +13,6 @@ from tests.alerts.sinks import mail_sink
 from tests.factories import PASSWORD, make_incident, make_monitor, make_person, now
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 LINK = re.compile(r"http://wakeful\.test(/invitation/[\w-]+)")
 
 

@@ -11,8 +11,6 @@ from app.db.tables import IncidentRow, MonitorRow
 from tests.factories import make_incident, make_monitor
 from tests.support.store import store_of
 
-pytestmark = pytest.mark.sqlite
-
 NAME = re.compile(r'<b class="break">([^<]*)</b>')
 
 

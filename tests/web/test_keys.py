@@ -9,8 +9,6 @@ from app.db.tables import ApiKeyRow, PersonRow
 from tests.factories import make_key, make_person
 from tests.support.store import access_of
 
-pytestmark = pytest.mark.sqlite
-
 
 def key_named(app, name):
     keys = access_of(app).keys.all()

@@ -9,8 +9,6 @@ from babel.messages.mofile import write_mo
 from app.rules.text import REQUIRED
 from app.web.frame import language
 
-pytestmark = pytest.mark.sqlite
-
 GERMAN = {
     "Contacts": "Kontakte",
     "New contact": "Neuer Kontakt",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-import pytest
 from sqlalchemy import select, update
 
 from app.access.agents import agent_of
@@ -17,8 +16,6 @@ from app.errors import Unavailable
 from app.records import Monitor, Notice, PageQuery, Pair, Place, Verdict
 from tests.factories import now
 from tests.support.store import store_of
-
-pytestmark = pytest.mark.sqlite
 
 PAGE = "/settings/locations"
 TOKEN = re.compile(r"wa_[\w-]{32}")

@@ -26,7 +26,7 @@ from tests.support.store import access_of
 from tests.web.scene import PARTS, fill
 from tests.web.visitor import Visitor
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+pytestmark = pytest.mark.settings(rate_limit=0)
 
 Lie = tuple[Path, Any]  # where it stands in the answer, and the wrong value
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-
 from app.records import MarkerQuery
 from app.web.shown.markers import marker_lines
 from tests.factories import make_incident, make_monitor, now
 from tests.support.store import store_of
-
-pytestmark = pytest.mark.sqlite
 
 
 def add(app, name="shop v2.1", **fields):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-
 from app.db import db, journal, writing
 from app.db.tables import MonitorEvidenceRow, MonitorRow, MonitorStateRow
 from app.records import Pair
@@ -15,8 +13,6 @@ from tests.support.queries import queries
 from tests.support.store import store_of
 from tests.web import scene
 from tests.web.visitor import Visitor
-
-pytestmark = pytest.mark.sqlite
 
 
 def row(app, id=1):
@@ -362,7 +358,6 @@ def test_pages_below_the_list_mark_it_in_the_menu(app, editor):
         assert '<a href="/monitors" aria-current="page">' in page.page.text, path
 
 
-@pytest.mark.sqlite
 def test_a_monitors_page_reads_each_thing_once(app, viewer):
     """For itself, and for the statistics of a day and of a year."""
     monitor = make_monitor(app, state={"verdict": "up", "rolled_until": now()})

@@ -28,8 +28,6 @@ from tests.pages.made import make_page, make_shown
 from tests.support.web_process import installation, web_process
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 MOST_PAGES, MOST_ALIKE = 400, 3
 # Encrypted columns, by table: those that are planted here ...
 PLANTED = {

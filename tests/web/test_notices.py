@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from app.records import Notice
-
-pytestmark = pytest.mark.sqlite
 
 
 def keep(app, notice, value):

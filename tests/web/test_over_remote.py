@@ -7,8 +7,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from app.db import db, journal
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.records import (
@@ -36,8 +34,6 @@ from tests.factories import (
 from tests.faults.broken import corrupt
 from tests.support.store import store_of
 from tests.web.visitor import Visitor
-
-pytestmark = pytest.mark.sqlite
 
 BACKUP = Path(__file__).parents[1] / "imports" / "samples" / "kuma-backup.json"
 

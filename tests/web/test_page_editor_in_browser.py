@@ -16,7 +16,7 @@ from tests.factories import make_monitor
 from tests.support.store import store_of
 from tests.web.conftest import DESKTOP, PHONE
 
-pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+pytestmark = pytest.mark.browser
 
 VIOLATIONS = "async () => (await axe.run()).violations.map(({ id }) => id)"
 

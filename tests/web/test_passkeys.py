@@ -20,7 +20,7 @@ from tests.support.clock import Clock
 from tests.web.test_second_factor import CODES, EMAIL, half, is_in
 from tests.web.visitor import Visitor, token
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.settings(public_url=None)]
+pytestmark = pytest.mark.settings(public_url=None)
 
 SITE = "http://localhost"
 

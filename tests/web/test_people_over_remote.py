@@ -15,8 +15,6 @@ from tests.alerts.sinks import mail_sink
 from tests.factories import PASSWORD, make_key, make_monitor
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 
 @pytest.mark.settings(public_url=None)
 def test_invitations_and_new_passwords_work(app, over):

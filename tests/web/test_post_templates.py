@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from flask import Flask
 
 from app.errors import Unavailable
@@ -12,8 +11,6 @@ from app.records import PageQuery, PostTemplate
 from app.rules.posts import BUILT_IN
 from app.rules.text import REQUIRED
 from tests.support.store import store_of
-
-pytestmark = pytest.mark.sqlite
 
 PAGE = "/status-pages/templates"
 

@@ -17,8 +17,6 @@ from tests.factories import make_incident, make_monitor, now
 from tests.support.store import store_of
 from tests.web.visitor import token
 
-pytestmark = pytest.mark.sqlite
-
 
 @pytest.fixture
 def monitor(app: Flask) -> Any:

@@ -22,8 +22,6 @@ from tests.support.clock import clock_of
 from tests.support.store import access_of
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 MOMENT = timedelta(milliseconds=1)
 ASKED = "Confirm with your password"
 NEW = "another long password"

@@ -19,8 +19,6 @@ from tests.alerts.sinks import mail_sink
 from tests.factories import PASSWORD, make_person, now
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 NEW = "another long password"
 LINK = re.compile(r"http://wakeful\.test(/new-password/[\w-]+)")
 

@@ -24,8 +24,6 @@ from tests.support.bare_server import KEY, BareServer
 from tests.support.store import store_of
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 
 class Moody:
     """A server in front of ``app`` that answers 500 to what is in ``refused`` (methods, or a method

@@ -28,8 +28,6 @@ from tests.lab.net import Listener
 from tests.support.store import store_of
 from tests.support.web_process import installation, web_process
 
-pytestmark = pytest.mark.sqlite
-
 MONITOR = ("/monitors/new", "Save", {"url": "https://example.com/"}, LocalMonitors, "create")
 REPORT = ("/incidents/new", "Report incident", {"monitor_id": "1"}, LocalIncidents, "create")
 RESOLVE = ("/incidents/1", "Resolve", {}, LocalIncidents, "update")

@@ -83,7 +83,6 @@ EXPECTED = {
 }
 
 
-@pytest.mark.one_on_postgres
 @pytest.mark.parametrize("rolled", [True, False], ids=["from the rollups", "from the results"])
 def test_a_month_is_counted_to_the_second(app, rolled):
     shop = past(app)
@@ -98,7 +97,6 @@ def test_a_month_is_counted_to_the_second(app, rolled):
     assert answer[ALL] == found
 
 
-@pytest.mark.sqlite
 def test_the_month_in_progress_ends_now(app):
     row = make_monitor(app)
     with app.app_context():
@@ -129,7 +127,6 @@ def test_of_several_monitors_the_whole_is_their_sum_and_incidents_are_cut_at_the
     assert answer[ALL]["incidents"] == 2
 
 
-@pytest.mark.sqlite
 def test_the_page_tells_figures_and_how_they_are_counted(app, viewer):
     shop, blog = past(app), past(app, name="Blog")
     viewer.open("/reports?month=2026-10")
@@ -145,7 +142,6 @@ def test_the_page_tells_figures_and_how_they_are_counted(app, viewer):
     assert f'href="/monitors/{shop}"' not in viewer.page.text
 
 
-@pytest.mark.sqlite
 def test_a_report_is_of_a_tag_and_says_what_happened_and_who_made_it(app, viewer):
     past(app, tags="\nshop\nprod\n")
     past(app, name="Till", tags="\nshop\n")
@@ -162,7 +158,6 @@ def test_a_report_is_of_a_tag_and_says_what_happened_and_who_made_it(app, viewer
     assert "No monitor has the tag nothing" in viewer.open("/reports?tag=nothing").text
 
 
-@pytest.mark.sqlite
 def test_figures_that_begin_within_the_month_say_since_when(app, viewer):
     row = make_monitor(app, name="Young", interval=3600, created_at=OCTOBER)
     results = [one for one in october(row.id) if one.checked_at >= OCTOBER + 11 * 24 * HOUR]
@@ -172,7 +167,6 @@ def test_figures_that_begin_within_the_month_say_since_when(app, viewer):
     assert "Since 12 Oct" in viewer.open("/reports?month=2026-10").text
 
 
-@pytest.mark.sqlite
 def test_the_pdf_has_what_the_page_has(app, viewer):
     past(app, name="Shop & <Sons>")
     page = viewer.open("/reports?month=2026-10&format=pdf").page
@@ -183,7 +177,6 @@ def test_the_pdf_has_what_the_page_has(app, viewer):
     assert viewer.open("/reports?format=doc").status == 422
 
 
-@pytest.mark.sqlite
 def test_without_the_library_there_is_no_link_and_a_sentence(app, viewer, monkeypatch):
     past(app)
     monkeypatch.setattr(paper, "find_spec", lambda name: None)
@@ -206,7 +199,6 @@ def test_a_report_is_titled_by_what_it_is_of(names, tag, chosen, expected):
     assert report_words.subject(names, tag, chosen=chosen) == expected
 
 
-@pytest.mark.sqlite
 def test_the_file_holds_the_same_for_a_spreadsheet(app, viewer):
     shop, evil = past(app), past(app, name='=HYPERLINK("http://evil.test")')
     link = f"/reports/csv?month=2026-10&monitors={shop}&monitors={evil}"
@@ -222,7 +214,6 @@ def test_the_file_holds_the_same_for_a_spreadsheet(app, viewer):
     assert """'=HYPERLINK("http://evil.test")""" in lines
 
 
-@pytest.mark.sqlite
 def test_without_a_month_it_is_the_last_one_that_has_something_to_say(app, viewer):
     assert "No monitors" in viewer.open("/reports").text
     make_monitor(app)
@@ -232,7 +223,6 @@ def test_without_a_month_it_is_the_last_one_that_has_something_to_say(app, viewe
     assert "has not begun" in viewer.open("/reports?month=2190-01").text
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "query", ["month=2026", "month=2026-13", "monitors=x", f"monitors={9**40}"]
 )
@@ -240,7 +230,6 @@ def test_a_misspelt_address_is_told(viewer, query):
     assert viewer.open(f"/reports?{query}").status == 422
 
 
-@pytest.mark.sqlite
 def test_an_error_page_says_its_sentence_once(viewer):
     assert viewer.open("/reports?month=abc").text.count("Enter a month such as 2026-11.") == 1
 
@@ -249,7 +238,6 @@ def test_no_name_becomes_a_formula():
     assert [plain(text) for text in ("=1+1", "@x", "-2", "Shop")] == ["'=1+1", "'@x", "'-2", "Shop"]
 
 
-@pytest.mark.sqlite
 def test_an_editor_orders_a_monthly_report_and_stops_it(app, editor):
     past(app, tags="\nshop\n")
     assert "Add a contact" in editor.open("/reports").text
@@ -267,7 +255,6 @@ def test_an_editor_orders_a_monthly_report_and_stops_it(app, editor):
     assert "has no email address" in editor.text
 
 
-@pytest.mark.sqlite
 def test_a_viewer_sees_who_gets_reports_and_changes_nothing(app, viewer):
     past(app)
     mail = (Pair("email", "boss@shop.example"),)

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.factories import make_incident, make_monitor
 from tests.web.conftest import DESKTOP
 
-pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+pytestmark = pytest.mark.browser
 
 A4_WIDTH = 680  # px of 96 to the inch, without the margins of 15 mm
 CUT = """[...document.querySelectorAll(".card.flush, td, th")].filter(

@@ -26,7 +26,6 @@ from tests.web.visitor import Visitor, token
 EMAIL = "ada@example.org"
 SECRET = re.compile(r'<code id="secret">([A-Z2-7 ]+)</code>')
 CODES = re.compile(r"\b[0-9a-z]{7}(?:-[0-9a-z]{7}){3}\b")
-only_sqlite = pytest.mark.sqlite
 
 
 @pytest.fixture
@@ -145,7 +144,6 @@ def test_a_phone_may_be_one_period_off(access, ahead, right):
     assert (totp.step_of(secret, code, access.clock()) is not None) == right
 
 
-@only_sqlite
 def test_codes_are_those_of_the_standard():
     # RFC 6238, appendix B: SHA-1, the last six of the eight digits.
     from base64 import b32encode
@@ -219,6 +217,8 @@ def test_of_two_who_send_the_same_code_at_once_one_gets_in(app, access, secured,
     assert sum(not isinstance(one, WakefulError) for one in found) == 1, found
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_of_two_requests_with_one_half_login_one_gets_in(app, access, secured):
     with app.app_context():
         token = access.half_logins.begin(1)
@@ -231,7 +231,6 @@ def test_of_two_requests_with_one_half_login_one_gets_in(app, access, secured):
         assert access.factors.of(1).codes_left == 9, "the others keep their codes"
 
 
-@only_sqlite
 def test_recovery_codes_log_in_once_each_however_they_are_typed(app, secured):
     first, second = secured.codes[:2]
     visitor = half(app).press("Log in with this code", recovery_code=first)
@@ -247,7 +246,6 @@ def test_recovery_codes_log_in_once_each_however_they_are_typed(app, secured):
     assert "You have 2 recovery codes left." in visitor.text
 
 
-@only_sqlite
 def test_new_recovery_codes_end_the_old_ones(app, secured):
     page = secured.open("/profile/two-factor/codes")
     assert page.press("Make new codes", current_password="no").status == 422
@@ -259,7 +257,6 @@ def test_new_recovery_codes_end_the_old_ones(app, secured):
     assert is_in(half(app).press("Log in with this code", recovery_code=fresh[0]))
 
 
-@only_sqlite
 def test_a_recovery_code_has_more_bits_than_a_fast_hash_needs():
     assert recovery_codes.GROUPS * recovery_codes.GROUP * 5 >= 128
     assert len(set(recovery_codes.ALPHABET)) == 32
@@ -291,6 +288,8 @@ def test_whoever_waits_between_guesses_is_stopped_for_hours(app, access, secured
     assert half(app).press("Log in", second_code=secured.phone.code()).path == "/"
 
 
+@pytest.mark.both_databases
+@pytest.mark.both_databases
 def test_guesses_at_once_all_count(app, access, secured):
     with app.app_context():
         tokens = [access.half_logins.begin(1) for _ in range(LOGINS_PER_ACCOUNT + 4)]
@@ -301,7 +300,6 @@ def test_guesses_at_once_all_count(app, access, secured):
     assert (names.count("Invalid"), names.count("Throttled")) == (LOGINS_PER_ACCOUNT, 4)
 
 
-@only_sqlite
 def test_a_half_login_ends_after_ten_minutes(app, access, secured):
     visitor = half(app)
     access.clock.advance(seconds=LASTS.total_seconds() - 1)
@@ -315,7 +313,6 @@ def test_a_half_login_ends_after_ten_minutes(app, access, secured):
         assert db.session.query(HalfLoginRow).count() == 0
 
 
-@only_sqlite
 def test_a_half_login_is_of_its_browser_and_for_one_login(app, secured):
     visitor = half(app)
     cookie = visitor.client.get_cookie("wakeful")
@@ -339,7 +336,6 @@ def test_a_half_login_is_of_its_browser_and_for_one_login(app, secured):
     ],
     ids=str,
 )
-@only_sqlite
 def test_what_ends_sessions_ends_half_logins(app, access, secured, change):
     visitor = half(app)
     with app.app_context():
@@ -356,7 +352,6 @@ def test_what_ends_sessions_ends_half_logins(app, access, secured, change):
     assert not is_in(visitor)
 
 
-@only_sqlite
 def test_the_second_step_needs_the_pages_token(app, secured):
     visitor = half(app)
     answer = visitor.client.post("/login/second", data={"second_code": secured.phone.code()})
@@ -364,7 +359,6 @@ def test_the_second_step_needs_the_pages_token(app, secured):
     assert not is_in(visitor)
 
 
-@only_sqlite
 def test_removing_it_needs_the_password_and_ends_other_sessions(app, access, secured):
     other = half(app).press("Log in", second_code=secured.phone.code())
     page = secured.open("/profile/two-factor/app/remove")
@@ -379,7 +373,6 @@ def test_removing_it_needs_the_password_and_ends_other_sessions(app, access, sec
         assert access.factors.of(1).codes_left == 0, "codes alone would be none"
 
 
-@only_sqlite
 def test_the_password_cannot_be_guessed_where_it_is_asked_for(app, secured):
     secured.open("/profile/two-factor/app/remove")
     for _ in range(LOGINS_PER_ACCOUNT):
@@ -388,7 +381,6 @@ def test_the_password_cannot_be_guessed_where_it_is_asked_for(app, secured):
     assert secured.open("/profile/two-factor").text.count("Remove the app") == 1
 
 
-@only_sqlite
 def test_a_page_of_another_account_sets_nothing_up(app, access, secured):
     mallory = make_person(app, "viewer", "mallory@example.org")
     visitor = Visitor(app).log_in(mallory.email)
@@ -403,7 +395,6 @@ def test_a_page_of_another_account_sets_nothing_up(app, access, secured):
     assert is_in(half(app).press("Log in", second_code=secured.phone.code()))
 
 
-@only_sqlite
 def test_a_secret_that_cannot_be_read_lets_nobody_in_and_says_what_to_do(app, secured):
     with app.app_context(), writing() as session:
         session.connection().exec_driver_sql("UPDATE authenticator_apps SET secret = 'damaged'")
@@ -423,7 +414,6 @@ def test_a_secret_that_cannot_be_read_lets_nobody_in_and_says_what_to_do(app, se
     assert visitor.open("/profile/two-factor").text.count("Change the app") == 1
 
 
-@only_sqlite
 def test_the_person_is_told_by_mail(app, access, ada, monkeypatch):
     works = []
     monkeypatch.setattr(app.extensions["wakeful.mail"].notices, "put", works.append)
@@ -456,7 +446,6 @@ def required(app, admin):
     return admin
 
 
-@only_sqlite
 def test_the_settings_count_who_has_none_in_a_fixed_number_of_queries(app, access, required):
     with app.app_context():
         engine = db.engine
@@ -482,7 +471,6 @@ def test_the_settings_count_who_has_none_in_a_fixed_number_of_queries(app, acces
     assert many == few
 
 
-@only_sqlite
 def test_whoever_needs_one_sets_it_up_first_and_can_do_nothing_else(app, access, required):
     make_person(app, "editor", EMAIL)
     assert "1 person has none yet." in required.open("/settings").text
@@ -526,7 +514,6 @@ def _token(visitor):
     return {"csrf_token": dict(visitor.forms[0].values)["csrf_token"]}
 
 
-@only_sqlite
 def test_a_required_factor_cannot_be_removed_and_keys_go_on(app, access, required, client):
     make_person(app, "editor", EMAIL)
     visitor = Visitor(app).log_in(EMAIL)
@@ -541,7 +528,6 @@ def test_a_required_factor_cannot_be_removed_and_keys_go_on(app, access, require
     assert client.get("/api/v1/monitors", headers=headers).status_code == 200
 
 
-@only_sqlite
 def test_a_role_that_changes_in_the_middle_is_asked_for_its_factor(app, access, required):
     person = make_person(app, "viewer", EMAIL)
     visitor = Visitor(app).log_in(EMAIL)
@@ -554,7 +540,6 @@ def test_a_role_that_changes_in_the_middle_is_asked_for_its_factor(app, access, 
     assert is_in(visitor), "the requirement ended"
 
 
-@only_sqlite
 def test_a_private_status_page_is_closed_to_whoever_has_to_set_it_up(app, access, required):
     from app.pages.visitors import Visitors
 
@@ -567,7 +552,6 @@ def test_a_private_status_page_is_closed_to_whoever_has_to_set_it_up(app, access
     assert visitors.logged_in(environ)
 
 
-@only_sqlite
 def test_only_admins_require_one(app, editor):
     app.config["WTF_CSRF_ENABLED"] = False
     data = {"viewer": "1"}
@@ -579,7 +563,6 @@ def test_only_admins_require_one(app, editor):
 # --- Reset by an admin
 
 
-@only_sqlite
 def test_an_admin_sees_who_has_one_and_resets_it(app, access, secured, admin):
     row = next(line for line in admin.open("/people").page.text.split("<tr>") if EMAIL in line)
     assert re.search(r'data-label="Second factor">Yes', row)
@@ -596,7 +579,6 @@ def test_an_admin_sees_who_has_one_and_resets_it(app, access, secured, admin):
         assert db.session.query(RecoveryCodeRow).count() == 0
 
 
-@only_sqlite
 def test_nobody_resets_their_own_without_the_password_nor_others_without_being_admin(
     app, access, secured, editor
 ):
@@ -610,7 +592,6 @@ def test_nobody_resets_their_own_without_the_password_nor_others_without_being_a
         assert access.people.get(1).second_factor
 
 
-@only_sqlite
 def test_a_mailed_password_link_still_asks_for_the_second_factor(app, access, secured):
     with app.app_context():
         token = access.recovery.make(1)
@@ -622,7 +603,6 @@ def test_a_mailed_password_link_still_asks_for_the_second_factor(app, access, se
     assert sessions.HALF == "half_login"
 
 
-@only_sqlite
 def test_the_log_and_the_audit_log_say_what_happened_and_hold_no_secret(app, access, ada, caplog):
     caplog.set_level("INFO", logger="app.access.security_log")
     visitor = Visitor(app).log_in(EMAIL)
@@ -658,7 +638,6 @@ def test_the_log_and_the_audit_log_say_what_happened_and_hold_no_secret(app, acc
         assert not any(code in text for code in codes)
 
 
-@only_sqlite
 def test_somebody_in_a_known_browser_is_not_locked_out_by_others(app, access, secured):
     for _ in range(LOGINS_PER_ACCOUNT + 1):
         stranger = half(app).press("Log in", second_code="000000")
@@ -668,7 +647,6 @@ def test_somebody_in_a_known_browser_is_not_locked_out_by_others(app, access, se
     assert secured.press("Log in", second_code=secured.phone.code()).path == "/"
 
 
-@only_sqlite
 def test_a_post_to_the_second_step_does_not_end_a_session(app, secured):
     answer = secured.client.post("/login/second", data=token(secured.open("/profile")))
     assert answer.location.startswith("/login")

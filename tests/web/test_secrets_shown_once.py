@@ -13,8 +13,6 @@ from app.errors import Unavailable
 from app.stores.local.locations import LocalLocations
 from tests.support.store import store_of
 
-pytestmark = pytest.mark.sqlite
-
 KEYS = ("/keys", "Create key", {"name": "CI"}, ApiKeys, "create")
 LINKS = ("/settings/wall-links", "Create link", {"name": "Hall"}, WallLinks, "create")
 PLACE = ("/settings/locations/new", "Save", {"name": "oslo"}, LocalLocations, "create")

@@ -16,8 +16,6 @@ from app.stores import current_store
 from tests.factories import make_monitor, make_outcome, now
 from tests.support.store import store_of
 
-pytestmark = pytest.mark.sqlite
-
 NAMES = ("berlin", "oslo", "sydney")
 
 

@@ -23,8 +23,6 @@ from tests.support.clock import clock_of
 from tests.support.store import access_of
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 EMAIL = "ada@wakeful.test"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 IPHONE = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from flask import Flask
 from sqlalchemy import event
 
@@ -14,8 +13,6 @@ from tests.factories import make_monitor
 from tests.faults.broken import corrupt
 from tests.support.store import store_of
 from tests.web.visitor import Visitor
-
-pytestmark = pytest.mark.sqlite
 
 HOOK = "https://hooks.slack.com/services/T0/B0/abcd1234"
 ROW = {"alerts[0][key]": "slack", "alerts[0][value]": HOOK}

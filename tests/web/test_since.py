@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-
 from app.db import journal, writing
 from app.records import Location, Result, Verdict
 from tests.factories import make_incident, make_monitor, now
-
-pytestmark = pytest.mark.sqlite
 
 
 def checked(app, days):

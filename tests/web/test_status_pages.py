@@ -19,8 +19,6 @@ from tests.factories import make_monitor, now
 from tests.support.store import store_of
 from tests.web.visitor import Visitor, token
 
-pytestmark = pytest.mark.sqlite
-
 
 def make_page(app: Flask, *monitors: int, **fields: Any) -> StatusPage:
     return store_of(app).status_pages.create({"name": "Our shop", "monitors": monitors} | fields)

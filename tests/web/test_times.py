@@ -34,7 +34,6 @@ def test_the_ends_of_time_have_a_date_everywhere(zone, end):
     assert times.day(end, there).endswith(f"{end.year:04}")
 
 
-@pytest.mark.sqlite
 def test_an_incident_from_the_first_day_of_all_is_shown_to_somebody_in_the_west(app, editor):
     make_incident(app, make_monitor(app), started_at=datetime(1, 1, 1, tzinfo=UTC))
     editor.open("/profile").press("Save", time_zone="Pacific/Niue")
@@ -42,7 +41,6 @@ def test_an_incident_from_the_first_day_of_all_is_shown_to_somebody_in_the_west(
         assert editor.open(path).status == 200, path
 
 
-@pytest.mark.sqlite
 def test_what_was_written_with_the_report_stays_at_its_beginning(app, editor):
     make_monitor(app)
     editor.open("/incidents/new?monitor_id=1").press(
@@ -56,7 +54,6 @@ def test_what_was_written_with_the_report_stays_at_its_beginning(app, editor):
     assert places == sorted(places)
 
 
-@pytest.mark.sqlite
 def test_a_comment_that_nobody_signed_stands_where_the_incident_opened(app, editor):
     make_incident(
         app, make_monitor(app), by_hand=True, comment="Sent by a script",

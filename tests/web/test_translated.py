@@ -243,7 +243,6 @@ GALLERY = [
 ]
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("sight", GALLERY)
 def test_all_that_a_page_says_is_translated(living, sentences, sight):
     app, names, data = living
@@ -256,7 +255,6 @@ def test_all_that_a_page_says_is_translated(living, sentences, sight):
     assert not left, "\n".join(left)
 
 
-@pytest.mark.sqlite
 def test_new_recovery_codes_are_shown_in_the_language_of_the_page(living, sentences):
     app, names, data = living
     visit = _visit(app, gallery.SECURED, names["cookie"])
@@ -272,7 +270,6 @@ def test_new_recovery_codes_are_shown_in_the_language_of_the_page(living, senten
     assert not left, "\n".join(left)
 
 
-@pytest.mark.sqlite
 def test_public_pages_are_translated_where_a_language_is_chosen(living, sentences, translations):
     """Nothing chooses one for them yet: they are kept in memory, the same for everybody."""
     app, _, data = living
@@ -291,7 +288,6 @@ def test_public_pages_are_translated_where_a_language_is_chosen(living, sentence
 PUBLIC = ("/status", "/status/example-ltd", "/status/example-ltd/history")
 
 
-@pytest.mark.sqlite
 def test_the_api_and_public_pages_stay_english_after_a_page_in_another_language(living):
     app, _, _ = living
     client = app.test_client()
@@ -322,7 +318,6 @@ def admin(
         db.engine.dispose()
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("path", "button", "typed"),
     [
@@ -346,7 +341,6 @@ def test_errors_of_forms_are_translated(admin, sentences, tmp_path, path, button
     assert not left, "\n".join(left)
 
 
-@pytest.mark.sqlite
 def test_what_was_done_is_said_in_the_language(admin, sentences, tmp_path):
     for path, button, said in (
         ("/monitors/1", "Pause", "%(name)s paused. It is not checked until you resume it."),
@@ -359,7 +353,6 @@ def test_what_was_done_is_said_in_the_language(admin, sentences, tmp_path):
         assert not left, "\n".join(left)
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("ids", "said"), [([1], "⟦1 monitor paused.⟧"), ([1, 2], "⟦2 monitors paused.⟧")]
 )
@@ -368,7 +361,6 @@ def test_one_and_many_have_forms_of_their_own(admin, ids, said):
     assert said in admin.text
 
 
-@pytest.mark.sqlite
 def test_a_wrong_password_is_said_in_the_language(admin):
     stranger = Visitor(admin.client.application)
     stranger.client.environ_base["HTTP_ACCEPT_LANGUAGE"] = LANGUAGE

@@ -16,8 +16,6 @@ from tests.support.store import store_of
 from tests.web.test_alerts import worker  # noqa: F401
 from tests.web.visitor import Visitor
 
-pytestmark = pytest.mark.sqlite
-
 TEAMS = ("Shop team", "Office", "Night shift")
 
 

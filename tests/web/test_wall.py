@@ -10,8 +10,6 @@ from app.records import MonitorStatus
 from app.web.views import wall
 from tests.factories import make_incident, make_monitor, now
 
-pytestmark = pytest.mark.sqlite
-
 
 def test_what_is_down_comes_first_with_its_cause_and_a_running_clock(app, viewer):
     for name, verdict in (("Alpha", "up"), ("Beta", "down"), ("Gamma", "degraded")):

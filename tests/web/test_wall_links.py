@@ -6,7 +6,6 @@ import hashlib
 import logging
 import re
 
-import pytest
 from flask import Flask
 from sqlalchemy import select
 
@@ -16,8 +15,6 @@ from app.web.views import wall
 from tests.factories import make_incident, make_monitor
 from tests.support.store import store_of
 from tests.web.visitor import Visitor
-
-pytestmark = pytest.mark.sqlite
 
 
 def make_link(admin: Visitor, **typed: str) -> str:

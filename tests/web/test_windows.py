@@ -17,8 +17,6 @@ from app.web.shown import months
 from tests.factories import make_monitor
 from tests.support.store import store_of
 
-pytestmark = pytest.mark.sqlite
-
 START = datetime(2026, 12, 1, 22, 0, tzinfo=UTC)
 
 

@@ -11,7 +11,7 @@ from tests.factories import PASSWORD, make_person
 from tests.support.browser import opened
 from tests.web.conftest import log_in
 
-pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture

@@ -12,8 +12,6 @@ from app.records import Location, Result, Timings, Verdict
 from app.rules.time import iso
 from tests.factories import make_monitor, now
 
-pytestmark = pytest.mark.sqlite
-
 
 @pytest.fixture
 def monitor(app):

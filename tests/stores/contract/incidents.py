@@ -121,7 +121,6 @@ class IncidentsContract:
             assert list(caught.value.errors) == ["monitor_id"]
 
     # Each case: what is stored, what is then sent, and the field that is at fault. Hours ago.
-    @pytest.mark.one_on_postgres
     @pytest.mark.parametrize(
         ("stored", "sent", "fault"),
         [
