@@ -90,7 +90,6 @@ def files_of(path: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_backup_has_what_was_committed_while_others_use_the_database(core, tmp_path):
     make_monitor(core, name="Shop")
     with core.app_context():
@@ -105,7 +104,6 @@ def test_a_backup_has_what_was_committed_while_others_use_the_database(core, tmp
     assert stat.S_IMODE(os.stat(tmp_path / "backup").st_mode) == 0o600
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_restored_backup_is_the_database_as_it_was(core, same, tmp_path):
     make_monitor(core, name="Shop")
@@ -360,7 +358,6 @@ def test_a_backup_that_does_not_fit_is_refused(core, elsewhere, tmp_path, change
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_database_in_use_is_not_replaced(core, same, tmp_path):
     make_monitor(core, name="Shop")
     path = back_up(core, tmp_path / "backup")
@@ -377,7 +374,6 @@ def test_a_database_in_use_is_not_replaced(core, same, tmp_path):
 # --- A second installation that runs
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 @pytest.mark.slow
 @pytest.mark.timeout(240)
@@ -452,7 +448,6 @@ class Site:
 # --- What a restored installation does not do
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_messages_older_than_an_hour_wait_for_a_person(core, same, tmp_path):
     box = Outbox(core)

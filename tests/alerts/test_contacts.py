@@ -54,7 +54,6 @@ def types(sink: HttpSink, path: str) -> list[str]:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_value_that_several_contacts_give_is_alerted_once(box: Outbox, sink: HttpSink) -> None:
     hook, other = ("webhook", f"{sink.url}/hook"), ("webhook", f"{sink.url}/other")
     monitor = box.monitor(hook)

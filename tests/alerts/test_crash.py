@@ -18,7 +18,7 @@ from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink
 from tests.support.command import start
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 ROWS = 600
 LANES = 50

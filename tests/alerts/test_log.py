@@ -26,7 +26,6 @@ def broken(box: Outbox) -> list[tuple[str, str | None]]:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_channel_is_broken_from_its_refusal_until_it_delivers_or_no_monitor_has_it(
     box: Outbox, sink: HttpSink
 ) -> None:
@@ -131,7 +130,6 @@ def test_a_contact_of_no_monitor_whose_channel_does_not_work_is_shown(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_old_deliveries_are_deleted_unless_they_are_pending(box: Outbox) -> None:
     monitor = box.monitor(("webhook", "http://127.0.0.1:9/"))
     old = [box.notice(monitor)[0] for _ in DeliveryStatus]
@@ -152,7 +150,6 @@ def test_old_deliveries_are_deleted_unless_they_are_pending(box: Outbox) -> None
     assert [row.id for row in box.rows()] == [pending, young]
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_many_old_deliveries_are_deleted_in_small_transactions(box: Outbox) -> None:
     monitor = box.monitor(("webhook", "http://127.0.0.1:9/"))

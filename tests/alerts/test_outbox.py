@@ -27,7 +27,6 @@ def types(sink: HttpSink, path: str = "/hook") -> list[str]:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_each_channel_value_gets_one_row_for_each_event(box: Outbox, sink: HttpSink) -> None:
     hook = ("webhook", f"{sink.url}/hook")
     monitor = box.monitor(hook, ("slack", f"{sink.url}/slack"), hook)
@@ -274,7 +273,6 @@ def test_one_message_that_a_service_cannot_take_does_not_close_the_channel(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_recovery_waits_for_its_outage(box: Outbox, sink: HttpSink) -> None:
     sink.replies["/hook"] = [Reply(500), Reply(500), Reply()]
     monitor = box.monitor(("webhook", f"{sink.url}/hook"))
@@ -358,7 +356,6 @@ def test_a_waiting_message_that_is_given_up_is_never_sent(box: Outbox, sink: Htt
 # --- Bursts
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_burst_becomes_one_message_and_so_does_its_recovery(box: Outbox, sink: HttpSink) -> None:
     hook = ("webhook", f"{sink.url}/hook")
@@ -491,7 +488,6 @@ def test_a_flapping_monitor_that_stays_down_is_alerted_in_the_end(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_deleting_a_monitor_deletes_its_pending_messages(box: Outbox, sink: HttpSink) -> None:
     monitor = box.monitor(("webhook", f"{sink.url}/hook"))
     box.open(monitor)
@@ -513,7 +509,6 @@ def test_a_message_that_cannot_be_composed_does_not_stop_others(
     assert [row.status for row in box.rows()] == [FAILED, DELIVERED]
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_row_is_claimed_by_one_worker_only(box: Outbox, sink: HttpSink) -> None:
     other = Worker(box.app, box.settings, clock=box.clock)

@@ -90,7 +90,6 @@ def change(box: Outbox, kind: type[Any], id: int, **fields: Any) -> None:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
     box: Outbox, sink: HttpSink
 ) -> None:
@@ -288,7 +287,6 @@ def test_a_reminder_of_a_settled_incident_is_not_sent(box: Outbox, sink: HttpSin
     assert (last.event, last.status, last.reason) == ("incident.reminder", HELD, "settled")
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_two_checkers_never_remind_twice(box: Outbox) -> None:
     import threading

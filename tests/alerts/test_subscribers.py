@@ -428,7 +428,6 @@ def test_mails_wait_for_no_webhook(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_thousands_are_written_in_batches_and_each_is_told_once(
     box: Outbox, sink: HttpSink, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -446,7 +445,6 @@ def test_thousands_are_written_in_batches_and_each_is_told_once(
         assert subscribers.waiting(db.session, now) == []
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_two_workers_write_each_message_once(
     box: Outbox, pages: Pages, monkeypatch: pytest.MonkeyPatch

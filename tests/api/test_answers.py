@@ -236,7 +236,6 @@ def test_an_answer_takes_few_statements(app, api, path, most):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 @pytest.mark.settings(rate_limit=3)
 def test_section_7_each_key_has_a_rate_limit_for_each_minute(app, api, reader):
     """Counted for each key; 429 says when to retry."""

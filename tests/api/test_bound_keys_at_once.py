@@ -10,11 +10,7 @@ import pytest
 from tests.api.conftest import Api
 from tests.factories import make_key
 
-pytestmark = [
-    pytest.mark.settings(rate_limit=0),
-    pytest.mark.both_databases,
-    pytest.mark.both_databases,
-]
+pytestmark = [pytest.mark.settings(rate_limit=0), pytest.mark.both_databases]
 
 DELAY = 0.3  # s in which a request that does not have to wait is done
 INCIDENT = "/incidents/{incident}"

@@ -85,7 +85,6 @@ def test_a_monitor_has_its_last_hours_if_they_are_requested(api, target):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_report_has_the_figures_of_monitors_between_two_hours(api):
     first, second = api.monitor()["id"], api.monitor()["id"]
     times = {"started_at": "2026-03-01T10:00:00", "ended_at": "2026-03-01T10:30:00"}

@@ -162,7 +162,6 @@ ONE_OF_A_FORM = [target for target in TARGETS if target[0] == "POST"]
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_hostile_bodies_are_refused_and_change_nothing(api, world, database_url):
     before = world()
     sqlite = database_url.startswith("sqlite")
@@ -192,7 +191,6 @@ LISTS = ["/monitors", "/incidents", "/deliveries", "/maintenance-windows", "/mon
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_hostile_queries_are_refused(api, world):
     for name, query in QUERIES.items():
         for path in LISTS:
@@ -202,7 +200,6 @@ def test_hostile_queries_are_refused(api, world):
 IDS = ["0", str(2**63 - 1), str(2**63), str(2**64), "1" + "0" * 30, "1" + "0" * 5000]
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_huge_id_is_404(api):
     for digits in IDS:

@@ -212,7 +212,6 @@ def test_section_1_monitors_are_found_and_ordered(api, query, names):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_section_1_ties_are_broken_by_id_in_the_same_direction(api):
     ids = [api.monitor()["id"] for _ in range(3)]
     for sort, expected in (("asc", ids), ("desc", ids[::-1])):

@@ -16,7 +16,7 @@ from app.db.types import to_ms
 from app.records import Location
 from tests.factories import make_incident, make_monitor, now
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 MINUTE = timedelta(minutes=1)
 

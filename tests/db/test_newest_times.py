@@ -17,7 +17,6 @@ EARLIER, LATER = NOW - 5 * SECOND, NOW + SKEW + SECOND
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("stored", "written", "kept"),
     [
@@ -40,7 +39,6 @@ def test_an_older_time_or_none_does_not_replace_the_time_of_the_last_check(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_an_older_heartbeat_does_not_replace_the_time_of_a_newer_one(core):
     with core.app_context():
         for at in (NOW, EARLIER):
@@ -48,7 +46,6 @@ def test_an_older_heartbeat_does_not_replace_the_time_of_a_newer_one(core):
         assert heartbeats.newest() == NOW
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_heartbeat_replaces_times_from_before_the_clock_was_set_back(core):
     with core.app_context():
@@ -58,7 +55,6 @@ def test_a_heartbeat_replaces_times_from_before_the_clock_was_set_back(core):
         assert (row.at, row.last_check_at) == (NOW, NOW)
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_two_web_processes_write_the_first_heartbeat_of_an_agent_at_once(core):
     def write():

@@ -10,7 +10,7 @@ from app.access import Access
 from app.db.settings import change_setting, keep_setting, noticed, remove_setting, setting
 from app.records import Notice
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 

@@ -133,7 +133,6 @@ def test_the_key_of_the_first_hello_stays(ask):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_of_two_agents_that_come_at_once_the_first_ones_key_stays(app, place):
     """Each has read that the place has no key yet; and one has a token that has ended since."""
     with app.app_context():
@@ -179,7 +178,6 @@ def test_later_only_what_has_changed_is_told(app, place, ask):
         assert opened(ask("assigned", since=odd))["whole"]
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_result_is_recorded_once_however_often_it_is_sent(app, place, ask):
     monitor = make_monitor(app, places=[place[0]])
@@ -518,7 +516,6 @@ def test_a_token_brings_no_more_bytes_than_two_large_requests_or_its_place_needs
     ask("results", results=[])
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["results", "assigned"])
 def test_requests_of_one_place_do_not_wait_for_each_other(app, place, ask, path):

@@ -10,7 +10,7 @@ from app.db.tables import AssignmentRow, MonitorRow
 from app.records import CheckSpec, Pair
 from tests.factories import make_monitor
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 

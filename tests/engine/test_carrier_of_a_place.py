@@ -27,7 +27,6 @@ def stored_carrier(name: str) -> str:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 @pytest.mark.parametrize(("queued", "carrier"), [(True, "queue"), (False, "local")])
 def test_the_first_checker_of_a_place_adds_it_with_its_own_carrier(core, settings, queued, carrier):
     with core.app_context():

@@ -19,7 +19,7 @@ from tests.engine.test_recorder import ALERTS, START, WHOLE, Engine, at
 from tests.factories import make_outcome
 from tests.support.locks import until_somebody_waits
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 OTHER = "b@example.test"
 

@@ -13,7 +13,7 @@ from app.records import MonitorQuery
 from app.stores.local import LocalStore
 from tests.factories import make_monitor
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 
 @pytest.fixture

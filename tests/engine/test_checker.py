@@ -140,7 +140,6 @@ def due_at_once(core, id):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_an_outage_is_followed_from_monitor_to_alert(core, settings, site):
     """Decision 4: first failure, confirmations, incident, recovery, its confirmation."""
     id = make_monitor(core, url=site.url, confirmations=2, alerts=[["email", "a@example.test"]]).id
@@ -255,7 +254,6 @@ def test_a_stop_gives_up_the_shards_of_checks_that_do_not_return(core, settings,
         assert db.session.get(AssignmentRow, (id, 1)).slot is None, "due at once"
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_two_checkers_share_the_work_and_check_nothing_twice(core, settings, site):
     ids = [make_monitor(core, url=site.url).id for _ in range(20)]

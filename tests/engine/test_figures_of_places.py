@@ -142,7 +142,6 @@ def test_a_failure_may_have_been_confirmed_long_before_the_hours_that_are_read(p
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_late_results_of_a_place_give_the_monitor_what_it_saw(places):
     """Of hours that are summed already, too."""
     places.start()
@@ -193,7 +192,6 @@ def test_a_check_on_request_where_the_monitor_is_watched_counts_until_the_next(p
     assert places.seconds(3000)["up"] == pytest.approx(3000, abs=1)
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_removing_a_place_ends_what_its_last_check_stands_for(places):
     places.start(interval=3600)

@@ -119,7 +119,6 @@ def test_a_monitor_that_is_down_is_so_since_its_own_failure(lab):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_an_outage_that_only_late_results_show_is_down_time_and_nothing_else(lab):
     """In hours that are summed already and in others, also when the results come twice."""
     lab.alone(confirmations=2)
@@ -490,7 +489,6 @@ def test_a_late_minority_is_no_outage(lab):
     assert lab.seconds(HOUR)["down"] == 0
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_late_results_of_two_places_are_a_majority_together(lab):
     lab.start(confirmations=2)

@@ -99,7 +99,6 @@ def test_a_registry_is_asked_once_a_day_for_each_domain(house):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_two_checkers_ask_a_registry_once(house):
     for place in range(10):
         house.monitor(f"https://www.example{place}.com/")
@@ -222,7 +221,6 @@ def test_a_new_url_is_another_domain(house):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 @pytest.mark.settings(retention_days=30)
 def test_old_rows_are_deleted(house):
     ids = [house.monitor("http://127.0.0.1/") for _ in range(3)]
@@ -254,7 +252,6 @@ def test_old_rows_are_deleted(house):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_monitor_without_a_state_or_a_place_gets_them(house):
     id = house.monitor("http://127.0.0.1/")
     with writing() as session:
@@ -279,7 +276,6 @@ def test_a_failing_chore_does_not_stop_the_others(house, monkeypatch):
         assert not thread.is_alive()
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_cancelled_calendar_entries_are_kept_for_90_days_after_their_end(house):
     with writing() as session:

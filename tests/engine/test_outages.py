@@ -19,7 +19,7 @@ from app.engine import recorder
 from tests.factories import make_monitor, make_outcome
 from tests.support.queries import queries
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 START = datetime(2026, 11, 21, 8, 0, 0, 250_000, UTC)
 NOW = START + timedelta(seconds=90)

@@ -232,7 +232,6 @@ def test_after_the_clock_was_set_back_incidents_are_posted_as_before(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_several_processes_at_once_write_one_post(core: Flask, pages: Pages) -> None:
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
@@ -258,7 +257,6 @@ def test_several_processes_at_once_write_one_post(core: Flask, pages: Pages) -> 
     assert [state for _post, state in pages.updates()] == ["investigating", "resolved"]
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_person_who_posts_at_the_same_moment_makes_the_automatic_post_needless(
     core: Flask, pages: Pages

@@ -109,7 +109,6 @@ def count(table):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_an_outage_opens_one_incident_and_its_recovery_ends_it(engine):
     id = engine.monitor(confirmations=2)
     engine.checks(id, [("up", 0), ("down", 60), ("down", 70)])
@@ -231,7 +230,6 @@ def test_a_failure_of_a_person_s_check_is_repeated_by_the_schedule(engine):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_results_come_back_as_they_were(engine):
     id = engine.monitor()
     full = {
@@ -268,14 +266,12 @@ def test_a_target_whose_address_keeps_changing_does_not_fill_the_memory(engine, 
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_two_checks_in_one_millisecond_are_two_results(engine):
     id = engine.monitor()
     ids = {engine.check(id, "up", 0).id for _ in range(2)}
     assert len(ids) == count(ResultRow) == 2
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 @pytest.mark.parametrize("paused", [False, True])
 def test_each_check_of_one_millisecond_is_a_result(engine, paused):
@@ -291,7 +287,6 @@ def test_each_check_of_one_millisecond_is_a_result(engine, paused):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_batch_of_many_with_two_results_of_one_monitor_counts_each(engine):
     ids = [engine.monitor(confirmations=1) for _ in range(5)]
     batch = [(id, make_outcome("down", at(0))) for id in ids]
@@ -302,7 +297,6 @@ def test_a_batch_of_many_with_two_results_of_one_monitor_counts_each(engine):
     assert opened == ids[:2]
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_an_owner_that_has_lost_the_shard_records_nothing(engine):
     id = engine.monitor(confirmations=0)
@@ -319,7 +313,6 @@ def test_an_owner_that_has_lost_the_shard_records_nothing(engine):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_no_slot_is_recorded_twice(engine):
     id = engine.monitor()
     claim = engine.claim(id)
@@ -331,7 +324,6 @@ def test_no_slot_is_recorded_twice(engine):
     assert count(ResultRow) == 2
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_shard_is_not_taken_while_a_result_of_it_is_being_recorded(engine, monkeypatch):
     """Otherwise an owner that was suspended beyond its lease could record under an old token."""
@@ -358,7 +350,6 @@ def test_a_shard_is_not_taken_while_a_result_of_it_is_being_recorded(engine, mon
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_batch_that_fails_leaves_nothing(engine, monkeypatch):
     id = engine.monitor(confirmations=0)
 
@@ -375,7 +366,6 @@ def test_a_batch_that_fails_leaves_nothing(engine, monkeypatch):
     assert (count(ResultRow), count(IncidentRow), count(DeliveryRow)) == (1, 1, 2)
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_two_recorders_at_once_open_one_incident(engine):
     id = engine.monitor(confirmations=0)
@@ -508,7 +498,6 @@ def test_a_change_of_what_is_checked_or_how_often_is_checked_at_once(engine, cha
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_deleted_monitor_leaves_nothing_behind_and_silences_nobody(engine):
     id, other = engine.monitor(confirmations=0), engine.monitor(confirmations=0)
     for each in (id, other):
@@ -564,7 +553,6 @@ def test_an_incident_stored_ended_alerts_nobody(engine):
     assert engine.events() == []
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_there_is_one_open_incident_at_most(engine):
     id = engine.monitor(confirmations=0)
@@ -717,7 +705,6 @@ def test_an_unconfirmed_result_is_repeated_in_every_place(engine):
         assert engine.due(id, standing, 6) == at(13)
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_place_that_began_first_and_is_recorded_last_has_a_vote(engine):
     """All places check at the same moment."""

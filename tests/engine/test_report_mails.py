@@ -86,7 +86,6 @@ def test_a_report_goes_to_the_addresses_of_its_contact_on_the_first(ordered):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_report_is_sent_once_even_if_the_clock_changes(ordered):
     moments = (
         NOVEMBER + HOUR,

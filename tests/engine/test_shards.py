@@ -69,7 +69,6 @@ def parts(house, *of_postgresql):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_the_first_checker_takes_all_shards_and_a_second_its_share_within_ten_seconds(house):
     house.join("a")
     gained = house.look("a").gained
@@ -84,7 +83,6 @@ def test_the_first_checker_takes_all_shards_and_a_second_its_share_within_ten_se
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_no_shard_moves_without_need(house):
     house.join("a", "b", "c")
     house.go_on(20)
@@ -93,7 +91,6 @@ def test_no_shard_moves_without_need(house):
     assert {name: one.held for name, one in house.checkers.items()} == before
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_the_shards_of_a_dead_checker_are_taken_within_thirty_seconds(house):
     house.join("a", "b")
@@ -104,7 +101,6 @@ def test_the_shards_of_a_dead_checker_are_taken_within_thirty_seconds(house):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_the_shards_of_a_stopped_checker_are_taken_at_once(house):
     house.join("a", "b")
     house.go_on(20)
@@ -114,7 +110,6 @@ def test_the_shards_of_a_stopped_checker_are_taken_at_once(house):
     assert house.owned() == [shards.count()]
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_the_shards_of_a_checker_that_died_on_the_same_machine_are_taken_at_once(house):
     make = "from app.engine import owner; print(owner.make_name(), flush=True); input()"
@@ -142,7 +137,6 @@ def test_the_shards_of_a_checker_that_died_on_the_same_machine_are_taken_at_once
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_an_owner_that_was_suspended_for_long_loses_all_its_shards(house):
     house.join("a")
     house.look("a")
@@ -157,7 +151,6 @@ def test_an_owner_that_was_suspended_for_long_loses_all_its_shards(house):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_suspended_owner_keeps_the_shards_that_nobody_took_and_reads_them_again(house):
     """What it checked meanwhile counts. But it missed changes."""
     house.join("a")
@@ -168,7 +161,6 @@ def test_a_suspended_owner_keeps_the_shards_that_nobody_took_and_reads_them_agai
     assert moved.gained == house.checkers["a"].held == first
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_checks_go_on_for_a_time_without_the_database_if_no_other_checker_would_make_them(house):
     house.join("a")
@@ -185,7 +177,6 @@ def test_checks_go_on_for_a_time_without_the_database_if_no_other_checker_would_
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 @pytest.mark.parametrize("hours", [6, -6], ids=["forward", "back"])
 def test_setting_the_clock_stops_no_checker(house, hours):
     house.join("a", "b")
@@ -201,7 +192,6 @@ def test_setting_the_clock_stops_no_checker(house, hours):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_valid_lease_is_respected_and_one_too_far_ahead_is_not(house):
     ahead = {0: LEASE + timedelta(seconds=5), 1: timedelta(hours=6)}
     with writing() as session:
@@ -216,7 +206,6 @@ def test_a_valid_lease_is_respected_and_one_too_far_ahead_is_not(house):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_each_place_has_its_own_shards(house):
     house.join("a")
     house.join("b", location="oslo")
@@ -227,7 +216,6 @@ def test_each_place_has_its_own_shards(house):
     assert {sign.location for sign in signs} == {"default", "oslo"}
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_two_checkers_that_take_shards_at_once_never_get_the_same(house):
     house.join("a", "b")

@@ -240,7 +240,6 @@ def test_a_change_that_is_made_during_the_look_counts(house, monkeypatch, change
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_after_a_restart_without_a_checker_a_status_is_as_old_as_its_figures(house):
     id = house.monitor("default", interval=3600, timeout=30)
     house.check(id, "default")
@@ -480,7 +479,6 @@ def test_in_quiet_hours_the_message_waits_for_their_end(house):
     assert rows[1].next_attempt_at == START + timedelta(hours=1)
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_two_checkers_that_look_at_once_tell_once(house, settings):
     other = Housekeeper(house.core, settings, Policies(settings), clock=lambda: house.now)

@@ -62,7 +62,6 @@ class Noted:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_checks_of_what_was_read_start_before_the_rest_is_read(core, settings, monkeypatch):
     ids = [make_monitor(core).id for _ in range(5)]
     events: list[str] = []
@@ -110,7 +109,6 @@ class Failing:
         pass
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core, settings):
     then = datetime.now(UTC) - timedelta(hours=3)
@@ -192,7 +190,6 @@ def test_a_checker_keeps_little_of_an_sqlite_file_in_memory(core, settings):
     assert found == [CACHE_KB, SMALL_CACHE_KB]
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, settings, monkeypatch):
     """All that waits may take minutes to write. The shards' leases would end meanwhile."""

@@ -98,7 +98,6 @@ class Owner:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_good_check_writes_its_result_and_nothing_else(owner):
     standing = owner.take(60, evidence=None)
     assert standing.slot == last_slot(owner.id, 60, at(60))
@@ -121,7 +120,6 @@ def test_what_people_see_is_as_new_as_the_results(owner):
     assert shown.next_check_at == next_check(owner.id, 60, at(60))
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_states_and_slots_are_stored_when_the_checker_ends(owner):
     owner.take(60, response_time=120)
@@ -185,7 +183,6 @@ def test_a_good_check_after_a_gap_changes_nothing_either(owner):
     assert not incident.unwatched
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_after_a_restart_the_first_good_check_reads_and_writes_no_state(owner):
     done = owner.take(60).slot
@@ -288,7 +285,6 @@ def test_a_failure_after_hours_of_good_checks_finds_no_gap(owner):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_good_checks_that_wait_and_a_failing_one_after_them_are_all_recorded(owner):
     """As after the database was away: of two results at one turn, the second would be dropped."""
     claim = owner.claim()
@@ -302,7 +298,6 @@ def test_good_checks_that_wait_and_a_failing_one_after_them_are_all_recorded(own
     assert owner.times() == [0, 60, 120, 180]
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_monitor_that_was_paused_meanwhile_is_not_recorded(owner, restarted):
@@ -374,7 +369,6 @@ def test_maintenance_that_began_after_the_last_check_counts(owner):
     assert owner.results() == [(0, False), (60, True), (120, False)]
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_list_by_response_time_goes_by_the_newest_results(owner):
     slow = owner.id

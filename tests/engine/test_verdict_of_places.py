@@ -933,7 +933,6 @@ def test_a_place_that_failed_alone_for_long_does_not_make_an_outage_begin_later(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_results_of_several_places_keep_their_time_where_it_is_the_same(places):
     places.start(confirmations=0, location_rule="all")
     for seconds in (0, 60):

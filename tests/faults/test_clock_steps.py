@@ -69,7 +69,6 @@ def checked(core, id):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 @pytest.mark.parametrize("interval", [60, 3600])
 def test_a_slot_done_by_a_clock_that_was_ahead_is_due_now(core, running, interval):
     assignment = {"slot": now() + HOURS, "checked_at": now() + HOURS}
@@ -86,7 +85,6 @@ def test_a_repeat_planned_by_a_clock_that_was_ahead_is_due_now(core, running):
     eventually(checked(core, id), "it is checked", 30)
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_shards_leased_by_a_clock_that_was_ahead_are_free_now(core, running):
     id = make_monitor(core).id
@@ -321,7 +319,6 @@ def test_a_last_use_in_the_future_is_replaced_by_the_present_one(app):
     assert key.last_used_at <= now() + timedelta(seconds=1)
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
     heartbeat(core, now() + 10 * HOURS)

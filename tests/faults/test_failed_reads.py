@@ -11,7 +11,7 @@ from app.db import assignments
 from app.engine.checker import Checker
 from tests.factories import make_monitor
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 
 def test_shards_that_were_taken_but_not_read_are_read_by_the_next_turn(core, settings, monkeypatch):

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from app.db import writing
 from app.paths import MIGRATIONS
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 HOME = MIGRATIONS.parents[2]
 # Starts a part, whose end cannot be noted, and starts it again. Each start prints its open files.

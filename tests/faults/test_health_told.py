@@ -114,7 +114,6 @@ def test_a_file_without_read_permission_is_reported_with_its_path(folder, instal
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_one_thread_at_a_time_tries_to_write(app, monkeypatch):
     tries, trying, go_on = [], threading.Event(), threading.Event()
 

@@ -17,12 +17,7 @@ from tests.faults import crash_checker
 from tests.support.command import start
 from tests.support.service import eventually
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(300),
-    pytest.mark.both_databases,
-    pytest.mark.both_databases,
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.both_databases]
 
 
 @pytest.fixture

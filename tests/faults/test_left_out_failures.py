@@ -127,7 +127,6 @@ def test_beyond_the_bound_of_all_accounts_each_is_still_counted_by_itself(app, c
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_the_first_event_of_a_later_window_writes_the_counts_once(app, clock):
     for number in range(MOST_OF_ONE + 5):
         fail(app, typed="one word", address="192.0.2.1")
@@ -154,7 +153,6 @@ def test_the_first_event_of_a_later_window_writes_the_counts_once(app, clock):
     assert lines(app) == before + told
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_counts_are_written_where_nothing_comes_after_and_once_by_several(app, clock):
     for _ in range(MOST_OF_ONE + 1):

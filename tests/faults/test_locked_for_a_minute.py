@@ -29,7 +29,7 @@ from tests.factories import make_monitor, make_person
 from tests.support.service import eventually
 from tests.web.visitor import Visitor
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 LOCKED_SECONDS = 60
 INTERVAL = 10

@@ -12,7 +12,7 @@ from app.records import MonitorQuery, MonitorStatus
 from app.stores import current_store
 from tests.factories import make_monitor, now
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 WINDOWS, TAGS = 55, 20
 

@@ -86,7 +86,6 @@ def unversioned(core, request):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_tables_without_a_version_are_refused_with_a_sentence(unversioned, app, client):
     for command_of_the_schema in (schema.upgrade, schema.require):
         with pytest.raises(WakefulError, match="but not their version"):
@@ -96,7 +95,6 @@ def test_tables_without_a_version_are_refused_with_a_sentence(unversioned, app, 
     assert (answer.status_code, answer.json["faults"]) == (503, [schema.UNVERSIONED])
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_tables_whose_version_is_lost_meanwhile_are_found_under_the_lock(unversioned, monkeypatch):
     monkeypatch.setattr(schema, "refuse_unknown", lambda: None)
@@ -115,7 +113,6 @@ def test_commands_refuse_tables_without_a_version(unversioned, settings, words):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_an_upgrade_refuses_it_and_changes_nothing(newer, settings):
     with pytest.raises(WakefulError, match=re.escape(SENTENCE)):
         schema.upgrade()
@@ -125,7 +122,6 @@ def test_an_upgrade_refuses_it_and_changes_nothing(newer, settings):
     assert not list(settings.instance.glob("*.bak"))
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_newer_version_that_upgrades_first_is_found_under_the_lock(newer, monkeypatch):
     """Both looked before either had the lock."""

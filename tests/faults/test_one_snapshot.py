@@ -15,7 +15,7 @@ from app.stores.public import PublicPages
 from tests.factories import now
 from tests.pages.made import make_page, make_shown
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 
 def test_a_change_while_a_page_is_read_is_on_it_as_a_whole_or_not_at_all(

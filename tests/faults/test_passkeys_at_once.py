@@ -12,7 +12,7 @@ from app.db import db, writing
 from app.db.tables import PasskeyChallengeRow, PasskeyRow
 from tests.factories import make_person, now
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 SITE = Site("localhost", "http://localhost")
 HOLDER = "the token of a login that waits for its second factor"

@@ -35,7 +35,6 @@ def box(core):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_what_waited_for_more_than_a_day_is_given_up_unsent_and_can_be_sent_by_hand(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     box.close(monitor, box.open(monitor))
@@ -367,7 +366,6 @@ def told(sink):
     return [(request.json["type"], request.json["data"]) for request in sink.requests]
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_an_outage_that_still_lasts_is_alerted_again_once_and_its_recovery_as_usual(
     box, sink, caplog

@@ -87,7 +87,6 @@ def old_left(settings: Settings) -> int:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_rotate_re_encrypts_everything_and_the_old_key_can_go(stored, settings, capsys):
     with stored.app_context():
         tables = {table.name for table, _columns in unreadable.encrypted()}
@@ -182,7 +181,6 @@ def kill_after_first_batch(settings: Settings) -> None:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_after_a_kill_the_next_run_does_the_rest(stored, settings, capsys):
     for _number in range(5):
         make_monitor(stored, request_auth_password="one more")
@@ -247,7 +245,6 @@ def test_a_value_that_is_written_meanwhile_is_not_overwritten(stored, settings, 
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 @pytest.mark.parametrize("role", [heartbeats.CHECKER, heartbeats.WORKER])
 def test_nothing_begins_while_a_checker_or_worker_lacks_the_new_key(stored, settings, capsys, role):
     with stored.app_context():
@@ -299,7 +296,6 @@ def test_keys_are_separated_by_commas_or_lines(tmp_path: Path):
     assert read({"WAKEFUL_INSTANCE": str(tmp_path)}).secret_keys == (NEW, SECRET_KEY)
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_the_key_of_the_hashes_is_stored_before_the_old_key_can_go(stored, settings):
     rotate(settings)

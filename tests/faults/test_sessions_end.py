@@ -198,7 +198,6 @@ def test_the_record_holds_no_token_and_its_last_use_is_written_now_and_then(app,
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_page_is_shown_while_the_database_takes_no_writes(
     app, settings, clock, browser, monkeypatch
 ):
@@ -238,7 +237,6 @@ def test_a_lost_time_of_last_use_leaves_the_usual_patience_to_others(app, clock,
             assert connection.exec_driver_sql("SHOW lock_timeout").scalar() == "0"
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_ended_sessions_are_deleted(app, clock, browser):
     access = app.extensions["wakeful.access"]

@@ -214,7 +214,6 @@ def test_a_monitor_whose_alerts_cannot_be_read_hides_no_broken_channel(box, sink
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_a_webhook_secret_that_cannot_be_read_stops_webhooks_alone(box, sink, kind):
     shop = box.monitor(hook(sink), ("slack", f"{sink.url}/slack"))

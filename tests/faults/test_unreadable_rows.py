@@ -146,7 +146,6 @@ def all_other_monitors_are_checked(app, settings, site, field, value):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 @pytest.mark.parametrize(("field", "value"), MONITORS)
 def test_a_damaged_monitor_stops_no_other_check(app, settings, site, field, value):
     all_other_monitors_are_checked(app, settings, site, field, value)

@@ -182,7 +182,6 @@ def test_doctor_sends_people_to_the_settings_page_for_what_they_set_there(app):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_doctor_reads_every_row_of_every_encrypted_column(app, whole):
     encrypted = {
         column

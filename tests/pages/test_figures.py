@@ -24,7 +24,6 @@ def test_no_time_is_lost_between_days_in_any_zone(app: Flask, client: FlaskClien
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_page_with_all_that_there_is(app: Flask, client: FlaskClient):
     shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail", "down")
     page = make_page(app, [shop, mail], groups={"Inner": [mail]})

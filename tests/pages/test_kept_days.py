@@ -114,7 +114,6 @@ def statements() -> Iterator[list[str]]:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_sums_are_read_once(store: LocalStore, settings: Settings, clock: Clock, page_id: int):
     kept = LocalPublicPages(settings, clock)
     with statements() as first:
@@ -162,7 +161,6 @@ def test_a_result_that_comes_late(store: LocalStore, shop: MonitorRow, reader: R
     assert sum(one.unknown_s for one in reader.page().components[0].days) == 600
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_hours_are_summed_and_midnight_comes(
     store: LocalStore, shop: MonitorRow, reader: Reader, clock: Clock

@@ -56,7 +56,6 @@ def test_a_key_works_until_it_is_revoked_and_only_its_hash_is_stored(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_processes_count_requests_in_shares_and_each_number_is_given_once(
     core: Flask, access: Access, settings: Settings, clock: Clock
 ) -> None:
@@ -111,7 +110,6 @@ def test_a_key_ends_at_its_expiry(access: Access, clock: Clock) -> None:
     assert access.keys.authenticate(text) is None
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_the_last_use_of_a_key_is_written_at_most_once_a_minute(
     access: Access, clock: Clock
@@ -180,7 +178,6 @@ def test_an_account_with_invalid_fields_is_refused(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_guessing_at_one_account_is_stopped_and_others_can_still_log_in(
     access: Access, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,7 +231,6 @@ def test_a_typed_email_is_not_stored_in_the_counters(access: Access) -> None:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_the_last_admin_cannot_be_removed(access: Access) -> None:
     admin = access.people.create("ada@example.com", PASSWORD, "admin")
     access.people.create("bob@example.com", PASSWORD, "editor")
@@ -284,7 +280,6 @@ def test_a_password_is_changed_only_with_the_present_one(access: Access) -> None
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_the_setup_link_makes_one_admin_and_is_void_then(access: Access) -> None:
     assert access.setup.needed()
     token = access.setup.token()
@@ -309,7 +304,6 @@ def test_the_setup_link_is_void_once_an_account_was_made_by_command(access: Acce
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_settings_are_stored_encrypted_and_can_be_removed(access: Access) -> None:
     assert access.settings.get("webhook_secret") is None
     access.settings.set("webhook_secret", "whsec_abc")
@@ -323,7 +317,6 @@ def test_settings_are_stored_encrypted_and_can_be_removed(access: Access) -> Non
     assert db.session.get(SettingRow, "webhook_secret") is None
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_count_is_shared_by_threads_and_starts_anew_with_each_window(
     core: Flask, access: Access, clock: Clock

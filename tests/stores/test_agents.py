@@ -138,7 +138,6 @@ def test_a_result_whose_monitor_is_changed_while_it_is_taken_is_kept(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_result_after_which_the_monitor_is_deleted_is_refused(app, one, watched, at, meanwhile):
     monitor, stays = watched(), watched()
     meanwhile(lambda: delete(app, monitor))
@@ -152,7 +151,6 @@ def delete(app, monitor):
         LocalStore(app.extensions["wakeful.settings"]).monitors.delete(monitor.id)
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 @pytest.mark.parametrize("first", range(4))
 def test_two_web_processes_that_take_the_same_results_judge_each_once(
@@ -212,7 +210,6 @@ def test_an_agent_keeps_results_whose_monitor_changes_each_time_they_are_judged(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_web_processes_that_take_results_at_the_same_time_lose_and_double_none(
     app, one, other, watched, at
 ):
@@ -241,7 +238,6 @@ def killed(*_arguments, **_options):
     raise Killed
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 @pytest.mark.parametrize("step", range(1, 6))
 def test_after_a_kill_at_any_step_the_agent_sends_again_and_nothing_is_lost_or_doubled(
@@ -320,7 +316,6 @@ def test_a_result_that_we_cannot_record_is_refused_and_costs_no_other(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_database_that_is_away_for_a_moment_refuses_no_result(
     app, one, watched, at, unrecordable
 ):
@@ -372,7 +367,6 @@ def test_an_agent_that_got_no_answer_is_told_at_its_next_try_to_repeat_the_check
     assert (again, since_again) == (first, since)
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_result_that_is_sent_twice_in_one_request_is_taken_once(app, one, watched, at):
     monitor = watched(confirmations=1)

@@ -12,7 +12,7 @@ from app.db.tables import AuditRow, MonitorRow
 from app.db.types import Encrypted
 from app.records import Action, Actor, ActorKind, ObjectKind, Outcome, Pair, Result, Thing
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 ADA = Actor(ActorKind.PERSON, "ada@example.com", 7, "192.0.2.9")
 CANARY = "canary-d41d8cd98f"

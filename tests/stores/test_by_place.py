@@ -11,7 +11,7 @@ from app.engine import recorder
 from app.stores import current_store
 from tests.factories import make_monitor, make_outcome, now
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 
 def test_each_place_has_the_average_of_its_good_checks_in_each_bucket(app):

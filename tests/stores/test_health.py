@@ -38,7 +38,6 @@ def test_a_checker_with_all_shards_is_healthy(core, checker):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_place_without_a_checker_is_named_with_its_waiting_monitors(core, checker, settings):
     with core.app_context():
         oslo = journal.location_id("oslo")
@@ -53,7 +52,6 @@ def test_a_place_without_a_checker_is_named_with_its_waiting_monitors(core, chec
     assert [(one.fault, one.sentence) for one in said] == [(False, "It runs."), (True, told)]
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_shards_that_nobody_takes_are_reported_after_a_while(core, checker):
     ids = [make_monitor(core).id for _ in range(3)]
@@ -97,7 +95,6 @@ def test_an_installation_is_ready_before_its_first_monitor_and_not_while_monitor
     assert answer() == (503, [health.CHECKER_SILENT, health.WORKER_SILENT])
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 @pytest.mark.parametrize("carrier", ["agent", "queue"])
 def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, checker, carrier):

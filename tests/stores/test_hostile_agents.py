@@ -87,7 +87,6 @@ def test_odd_fields_of_a_request_are_no_fault_of_ours(ask, send, path, data):
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_an_odd_result_costs_no_other(app, place, send):
     # One for each, so that all results of a request are judged in one transaction.
     day = datetime.now(UTC) - timedelta(days=1)

@@ -69,7 +69,6 @@ STATES = [
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_a_monitor_shows_the_first_state_that_fits(core: Flask, store: LocalStore) -> None:
     expected = {}
     for fields, verdict, shown in STATES:
@@ -128,7 +127,6 @@ def test_a_window_of_a_monitor_that_is_not_there_is_refused_whole(store: LocalSt
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_monitors_are_found_by_tag_and_status_page(core: Flask, store: LocalStore) -> None:
     a = add_monitor(store, tags=("prod", "api")).id
     b = add_monitor(store, tags=("production",)).id
@@ -167,7 +165,6 @@ def test_a_clone_takes_the_password_over(store: LocalStore) -> None:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_no_table_has_a_secret_in_plain_text(core: Flask, store: LocalStore) -> None:
     add_monitor(
         store,
@@ -183,7 +180,6 @@ def test_no_table_has_a_secret_in_plain_text(core: Flask, store: LocalStore) -> 
     assert "s3cret-header" in repr(store.monitors.list(MonitorQuery()).items[0])
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_list_makes_the_same_few_queries_at_any_length(core: Flask, store: LocalStore) -> None:
     """A question for each row would be felt. With results, figures and hours of all rows, as the
@@ -277,7 +273,6 @@ def test_what_was_read_of_a_monitor_is_shown_only_while_it_is_stored(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_updates_of_different_fields_at_once_both_hold(
     core: Flask, settings: Settings, store: LocalStore
 ) -> None:
@@ -304,7 +299,6 @@ def test_updates_of_different_fields_at_once_both_hold(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_the_later_of_two_contradicting_updates_is_refused(
     core: Flask, settings: Settings, store: LocalStore
 ) -> None:
@@ -328,7 +322,6 @@ def test_the_later_of_two_contradicting_updates_is_refused(
     assert (monitor.alert_condition == "url_text") == (monitor.alert_text_lookup == "sold out")
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_of_many_incidents_reported_at_once_one_is_stored(
     core: Flask, settings: Settings, store: LocalStore
@@ -363,7 +356,6 @@ def test_an_acknowledgement_stores_who_and_when(store: LocalStore) -> None:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_an_update_is_whole_or_not_at_all(store: LocalStore) -> None:
     incident = add_incident(store, add_monitor(store), cause="before")
     with pytest.raises(Invalid):
@@ -396,7 +388,6 @@ def test_a_page_past_the_end_is_empty(store: LocalStore) -> None:
     assert store.monitors.list(MonitorQuery(page=far, per_page=100)).total == 1
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 @pytest.mark.parametrize("few", [0, 2, 1000])
 @pytest.mark.parametrize(

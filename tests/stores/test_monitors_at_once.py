@@ -23,7 +23,7 @@ from tests.stores.contract.making import add_monitor
 from tests.stores.test_status_pages_at_once import store
 from tests.support.locks import until_somebody_waits
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 __all__ = ["store"]  # a fixture
 

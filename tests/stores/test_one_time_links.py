@@ -33,7 +33,6 @@ def access(core: Flask, settings: Settings, clock: Clock) -> Iterator[Access]:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_of_many_who_accept_at_once_one_gets_the_account(core: Flask, access: Access) -> None:
     _, token = access.invitations.invite("eve@example.org", "viewer")
 
@@ -103,7 +102,6 @@ def test_what_cannot_be_an_account_cannot_be_invited(access: Access, email: str,
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_of_many_who_use_a_recovery_link_at_once_one_sets_the_password(
     core: Flask, access: Access
 ) -> None:
@@ -136,7 +134,6 @@ def test_a_changed_password_ends_the_links(access: Access) -> None:
     assert access.recovery.mailed_to("bob@example.org") is None
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_expired_links_and_those_of_deleted_people_go(access: Access, clock: Clock) -> None:
     access.people.create("ada@example.org", PASSWORD, "admin")

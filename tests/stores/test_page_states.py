@@ -123,7 +123,6 @@ def test_the_first_checks_of_an_hourly_monitor(
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_an_open_incident_is_an_outage_and_an_ended_one_is_none(
     core: Flask, store: LocalStore
 ) -> None:
@@ -142,7 +141,6 @@ def test_paused_monitors_are_unknown_and_count_neither_way(core: Flask, store: L
     assert page_state(store, paused) == PageState.UNKNOWN
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_maintenance_of_a_monitors_own_and_of_a_window(core: Flask, store: LocalStore) -> None:
     own, shared, other = monitor(core, **window(1, 2)), monitor(core), monitor(core)

@@ -126,7 +126,6 @@ def live(windows: list[PublicWindow]) -> list[str]:
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_windows_of_shown_monitors_and_of_all_are_there_by_start(world: World) -> None:
     other = add_monitor(world.store).id
     world.window(name="Ours", monitors=(world.monitor, other), start_at=NOW + HOUR)
@@ -139,7 +138,6 @@ def test_windows_of_shown_monitors_and_of_all_are_there_by_start(world: World) -
     assert world.found(world.add_page()) == []  # a page without monitors has no maintenance
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_window_by_tag_is_there_while_a_monitor_of_the_page_has_the_tag(world: World) -> None:
     add_monitor(world.store, tags=("prod",))  # of another page
@@ -228,7 +226,6 @@ def test_occurrences_that_a_change_leaves_out_are_cancelled(world: World) -> Non
     assert again[2].sequence > after[2].sequence
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_a_deleted_window_is_cancelled_on_its_pages_alone(world: World) -> None:
     other = world.add_page(add_monitor(world.store).id)

@@ -27,11 +27,7 @@ from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor, make_outcome, now
 from tests.support.queries import queries
 
-pytestmark = [
-    pytest.mark.usefixtures("context"),
-    pytest.mark.both_databases,
-    pytest.mark.both_databases,
-]
+pytestmark = [pytest.mark.usefixtures("context"), pytest.mark.both_databases]
 MINUTE = timedelta(minutes=1)
 
 

@@ -9,7 +9,7 @@ from app.stores.local import LocalStore
 from tests.stores.contract.making import add_monitor
 from tests.stores.test_status_pages_at_once import Act, AtOnce, at_once, store
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 __all__ = ["at_once", "store"]  # fixtures
 

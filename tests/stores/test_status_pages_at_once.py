@@ -20,7 +20,7 @@ from tests.stores.contract.making import add_monitor
 from tests.stores.contract.post_templates import add_template
 from tests.stores.contract.status_pages import add_page
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.both_databases]
+pytestmark = pytest.mark.both_databases
 
 Act = Callable[[LocalStore], Any]
 AtOnce = Callable[[Sequence[Act]], list[Any]]

@@ -157,7 +157,6 @@ def test_nobody_is_asked_more_often_than_a_few_times_a_day(public: Public) -> No
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_sign_ups_from_one_client_are_limited(public: Public) -> None:
     page = public.pages.page(now=T)
     for place in range(SIGN_UPS):
@@ -217,7 +216,6 @@ def test_a_closed_page_takes_nobody_and_lets_everybody_go(public: Public, core: 
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_those_who_do_not_confirm_are_forgotten_after_48_hours(public: Public, core: Flask) -> None:
     page = public.pages.page(now=T)
     public.subscribe(page, "late@example.com")
@@ -233,7 +231,6 @@ def test_those_who_do_not_confirm_are_forgotten_after_48_hours(public: Public, c
     assert {row.value for row in public.pages.messages()} == {"confirmed@example.com"}
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_two_sign_ups_at_the_same_moment_make_one_subscriber(public: Public) -> None:
     page = public.pages.page(now=T)

@@ -218,7 +218,6 @@ def test_of_two_who_send_the_same_code_at_once_one_gets_in(app, access, secured,
 
 
 @pytest.mark.both_databases
-@pytest.mark.both_databases
 def test_of_two_requests_with_one_half_login_one_gets_in(app, access, secured):
     with app.app_context():
         token = access.half_logins.begin(1)
@@ -288,7 +287,6 @@ def test_whoever_waits_between_guesses_is_stopped_for_hours(app, access, secured
     assert half(app).press("Log in", second_code=secured.phone.code()).path == "/"
 
 
-@pytest.mark.both_databases
 @pytest.mark.both_databases
 def test_guesses_at_once_all_count(app, access, secured):
     with app.app_context():
