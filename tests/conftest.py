@@ -48,7 +48,12 @@ if TYPE_CHECKING:
     # Imported here, pytest could no longer rewrite the plugin's assertions, and says so.
     from tests.support.postgres import Server
 
-pytest_plugins = ["tests.support.postgres", "tests.support.browser", "tests.support.redis"]
+pytest_plugins = [
+    "tests.support.agents",
+    "tests.support.browser",
+    "tests.support.postgres",
+    "tests.support.redis",
+]
 
 SECRET_KEY = "a secret key for tests only"
 HERE = Path(__file__).parent

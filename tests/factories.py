@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flask import Flask
@@ -45,6 +45,15 @@ R = TypeVar("R", bound=db.Model)
 def now() -> datetime:
     """The present, in whole seconds as incidents keep it."""
     return datetime.now(UTC).replace(microsecond=0)
+
+
+def window(hours_ago: float, hours_long: float) -> dict[str, Any]:
+    """A monitor's own maintenance, as its fields."""
+    start = now() - timedelta(hours=hours_ago)
+    return {
+        "maintenance_start_at": start,
+        "maintenance_end_at": start + timedelta(hours=hours_long),
+    }
 
 
 def make_monitor(

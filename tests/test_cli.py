@@ -25,9 +25,9 @@ from app.db import db, heartbeats
 from app.engine import silence, silence_watch
 from app.engine.checker import Checker
 from app.engine.silence_watch import SilenceWatch
-from tests.engine.test_checker import Site
 from tests.lab.net import Listener
 from tests.lab.tcp import greeting
+from tests.support.checkers import Site
 
 
 @pytest.fixture

@@ -11,7 +11,9 @@ import itertools
 import os
 import signal
 import tempfile
+import time
 from datetime import timedelta
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,6 +23,8 @@ from app.alerts import claims, subscribers
 from app.alerts.worker import Worker
 from app.commands.processes import until_stopped
 from app.config import Settings
+from tests.alerts.conftest import Outbox
+from tests.support.command import start
 
 SHORT_LEASE = timedelta(seconds=1)
 
@@ -66,3 +70,21 @@ class Crashing(Worker):
     def _store_outcome(self, done: Any, now: Any) -> None:
         super()._store_outcome(done, now)
         self._die("mark")
+
+
+def run_worker(box: Outbox, step: str, after: int) -> BaseProcess:
+    settings = box.settings
+    return start(main, settings.database_url, settings.secret_key, step, after)
+
+
+def ended(worker: BaseProcess, seconds: float) -> int | None:
+    worker.join(seconds)
+    return worker.exitcode
+
+
+def killed(worker: BaseProcess) -> None:
+    """Wait until the worker is dead, and until what it had claimed is free again: the next one
+    sends that first, and its own crash comes later.
+    """
+    assert ended(worker, 180) == -9
+    time.sleep(SHORT_LEASE.total_seconds())

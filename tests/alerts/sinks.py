@@ -193,3 +193,8 @@ def mail_sink(sink: MailSink | None = None, **options: Any) -> Iterator[MailSink
         yield sink
     finally:
         controller.stop()
+
+
+TOKEN = "123456:AAF-secretpartofthetoken"
+TWILIO_OK = Reply(201, '{"sid": "SM42", "status": "queued"}')
+TWILIO_PATH = "/2010-04-01/Accounts/AC0account/Messages.json"

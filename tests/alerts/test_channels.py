@@ -29,7 +29,16 @@ from app.net.resolver import Resolved
 from app.records import DeliveryStatus
 from app.rules import masking
 from tests.alerts.conftest import Outbox
-from tests.alerts.sinks import HttpSink, MailSink, Reply, Request, mail_sink
+from tests.alerts.sinks import (
+    TOKEN,
+    TWILIO_OK,
+    TWILIO_PATH,
+    HttpSink,
+    MailSink,
+    Reply,
+    Request,
+    mail_sink,
+)
 
 DELIVERED, FAILED, PENDING = (
     DeliveryStatus.DELIVERED,
@@ -37,7 +46,6 @@ DELIVERED, FAILED, PENDING = (
     DeliveryStatus.PENDING,
 )
 HOSTILE = 'Shop <!channel> @everyone *[x](http://evil.test)* & "quotes" \U0001f600 <b>'
-TOKEN = "123456:AAF-secretpartofthetoken"
 SECRET_PATH = "/hook/T0SECRETSECRET/B0SECRETSECRET"
 
 
@@ -150,8 +158,6 @@ def check_apprise(request: Request) -> None:
     assert sent["type"] == "failure"
 
 
-TWILIO_OK = Reply(201, '{"sid": "SM42", "status": "queued"}')
-TWILIO_PATH = "/2010-04-01/Accounts/AC0account/Messages.json"
 CASES: list[tuple[str, str, str, Callable[[Request], None], Reply]] = [
     ("slack", "{url}" + SECRET_PATH, SECRET_PATH, check_slack, Reply(200, "ok")),
     ("teams", "{url}/flow?sig=SECRETSECRET", "/flow?sig=SECRETSECRET", check_teams, Reply(202, "")),

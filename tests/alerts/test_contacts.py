@@ -9,37 +9,15 @@ import pytest
 from sqlalchemy import text
 
 from app.db import writing
-from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
+from app.db.tables import ContactRow, MonitorContactRow
 from app.engine import recorder
 from app.records import DeliveryStatus, Event
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink
+from tests.support.contacts import NIGHT, contact, give, types
 
-# 08:00 UTC, at which the clock of these tests starts, is the middle of this night in New York.
-NIGHT = {"quiet_start": "22:00", "quiet_end": "07:00", "quiet_zone": "America/New_York"}
 NIGHT_ENDS = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 EXPIRY = {"expires_at": datetime(2026, 12, 1, tzinfo=UTC), "days_left": 10, "host": "shop.example"}
-
-
-def contact(box: Outbox, name: str, *channels: tuple[str, str], **fields: Any) -> int:
-    values = {
-        "quiet_zone": "UTC",
-        "created_at": box.clock.now,
-        "updated_at": box.clock.now,
-    } | fields
-    row = ContactRow(
-        name=name, name_folded=name.casefold(), channels=[list(pair) for pair in channels], **values
-    )
-    with box.app.app_context(), writing() as session:
-        session.add(row)
-        session.flush()
-        return row.id
-
-
-def give(box: Outbox, monitor: MonitorRow, *contacts: int) -> None:
-    with box.app.app_context(), writing() as session:
-        for position, id in enumerate(contacts):
-            session.add(MonitorContactRow(monitor_id=monitor.id, contact_id=id, position=position))
 
 
 def change(box: Outbox, id: int, **fields: Any) -> None:
@@ -47,10 +25,6 @@ def change(box: Outbox, id: int, **fields: Any) -> None:
         row = session.get_one(ContactRow, id)
         for name, value in fields.items():
             setattr(row, name, value)
-
-
-def types(sink: HttpSink, path: str) -> list[str]:
-    return [request.json["type"] for request in sink.to(path)]
 
 
 @pytest.mark.both_databases

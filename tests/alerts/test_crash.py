@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from datetime import UTC, datetime
-from multiprocessing.process import BaseProcess
 
 import pytest
 from sqlalchemy import func, select
@@ -13,34 +12,15 @@ from sqlalchemy import func, select
 from app.db import db
 from app.db.tables import DeliveryRow
 from app.records import DeliveryStatus
-from tests.alerts import crash_worker
 from tests.alerts.conftest import Outbox
+from tests.alerts.crash_worker import ended, killed, run_worker
 from tests.alerts.sinks import HttpSink
-from tests.support.command import start
 
 pytestmark = pytest.mark.both_databases
 
 ROWS = 600
 LANES = 50
 BETWEEN = 150  # messages from one crash to the next: none is on its way in two of them
-
-
-def run_worker(box: Outbox, step: str, after: int) -> BaseProcess:
-    settings = box.settings
-    return start(crash_worker.main, settings.database_url, settings.secret_key, step, after)
-
-
-def ended(worker: BaseProcess, seconds: float) -> int | None:
-    worker.join(seconds)
-    return worker.exitcode
-
-
-def killed(worker: BaseProcess) -> None:
-    """Wait until the worker is dead, and until what it had claimed is free again: the next one
-    sends that first, and its own crash comes later.
-    """
-    assert ended(worker, 180) == -9
-    time.sleep(crash_worker.SHORT_LEASE.total_seconds())
 
 
 def pending(box: Outbox) -> int:

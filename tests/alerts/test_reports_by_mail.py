@@ -11,7 +11,7 @@ from app.engine import report_mails
 from app.records import DeliveryStatus, Location, Result, Verdict
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import MailSink
-from tests.alerts.test_contacts import contact
+from tests.support.contacts import contact
 
 FIRST = datetime(2026, 11, 1, 0, 30, tzinfo=UTC)
 

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.alerts.sinks import HttpSink, MailSink, Reply
-from tests.alerts.test_channels import TOKEN, TWILIO_OK, TWILIO_PATH
+from tests.alerts.sinks import TOKEN, TWILIO_OK, TWILIO_PATH, HttpSink, MailSink, Reply
 from tests.support.service import Service, eventually
 
 PATHS = {

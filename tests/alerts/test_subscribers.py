@@ -21,8 +21,8 @@ from app.db import db, writing
 from app.db.tables import PostRow, StatusPageRow, SubscriberRow
 from app.records import DeliveryStatus, SubscriberEvent
 from tests.alerts.conftest import Outbox
+from tests.alerts.crash_worker import killed, run_worker
 from tests.alerts.sinks import HttpSink, MailSink, Reply
-from tests.alerts.test_crash import killed, run_worker
 from tests.support.pages import Pages
 
 WHO = "reader@example.com"

@@ -5,7 +5,7 @@ import errno
 import json
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -14,10 +14,9 @@ import pytest
 from sqlalchemy import select
 
 from app.access.agents import give_token
-from app.codec.packing import pack
 from app.codec.sealing import ABOUT_ASSIGNED, new_private_key, public_key_of, seal_to, unseal
-from app.config import SettingError, Settings
-from app.db import db, journal, writing
+from app.config import SettingError
+from app.db import db, writing
 from app.db.tables import (
     AssignmentRow,
     DeliveryRow,
@@ -25,7 +24,6 @@ from app.db.tables import (
     IncidentRow,
     LocationRow,
     MonitorStateRow,
-    ResultRow,
 )
 from app.db.types import from_ms, to_ms
 from app.engine.agent import link as links
@@ -41,13 +39,24 @@ from app.net.hosts import SystemNames
 from app.net.policy import Policy
 from app.records import Cause, CheckSpec, Verdict
 from app.rules.time import LEAST
-from app.stores.local import LocalStore, agent_budget
+from app.stores.local import agent_budget
 from app.stores.local.agent_budget import MOST_RESULTS, Budget, budget_of
 from tests.factories import make_monitor, make_outcome
 from tests.lab.ca import Certificates
 from tests.lab.http import serve
 from tests.lab.net import BlackHole, ClosedPort, Listener
 from tests.lab.tls import close_in_handshake, over_tls, plain_http, reset_in_handshake
+from tests.support.agents import (
+    KEY,
+    Gate,
+    agent_settings,
+    page,
+    public,
+    result,
+    running,
+    stored,
+    update,
+)
 from tests.support.clock import clock_of
 from tests.support.loopback import serving
 from tests.support.service import eventually
@@ -55,55 +64,10 @@ from tests.support.service import eventually
 NETWORK = Network(Policy(), SystemNames())
 
 SECRET = "hunter2-in-the-clear"
-KEY = new_private_key()
-
-
-@pytest.fixture
-def place(app):
-    """Its row id and its agent's token."""
-    with app.app_context(), writing() as session:
-        row = LocationRow(name="oslo", carrier="agent", created_at=datetime.now(UTC))
-        session.add(row)
-        token = give_token(row)
-        session.flush()
-        return row.id, token
-
-
-@pytest.fixture
-def ask(client, place):
-    """Sends a request as the agent of the place; what it is answered."""
-    _id, token = place
-
-    def ask(path, token=token, status=200, **data):
-        answer = client.post(
-            f"/api/v1/agent/{path}", json=data, headers={"Authorization": f"Bearer {token}"}
-        )
-        assert answer.status_code == status, answer.text
-        return answer.json["data"] if status == 200 else answer.json
-
-    return ask
-
-
-def public(key=KEY):
-    return base64.b64encode(public_key_of(key)).decode()
 
 
 def opened(told):
     return unseal(KEY, base64.b64decode(told["sealed"]), ABOUT_ASSIGNED.format("oslo"))
-
-
-def result(monitor, verdict, at, **fields):
-    outcome = make_outcome(verdict, at, **fields)
-    outcome = replace(outcome, result=replace(outcome.result, monitor_id=monitor.id))
-    return {"made_for": to_ms(monitor.updated_at), "outcome": pack(outcome)}
-
-
-def stored(app, monitor_id):
-    with app.app_context():
-        rows = db.session.scalars(
-            select(ResultRow).where(ResultRow.monitor_id == monitor_id).order_by(ResultRow.at)
-        ).all()
-        return journal.decode(rows)
 
 
 def incidents(app):
@@ -363,14 +327,6 @@ def test_a_result_of_an_earlier_version_of_a_monitor_says_nothing_of_the_new_one
     assert stored(app, monitor.id) == []
 
 
-def update(app, monitor, fields, at):
-    """Edit a monitor while the clock says this."""
-    store = LocalStore(app.extensions["wakeful.settings"])
-    store.now = lambda: at
-    with app.app_context():
-        store.monitors.update(monitor.id, fields)
-
-
 EDITS = {
     "a name": {"name": "Till"},
     "tags": {"tags": ["billing"]},
@@ -526,19 +482,6 @@ def test_requests_of_one_place_do_not_wait_for_each_other(app, place, ask, path)
     ask(path, results=[])
 
 
-class Gate:
-    """The server as an agent reaches it; ``cut`` makes it unreachable."""
-
-    def __init__(self, app):
-        self.app, self.cut = app, False
-
-    def __call__(self, environ, start_response):
-        if self.cut:
-            start_response("502 Bad Gateway", [("Content-Length", "0")])
-            return []
-        return self.app(environ, start_response)
-
-
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch):
     monkeypatch.setattr(links, "POST_SECONDS", 0.05)
@@ -547,40 +490,9 @@ def no_waiting(monkeypatch):
     monkeypatch.setattr(links, "LONGEST_PAUSE", 0.1)
 
 
-def agent_settings(tmp_path, url, token, **more):
-    fields = {"allow_networks": "loopback", "canaries": ""} | more
-    return Settings(
-        instance=tmp_path / "agent",
-        database_url="",
-        secret_key="",
-        server=url,
-        agent_token=token,
-        **fields,
-    )
-
-
-@contextmanager
-def running(settings):
-    agent = Agent(settings)
-    stop = threading.Event()
-    thread = threading.Thread(target=agent.run, args=[stop])
-    thread.start()
-    try:
-        yield agent
-    finally:
-        stop.set()
-        agent.checks.wake()
-        thread.join(60)
-        assert not thread.is_alive()
-
-
 def waiting(agent):
     """How many results the server has not taken."""
     return len(agent._buffer.newest(1_000_000, 10**9).bodies)
-
-
-def page(site, status=200):
-    return f"http://127.0.0.1:{site.port}/status/{status}"
 
 
 def test_an_agent_checks_what_it_is_given_and_follows_changes(app, place, tmp_path):

@@ -11,7 +11,6 @@ import pytest
 
 from app.engine.agent import buffer as buffers
 from app.engine.agent.buffer import Buffer, MadeResult
-from tests.faults.test_full_disk import seen
 
 NOW = datetime.now(UTC)
 
@@ -59,20 +58,6 @@ def test_a_buffer_gives_the_newest_first_and_forgets_after_a_day(tmp_path):
         assert not every.more
         buffer.remove(every)
         assert newest(buffer) == []
-
-
-def test_a_buffer_on_a_full_disk_sends_each_result_once_and_writes_later(tmp_path):
-    asked, sent, written = seen(tmp_path, "buffer")
-    assert asked == ["newest", "5", "4", "3"]
-    assert sent == ["sent", "5", "4", "3", "6", "2", "1", "0"]
-    assert written == ["on disk", "7"]
-
-
-def test_an_agent_starts_on_a_full_disk(tmp_path):
-    """Its file of results cannot be opened then. It ended at each start until there was room."""
-    first, rest = seen(tmp_path, "start")
-    assert first == ["newest", "2", "opened", False]
-    assert rest == ["newest", "2", "1", "0"]
 
 
 @pytest.mark.parametrize(

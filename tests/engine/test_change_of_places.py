@@ -8,8 +8,7 @@ from app.db.tables import DeliveryRow, MonitorEvidenceRow
 from app.rules import comments
 from app.rules.who_saw import CHANGED
 from app.stores.local import LocalStore
-from tests.engine.test_recorder import at
-from tests.engine.test_verdict_of_places import NAMES, Places, change
+from tests.support.recorders import NAMES, Places, at, change
 
 HOUR = 3600
 MOMENT = 0.002  # a check is recorded so soon after it began

@@ -15,9 +15,9 @@ from app.db.tables import DeliveryRow, DomainRow, ResultRow, RollupRow
 from app.engine import domains, recorder
 from app.engine.recorder.rows import lock
 from app.stores.local.part import changing_monitor
-from tests.engine.test_recorder import ALERTS, START, WHOLE, Engine, at
 from tests.factories import make_outcome
 from tests.support.locks import until_somebody_waits
+from tests.support.recorders import ALERTS, START, WHOLE, Engine, at
 
 pytestmark = pytest.mark.both_databases
 

@@ -8,64 +8,10 @@ import pytest
 
 from app.config import Settings
 from app.db import journal, rollups, writing
-from app.db.types import to_ms
 from app.engine import recorder
-from app.records import MonitorQuery
-from app.stats.tally import DAY_MS
 from app.stores.local import LocalStore
-from tests.engine.test_recorder import at
-from tests.engine.test_verdict_of_places import NAMES, Places
 from tests.factories import make_outcome
-
-HOUR = 3600
-STATES = ("up", "down", "unknown", "maintenance")
-# The end of the hour in which at(0) is, and when it is summed.
-ROLLED = 2 * HOUR
-
-
-class Figures(Places):
-    def __init__(self, core, store):
-        super().__init__(core)
-        self.store = store
-
-    def each_minute(self, first, last, *, late=(), **verdicts):
-        """Checks of all places from minute ``first`` to ``last``; those of ``late`` are recorded
-        after the others, although they began first.
-        """
-        names = sorted(NAMES, key=lambda name: name in late)
-        for minute in range(first, last):
-            for number, name in enumerate(names):
-                begun = 60 * minute - (number if name in late else -number) / 10
-                self.see(name, verdicts.get(name, "up"), begun)
-
-    def degraded(self, until):
-        self.store.now = lambda: at(until)
-        (listed,) = self.store.monitors.list(MonitorQuery(hours=True)).items
-        return sum(hour["degraded"] for hour in listed.hours)
-
-    def seconds(self, until):
-        """Seconds in each state in all figures that people are shown, which must agree."""
-        now = at(until)
-        self.store.now = lambda: now
-        found = [self._of_statistics(range_) for range_ in ("24h", "90d")]
-        (listed,) = self.store.monitors.list(MonitorQuery(hours=True)).items
-        found.append(self._sum(listed.hours))
-        midnight = to_ms(now) // DAY_MS * DAY_MS
-        day = [midnight, midnight + DAY_MS]
-        (days,) = rollups.KeptDays().read([self.id], [now.date()], day, now).values()
-        since = days.since.get(0, (0, 0, 0, 0))
-        found.append([sum(two) for two in zip(days.seconds[0], since, strict=True)])
-        whole = found[0]
-        for other in found[1:]:  # hours are rounded
-            assert all(abs(a - b) <= 2 for a, b in zip(whole, other, strict=True)), found
-        return dict(zip(STATES, whole, strict=True))
-
-    def _of_statistics(self, range_):
-        return self._sum(self.store.results.statistics(self.id, range_)["buckets"])
-
-    @staticmethod
-    def _sum(buckets):
-        return [sum(bucket[state] for bucket in buckets) for state in STATES]
+from tests.support.recorders import HOUR, NAMES, ROLLED, Figures, at
 
 
 @pytest.fixture

@@ -17,10 +17,8 @@ from app.engine.recorder import late
 from app.judge.verdict import Observation, State, Step, advance
 from app.records import IncidentQuery, MonitorQuery, Verdict
 from app.stores.local import LocalStore
-from tests.engine.test_figures_of_places import HOUR, ROLLED, Figures
-from tests.engine.test_recorder import WHOLE, at
-from tests.engine.test_verdict_of_places import NAMES
 from tests.factories import make_outcome
+from tests.support.recorders import HOUR, NAMES, ROLLED, WHOLE, Figures, at
 
 SLOT = 60
 COVER = 60 + 30 + 60  # of the factory's monitor: interval, time limit, and what a check may be late

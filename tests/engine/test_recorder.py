@@ -1,7 +1,7 @@
 """What the recorder writes for checks and actions of people (decision 4)."""
 
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 
 import pytest
@@ -9,7 +9,6 @@ from sqlalchemy import func, select
 
 from app.db import db, journal, shards, writing
 from app.db.tables import (
-    AssignmentRow,
     ChangeRow,
     DeliveryRow,
     IncidentRow,
@@ -18,28 +17,19 @@ from app.db.tables import (
     MarkerRow,
     MonitorEvidenceRow,
     MonitorRow,
-    MonitorStateRow,
     ResultContextRow,
     ResultRow,
     RollupRow,
-    ShardRow,
 )
 from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder import alerting
 from app.engine.recorder.monitors import WATCHING_STOPPED
-from app.engine.schedule import Claim, Standing, due, last_slot, next_check
+from app.engine.schedule import Standing, last_slot, next_check
 from app.errors import Conflict, Invalid, NotFound
 from app.records import Timings
-from tests.factories import make_monitor, make_outcome
-
-START = datetime(2026, 11, 21, 8, 0, 0, 250_000, UTC)
-WHOLE = START.replace(microsecond=0)
-ALERTS = [["email", "a@example.test"], ["webhook", "http://127.0.0.1/hook"]]
-
-
-def at(seconds):
-    return START + timedelta(seconds=seconds)
+from tests.factories import make_outcome
+from tests.support.recorders import START, WHOLE, Engine, at
 
 
 @pytest.fixture
@@ -47,61 +37,6 @@ def engine(core):
     """The recorder, driven check by check; times are seconds after START."""
     with core.app_context():
         yield Engine(core)
-
-
-class Engine:
-    def __init__(self, core):
-        self.core = core
-
-    def monitor(self, **fields):
-        fields = {"alerts": ALERTS, "created_at": START} | fields
-        return make_monitor(self.core, **fields).id
-
-    def check(self, id, verdict, seconds, **fields):
-        """A person's check."""
-        outcome = make_outcome(verdict, at(seconds), **fields)
-        return recorder.record([(id, outcome)], at(seconds))[0]
-
-    def claim(self, id, place=1):
-        """As the owner of the monitor's shard claims its check."""
-        db.session.rollback()
-        shard = shards.of(id)
-        with writing():
-            shards.make(place)
-        token = db.session.get(ShardRow, (place, shard)).token
-        turn = db.session.get(AssignmentRow, (id, place)).turn
-        db.session.rollback()
-        return Claim(id, shard, token, turn)
-
-    def scheduled(self, claim, verdict, seconds, location="default", took=0.0):
-        """Record a check of the schedule; returns the new standing, None if it was dropped."""
-        outcome = make_outcome(verdict, at(seconds))
-        return recorder.record_claimed([(claim, outcome)], at(seconds + took), location=location)[0]
-
-    def due(self, id, standing, seconds):
-        monitor = db.session.get(MonitorRow, id)
-        return due(id, monitor.interval, standing, at(seconds), timedelta(seconds=7))
-
-    def checks(self, id, script):
-        for verdict, seconds in script:
-            self.check(id, verdict, seconds)
-
-    def incidents(self, id):
-        db.session.expire_all()
-        return db.session.scalars(
-            select(IncidentRow).where(IncidentRow.monitor_id == id).order_by(IncidentRow.id)
-        ).all()
-
-    def events(self):
-        return list(db.session.scalars(select(DeliveryRow.event).order_by(DeliveryRow.id)))
-
-    def state(self, id):
-        db.session.rollback()
-        return db.session.get(MonitorStateRow, id)
-
-    def assignment(self, id, place=1):
-        db.session.rollback()
-        return db.session.get(AssignmentRow, (id, place))
 
 
 def count(table):

@@ -15,7 +15,7 @@ from app.commands.serve import greet, listen, offer_set_up
 from app.config import SettingError
 from app.paths import MIGRATIONS
 from tests.support.loopback import IPV6
-from tests.support.service import Installed, Service, eventually
+from tests.support.service import Installed, Service, eventually, parts
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -26,23 +26,6 @@ def service(tmp_path):
     running.start()
     yield running
     running.stop()
-
-
-def parts(service):
-    """The process ids of the supervisor's children by name; ``zombies`` among them is a fault."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-            name = (path.parent / "comm").read_text().split()
-        except OSError:
-            continue
-        if int(fields[1]) == service.process.pid:
-            if fields[0] == "Z":
-                found["zombies"] = int(path.parent.name)
-            elif name[0] == "wakeful" and len(name) == 2:
-                found[name[1]] = int(path.parent.name)
-    return found
 
 
 def alive(pid):

@@ -1,7 +1,6 @@
 """What several places together make of a monitor (decision 14)."""
 
 import random
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -19,51 +18,10 @@ from app.records import LocationRule
 from app.rules import comments
 from app.rules.time import iso
 from app.rules.who_saw import CHANGED, who_saw
-from app.stores.local import LocalStore
-from tests.engine.test_recorder import Engine, at
 from tests.factories import make_outcome
+from tests.support.recorders import NAMES, Places, at, change
 
-NAMES = ("berlin", "oslo", "sydney")
 CONFIRM = timedelta(seconds=10)
-
-
-class Places(Engine):
-    """``id``: a monitor that is checked from three places."""
-
-    def start(self, **fields):
-        self.places = {name: journal.location_id(name) for name in NAMES}
-        self.id = self.monitor(places=[*self.places.values()], **fields)
-        return self
-
-    def see(self, name, verdict, seconds, recorded=0.5, **fields):
-        """The place's check of the schedule, which is recorded so many seconds later."""
-        claim = self.claim(self.id, self.places[name])
-        fields = ({} if verdict == "down" else {"status_code": 200}) | fields
-        outcome = make_outcome(verdict, at(seconds), **fields)
-        # Its location is not set: agents and probers do not know their place.
-        outcome = replace(outcome, evidence={"from": name} if outcome.evidence else None)
-        moment = at(seconds + recorded)
-        return recorder.record_claimed([(claim, outcome)], moment, location=name)[0]
-
-    def round(self, seconds, recorded=0.5, **verdicts):
-        """All places check at the same time, and are recorded one after another."""
-        for number, name in enumerate(NAMES):
-            self.see(name, verdicts.get(name, "up"), seconds + number / 100, recorded)
-
-    @property
-    def shown(self):
-        return self.state(self.id)
-
-    @property
-    def opened(self):
-        return self.incidents(self.id)
-
-
-def change(settings, id, fields, moment):
-    """What a person does on the page of a monitor."""
-    store = LocalStore(settings)
-    store.now = lambda: moment
-    store.monitors.update(id, fields)
 
 
 @pytest.fixture

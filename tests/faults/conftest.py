@@ -15,8 +15,8 @@ from app.db import db, faults
 from app.engine import now
 from tests.alerts.sinks import HttpSink
 from tests.api.conftest import Api
-from tests.engine.test_checker import Site
 from tests.factories import make_key
+from tests.support.checkers import Site
 from tests.support.postgres import Server
 from tests.support.swallow import Relay
 

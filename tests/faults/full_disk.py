@@ -25,8 +25,8 @@ from app.engine.agent.buffer import Buffer, MadeResult
 from app.engine.checker import Checker
 from app.errors import WakefulError
 from app.stores import writable
-from tests.engine.test_checker import Site
 from tests.factories import make_key, make_monitor
+from tests.support.checkers import Site
 from tests.support.service import eventually
 
 LARGE = {

@@ -23,9 +23,9 @@ from app.engine.canaries import Canaries
 from app.engine.checker import NOTICE_NETWORK
 from app.net.canary import MEMORY, CanaryAnswer, read_memory
 from app.records import CheckSpec, Role
-from tests.engine.test_checker import Place, due_at_once, running, until
 from tests.factories import make_monitor, make_person
 from tests.lab.net import ClosedPort, Listener
+from tests.support.checkers import Place, due_at_once, running, until
 from tests.web.visitor import Visitor
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -59,3 +59,17 @@ def test_an_upgrade_without_room_for_its_copy_changes_nothing_and_names_the_way_
     assert "MB are free. Nothing was changed. Make room there, or " in refused[0]
     assert refused[0].endswith("wakeful db upgrade --no-copy")
     assert (unchanged, upgraded, copies) == (["unchanged", True], ["upgraded", True], [])
+
+
+def test_a_buffer_on_a_full_disk_sends_each_result_once_and_writes_later(tmp_path):
+    asked, sent, written = seen(tmp_path, "buffer")
+    assert asked == ["newest", "5", "4", "3"]
+    assert sent == ["sent", "5", "4", "3", "6", "2", "1", "0"]
+    assert written == ["on disk", "7"]
+
+
+def test_an_agent_starts_on_a_full_disk(tmp_path):
+    """Its file of results cannot be opened then. It ended at each start until there was room."""
+    first, rest = seen(tmp_path, "start")
+    assert first == ["newest", "2", "opened", False]
+    assert rest == ["newest", "2", "1", "0"]

@@ -24,8 +24,8 @@ from app.db.types import from_ms
 from app.engine.checker import Checker
 from app.engine.schedule import last_slot
 from app.stores import writable
-from tests.engine.test_checker import Site
 from tests.factories import make_monitor, make_person
+from tests.support.checkers import Site
 from tests.support.service import eventually
 from tests.web.visitor import Visitor
 

@@ -16,7 +16,7 @@ from app.engine import recorder
 from app.records import DeliveryStatus
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, Reply
-from tests.alerts.test_contacts import NIGHT, contact, give, types
+from tests.support.contacts import NIGHT, contact, give, types
 
 NIGHT_ENDS = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 Hook = tuple[str, str]

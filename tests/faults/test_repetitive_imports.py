@@ -13,7 +13,7 @@ import pytest
 from app.imports import candidates, channels, files, gatus, kuma, table
 from app.imports.candidates import Draft, NotReadable
 from app.records import Pair
-from tests.imports.test_sources import TABLES, kuma_db
+from tests.support.kuma import TABLES, kuma_db
 
 
 def counted(monkeypatch, module, name):

@@ -11,8 +11,7 @@ from contextlib import closing, suppress
 import pytest
 import requests
 
-from tests.engine.test_serve import parts
-from tests.support.service import Service, eventually
+from tests.support.service import Service, eventually, parts
 
 RUNS = r"Wakeful runs at (http://127\.0\.0\.1:\d+) "
 STORM_SECONDS = 12.0

@@ -21,8 +21,8 @@ from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, LocationRow, ResultRow
 from app.db.types import from_ms
 from app.engine.schedule import last_slot
-from tests.engine.test_agent import Gate
 from tests.factories import make_monitor
+from tests.support.agents import Gate
 from tests.support.loopback import serving
 from tests.support.service import eventually
 from tests.support.stepped import Stepped

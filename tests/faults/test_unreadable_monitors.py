@@ -20,7 +20,6 @@ from app.engine import domains, recorder
 from app.records import SECRET_FIELDS, Event
 from app.rules.unreadable import NOBODY_TOLD
 from app.stores import current_store
-from tests.engine.test_checker import results, running, until
 from tests.factories import (
     make_incident,
     make_monitor,
@@ -29,6 +28,7 @@ from tests.factories import (
     now,
 )
 from tests.faults.broken import KINDS, TEXT_KINDS, corrupt, raw_value
+from tests.support.checkers import results, running, until
 from tests.web.visitor import Visitor
 
 ALERTS = [["email", "ops@example.test"]]

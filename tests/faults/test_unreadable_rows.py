@@ -21,8 +21,8 @@ from app.records import Event
 from app.stores import health
 from tests.alerts.conftest import Outbox
 from tests.api.conftest import Api
-from tests.engine.test_checker import results, running, until
 from tests.factories import make_key, make_monitor, make_outcome, make_person, now
+from tests.support.checkers import results, running, until
 from tests.web.visitor import Visitor
 
 FAR = 900_000_000_000_000_000

@@ -13,7 +13,7 @@ from app.forms.imported import ImportDefaults, judge
 from app.forms.schema import FormContext
 from app.imports import files, kuma_database, yaml_text
 from app.imports.candidates import NotReadable
-from tests.imports.test_sources import ROWS, TABLES, kuma_db
+from tests.support.kuma import ROWS, TABLES, kuma_db
 
 
 def refused(data, match):

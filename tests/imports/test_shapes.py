@@ -13,7 +13,7 @@ from app.forms.schema import FormContext
 from app.imports import files
 from app.imports.candidates import NotReadable
 from app.records import Pair
-from tests.imports.test_sources import kuma_db
+from tests.support.kuma import kuma_db
 
 REFUSED = object()
 PAUSED = {"paused": True}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,8 @@ from app.forms.schema import FormContext
 from app.imports import files
 from app.imports.candidates import NotReadable
 from app.records import Pair
+from tests.support.kuma import ROWS, SAMPLES, TABLES, kuma_db
 
-SAMPLES = Path(__file__).parent / "samples"
 # What each sample must not show to anybody: no sentence about it may repeat one of these.
 SECRETS = ("secret", "password", "kumabasicpass", "token", "pagerkey", "hooks.slack")
 FORMATS = {
@@ -209,16 +208,6 @@ def test_a_login_in_a_url_moves_to_its_own_fields():
 
 
 # --- Uptime Kuma's database ----------------------------------------------------------------------
-
-TABLES = (SAMPLES / "kuma-tables.sql").read_text()
-ROWS = (SAMPLES / "kuma-rows.sql").read_text()
-
-
-def kuma_db(path, script=TABLES + ROWS):
-    connection = sqlite3.connect(path)
-    connection.executescript(script)
-    connection.close()
-    return path
 
 
 def test_the_database_of_uptime_kuma_is_read_from_a_path_and_from_an_upload(tmp_path):

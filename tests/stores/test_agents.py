@@ -20,10 +20,8 @@ from app.lasting import Lasting
 from app.records import Verdict
 from app.stores.local import LocalStore, agent_results
 from app.stores.local.agent_results import MOST_JUDGED
-from tests.engine.test_agent import place, result, update
 from tests.factories import make_monitor
-
-__all__ = ["place"]  # a fixture
+from tests.support.agents import result, update
 
 DAY = timedelta(days=1)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

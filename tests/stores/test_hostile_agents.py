@@ -15,11 +15,9 @@ from app.db.tables import IncidentRow
 from app.db.types import to_ms
 from app.records import Timings, Verdict
 from app.stores.local import agent_budget
-from tests.engine.test_agent import ask, place, public, result, stored
 from tests.factories import make_monitor, make_outcome
+from tests.support.agents import public, result, stored
 from tests.support.lies import LIES, MISSING, paths, spoiled
-
-__all__ = ["ask", "place"]  # fixtures
 
 ODD = [
     *LIES, "", "\0", "a\r\nb", "\x85", "\udfff\ud800", 2**31, 2**63, 2**64, -(2**63) - 1, 1e308,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -33,24 +33,9 @@ from app.records import (
     Verdict,
 )
 from app.stores.local import LocalStore, states
-from tests.factories import make_incident, make_monitor, now
+from tests.factories import make_incident, make_monitor, now, window
 from tests.stores.contract.making import add_incident, add_monitor, moment
 from tests.support.queries import queries
-
-
-@pytest.fixture
-def store(core: Flask, settings: Settings) -> Iterator[LocalStore]:
-    with core.app_context():
-        yield LocalStore(settings)
-
-
-def window(hours_ago: float, hours_long: float) -> dict[str, Any]:
-    start = now() - timedelta(hours=hours_ago)
-    return {
-        "maintenance_start_at": start,
-        "maintenance_end_at": start + timedelta(hours=hours_long),
-    }
-
 
 # Fields of the monitor, the last verdict, and what it shows.
 STATES = [

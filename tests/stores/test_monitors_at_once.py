@@ -20,12 +20,9 @@ from app.records import Location
 from app.stores.local import LocalStore
 from tests.factories import make_outcome, now
 from tests.stores.contract.making import add_monitor
-from tests.stores.test_status_pages_at_once import store
 from tests.support.locks import until_somebody_waits
 
 pytestmark = pytest.mark.both_databases
-
-__all__ = ["store"]  # a fixture
 
 
 def test_who_deletes_a_monitor_waits_for_who_changes_it(

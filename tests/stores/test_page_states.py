@@ -4,7 +4,6 @@ from a single check.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -20,18 +19,11 @@ from app.records import ComponentState, PageQuery, PageState
 from app.stores.local import LocalStore
 from app.stores.local.page_states import CountedState, standings
 from app.stores.local.public import LocalPublicPages
-from tests.factories import make_incident, make_monitor, make_outcome, now
+from tests.factories import make_incident, make_monitor, make_outcome, now, window
 from tests.stores.contract.status_pages import add_page
-from tests.stores.test_local import window
 from tests.support.queries import queries
 
 AGES = timedelta(days=9)
-
-
-@pytest.fixture
-def store(core: Flask, settings: Settings) -> Iterator[LocalStore]:
-    with core.app_context():
-        yield LocalStore(settings)
 
 
 def monitor(core: Flask, verdict: str | None = "up", *, checks: int = 2, **fields: Any) -> int:

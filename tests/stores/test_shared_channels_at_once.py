@@ -6,12 +6,11 @@ import pytest
 
 from app.records import Pair
 from app.stores.local import LocalStore
+from tests.stores.conftest import Act, AtOnce
 from tests.stores.contract.making import add_monitor
-from tests.stores.test_status_pages_at_once import Act, AtOnce, at_once, store
 
 pytestmark = pytest.mark.both_databases
 
-__all__ = ["at_once", "store"]  # fixtures
 
 HOOK, MAIL = Pair("slack", "https://hooks.example/abcd1234"), Pair("email", "a@b.example")
 OPS = Pair("contact", "Ops")

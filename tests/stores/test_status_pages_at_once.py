@@ -2,59 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 from typing import Any
 
 import pytest
-from flask import Flask
 
-from app.config import Settings
 from app.db import db
 from app.db.tables import StatusPageRow
-from app.errors import Invalid, NotFound
 from app.records import Group, PageQuery
 from app.stores.local import LocalStore
+from tests.stores.conftest import AtOnce
 from tests.stores.contract.making import add_monitor
 from tests.stores.contract.post_templates import add_template
 from tests.stores.contract.status_pages import add_page
 
 pytestmark = pytest.mark.both_databases
-
-Act = Callable[[LocalStore], Any]
-AtOnce = Callable[[Sequence[Act]], list[Any]]
-
-
-@pytest.fixture
-def store(core: Flask, settings: Settings) -> Iterator[LocalStore]:
-    with core.app_context():
-        yield LocalStore(settings)
-
-
-@pytest.fixture
-def at_once(core: Flask, settings: Settings, store: LocalStore) -> AtOnce:
-    """What each act, begun together with the others, returns; of a refusal the faulty fields."""
-
-    def run(acts: Sequence[Act]) -> list[Any]:
-        together = Barrier(len(acts))
-
-        def one(act: Act) -> Any:
-            with core.app_context():
-                together.wait()
-                try:
-                    return act(LocalStore(settings))
-                except Invalid as fault:
-                    return sorted(fault.errors)
-                except NotFound:
-                    return None
-
-        with ThreadPoolExecutor(len(acts)) as pool:
-            found = list(pool.map(one, acts))
-        db.session.rollback()  # what was read before the threads wrote is another moment's truth
-        return found
-
-    return run
 
 
 def test_a_slug_or_a_domain_goes_to_one_of_many(at_once: AtOnce, store: LocalStore) -> None:

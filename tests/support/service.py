@@ -117,3 +117,20 @@ def eventually(look: Callable[[], T | None], what: str, seconds: float = 90) -> 
             return found
         time.sleep(0.2)
     raise AssertionError(f"{what}: not within {seconds} s")
+
+
+def parts(service):
+    """The process ids of the supervisor's children by name; ``zombies`` among them is a fault."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+            name = (path.parent / "comm").read_text().split()
+        except OSError:
+            continue
+        if int(fields[1]) == service.process.pid:
+            if fields[0] == "Z":
+                found["zombies"] = int(path.parent.name)
+            elif name[0] == "wakeful" and len(name) == 2:
+                found[name[1]] = int(path.parent.name)
+    return found

@@ -13,10 +13,10 @@ from app.records import MAX_CAUSE, MAX_LOCATION_LABEL, CheckedNow, PlaceChecked,
 from app.stores.local import LocalStore
 from app.stores.local.checks import LocalChecks
 from app.web.shown import checked
-from tests.engine.test_agent import page
 from tests.factories import make_monitor, make_outcome
 from tests.lab.http import serve
 from tests.lab.net import Listener
+from tests.support.agents import page
 
 COOKIE = 4093  # bytes: the least that browsers keep of a cookie, with its name
 ALPHABETS = {

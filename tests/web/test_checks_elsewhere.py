@@ -35,11 +35,11 @@ from app.rules.time import SKEW
 from app.slots import WAITS_ELSEWHERE
 from app.stores import current_store
 from tests.api.conftest import Api
-from tests.engine.test_agent import agent_settings, page
-from tests.engine.test_agent import running as agent_running
 from tests.factories import make_key, make_monitor, make_outcome, now
 from tests.lab.http import serve
 from tests.lab.net import Listener
+from tests.support.agents import agent_settings, page
+from tests.support.agents import running as agent_running
 from tests.support.loopback import serving
 from tests.support.service import eventually
 from tests.support.store import store_of
