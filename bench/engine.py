@@ -39,7 +39,6 @@ from sqlalchemy import func, insert, select, update
 from app import create_core
 from app.config import Settings
 from app.db import db, latest, schema, writing
-from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
 from app.engine.checker import Checker
@@ -237,7 +236,7 @@ def as_if_checked(app: Flask, interval: int) -> None:
     now = datetime.now(UTC)
     with app.app_context(), writing() as session:
         session.execute(update(MonitorStateRow).values(verdict=Verdict.UP, status_since=now))
-        session.execute(update(AssignmentRow).values(verdict=VERDICT_NUMBERS[Verdict.UP]))
+        session.execute(update(AssignmentRow).values(verdict=Verdict.UP))
         rows = session.execute(select(AssignmentRow.monitor_id, AssignmentRow.turn)).all()
         slots = {id: to_ms(last_slot(id, interval, now)) for id, _turn in rows}
         latest.save(session, 1, [(id, slots[id], None, slots[id], turn) for id, turn in rows])

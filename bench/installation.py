@@ -36,7 +36,7 @@ from app.db.tables import (
 )
 from app.db.types import to_ms
 from app.records import Role
-from app.stats.histogram import bucket
+from app.stats.tally import bucket
 
 DAYS = 90
 HOUR_S, DAY_S = 3600, 86400

@@ -18,13 +18,7 @@ from typing import Any
 from sqlalchemy import Row, case, delete, func, select
 
 from app.access import actors, audit
-from app.access.counters import (
-    LOGIN_WINDOW_SECONDS,
-    LOGINS_PER_ACCOUNT,
-    add,
-    origin_of,
-    window_of,
-)
+from app.access.counters import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, add, origin_of, window_of
 from app.db import DbSession, db, writing
 from app.db.statements import inserting
 from app.db.tables import LeftOutRow

@@ -11,17 +11,21 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import delete, or_, select, update
 
-from app.access import actors, audit, recovery_codes, security_log, totp
+from app.access import actors, audit, security_log
 from app.access.counters import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, Counters, Limit
 from app.access.devices import device_of
 from app.access.passkeys import CREDENTIAL, NOT_PROVEN, Passkeys, Signed, Site, count_use
-from app.access.people import (
-    NOWHERE,
-    TOO_MANY_LOGINS,
-    People,
-    person_record,
+from app.access.people import NOWHERE, TOO_MANY_LOGINS, People, person_record
+from app.access.second_factor import (
+    CODE,
+    DRIFT,
+    WRONG_CODE,
+    digest_of_code,
+    locked,
+    step_at,
+    step_of,
+    thing,
 )
-from app.access.second_factor import CODE, WRONG_CODE, locked, thing
 from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
@@ -30,7 +34,7 @@ from app.db.types import Unreadable
 from app.errors import Denied, Invalid, Throttled
 from app.i18n import N_, _
 from app.records import Action, Actor, Client, Person
-from app.rules.time import SKEW
+from app.rules.clocks import believable, runs
 
 Use = Callable[[DbSession, Person], None]  # use a proof up; raises Invalid
 
@@ -71,7 +75,7 @@ class HalfLogins:
             .join(PersonRow, PersonRow.id == HalfLoginRow.person_id)
             .where(HalfLoginRow.digest == digest_of(token), PersonRow.disabled.is_(False))
         ).one_or_none()
-        if row is None or not -SKEW <= self.clock() - row.created_at < LASTS:
+        if row is None or not runs(row.created_at, self.clock(), LASTS):
             return None
         return person_record(row.PersonRow)
 
@@ -105,7 +109,7 @@ class HalfLogins:
         """Delete those that are over. The engine's housekeeping calls it."""
         now, at = self.clock(), HalfLoginRow.created_at
         with writing() as session:
-            session.execute(delete(HalfLoginRow).where(or_(at <= now - LASTS, at > now + SKEW)))
+            session.execute(delete(HalfLoginRow).where(~at.between(now - LASTS, believable(now))))
 
     def _waiting(self, token: str) -> Person:
         person = self.person(token)
@@ -151,8 +155,8 @@ class HalfLogins:
             if app is not None and isinstance(app.secret, Unreadable):
                 raise Invalid({CODE: [_(UNREADABLE)]})
             now = self.clock()
-            step = None if app is None else totp.step_of(app.secret, code, now)
-            if step is None or not _is_first_use(session, person.id, step, totp.step_at(now)):
+            step = None if app is None else step_of(app.secret, code, now)
+            if step is None or not _is_first_use(session, person.id, step, step_at(now)):
                 raise Invalid({CODE: [_(WRONG_CODE)]})
 
         return use
@@ -166,7 +170,7 @@ class HalfLogins:
 
 
 def _recovery_use(code: str) -> Use:
-    digest = recovery_codes.digest_of(code)
+    digest = digest_of_code(code)
 
     def use(session: DbSession, person: Person) -> None:
         row = RecoveryCodeRow
@@ -184,7 +188,7 @@ def _is_first_use(session: DbSession, id: int, step: int, present: int) -> bool:
     back: nobody could log in until that time came again.
     """
     used = AuthenticatorAppRow.used_step
-    unused = or_(used < step, used > present + totp.DRIFT)
+    unused = or_(used < step, used > present + DRIFT)
     change = update(AuthenticatorAppRow).where(AuthenticatorAppRow.person_id == id, unused)
     done = session.execute(change.values(used_step=step).returning(AuthenticatorAppRow.person_id))
     return done.first() is not None

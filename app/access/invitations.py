@@ -18,7 +18,7 @@ from app.db.tables import InvitationRow
 from app.errors import Denied, NotFound
 from app.i18n import N_, _
 from app.records import Action, Invitation, ObjectKind, Person, Thing
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 
 INVITED_DAYS = 7
 INVITED_FOR = timedelta(days=INVITED_DAYS)
@@ -95,7 +95,7 @@ class Invitations:
     def is_over(self, invitation: InvitationRow | Invitation) -> bool:
         """Whether its time has passed. One from the future is of a clock that was set back."""
         now = self.clock()
-        return now >= invitation.expires_at or invitation.created_at > now + SKEW
+        return now >= invitation.expires_at or invitation.created_at > believable(now)
 
     def forget_old(self) -> None:
         """Delete those that expired long ago. The engine's housekeeping calls it."""

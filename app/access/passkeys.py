@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, or_, select
+from sqlalchemy import delete, func, select
 
 from app.access.people import People
 from app.access.second_factor import SecondFactors, note
@@ -26,7 +26,7 @@ from app.errors import Conflict, Denied, Invalid
 from app.i18n import N_, _, _n
 from app.records import MAX_PASSKEY_NAME, MAX_PASSKEYS, Action, Person
 from app.rules import text
-from app.rules.time import SKEW
+from app.rules.clocks import believable, runs
 
 CHALLENGE_BYTES = 32
 CHALLENGE_LASTS = timedelta(minutes=5)
@@ -183,16 +183,15 @@ class Passkeys:
         now = self.clock()
         at = PasskeyChallengeRow.created_at
         with writing() as session:
-            over = or_(at <= now - CHALLENGE_LASTS, at > now + SKEW)
-            session.execute(delete(PasskeyChallengeRow).where(over))
+            session.execute(
+                delete(PasskeyChallengeRow).where(
+                    ~at.between(now - CHALLENGE_LASTS, believable(now))
+                )
+            )
 
     def _new_challenge(self, id: int, holder: str) -> bytes:
         challenge = secrets.token_bytes(CHALLENGE_BYTES)
-        values = {
-            "person_id": id,
-            "challenge": _text(challenge),
-            "created_at": self.clock(),
-        }
+        values = {"person_id": id, "challenge": _text(challenge), "created_at": self.clock()}
         # One statement: two requests of a browser at once may both find none.
         statement = inserting(PasskeyChallengeRow).values(digest=digest_of(holder), **values)
         with writing() as session:
@@ -209,7 +208,7 @@ class Passkeys:
         deletion = delete(row).where(row.digest == digest_of(holder), row.person_id == id)
         with writing() as session:
             stored = session.execute(deletion.returning(row.challenge, row.created_at)).first()
-        if stored is None or not -SKEW <= self.clock() - stored.created_at < CHALLENGE_LASTS:
+        if stored is None or not runs(stored.created_at, self.clock(), CHALLENGE_LASTS):
             raise _invalid(OLD_CHALLENGE)
         return _bytes(stored.challenge)
 

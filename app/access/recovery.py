@@ -13,11 +13,7 @@ from sqlalchemy import delete, select
 from app.access import actors, audit, passwords, security_log
 from app.access.counters import Counters, Limit, origin_of
 from app.access.devices import forget_devices
-from app.access.people import (
-    end_sessions,
-    logins_of,
-    person_record,
-)
+from app.access.people import end_sessions, logins_of, person_record
 from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.db import db, writing
@@ -25,7 +21,7 @@ from app.db.tables import PersonRow, RecoveryRow
 from app.errors import Denied, Invalid, NotFound
 from app.i18n import N_, _
 from app.records import Action, Actor, ActorKind, ObjectKind, Person, Thing
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 
 BY_MAIL = timedelta(hours=1)
 BY_ADMIN = timedelta(hours=24)  # handed over by people, who are not always there
@@ -76,10 +72,10 @@ class Recovery:
             .join(PersonRow, PersonRow.id == RecoveryRow.person_id)
             .where(RecoveryRow.digest == digest_of(token), PersonRow.disabled.is_(False))
         ).one_or_none()
-        now = self.clock()
-        if row is None or now >= row.RecoveryRow.expires_at:
+        if row is None:
             return None
-        if row.RecoveryRow.created_at > now + SKEW:  # of a clock that was set back
+        link, now = row.RecoveryRow, self.clock()
+        if now >= link.expires_at or link.created_at > believable(now):
             return None
         return person_record(row.PersonRow)
 

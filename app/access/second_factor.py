@@ -7,13 +7,17 @@ person ends with it.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import secrets
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from textwrap import wrap
 
 from sqlalchemy import delete, func, select
 
-from app.access import audit, recovery_codes, security_log, totp
+from app.access import audit, security_log
 from app.access.people import People, end_sessions, person_record
 from app.access.security_log import SecurityEvent
 from app.access.settings import StoredSettings
@@ -63,7 +67,7 @@ class SecondFactors:
         """A new secret for an authenticator app, and the same sealed for ``add_app``. Nothing is
         stored: an app that was never confirmed must not be asked for.
         """
-        secret = totp.make_secret()
+        secret = make_secret()
         return secret, seal({"person": id, "secret": secret}, PURPOSE)
 
     def started_app(self, id: int, sealed: str) -> str:
@@ -79,7 +83,7 @@ class SecondFactors:
         """
         secret = self.started_app(id, sealed)
         with self.changing(id, current) as (session, row):
-            step = totp.step_of(secret, code, self.clock())
+            step = step_of(secret, code, self.clock())
             if step is None:
                 raise Invalid({CODE: [_(WRONG_CODE)]})
             app = AuthenticatorAppRow(
@@ -179,9 +183,9 @@ class SecondFactors:
         id = row.id
         note(session, row, Action.CREATED, "recovery_codes")
         session.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.person_id == id))
-        codes = recovery_codes.make()
+        codes = make_recovery_codes()
         session.add_all(
-            RecoveryCodeRow(person_id=id, digest=recovery_codes.digest_of(code)) for code in codes
+            RecoveryCodeRow(person_id=id, digest=digest_of_code(code)) for code in codes
         )
         return codes
 
@@ -227,3 +231,70 @@ def locked(session: DbSession, id: int) -> PersonRow:
     if row is None:
         raise NotFound("person", id)
     return row
+
+
+# --- Codes of authenticator apps (TOTP, RFC 6238): 6 digits, for 30 seconds each
+
+PERIOD_SECONDS = 30
+DIGITS = 6
+DRIFT = 1  # periods that a phone's clock may be ahead or behind
+ISSUER = "Wakeful"
+
+
+def make_secret() -> str:
+    """160 random bits in base32, as RFC 4226 recommends."""
+    import pyotp  # where it is used: a checker starts faster without
+
+    return pyotp.random_base32()
+
+
+def app_uri(secret: str, email: str) -> str:
+    """What an app reads from the QR code."""
+    import pyotp
+
+    return pyotp.TOTP(secret).provisioning_uri(name=email, issuer_name=ISSUER)
+
+
+def step_at(moment: datetime) -> int:
+    """The number of the period, counted from 1970."""
+    return int(moment.timestamp()) // PERIOD_SECONDS
+
+
+def step_of(secret: str, code: str, now: datetime) -> int | None:
+    """The period whose code this is, of those that the drift allows; None for a wrong code."""
+    import pyotp
+
+    digits = "".join(code.split())
+    if len(digits) != DIGITS or not digits.isascii() or not digits.isdecimal():
+        return None
+    made, present = pyotp.TOTP(secret), step_at(now)
+    steps = range(present - DRIFT, present + DRIFT + 1)
+    # All are compared, so that the time reveals nothing. The newest counts where two are the same.
+    right = [step for step in steps if hmac.compare_digest(made.generate_otp(step), digits)]
+    return right[-1] if right else None
+
+
+# --- Recovery codes: each logs in once, in place of the second factor. Only hashes are stored.
+
+# Crockford's base32: no letter looks like a digit.
+CODE_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+_ALIKE = str.maketrans("oil", "011")
+RECOVERY_CODES = 10
+CODE_GROUPS, CODE_GROUP = 4, 7  # 28 letters of 5 bits: 140 bits
+
+
+def make_recovery_codes() -> list[str]:
+    return [_make_code() for _number in range(RECOVERY_CODES)]
+
+
+def _make_code() -> str:
+    letters = "".join(secrets.choice(CODE_LETTERS) for _letter in range(CODE_GROUPS * CODE_GROUP))
+    return "-".join(wrap(letters, CODE_GROUP))
+
+
+def digest_of_code(code: str) -> str:
+    """The hash that is stored. It is the same however the code is typed: capitals, spaces, dashes
+    and letters that look like digits make no difference.
+    """
+    letters = "".join(char for char in code.casefold() if char.isalnum()).translate(_ALIKE)
+    return hashlib.sha256(letters.encode("utf-8", "surrogatepass")).hexdigest()

@@ -22,7 +22,7 @@ from app.db import DbSession, best_effort, db, writing
 from app.db.tables import PersonRow, SessionRow
 from app.errors import NotFound
 from app.records import Client, Person, Session
-from app.rules.time import SKEW
+from app.rules.clocks import believable, runs
 
 IDLE = timedelta(hours=12)
 IN_ALL = timedelta(seconds=SESSION_SECONDS)
@@ -117,8 +117,8 @@ class LoginSessions:
 
     def password_is_recent(self, record: Session) -> bool:
         """Whether the password was typed in this session within ``RECENT``."""
-        age = None if record.password_at is None else self.clock() - record.password_at
-        return age is not None and -SKEW < age < RECENT
+        at = record.password_at
+        return at is not None and runs(at, self.clock(), RECENT)
 
     def password_typed(self, token: str) -> str | None:
         """Note that the person of this session has typed their password. Returns the session's new
@@ -172,8 +172,7 @@ class LoginSessions:
         now = self.clock()
         over = or_(
             SessionRow.last_used_at <= now - IDLE,
-            SessionRow.created_at <= now - IN_ALL,
-            SessionRow.created_at > now + SKEW,
+            ~SessionRow.created_at.between(now - IN_ALL, believable(now)),
         )
         with writing() as session:
             session.execute(delete(SessionRow).where(over))
@@ -196,7 +195,7 @@ def _with_token(
     """The session with this token, or that had it until a moment ago. ``lock``: of two that change
     it at once, the second sees what the first has done.
     """
-    values = {"digest": digest_of(token), "after": now - GRACE, "until": now + SKEW}
+    values = {"digest": digest_of(token), "after": now - GRACE, "until": believable(now)}
     for query in (_PRESENT, _FORMER):
         if row := session.scalar(query.with_for_update() if lock else query, values):
             return row
@@ -227,8 +226,7 @@ def _end(session: DbSession, row: SessionRow, *, forget: bool) -> None:
 
 def _is_over(row: SessionRow, now: datetime) -> bool:
     """Also of a session from the future, which would last until then and 30 days more."""
-    idle, age = now - row.last_used_at, now - row.created_at
-    return idle >= IDLE or age >= IN_ALL or age < -SKEW
+    return now - row.last_used_at >= IDLE or not runs(row.created_at, now, IN_ALL)
 
 
 def _record(row: SessionRow) -> Session:

@@ -102,11 +102,7 @@ def retry(delivery_id: int, now: datetime) -> None:
         row.covered_by, row.next_attempt_at = None, now
         # A retry by hand is sent now: neither a burst nor flapping puts it on hold, and earlier
         # attempts do not lengthen its pauses.
-        row.facts = {
-            **row.facts,
-            "by_hand": iso(now),
-            "earlier_attempts": len(row.attempts or ()),
-        }
+        row.facts = {**row.facts, "by_hand": iso(now), "earlier_attempts": len(row.attempts or ())}
 
 
 def _alert(session: AnySession, delivery_id: int) -> DeliveryRow:

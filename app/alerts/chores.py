@@ -21,7 +21,7 @@ from app.db import AnySession
 from app.db.tables import DeliveryRow
 from app.db.types import Unreadable, readable
 from app.records import DeliveryStatus
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 
 log = logging.getLogger(__name__)
 
@@ -103,21 +103,21 @@ def delayed_by_clock(session: AnySession, now: datetime) -> list[int]:
     for longer than a lease lasts, or in a pause that began in what is now the future. Pauses that
     began in the past are kept, among them those that a service asked for (Retry-After).
     """
-    latest = {"attempt": now + SKEW, "lease": now + LEASE + SKEW}
+    latest = {"attempt": believable(now), "lease": believable(now, LEASE)}
     return [row.id for row in session.execute(_FAR_OFF, latest) if _is_delayed(row, now)]
 
 
 def _is_delayed(row: Any, now: datetime) -> bool:
-    if row.lease_until is not None and row.lease_until > now + LEASE + SKEW:
+    if row.lease_until is not None and row.lease_until > believable(now, LEASE):
         return True
-    if row.next_attempt_at is None or row.next_attempt_at <= now + SKEW:
+    if row.next_attempt_at is None or row.next_attempt_at <= believable(now):
         return False
     attempts = row.attempts or ()
     since = datetime.fromisoformat(attempts[-1]["at"]) if attempts else row.created_at
     return (
-        since > now + SKEW
+        since > believable(now)
         or row.reason == Reason.BY_HAND  # a retry by hand has no pause
-        or row.next_attempt_at > now + GIVE_UP_AFTER + SKEW
+        or row.next_attempt_at > believable(now, GIVE_UP_AFTER)
     )
 
 

@@ -376,8 +376,7 @@ class Worker:
         # Otherwise a restore and a change of the secret key are refused until its heartbeat is old.
         with self.app.app_context():
             best_effort(
-                "The end of the alert worker",
-                lambda: heartbeats.note_end(self.name, self.clock()),
+                "The end of the alert worker", lambda: heartbeats.note_end(self.name, self.clock())
             )
 
     def _store_all(self) -> None:

@@ -165,9 +165,7 @@ class Prober:
         except ValueError as error:
             finish(
                 check_error(
-                    spec,
-                    self._tools.location,
-                    _("The URL cannot be checked.") + f" {error}",
+                    spec, self._tools.location, _("The URL cannot be checked.") + f" {error}"
                 )
             )
             return

@@ -12,15 +12,7 @@ from enum import StrEnum
 from functools import cache
 from operator import attrgetter
 from types import NoneType
-from typing import (
-    Annotated,
-    Any,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints, is_typeddict
 
 from app.codec import kinds
 from app.codec.kinds import ValueType, plain

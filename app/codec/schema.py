@@ -38,10 +38,7 @@ def thing(properties: dict[str, Schema], **more: Any) -> Schema:
 
 
 def record(
-    properties: dict[str, Schema],
-    *,
-    where_asked_for: Collection[str] = (),
-    name: str | None = None,
+    properties: dict[str, Schema], *, where_asked_for: Collection[str] = (), name: str | None = None
 ) -> Schema:
     """The schema of an object in an answer. All ``properties`` are always present except those in
     ``where_asked_for``; /api/v1 may add more (decision 8)."""

@@ -108,7 +108,7 @@ def secrets() -> None:
         "Encrypt all stored secrets with the first key of WAKEFUL_SECRET_KEY=NEW,OLD.\n\n"
         "Start every process with both keys first; then run this while they run. It may be run "
         "again at any time. Exit code 0: the old key can be removed. 1: it says what is left."
-    ),
+    )
 )
 def rotate() -> None:
     settings = read(make=False)

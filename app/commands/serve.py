@@ -30,6 +30,7 @@ from app.config import SettingError, Settings
 from app.db import db, faults, heartbeats, patience, schema
 from app.i18n import _
 from app.lasting import Lasting
+from app.rules.time import Backoff
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class Child:
     closes: Sequence[int] = ()
     process: Forked | None = None
     started: float = 0.0
-    pause: float = FIRST_PAUSE
+    pauses: Backoff = field(default_factory=lambda: Backoff(FIRST_PAUSE, LONGEST_PAUSE))
     due: float = field(default=float("-inf"))  # when it is to be started (monotonic)
 
     @property
@@ -92,7 +93,7 @@ class Supervisor:
         self._base = ""  # where people reach it, once that was printed
         self._prepared = False  # whether the database was brought up to date
         self._again = 0.0  # when that is tried again, if it was not (monotonic)
-        self._pause = FIRST_PAUSE  # before the try after that
+        self._pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)  # between these tries
         self._log = Lasting(log)
 
     def run(self) -> int:
@@ -127,8 +128,7 @@ class Supervisor:
 
     def _wait_for_database(self, cause: str) -> None:
         self._log.error("%s %s", cause, WAITING)  # once: it may be away for hours
-        self._again = time.monotonic() + self._pause
-        self._pause = min(LONGEST_PAUSE, self._pause * 2)
+        self._again = time.monotonic() + self._pauses.take()
 
     def _serve(self, fd: int) -> None:
         self._children = [Child("web server", ["web", "--fd", str(fd)])]
@@ -165,11 +165,11 @@ class Supervisor:
         now = time.monotonic()
         if child.process is not None and (code := child.process.poll()) is not None:
             if now - child.started >= STEADY_SECONDS:
-                child.pause = FIRST_PAUSE
-            log.error("The %s ended (%s). It starts again in %g s.", child.name, code, child.pause)
+                child.pauses.reset()
+            pause = child.pauses.take()
+            log.error("The %s ended (%s). It starts again in %g s.", child.name, code, pause)
             self._note_end(child)
-            child.process, child.due = None, now + child.pause
-            child.pause = min(LONGEST_PAUSE, child.pause * 2)
+            child.process, child.due = None, now + pause
         if child.process is None and now >= child.due:
             child.process, child.started = self._fork(child), now
 

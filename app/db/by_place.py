@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import BigInteger, BindParameter, and_, bindparam, func, literal_column, select
 
 from app.db import AnySession
-from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import AssignmentRow, CauseCodeRow, LocationRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.records import Verdict
@@ -54,7 +53,7 @@ _NEWEST = (
 )  # fmt: skip
 
 
-_GOOD = [VERDICT_NUMBERS[verdict] for verdict in (Verdict.UP, Verdict.DEGRADED)]
+_GOOD = (Verdict.UP, Verdict.DEGRADED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ def _seen(row: Any) -> Seen:
         name,
         label,
         seen_at,
-        VERDICTS[verdict],
+        verdict,
         status_code,
         response_time,
         code,

@@ -90,8 +90,7 @@ def _clone_or_copy(file: Path, copy: Path) -> None:
         needed, free = file.stat().st_size, shutil.disk_usage(copy.parent).free
         if needed > free:
             raise OSError(
-                errno.ENOSPC,
-                _(NO_ROOM, needed=-(-needed // MEGABYTE), free=free // MEGABYTE),
+                errno.ENOSPC, _(NO_ROOM, needed=-(-needed // MEGABYTE), free=free // MEGABYTE)
             )
         if fault := _cp("never", file, copy):
             raise OSError(errno.EIO, fault)

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from app.db import db, writing
 from app.db.statements import inserting, newer
 from app.db.tables import HeartbeatRow
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 from app.secret_keys import keys_of, mark_of
 
 CHECKER, WORKER = "checker", "worker"
@@ -141,7 +141,7 @@ def signs_of(role: str, now: datetime) -> RoleSigns:
     before the clock was set back. Live processes write a new one soon; a dead one would seem
     alive until the clock catches up.
     """
-    soon = now + SKEW
+    soon = believable(now)
     at, living, checked = (
         HeartbeatRow.at,
         HeartbeatRow.ended_at.is_(None),

@@ -19,30 +19,11 @@ from sqlalchemy import select, tuple_
 from app.db import db, writing
 from app.db.latest import last_moment
 from app.db.statements import bulk_insert, insert_new, inserting
-from app.db.tables import (
-    CauseCodeRow,
-    LocationRow,
-    MonitorEvidenceRow,
-    ResultContextRow,
-    ResultRow,
-)
-from app.db.types import from_ms, to_ms
+from app.db.tables import CauseCodeRow, LocationRow, MonitorEvidenceRow, ResultContextRow, ResultRow
+from app.db.types import VERDICT_NUMBERS, from_ms, to_ms
 from app.judge.verdict import MOMENT_S
-from app.records import DELETED_LOCATION, Result, Timings, Verdict
+from app.records import DELETED_LOCATION, Result, Timings
 from app.stats.tally import LONGEST_COVER_MS
-
-# The numbers of verdicts in the results table. Never renumber: the rows are kept for years.
-VERDICT_NUMBERS = {Verdict.UP: 0, Verdict.DEGRADED: 1, Verdict.DOWN: 2, Verdict.UNKNOWN: 3}
-
-
-class _Verdicts(dict[int, Verdict]):
-    """Verdicts by number. Any other number, as in a damaged row, is UNKNOWN."""
-
-    def __missing__(self, number: object) -> Verdict:
-        return Verdict.UNKNOWN
-
-
-VERDICTS = _Verdicts({number: verdict for verdict, number in VERDICT_NUMBERS.items()})
 
 # A target whose address changes with each check must not fill the memory.
 CACHED_AT_MOST = 20_000
@@ -297,7 +278,7 @@ def _by_id(id: Any, value: Any, wanted: set[Any]) -> dict[Any, Any]:
 def _decoded(row: ResultRow, context: Mapping[str, Any], code: str | None, place: str) -> Result:
     return Result(
         checked_at=from_ms(row.at),
-        verdict=VERDICTS[row.verdict],
+        verdict=row.verdict,
         monitor_id=row.monitor_id,
         id=result_id(row.monitor_id, row.at, row.location_id),
         cause_code=code,

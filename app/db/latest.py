@@ -28,7 +28,7 @@ from app.db import AnySession, DbSession, db
 from app.db.statements import bulk_update
 from app.db.tables import AssignmentRow, MonitorStateRow, ResultRow
 from app.db.types import from_ms, to_ms
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 
 AT_ONCE = 5000  # ids in one statement
 _RESULTS: Any = ResultRow.__table__
@@ -56,7 +56,7 @@ def newest(column: str, monitor_id: Any, until: Any, place: Any = None) -> Scala
 
 def last_moment(now: datetime) -> int:
     """The last moment (ms) of a result that counts: a wrong clock wrote those further ahead."""
-    return to_ms(now + SKEW)
+    return to_ms(believable(now))
 
 
 # Statements are built once: building them takes longer than running them.

@@ -16,19 +16,12 @@ from sqlalchemy import func, or_, select, update
 
 from app.db import AnySession, db, heartbeats, writing
 from app.db.assignments import AT_ONCE
-from app.db.journal import VERDICT_NUMBERS
 from app.db.latest import lock_states
 from app.db.statements import inserting, newer
-from app.db.tables import (
-    AssignmentRow,
-    HeartbeatRow,
-    LocationRow,
-    MonitorRow,
-    ResultRow,
-)
+from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow, ResultRow
 from app.records import Carrier, Location, PlaceState, Verdict
+from app.rules.clocks import believable
 from app.rules.text import one_line
-from app.rules.time import SKEW
 
 # A place is silent when no result came from it for two intervals of its monitors, or for this time
 # if that is longer.
@@ -85,10 +78,7 @@ def forget_trouble(session: AnySession, place: int) -> None:
     """Forget the checks from a place that could not be made: another process makes them now, and
     may reach what the one before could not. Such a check has no vote, so no verdict changes.
     """
-    troubled = (
-        AssignmentRow.location_id == place,
-        AssignmentRow.verdict == VERDICT_NUMBERS[Verdict.UNKNOWN],
-    )
+    troubled = (AssignmentRow.location_id == place, AssignmentRow.verdict == Verdict.UNKNOWN)
     ids = sorted(session.scalars(select(AssignmentRow.monitor_id).where(*troubled)))
     lock_states(session, ids)  # which protects the assignments of a monitor too
     for start in range(0, len(ids), AT_ONCE):
@@ -147,7 +137,7 @@ def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, PlaceSig
     )
     heartbeat_rows = db.session.execute(
         select(*columns)
-        .where(HeartbeatRow.location.in_(heartbeats_of), HeartbeatRow.at <= now + SKEW)
+        .where(HeartbeatRow.location.in_(heartbeats_of), HeartbeatRow.at <= believable(now))
         .order_by(HeartbeatRow.at.desc())
     )
     for heartbeat in heartbeat_rows:
@@ -193,7 +183,7 @@ def _signs(row: LocationRow, rows: Sequence[Any], now: datetime) -> PlaceSigns:
 
 
 def _newest(now: datetime, *moments: datetime | None) -> datetime | None:
-    return max((at for at in moments if at is not None and at <= now + SKEW), default=None)
+    return max((at for at in moments if at is not None and at <= believable(now)), default=None)
 
 
 def work_of(ids: Collection[int]) -> Mapping[int, Work]:
@@ -263,7 +253,7 @@ def only_unknown(ids: Collection[int]) -> dict[int, int]:
             MonitorRow.paused.is_(False),
         )
         .group_by(AssignmentRow.location_id)
-        .having(func.min(AssignmentRow.verdict) == VERDICT_NUMBERS[Verdict.UNKNOWN])
+        .having(func.min(AssignmentRow.verdict) == Verdict.UNKNOWN)
     )
     return {row[0]: row[1] for row in counted}
 

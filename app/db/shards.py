@@ -15,7 +15,7 @@ from sqlalchemy import select, text, update
 from app.db import DbSession, db
 from app.db.statements import insert_new
 from app.db.tables import ShardRow
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 
 LEASE = timedelta(seconds=20)  # without renewal
 OF_POSTGRESQL = 64
@@ -35,7 +35,7 @@ class Shard:
         """
         if self.owner is None or self.until is None:
             return False
-        return now < self.until <= now + LEASE + SKEW
+        return now < self.until <= believable(now, LEASE)
 
 
 def count() -> int:

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, case, literal, or_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from app.db import AnySession, db
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
@@ -43,7 +43,7 @@ def newer(column: Any, at: datetime | None, now: datetime) -> ColumnElement[Any]
     """
     written = literal(at, column.type)
     return case(
-        (or_(column < written, column.is_(None), column > now + SKEW), written), else_=column
+        (or_(column < written, column.is_(None), column > believable(now)), written), else_=column
     )
 
 

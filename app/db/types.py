@@ -5,7 +5,7 @@ all other rows of the query as well. Readers get instead:
 
 - of an encrypted value: ``Unreadable``;
 - of a time, a bounded number or a word: another one that is marked as ``Replaced``;
-- of JSON: an empty value, not marked;
+- of a verdict: UNKNOWN, and of JSON: an empty value; not marked;
 - of text that is not UTF-8 and of text in a column of numbers, which only SQLite stores: the text
   with replacement characters, and None; not marked. ``AlertDays`` checks nothing besides.
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import EnumType, StrEnum
@@ -31,7 +31,7 @@ from sqlalchemy import JSON, BigInteger, Dialect, Integer, SmallInteger, String,
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from app.i18n import N_
-from app.records import AUTO
+from app.records import AUTO, Verdict
 from app.secret_keys import ciphers, keys_of
 
 T = TypeVar("T")
@@ -250,6 +250,27 @@ class Word(Checked):
 
     def replace(self, value: Any, fault: Unreadable) -> str:
         return _ReplacedWord(self.instead)
+
+
+# The numbers of verdicts in the database. Never renumber: the rows are kept for years.
+VERDICT_NUMBERS = {Verdict.UP: 0, Verdict.DEGRADED: 1, Verdict.DOWN: 2, Verdict.UNKNOWN: 3}
+VERDICTS: Mapping[Any, Verdict] = {number: verdict for verdict, number in VERDICT_NUMBERS.items()}
+
+
+class VerdictNumber(Checked):
+    """A verdict, stored as a small number. Any other number is read as UNKNOWN, not marked."""
+
+    impl = SmallInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: Verdict | None, dialect: Dialect) -> int | None:
+        return None if value is None else VERDICT_NUMBERS[value]
+
+    def parse(self, value: Any) -> Any:
+        return VERDICTS.get(value, Unreadable(Why.ODD))
+
+    def replace(self, value: Any, fault: Unreadable) -> Verdict:
+        return Verdict.UNKNOWN
 
 
 class CheckedJson(Checked):

@@ -26,12 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from app.db import db
-from app.db.tables import (
-    MonitorRow,
-    ResultRow,
-    RollupRow,
-    SettingRow,
-)
+from app.db.tables import MonitorRow, ResultRow, RollupRow, SettingRow
 from app.db.types import Checked, Encrypted, Unreadable, Why
 from app.i18n import N_, _
 from app.records import CHECK_FIELDS, SECRET_FIELDS

@@ -24,22 +24,15 @@ from app.config import PREFIX, Settings
 from app.db import assignments, changes, db, heartbeats, latest, patience, places, shards, writing
 from app.db.faults import passes, tell
 from app.db.settings import keep_setting, noticed
-from app.engine import owner, schedule
+from app.engine import schedule
 from app.engine.canaries import Canaries
 from app.engine.carriers import CheckCarrier, ProberReport, RemoteNetwork
-from app.engine.checking import (
-    AT_ONCE,
-    LEAST_PAUSE_SECONDS,
-    STEP_SECONDS,
-    PlannedLoop,
-    make_prober,
-)
+from app.engine.checking import AT_ONCE, LEAST_PAUSE_SECONDS, STEP_SECONDS, PlannedLoop, make_prober
 from app.engine.housekeeping import Housekeeper
 from app.engine.plan import Job, Plan
 from app.engine.returns import Returns
 from app.engine.schedule import Claim, Standing
-from app.engine.shards import LOOK_SECONDS, Shards
-from app.engine.unread import Unread
+from app.engine.shards import LOOK_SECONDS, Shards, Unread, make_name
 from app.errors import Conflict
 from app.i18n import N_, _
 from app.records import Carrier, Notice
@@ -140,7 +133,7 @@ class Checker:
         ask = self._canaries.works if self._canaries.named else None
         self._carrier = carrier
         self._remote = remote
-        self._shards = Shards(owner.make_name(), settings.location)
+        self._shards = Shards(make_name(), settings.location)
         self._feed = changes.Feed()
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self.checks = PlannedLoop(works or ask, self._plan, _now, remote=remote)

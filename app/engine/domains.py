@@ -22,7 +22,8 @@ from app.db.types import Unreadable
 from app.db.windows import Quiet
 from app.engine.recorder.alerting import with_alerted
 from app.records import ALERT_DAYS, Event
-from app.rules.time import SKEW, days_left
+from app.rules.clocks import believable
+from app.rules.time import days_left
 
 ASK_EVERY = timedelta(days=1)
 # RDAP gives a time, WHOIS often only a date in the registry's zone. A renewal moves it much more.
@@ -60,7 +61,7 @@ def claim_domain(now: datetime) -> str | None:
     """Choose a domain whose registry has not been asked for a day, and mark it as asked."""
     asked = DomainRow.asked_at
     # A time in the future was written by a clock that was ahead, so the domain is due.
-    due = or_(asked.is_(None), asked <= now - ASK_EVERY, asked > now + SKEW)
+    due = or_(asked.is_(None), asked <= now - ASK_EVERY, asked > believable(now))
     with writing() as session:
         domain: str | None = session.scalar(
             select(MonitorStateRow.domain)

@@ -206,9 +206,6 @@ def _distance(address: str | None) -> int:
 def unknown(outcome: Outcome) -> Outcome:
     """The outcome as ``unknown``, because our own network failed."""
     result = replace(
-        outcome.result,
-        verdict=Verdict.UNKNOWN,
-        cause_code=Cause.NETWORK_DOWN,
-        cause=_(SENTENCE),
+        outcome.result, verdict=Verdict.UNKNOWN, cause_code=Cause.NETWORK_DOWN, cause=_(SENTENCE)
     )
     return replace(outcome, result=result)

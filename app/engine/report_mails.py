@@ -20,7 +20,8 @@ from app.db.tables import ContactRow, IncidentRow, MonitorRow, ReportMailRow, Re
 from app.db.types import to_ms
 from app.records import MAX_REPORT_MONITORS
 from app.rules import report_words
-from app.rules.time import SKEW, iso
+from app.rules.clocks import believable
+from app.rules.time import iso
 from app.stats.report import ALL
 
 log = logging.getLogger(__name__)
@@ -85,7 +86,7 @@ def _ordered_before(row: ReportMailRow, end: datetime, now: datetime) -> bool:
     """Whether the month ended after the report was ordered: it is for the months to come. A time in
     the future was written by a wrong clock.
     """
-    return row.created_at < end or row.created_at > now + SKEW
+    return row.created_at < end or row.created_at > believable(now)
 
 
 def _facts(

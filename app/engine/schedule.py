@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
 
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 
 # How many checks start in a second when more are due than usual (after a stop of the service, or
 # when many monitors were added at once): twice what the schedule needs, so that they catch up
@@ -124,7 +124,7 @@ def due(
     ``confirm`` is the pause before a result is repeated, ``network`` whether our own one works.
     """
     slot, checked = standing.slot, standing.checked_at
-    if slot is None or slot > now + SKEW:
+    if slot is None or slot > believable(now):
         return now  # a slot in the future is from before the clock was set back
     moments = [next_check(monitor_id, interval, slot)]
     if standing.unconfirmed_at is not None:
@@ -142,16 +142,16 @@ ASKED_FOR = timedelta(seconds=120)
 
 
 def is_fresh(asked_at: datetime, now: datetime) -> bool:
-    return now - ASKED_FOR <= asked_at <= now + SKEW
+    return now - ASKED_FOR <= asked_at <= believable(now)
 
 
 def _repeat(
     since: datetime, checked: datetime | None, now: datetime, confirm: timedelta
 ) -> datetime:
     """When a place repeats a check whose result is unconfirmed since ``since``."""
-    if since > now + SKEW:  # from a clock that was ahead: count from the last check here
+    if since > believable(now):  # from a clock that was ahead: count from the last check here
         return _not_ahead(checked, now) + confirm
-    if checked is not None and checked <= now + SKEW and is_repeat(since, checked, confirm):
+    if checked is not None and checked <= believable(now) and is_repeat(since, checked, confirm):
         return NEVER  # this place has repeated it; others still have to
     return since + confirm
 
@@ -170,7 +170,7 @@ def is_repeat(since: datetime, checked: datetime, confirm: timedelta) -> bool:
 
 
 def _not_ahead(moment: datetime | None, now: datetime) -> datetime:
-    return now if moment is None or moment > now + SKEW else moment
+    return now if moment is None or moment > believable(now) else moment
 
 
 def pace(checks_per_second: float) -> float:

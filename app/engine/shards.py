@@ -12,14 +12,19 @@ Redis or ZooKeeper would be a second truth beside the database.
 from __future__ import annotations
 
 import logging
+import os
+import secrets
+import socket
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
 
 from app.db import DbSession, heartbeats, journal, shards, writing
 from app.db.shards import LEASE, Shard
-from app.engine import owner
 from app.version import __version__
 
 log = logging.getLogger(__name__)
@@ -141,12 +146,138 @@ class Shards:
     def _is_free(self, shard: Shard, now: datetime) -> bool:
         if shard.owner == self.name:
             return True  # taken by a transaction whose end we do not know, under its own token
-        return not shard.is_owned(now) or owner.is_gone(shard.owner or "")
+        return not shard.is_owned(now) or is_gone(shard.owner or "")
 
     def _others(
         self, stored: Sequence[Shard], now: datetime
     ) -> tuple[Collection[str], Mapping[str, int]]:
         """The names of the live checkers, with ours, and how many shards each name owns."""
         names = heartbeats.names_alive(self.location, now, ALIVE)
-        alive = {name for name in names if not owner.is_gone(name)} | {self.name}
+        alive = {name for name in names if not is_gone(name)} | {self.name}
         return alive, Counter(shard.owner for shard in stored if shard.owner is not None)
+
+
+# --- Which assignments of these shards are not read yet
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What to read next: of these shards, monitors with an id above ``after``."""
+
+    shards: frozenset[int]
+    after: int
+
+    @property
+    def is_first(self) -> bool:
+        return self.after == 0
+
+
+class Unread:
+    """Read in pieces: otherwise no check would start before the last of ten thousand monitors is
+    read, and all their rows would be in memory at once.
+    """
+
+    def __init__(self) -> None:
+        self._after: dict[int, int] = {}  # the last monitor that was read, by shard
+
+    def __bool__(self) -> bool:
+        return bool(self._after)
+
+    def add(self, numbers: Iterable[int]) -> None:
+        """Read these shards, from their beginning."""
+        self._after.update(dict.fromkeys(numbers, 0))
+
+    def keep(self, owned: Collection[int]) -> None:
+        """Drop all but these."""
+        self._after = {shard: after for shard, after in self._after.items() if shard in owned}
+
+    def next(self) -> Piece | None:
+        """What to read now; the same again until it was done."""
+        if not self._after:
+            return None
+        after = min(self._after.values())
+        shards = frozenset(shard for shard, at in self._after.items() if at == after)
+        return Piece(shards, after)
+
+    def done(self, piece: Piece, last: int | None) -> None:
+        """The piece was read up to the monitor ``last``, or to its end (None)."""
+        for shard in piece.shards:
+            if last is None:
+                del self._after[shard]
+            else:
+                self._after[shard] = last
+
+
+# --- Names of checkers
+#
+# A checker that is killed leaves its shards leased, and their monitors would not be checked until
+# the leases end. Its name therefore contains its process, so that another checker on the same
+# machine sees that it has ended. For processes on other machines, the lease decides.
+
+_START_FIELD = 22  # of /proc/PID/stat, in clock ticks since the machine's own start
+_START_LIMIT = 2**32
+
+
+def make_token() -> str:
+    """A new token of this process: machine, process id, start time, and a random part."""
+    return f"{_place()}.{os.getpid():x}.{_start(os.getpid()) or 0:x}.{secrets.token_hex(3)}"
+
+
+def make_name() -> str:
+    """A new name for a checker in this process."""
+    return f"{heartbeats.process_name(heartbeats.CHECKER)}:{make_token()}"
+
+
+def is_gone(name: str) -> bool:
+    """Whether the checker of that name has certainly ended."""
+    return has_ended(name.rpartition(":")[2])
+
+
+def has_ended(token: str) -> bool:
+    """Whether the process that made ``token`` has certainly ended."""
+    parts = token.split(".")
+    if len(parts) != 4 or parts[0] != _place():
+        return False
+    pid, start = int(parts[1], 16), int(parts[2], 16)
+    now_start = _start(pid)  # a later process may have been given the same number
+    return not _exists(pid) if now_start is None else now_start != start
+
+
+@cache
+def _place() -> str:
+    """An id of the space in which process ids are unique: machine, boot and container."""
+    about = [socket.gethostname(), _read("/proc/sys/kernel/random/boot_id"), _namespace()]
+    return blake2b("\0".join(about).encode(), digest_size=4).hexdigest()
+
+
+def _namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _start(pid: int) -> int | None:
+    """When the process started, in clock ticks since boot; -1 for a zombie; None if unknown."""
+    # The name of the program, the second field, is in brackets and may hold anything.
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    if not fields:
+        return None
+    return -1 if fields[0] in "ZX" else int(fields[_START_FIELD - 3]) % _START_LIMIT
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # another user's, whose entry under /proc we may not be allowed to see
+    return True
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""

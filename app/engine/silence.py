@@ -237,8 +237,7 @@ def _tell(place: _Place, event: Event, unheard: Collection[int], now: datetime) 
             .where(AssignmentRow.location_id == place.id)
         )
         alone = counted.join(
-            MonitorRow,
-            (MonitorRow.id == AssignmentRow.monitor_id) & MonitorRow.paused.is_(False),
+            MonitorRow, (MonitorRow.id == AssignmentRow.monitor_id) & MonitorRow.paused.is_(False)
         ).where(AssignmentRow.monitor_id.not_in(_seen_elsewhere(unheard)))
         facts = {
             "location": {"id": place.id, "name": place.name, "label": place.label},

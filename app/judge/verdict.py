@@ -69,7 +69,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from app.records import LocationRule, Verdict
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 
 # Checks of several places that begin within this time belong to the same slot.
 TOGETHER = timedelta(seconds=2)
@@ -193,12 +193,7 @@ def advance(state: State, observation: Observation, confirmations: int) -> Trans
 def cleared(state: State) -> State:
     """The state after an incident was closed by hand, or the monitor was paused or resumed."""
     return replace(
-        state,
-        failing_since=None,
-        failures=0,
-        recovering_since=None,
-        started_at=None,
-        by_hand=False,
+        state, failing_since=None, failures=0, recovering_since=None, started_at=None, by_hand=False
     )
 
 
@@ -395,7 +390,7 @@ def without_future(before: Situation, check: PlaceCheck, now: datetime) -> Situa
     """The situation without times that are ahead of ``now``, as after the clock was set back: what
     places saw then counts as seen when this check began.
     """
-    latest, state, votes = now + SKEW, before.state, before.votes
+    latest, state, votes = believable(now), before.state, before.votes
     if state.checked_at is not None and state.checked_at > latest:
         state = replace(state, checked_at=None)
     if any(vote.at > latest for vote in votes.values()):

@@ -160,7 +160,7 @@ class Monitor:
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
     ssl_issued_at: datetime | None = None  # when the life of the certificate began
-    # see ``app.stats.strip``
+    # see ``app.stats.series``
     hours: Annotated[Sequence[Mapping[str, Any]], Mark.WHERE_ASKED_FOR] = ()
     # Fields that another server did not send, and those that it sent in a form that is not
     # understood: what stands in them here is a default, or a part of it.

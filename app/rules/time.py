@@ -1,5 +1,5 @@
 """One way to write moments and to count days: the ISO stamp, the days until an expiry, zones;
-clocks that are wrong, and how long a server asks its client to wait.
+and how long a server asks its client to wait. Clocks that are wrong are in ``clocks``.
 
 List, page, alert and condition count a certificate's days here. Separate counts disagreed: one
 said "expires today" while another said "tomorrow".
@@ -7,9 +7,7 @@ said "expires today" while another said "tomorrow".
 
 from __future__ import annotations
 
-import math
-from collections import deque
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from email.utils import parsedate_to_datetime
 from zoneinfo import ZoneInfo
 
@@ -88,41 +86,19 @@ def _expired(days: int) -> str:
     return _n("expired %(num)s day ago", "expired %(num)s days ago", days)
 
 
-# --- Clocks that are wrong
-#
-# A stored time that is further in the future than its kind allows was written before the clock was
-# set back. Waiting for it would take as long as the clock was wrong, so such a time counts as past:
-# ``moment > now + longest + SKEW``.
+class Backoff:
+    """The pauses between tries of what fails, in seconds: each is twice as long as the last."""
 
-# How far the clocks of two machines may differ before one treats the other's times as wrong.
-SKEW = timedelta(seconds=10)
+    def __init__(self, first: float, longest: float) -> None:
+        self._first, self._longest = first, longest
+        self.reset()
 
-# Of so many messages, those that took least time measure a clock best.
-MEASURED = 20
-# In seconds. A difference that is smaller is noise of the network.
-LEAST = 0.1
+    def reset(self) -> None:
+        self.pause = self._first  # the next one
 
-
-class Offset:
-    """How far another clock is ahead of ours, in seconds, from messages that say its time. None
-    leaves before it is sent and none comes before it has left, so each bounds the offset.
-    """
-
-    def __init__(self) -> None:
-        self._measured: deque[tuple[float, float]] = deque(maxlen=MEASURED)
-
-    def bounds(self, low: float, high: float = math.inf) -> tuple[float, float]:
-        """The bounds by the last messages, of which the newest gave ``low`` and ``high``."""
-        # What this one contradicts was measured before a clock was set.
-        fitting = [
-            (least, most)
-            for least, most in self._measured
-            if least - LEAST <= high and low <= most + LEAST
-        ]
-        self._measured = deque([*fitting, (low, high)], maxlen=MEASURED)
-        return max(least for least, _most in self._measured), min(
-            most for _least, most in self._measured
-        )
+    def take(self) -> float:
+        pause, self.pause = self.pause, min(self._longest, 2 * self.pause)
+        return pause
 
 
 def pause_of(header: str | None, now: datetime, longest: float) -> float | None:

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.records import Classification
-from app.stats.histogram import percentile
 from app.stats.series import iso, mttr
-from app.stats.tally import DAY_MS, Incident, Sums, seconds
+from app.stats.tally import DAY_MS, Incident, Sums, percentile, seconds
 
 ALL = 0  # the key for all monitors together; no record has this id
 

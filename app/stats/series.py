@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from operator import add
 from typing import Any, NamedTuple
 
 from app.records import PHASES, Classification
 from app.rules import time
 from app.stats import RANGES
-from app.stats.histogram import percentile
-from app.stats.tally import DAY_MS, HOUR_MS, Incident, Sums, seconds
+from app.stats.tally import DAY_MS, HOUR_MS, Incident, Sums, percentile, seconds
 
 MINUTE_MS = 60_000
 # The width of a bucket of each range: a range has from 60 to some 370 of them.
@@ -39,10 +39,7 @@ def start_of(range_: str, now_ms: int) -> int:
 
 
 def statistics(
-    range_: str,
-    now_ms: int,
-    pieces: Iterable[tuple[int, Sums]],
-    incidents: Sequence[Incident],
+    range_: str, now_ms: int, pieces: Iterable[tuple[int, Sums]], incidents: Sequence[Incident]
 ) -> dict[str, Any]:
     """The answer, ready for JSON. Times are ISO 8601 in UTC, durations seconds, response times ms.
 
@@ -72,9 +69,7 @@ def span_of(start: int, end: int, now_ms: int, *, least: int = MINUTE_MS) -> Cha
 
 
 def between(
-    span: ChartSpan,
-    pieces: Iterable[tuple[int, Sums]],
-    incidents: Sequence[Incident],
+    span: ChartSpan, pieces: Iterable[tuple[int, Sums]], incidents: Sequence[Incident]
 ) -> dict[str, Any]:
     """``statistics`` of any time; their ``range`` is None."""
     start, end, width = span
@@ -176,3 +171,82 @@ def _mean(total: int, count: int) -> int | None:
 
 
 _NO_FIGURES: Mapping[str, Any] = _figures(Sums())
+
+
+# --- The last hours of a monitor for lists: a bar of states, a line of response times
+
+STRIP_HOURS = 24
+
+
+def start_of_strip(now_ms: int) -> int:
+    """The start of a strip's first hour; its last hour contains ``now_ms``."""
+    return now_ms - now_ms % HOUR_MS - (STRIP_HOURS - 1) * HOUR_MS
+
+
+class StripHour(NamedTuple):
+    """The figures of one hour for a strip: seconds, and response times (count and sum in ms).
+    ``degraded`` is part of ``up``.
+    """
+
+    up: int
+    down: int
+    unknown: int
+    maintenance: int
+    responses: int
+    response_sum: int
+    degraded: int = 0
+
+
+NO_FIGURES = StripHour(0, 0, 0, 0, 0, 0)
+
+
+class LastHours(NamedTuple):
+    """``entries``: one for each of ``STRIP_HOURS``, oldest first, in the form of ``day_state``.
+    ``newest``: the figures of the last hour that has any, which may still run, by its start (ms).
+    """
+
+    entries: Sequence[Mapping[str, Any]]
+    newest: Mapping[int, StripHour]
+
+
+def strips_since(start: int, hours: Mapping[int, Mapping[int, StripHour]]) -> dict[int, LastHours]:
+    """The strip since ``start`` (ms) by the key of ``hours``, which are by their start (ms).
+
+    In an entry, ``up``, ``down``, ``unknown``, ``maintenance`` and ``degraded`` (part of ``up``)
+    are seconds, ``response_time`` a mean in ms or None.
+    """
+    # Once for all monitors: a list shows a hundred.
+    begins = [(at, iso(at)) for at in range(start, start + STRIP_HOURS * HOUR_MS, HOUR_MS)]
+    return {
+        id: LastHours(
+            [_strip_entry(text, own.get(at, NO_FIGURES)) for at, text in begins],
+            dict(sorted(own.items())[-1:]),
+        )
+        for id, own in hours.items()
+    }
+
+
+def with_hours(
+    strip: LastHours, start: int, hours: Mapping[int, StripHour]
+) -> list[Mapping[str, Any]]:
+    """The entries of a strip since ``start`` (ms), with these hours (by their start) added."""
+    entries = [*strip.entries]
+    for begin, hour in hours.items():
+        index = (begin - start) // HOUR_MS
+        if 0 <= index < STRIP_HOURS:
+            whole = StripHour(*map(add, strip.newest.get(begin, NO_FIGURES), hour))
+            entries[index] = _strip_entry(entries[index]["start"], whole)
+    return entries
+
+
+def _strip_entry(start: str, hour: StripHour) -> dict[str, Any]:
+    up, down, unknown, maintenance, responses, total, degraded = hour
+    return {
+        "start": start,
+        "up": up,
+        "down": down,
+        "unknown": unknown,
+        "maintenance": maintenance,
+        "degraded": degraded,
+        "response_time": round(total / responses) if responses else None,
+    }

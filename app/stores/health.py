@@ -38,7 +38,7 @@ from app.db.tables import (
 from app.db.types import to_ms
 from app.i18n import N_, _, _n
 from app.records import Carrier, DeliveryStatus
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 from app.stores import remote_servers
 from app.stores.writable import cannot_write, is_settling
 
@@ -230,7 +230,7 @@ def left_alone(now: datetime) -> list[LeftAlone]:
         select(ShardRow.location_id, ShardRow.number)
         .where(
             ShardRow.until.between(
-                now - SHARD_FREE_AFTER, now + shards.LEASE + SKEW + SHARD_FREE_AFTER
+                now - SHARD_FREE_AFTER, believable(now, shards.LEASE + SHARD_FREE_AFTER)
             )
         )
         .subquery()

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from app.db import db, heartbeats, journal, places, writing
 from app.db.tables import HeartbeatRow, LocationRow
-from app.rules.time import SKEW
+from app.rules.clocks import SKEW
 from tests.support.locks import until_somebody_waits
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

@@ -38,7 +38,7 @@ from app.net.client import Network
 from app.net.hosts import SystemNames
 from app.net.policy import Policy
 from app.records import Cause, CheckSpec, Verdict
-from app.rules.time import LEAST
+from app.rules.clocks import LEAST
 from app.stores.local import agent_budget
 from app.stores.local.agent_budget import MOST_RESULTS, Budget, budget_of
 from tests.factories import make_monitor, make_outcome

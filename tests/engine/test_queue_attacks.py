@@ -29,7 +29,7 @@ from app.engine.carriers.queue.messages import (
 )
 from app.engine.carriers.queue.sender import QueueCarrier
 from app.records import CheckSpec, Verdict
-from app.rules.time import MEASURED, Offset
+from app.rules.clocks import MEASURED, Offset
 from tests.lab.http import serve
 from tests.lab.net import Listener
 from tests.support import command

@@ -9,8 +9,7 @@ import pytest
 from app.db import db, journal, shards, writing
 from app.db.shards import LEASE
 from app.db.tables import HeartbeatRow
-from app.engine import owner
-from app.engine.shards import ALONE_SECONDS, LOOK_SECONDS, Shards, fair_part
+from app.engine.shards import ALONE_SECONDS, LOOK_SECONDS, Shards, fair_part, is_gone
 from app.paths import MIGRATIONS
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -112,7 +111,7 @@ def test_the_shards_of_a_stopped_checker_are_taken_at_once(house):
 
 @pytest.mark.both_databases
 def test_the_shards_of_a_checker_that_died_on_the_same_machine_are_taken_at_once(house):
-    make = "from app.engine import owner; print(owner.make_name(), flush=True); input()"
+    make = "from app.engine.shards import make_name; print(make_name(), flush=True); input()"
     running = subprocess.Popen(
         [sys.executable, "-c", make],
         cwd=MIGRATIONS.parents[2],
@@ -126,7 +125,7 @@ def test_the_shards_of_a_checker_that_died_on_the_same_machine_are_taken_at_once
     house.look("killed")
     house.join("a")
     house.look("a")
-    assert not owner.is_gone(name)
+    assert not is_gone(name)
     assert house.checkers["a"].held == {}, "it lives"
     house.die("killed")
     running.kill()

@@ -17,7 +17,7 @@ from app.db.connections import CACHE_KB, SMALL_CACHE_KB
 from app.db.tables import ResultRow
 from app.engine import returns
 from app.engine.checker import Checker
-from app.engine.unread import Piece, Unread
+from app.engine.shards import Piece, Unread
 from app.records import Outcome, Result, Verdict
 from tests.factories import make_monitor, make_outcome
 
@@ -116,7 +116,7 @@ def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core,
         make_monitor(
             core,
             state={"verdict": "up", "checked_at": then, "status_since": then},
-            assignment={"slot": then, "checked_at": then, "turn": 7, "verdict": 0},
+            assignment={"slot": then, "checked_at": then, "turn": 7, "verdict": Verdict.UP},
         )
     checker, statements = Checker(core, settings, paced=False), []
     checker.checks.carrier = Answering()

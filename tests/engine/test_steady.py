@@ -20,6 +20,7 @@ from app.engine import recorder
 from app.engine.checker import _standing
 from app.engine.recorder.steady import steady_as_read
 from app.engine.schedule import Claim, last_slot, next_check
+from app.records import Verdict
 from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor, make_outcome
 
@@ -235,7 +236,7 @@ def test_a_change_that_was_read_gives_no_check_back(owner):
 def test_only_monitors_whose_good_check_changes_nothing_are_remembered(core):
     """What the rows say of each of the others is the one thing that it differs in."""
     good = {"verdict": "up", "checked_at": START, "status_since": START}
-    done = {"slot": START, "checked_at": START, "verdict": 0}
+    done = {"slot": START, "checked_at": START, "verdict": Verdict.UP}
     with core.app_context():
         with writing():
             oslo = journal.location_id("oslo")
@@ -253,7 +254,7 @@ def test_only_monitors_whose_good_check_changes_nothing_are_remembered(core):
             "due at once": make_monitor(core, state=good, assignment=done | {"slot": None}),
             "blind": make_monitor(core, state=good, assignment=done | {"blind": True}),
             "unknown in its place, from when it had others": make_monitor(
-                core, state=good, assignment=done | {"verdict": 3}
+                core, state=good, assignment=done | {"verdict": Verdict.UNKNOWN}
             ),
             "failed in its place, in maintenance": make_monitor(
                 core, state=good, assignment=done | {"failures": 1}

@@ -349,7 +349,7 @@ def test_hours_summed_by_a_clock_that_was_ahead_are_summed_again_after_their_end
                     monitor_id=id,
                     at=to_ms(at),
                     location_id=1,
-                    verdict=0,
+                    verdict=judge.Verdict.UP,
                     maintenance=False,
                     covers_s=60,
                 )

@@ -23,16 +23,16 @@ import requests
 from app.checks.http.outcome import Outcome
 from app.commands.serve import listen
 from app.db import assignments, heartbeats, shards
-from app.engine import owner, recorder
+from app.engine import recorder
 from app.engine.checker import Checker
-from app.engine.shards import Shards
+from app.engine.shards import Shards, has_ended, make_token
 from app.paths import MIGRATIONS
 from app.records import Result, Verdict
 from tests.factories import make_monitor
 from tests.support.service import Service, eventually
 
 HOME = MIGRATIONS.parents[2]
-MAKE_TOKEN = "from app.engine import owner; print(owner.make_token(), flush=True); input()"
+MAKE_TOKEN = "from app.engine.shards import make_token; print(make_token(), flush=True); input()"
 
 
 def now():
@@ -64,16 +64,16 @@ def test_only_a_process_of_this_machine_can_count_as_ended():
     place, number, start, rest = token.split(".")
     try:
         assert len(token) <= 32, "the column's length"
-        assert not owner.has_ended(token)
-        assert not owner.has_ended(owner.make_token()), "our own"
+        assert not has_ended(token)
+        assert not has_ended(make_token()), "our own"
         reused = ".".join([place, number, f"{int(start, 16) + 1:x}", rest])
-        assert owner.has_ended(reused), "another process had this number before"
+        assert has_ended(reused), "another process had this number before"
     finally:
         kill(running)
-    assert owner.has_ended(token)
+    assert has_ended(token)
     elsewhere = ".".join(["00000000", number, start, rest])
     for unknown in (elsewhere, "0123456789abcdef", ""):
-        assert not owner.has_ended(unknown)
+        assert not has_ended(unknown)
 
 
 def test_a_checker_takes_over_the_running_checks_of_a_killed_one_at_once(core, settings):

@@ -14,7 +14,7 @@ from app.access import passwords
 from app.access.sessions import IDLE, IN_ALL, USED_AFTER
 from app.db import db
 from app.db.tables import SessionRow
-from app.rules.time import SKEW
+from app.rules.clocks import SKEW
 from tests.factories import PASSWORD, make_person
 from tests.support.clock import clock_of
 from tests.web.visitor import Visitor

@@ -16,7 +16,6 @@ from sqlalchemy import event, insert
 
 from app.config import Settings
 from app.db import db, rollups, writing
-from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import MonitorRow, ResultRow
 from app.db.types import to_ms
 from app.pages.bars import KeptBars, bars
@@ -67,7 +66,7 @@ def page_id(app: Flask, shop: MonitorRow) -> int:
 
 def add_results(monitor_id: int, times: Sequence[datetime], verdict: str = Verdict.UP) -> None:
     values = {"monitor_id": monitor_id, "location_id": 1, "maintenance": False}
-    values["verdict"] = VERDICT_NUMBERS[Verdict(verdict)]
+    values["verdict"] = Verdict(verdict)
     with writing() as session:
         session.execute(insert(ResultRow), [values | {"at": to_ms(at)} for at in times])
 

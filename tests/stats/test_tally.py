@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 from app.judge.verdict import Check
 from app.records import Classification, Verdict
 from app.stats.cover import Span, cover_limit_ms, overlap
-from app.stats.histogram import RATIO, bucket, merge, percentile
 from app.stats.tally import (
     HOUR_MS,
+    RATIO,
     Sums,
     Trouble,
+    bucket,
+    merge,
     merged,
     percent,
+    percentile,
     tally,
     trouble,
 )

@@ -9,7 +9,6 @@ from sqlalchemy import select, update
 from app import create_app
 from app.commands.doctor import examine
 from app.db import db, journal, places, shards, writing
-from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow
 from app.engine.shards import Shards
 from app.records import Verdict
@@ -146,7 +145,7 @@ def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core,
         with writing() as session:
             of_oslo = select(AssignmentRow).where(AssignmentRow.location_id == id)
             for row, verdict in zip(session.scalars(of_oslo), verdicts, strict=True):
-                row.verdict = VERDICT_NUMBERS[verdict]
+                row.verdict = verdict
 
     last_checks(Verdict.UNKNOWN, Verdict.UP)
     assert health.health(NOW).warnings == ()

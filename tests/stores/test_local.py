@@ -175,7 +175,12 @@ def test_a_list_makes_the_same_few_queries_at_any_length(core: Flask, store: Loc
         monitor = make_monitor(core, alerts=[["email", "a@example.com"]])
         make_incident(core, monitor)
         with writing() as session:
-            result = {"at": to_ms(now()), "location_id": 1, "verdict": 0, "maintenance": False}
+            result = {
+                "at": to_ms(now()),
+                "location_id": 1,
+                "verdict": Verdict.UP,
+                "maintenance": False,
+            }
             session.add(ResultRow(monitor_id=monitor.id, response_time=90, **result))
 
     def asked(count: int) -> tuple[int, int]:

@@ -14,7 +14,6 @@ from sqlalchemy import delete, insert
 
 from app.config import Settings
 from app.db import db, rollups, writing
-from app.db.journal import VERDICT_NUMBERS
 from app.db.rollups import writing as sums
 from app.db.rollups.reading import Figures
 from app.db.rollups.rows import MONITORS, columns_of
@@ -48,7 +47,7 @@ def hour(moment: datetime) -> datetime:
 
 def add_results(monitor_id: int, start: datetime, end: datetime, **fields: Any) -> None:
     """A check a minute from ``start`` to ``end``, up unless ``fields`` say otherwise."""
-    values = {"verdict": VERDICT_NUMBERS[Verdict.UP], "maintenance": False, "response_time": 100}
+    values = {"verdict": Verdict.UP, "maintenance": False, "response_time": 100}
     rows = []
     at = start
     while at < end:
@@ -90,7 +89,7 @@ def test_figures_are_the_same_before_and_after_summing(
     monkeypatch.setattr(LocalStore, "now", lambda self: here)
     monitor = make_monitor(core, created_at=here - timedelta(days=3))
     start = here - timedelta(days=2)
-    down = VERDICT_NUMBERS[Verdict.DOWN]
+    down = Verdict.DOWN
     add_results(monitor.id, start, here - timedelta(hours=30))
     add_results(monitor.id, here - timedelta(hours=30), here - timedelta(hours=29), verdict=down)
     add_results(monitor.id, here - timedelta(hours=29), here - timedelta(hours=9))
@@ -329,16 +328,18 @@ def any_results(
     id: int, start: datetime, end: datetime, chance: random.Random, *, places: Sequence[int]
 ) -> list[dict[str, Any]]:
     """Results that fail, are slow, in maintenance or count for a moment; with gaps."""
-    verdict, maintenance, rows, at = 0, False, [], to_ms(start)
+    verdict, maintenance, rows, at = Verdict.UP, False, [], to_ms(start)
+    elsewhere = [Verdict.UP, Verdict.UP, Verdict.DOWN]
     while at < to_ms(end):
         if chance.random() < 0.15:
-            verdict, maintenance = chance.choice([0, 0, 1, 2, 3]), chance.random() < 0.3
+            verdict = chance.choice([Verdict.UP, *Verdict])
+            maintenance = chance.random() < 0.3
         rows += [
             {
                 "monitor_id": id,
                 "at": at,
                 "location_id": place,
-                "verdict": verdict if place == 1 else chance.choice([0, 0, 2]),
+                "verdict": verdict if place == 1 else chance.choice(elsewhere),
                 "maintenance": maintenance,
                 "covers_s": chance.choice([None, None, None, 150, 150, 0, 30]),
                 "response_time": chance.choice([None, 80, 90, 4000]),
@@ -406,7 +407,7 @@ def test_correcting_an_incident_makes_no_gaps_where_the_monitor_had_another_inte
         times = [to_ms(start) + place * 900_000 for place in range(24 * 4)]
         values = {
             "location_id": 1,
-            "verdict": VERDICT_NUMBERS[Verdict.UP],
+            "verdict": Verdict.UP,
             "maintenance": False,
             "covers_s": 990,
         }

@@ -18,9 +18,8 @@ from flask import Flask
 from flask.sessions import SecureCookieSessionInterface
 
 from app import create_app
-from app.access import recovery_codes
 from app.access.acknowledgements import make_token
-from app.access.second_factor import SecondFactors
+from app.access.second_factor import CODE_GROUP, CODE_GROUPS, SecondFactors
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import (
@@ -207,9 +206,7 @@ def renew_codes(page: Page) -> None:
 
 
 # As long as real ones: whether they fit a phone is looked at.
-CODES = [
-    "-".join([f"{number:0{recovery_codes.GROUP}}"] * recovery_codes.GROUPS) for number in range(10)
-]
+CODES = ["-".join([f"{number:0{CODE_GROUP}}"] * CODE_GROUPS) for number in range(10)]
 BACKUP = Path(__file__).parents[1] / "imports" / "samples" / "kuma-backup.json"
 FAULTY = {"url": "shop.example.com", "name": "x" * 300, "timeout": "99",
           "accepted_statuses": "up to 300", "maintenance_start_at": "2027-01-01T10:00",

@@ -31,7 +31,7 @@ from app.engine.schedule import ASKED_FOR, is_fresh
 from app.errors import Conflict, Throttled, Unavailable
 from app.records import Verdict
 from app.records.monitors import TIMEOUT_SECONDS
-from app.rules.time import SKEW
+from app.rules.clocks import SKEW
 from app.slots import WAITS_ELSEWHERE
 from app.stores import current_store
 from tests.api.conftest import Api

@@ -9,7 +9,6 @@ from sqlalchemy import select, update
 
 from app.access.agents import agent_of
 from app.db import db, places, writing
-from app.db.journal import VERDICT_NUMBERS
 from app.db.settings import keep_setting
 from app.db.tables import AssignmentRow, AuditRow
 from app.errors import Unavailable
@@ -248,7 +247,7 @@ def test_a_place_that_can_check_nothing_is_a_warning_in_the_list_and_on_home(app
         places.seen("oslo", now(), process="agent:oslo", last_check_at=now())
         with writing() as session:
             of_oslo = update(AssignmentRow).where(AssignmentRow.location_id == place.id)
-            session.execute(of_oslo.values(verdict=VERDICT_NUMBERS[Verdict.UNKNOWN]))
+            session.execute(of_oslo.values(verdict=Verdict.UNKNOWN))
     told = "The place oslo cannot check its monitor. The list of places says why. Show the places"
     assert told in editor.open("/").text
     assert f'href="{PAGE}">Show the places' in editor.page.text

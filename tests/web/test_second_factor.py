@@ -10,7 +10,7 @@ import pyotp
 import pytest
 from sqlalchemy import event
 
-from app.access import recovery_codes, totp
+from app.access import second_factor
 from app.access.half_logins import LASTS, LONG_WINDOW_MOST
 from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT
 from app.db import db, writing
@@ -96,7 +96,7 @@ def test_an_app_is_set_up_with_a_picture_a_key_and_a_first_code(app, access, ada
     made = confirm(visitor, phone)
     assert (made.status, made.page.headers["Cache-Control"]) == (201, "no-store")
     codes = CODES.findall(made.text)
-    assert len(set(codes)) == recovery_codes.COUNT
+    assert len(set(codes)) == second_factor.RECOVERY_CODES
     assert "shown only once" in made.text
     assert is_in(visitor), "in a new session"
     assert not is_in(elsewhere), "every other session ends"
@@ -107,7 +107,7 @@ def test_an_app_is_set_up_with_a_picture_a_key_and_a_first_code(app, access, ada
         stored = db.session.connection().exec_driver_sql("SELECT * FROM authenticator_apps").one()
         assert phone.totp.secret not in str(stored)
         digests = set(db.session.scalars(db.select(RecoveryCodeRow.digest)))
-        assert digests == {recovery_codes.digest_of(code) for code in codes}
+        assert digests == {second_factor.digest_of_code(code) for code in codes}
 
 
 def test_the_password_alone_opens_nothing(app, secured):
@@ -141,7 +141,7 @@ def test_a_phone_may_be_one_period_off(access, ahead, right):
     secret = pyotp.random_base32()
     access.clock.now = access.clock.now.replace(second=0)
     code = Phone(access, secret).code(ahead)
-    assert (totp.step_of(secret, code, access.clock()) is not None) == right
+    assert (second_factor.step_of(secret, code, access.clock()) is not None) == right
 
 
 def test_codes_are_those_of_the_standard():
@@ -152,10 +152,10 @@ def test_codes_are_those_of_the_standard():
     secret = b32encode(b"12345678901234567890").decode()
     for seconds, code in ((59, "287082"), (1111111109, "081804"), (20000000000, "353130")):
         moment = datetime.fromtimestamp(seconds, UTC)
-        assert totp.step_of(secret, code, moment) == seconds // 30
-        assert totp.step_of(secret, f"{code[:3]} {code[3:]}", moment) == seconds // 30
+        assert second_factor.step_of(secret, code, moment) == seconds // 30
+        assert second_factor.step_of(secret, f"{code[:3]} {code[3:]}", moment) == seconds // 30
     for odd in ("", "28708", "2870820", "٢٨٧٠٨٢", "abcdef", "-28708", "287082\0"):
-        assert totp.step_of(secret, odd, datetime.fromtimestamp(59, UTC)) is None
+        assert second_factor.step_of(secret, odd, datetime.fromtimestamp(59, UTC)) is None
 
 
 def test_each_code_logs_in_once(app, access, secured):
@@ -257,9 +257,9 @@ def test_new_recovery_codes_end_the_old_ones(app, secured):
 
 
 def test_a_recovery_code_has_more_bits_than_a_fast_hash_needs():
-    assert recovery_codes.GROUPS * recovery_codes.GROUP * 5 >= 128
-    assert len(set(recovery_codes.ALPHABET)) == 32
-    assert {len(code) for code in recovery_codes.make()} == {31}
+    assert second_factor.CODE_GROUPS * second_factor.CODE_GROUP * 5 >= 128
+    assert len(set(second_factor.CODE_LETTERS)) == 32
+    assert {len(code) for code in second_factor.make_recovery_codes()} == {31}
 
 
 def test_codes_cannot_be_guessed(app, access, secured):

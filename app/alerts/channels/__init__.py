@@ -7,17 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.access import mail_server
-from app.alerts.channels import (
-    apprise,
-    discord,
-    email,
-    flock,
-    slack,
-    sms,
-    teams,
-    telegram,
-    webhook,
-)
+from app.alerts.channels import apprise, discord, email, flock, slack, sms, teams, telegram, webhook
 from app.alerts.channels.base import Sender
 from app.config import Settings
 from app.i18n import N_, _

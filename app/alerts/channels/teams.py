@@ -17,12 +17,7 @@ from app.alerts.messages import Item, Message, Tone
 from app.net.client import Response
 
 CARD_TYPE = "application/vnd.microsoft.card.adaptive"
-_COLOURS = {
-    Tone.BAD: "attention",
-    Tone.GOOD: "good",
-    Tone.WARNING: "warning",
-    Tone.PLAIN: "accent",
-}
+_COLOURS = {Tone.BAD: "attention", Tone.GOOD: "good", Tone.WARNING: "warning", Tone.PLAIN: "accent"}
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~<>])")
 
 

@@ -36,17 +36,16 @@ from app.db.rollups.rows import (
 from app.db.tables import ResultRow, RollupRow
 from app.db.types import to_ms
 from app.records import UPTIME_RANGES
-from app.stats import report, strip
-from app.stats.series import start_of
-from app.stats.strip import LastHours, StripHour, start_of_strip
-from app.stats.tally import (
-    DAY_MS,
-    HOUR_MS,
-    Incident,
-    Sums,
-    percent,
-    tally,
+from app.stats import report
+from app.stats.series import (
+    LastHours,
+    StripHour,
+    start_of,
+    start_of_strip,
+    strips_since,
+    with_hours,
 )
+from app.stats.tally import DAY_MS, HOUR_MS, Incident, Sums, percent, tally
 
 AT_ONCE = 100  # monitors whose results are in memory together
 
@@ -57,7 +56,7 @@ UpDown = tuple[tuple[int, int], ...]
 @dataclass(frozen=True, slots=True)
 class Figures:
     """For each monitor of a list: its uptime in percent for each range, None without data, and the
-    entries of its strip (``app.stats.strip``), if they were requested.
+    entries of its strip (``app.stats.series``), if they were requested.
     """
 
     uptimes: Mapping[int, Mapping[str, float | None]]
@@ -99,14 +98,12 @@ class Figured:
         if hours:
             start = start_of_strip(now_ms)
             kept = self._strips.read(versions, start, lambda missing: _strips(missing, start))
-            strips = {id: strip.with_hours(kept[id], start, _hours(latest[id])) for id in ids}
+            strips = {id: with_hours(kept[id], start, _hours(latest[id])) for id in ids}
         return Figures(uptimes, strips)
 
 
 def _uptimes(
-    summed: Mapping[int, UpDown],
-    starts: Mapping[str, int],
-    tails: Mapping[int, Mapping[int, Sums]],
+    summed: Mapping[int, UpDown], starts: Mapping[str, int], tails: Mapping[int, Mapping[int, Sums]]
 ) -> dict[int, dict[str, float | None]]:
     uptimes: dict[int, dict[str, float | None]] = {}
     for id, sums in summed.items():
@@ -226,7 +223,7 @@ def _strips(ids: Sequence[int], start: int) -> dict[int, LastHours]:
     hours: dict[int, dict[int, StripHour]] = {id: {} for id in ids}
     for id, begin, *figures in db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}):
         hours[id][begin * 1000] = StripHour(*figures)
-    return strip.strips(start, hours)
+    return strips_since(start, hours)
 
 
 def _hours(tail: Mapping[int, Sums]) -> dict[int, StripHour]:

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from sqlalchemy import BindParameter, bindparam, or_, select, type_coerce
 from sqlalchemy.types import NullType
 
-from app.db import cached, db
-from app.db.journal import VERDICTS
-from app.db.rollups.planned import planned
-from app.db.tables import (
-    IncidentRow,
-    MonitorRow,
-    MonitorStateRow,
-    ResultRow,
-    RollupRow,
-)
-from app.db.types import from_ms, number_of, to_ms
+from app.db import cached, db, windows
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow, RollupRow
+from app.db.tags import tags_of
+from app.db.types import VERDICTS, from_ms, number_of, to_ms
+from app.db.windows import own_window
 from app.judge.verdict import Check
-from app.records import CONFIRMATIONS, PHASES
-from app.stats.cover import cover_limit_ms, of_several_places
-from app.stats.tally import (
-    DAY_MS,
-    HOUR_MS,
-    LONGEST_COVER_MS,
-    Incident,
-    Sums,
-    Trouble,
-    trouble,
-)
+from app.records import CONFIRMATIONS, PHASES, MaintenanceWindow, Verdict
+from app.rules.recurrence import for_all, occurrences_between
+from app.stats.cover import Span, cover_limit_ms, of_several_places
+from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Incident, Sums, Trouble, trouble
 
 _RESULTS = ResultRow.__table__
 _MONITORS, _STATES = MonitorRow.__table__, MonitorStateRow.__table__
@@ -113,7 +100,7 @@ def checks(
     new = partial(tuple.__new__, Check)  # half the time of calling it
     for id, at, verdict, maintenance, covers_s, response_time, place, *spent in _numbers(rows):
         covers = None if covers_s is None else covers_s * 1000
-        columns = at, VERDICTS[verdict], bool(maintenance), response_time
+        columns = at, VERDICTS.get(verdict, Verdict.UNKNOWN), bool(maintenance), response_time
         by_monitor[id].append(new((*columns, tuple(spent), covers, place)))
     return by_monitor
 
@@ -228,3 +215,44 @@ def sums_of(row: Any) -> Sums:
 
 def floor(ms: int, step: int) -> int:
     return ms - ms % step
+
+
+# --- Planned maintenance as exact spans of time: windows begin and end between checks
+
+
+def planned(monitors: Sequence[Any], start: int, end: int) -> dict[int, list[Span]]:
+    """The windows of each monitor that overlap this time (ms), in no order. ``monitors`` have the
+    columns of ``MONITORS``.
+
+    A window counts only from its last change on: maintenance entered afterwards was not planned,
+    and what applied before the change is stored with the results (``Check.maintenance``). For a
+    monitor that has its tag, it counts from the last change of the monitor on.
+    """
+    by_monitor: dict[int, list[Span]] = {monitor.monitor_id: [] for monitor in monitors}
+    first, last = from_ms(start), from_ms(end)
+    for window in windows.between(first, last):
+        counts_from = max(first, window.updated_at or first)
+        spans = [
+            (to_ms(max(begin, counts_from)), to_ms(stop))
+            for begin, stop in occurrences_between(window, counts_from, last)
+        ]
+        for id in by_monitor if for_all(window) else window.monitors:
+            if id in by_monitor:
+                by_monitor[id] += spans
+        for id, since in _tagged(monitors, window):
+            by_monitor[id] += [(max(begin, since), stop) for begin, stop in spans if stop > since]
+    for monitor in monitors:
+        begin, stop = own_window(monitor)
+        if begin and stop and begin <= last and stop > max(first, monitor.updated_at):
+            by_monitor[monitor.monitor_id].append(
+                (to_ms(max(begin, monitor.updated_at)), to_ms(stop))
+            )
+    return by_monitor
+
+
+def _tagged(monitors: Sequence[Any], window: MaintenanceWindow) -> Iterator[tuple[int, int]]:
+    """The monitors that have a tag of the window, and when they were changed (ms)."""
+    for monitor in monitors if window.tags else ():
+        has_tag = any(tag in window.tags for tag in tags_of(monitor.tags))
+        if has_tag and monitor.monitor_id not in window.monitors:
+            yield monitor.monitor_id, to_ms(monitor.updated_at)

@@ -1,4 +1,4 @@
-"""Every table, a module for each resource. Migrations create them; a test holds the two together.
+"""Every table. Migrations create them; a test holds the two together.
 
 Times are ``Moment`` (milliseconds). Columns that hold secrets are ``Encrypted``; where one cannot
 be read, it holds ``Unreadable``. ``*_folded`` columns hold the case-folded text that searches and
@@ -6,14 +6,10 @@ orders use, because SQLite's own ``lower`` knows only ASCII.
 """
 
 from app.db.tables.access import *
-from app.db.tables.audit import *
 from app.db.tables.columns import *
 from app.db.tables.contacts import *
-from app.db.tables.deliveries import *
 from app.db.tables.incidents import *
 from app.db.tables.monitors import *
 from app.db.tables.results import *
-from app.db.tables.second_factor import *
 from app.db.tables.service import *
 from app.db.tables.status_pages import *
-from app.db.tables.windows import *

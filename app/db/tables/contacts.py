@@ -1,16 +1,17 @@
-"""Contacts, and the monthly reports that they get."""
+"""Contacts, the monthly reports that they get, and the outbox of messages."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import String, Text
+from sqlalchemy import Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.contents import is_pairs
+from app.db.contents import is_attempts, is_facts, is_ids, is_pairs
 from app.db.tables.columns import NEVER_REUSED, Clock, Folded, Id, belongs_to
-from app.db.types import Bounded, EncryptedJson, Moment, Unreadable, Word
+from app.db.types import Bounded, CheckedJson, Encrypted, EncryptedJson, Moment, Unreadable, Word
 from app.records import DEFAULT_QUIET_ZONE, MinSeverity
 
 
@@ -66,3 +67,47 @@ class ReportMailSentRow(Model):
     report_mail_id: Mapped[int] = belongs_to("report_mails", primary_key=True)
     month: Mapped[str] = mapped_column(String(7), primary_key=True)  # 2026-11
     at: Mapped[datetime] = mapped_column(Moment)
+
+
+class DeliveryRow(Model):
+    """The outbox and the delivery log in one: a message to one channel value, with its attempts."""
+
+    __tablename__ = "deliveries"
+    __table_args__ = (
+        Index("ix_deliveries_pending", "next_attempt_at", sqlite_where=text("status = 'pending'"),
+              postgresql_where=text("status = 'pending'")),
+        Index("ix_deliveries_lane", "lane", "status"),
+        # Rows that wait for the end of quiet hours, and rows that failed: few among many.
+        Index("ix_deliveries_waiting", "monitor_id",
+              sqlite_where=text("status = 'held' AND next_attempt_at IS NOT NULL"),
+              postgresql_where=text("status = 'held' AND next_attempt_at IS NOT NULL")),
+        Index("ix_deliveries_failed", "lane", "id", sqlite_where=text("status = 'failed'"),
+              postgresql_where=text("status = 'failed'")),
+        NEVER_REUSED,
+    )  # fmt: skip
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    message_id: Mapped[str] = mapped_column(String(40), unique=True)  # the same on every attempt
+    event: Mapped[str] = mapped_column(String(32))
+    monitor_id: Mapped[int | None] = belongs_to("monitors", index=True)
+    incident_id: Mapped[int | None] = belongs_to("incidents", index=True)
+    # Whom a message of a status page's post goes to; null: it is an alert
+    subscriber_id: Mapped[int | None] = mapped_column(Id, index=True)
+    channel: Mapped[str] = mapped_column(String(16))
+    value: Mapped[str | Unreadable] = mapped_column(Encrypted)
+    # The contacts that it is for, and 0 where the monitor's own alerts name the value: ",0,7,".
+    # Null: the monitor's own alone
+    sources: Mapped[str | None] = mapped_column(Word(None, is_ids, ""))
+    lane: Mapped[str] = mapped_column(String(32))  # keyed hash of channel and value
+    # What the message says, as it was when it was written
+    facts: Mapped[Any] = mapped_column(EncryptedJson(is_facts))
+    status: Mapped[str] = mapped_column(String(16))
+    reason: Mapped[str | None] = mapped_column(Text)
+    attempts: Mapped[Any] = mapped_column(CheckedJson(is_attempts, list), default=list)
+    # The grouped message that contains this one
+    covered_by: Mapped[int | None] = mapped_column(Id, index=True)
+    lease_until: Mapped[datetime | None] = mapped_column(Moment)
+    lease_token: Mapped[str | None] = mapped_column(String(32))
+    created_at: Mapped[datetime] = mapped_column(Moment, index=True)
+    next_attempt_at: Mapped[datetime | None] = mapped_column(Moment)
+    delivered_at: Mapped[datetime | None] = mapped_column(Moment)

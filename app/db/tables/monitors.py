@@ -1,4 +1,6 @@
-"""Monitors, where they are checked from, who checks them, and registrable domains."""
+"""Monitors, where they are checked from, who checks them, their maintenance windows, and
+registrable domains.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,7 @@ from sqlalchemy import BigInteger, Index, SmallInteger, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.contents import (
-    is_check,
-    is_checks,
-    is_pairs,
-    is_statuses,
-)
+from app.db.contents import is_check, is_checks, is_pairs, is_statuses
 from app.db.tables.columns import NEVER_REUSED, UNSEEN, Clock, Folded, Id, belongs_to, secret
 from app.db.types import (
     AlertDays,
@@ -24,12 +21,14 @@ from app.db.types import (
     Moment,
     NamedMoment,
     Unreadable,
+    VerdictNumber,
     Word,
 )
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_QUIET_ZONE,
     DEFAULT_TIMEOUT,
+    DEFAULT_WINDOW_ZONE,
     INTERVALS,
     AlertCondition,
     Carrier,
@@ -37,6 +36,8 @@ from app.records import (
     RequestMethod,
     Verdict,
 )
+from app.rules.recurrence import ONCE, is_repeat
+from app.rules.time import is_zone
 
 # No interval and no time limit is longer, so reckoning with them never overflows.
 AN_HOUR, A_YEAR = 3_600, 31_536_000
@@ -204,9 +205,7 @@ class LocationRow(Model):
     name: Mapped[str] = mapped_column(String(64), unique=True)
     label: Mapped[str | None] = mapped_column(String(80))
     carrier: Mapped[str] = mapped_column(
-        Word(16, Carrier, Carrier.LOCAL),
-        default=Carrier.LOCAL,
-        server_default=Carrier.LOCAL.value,
+        Word(16, Carrier, Carrier.LOCAL), default=Carrier.LOCAL, server_default=Carrier.LOCAL.value
     )
     created_at: Mapped[datetime] = mapped_column(Moment)
     # When a process of it was last known to be alive, and when a check from it was last recorded
@@ -240,8 +239,8 @@ class AssignmentRow(Model):
     # The last moment of the monitor's grid that was done; null: a check is due at once
     slot: Mapped[datetime | None] = mapped_column(Moment)
     checked_at: Mapped[datetime | None] = mapped_column(Moment)
-    # What this place saw last, its vote: see journal.VERDICT_NUMBERS
-    verdict: Mapped[int | None] = mapped_column(SmallInteger)
+    # What this place saw last, its vote
+    verdict: Mapped[Verdict | None] = mapped_column(VerdictNumber)
     # When somebody last asked for a check from here now
     asked_at: Mapped[datetime | None] = mapped_column(Moment)
     # The last check here could not tell, because this place's own network failed
@@ -296,3 +295,31 @@ class DomainRow(Model):
     asked_at: Mapped[datetime | None] = mapped_column(Moment)
     source: Mapped[str | None] = mapped_column(String(8))
     note: Mapped[str | None] = mapped_column(Text)
+
+
+class MaintenanceWindowRow(Model):
+    __tablename__ = "maintenance_windows"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    start_at: Mapped[datetime] = mapped_column(NamedMoment)
+    end_at: Mapped[datetime] = mapped_column(NamedMoment)
+    repeat: Mapped[str] = mapped_column(Word(None, is_repeat, ONCE), default=ONCE)
+    repeat_until: Mapped[datetime | None] = mapped_column(NamedMoment)
+    zone: Mapped[str] = mapped_column(
+        Word(64, is_zone, DEFAULT_WINDOW_ZONE),
+        default=DEFAULT_WINDOW_ZONE,
+        server_default=DEFAULT_WINDOW_ZONE,
+    )
+    # As a monitor's: "\nprod\napi\n". The window is for the monitors that have one of them now.
+    tags: Mapped[str] = mapped_column(Text, default="", server_default="")
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class MaintenanceWindowMonitorRow(Model):
+    __tablename__ = "maintenance_window_monitors"
+
+    window_id: Mapped[int] = belongs_to("maintenance_windows", primary_key=True)
+    monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True, index=True)

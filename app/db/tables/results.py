@@ -9,7 +9,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.contents import is_context, is_histogram, is_phases
-from app.db.types import CheckedJson
+from app.db.types import CheckedJson, VerdictNumber
+from app.records import Verdict
 
 
 class CauseCodeRow(Model):
@@ -50,7 +51,7 @@ class ResultRow(Model):
     # ms since 1970
     at: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     location_id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
-    verdict: Mapped[int] = mapped_column(SmallInteger)  # see journal.VERDICT_NUMBERS
+    verdict: Mapped[Verdict] = mapped_column(VerdictNumber)
     maintenance: Mapped[bool]
     # How long it stands for its monitor at most, see app/stats; 0 does not count, because it was
     # paused. Null: not kept yet when it was recorded, so as long as the present interval says.

@@ -28,10 +28,7 @@ State = Word(16, PostState, PostState.MONITORING)
 
 class StatusPageRow(Model):
     __tablename__ = "status_pages"
-    __table_args__ = (
-        Index("uq_status_pages_domain", "domain", unique=True),
-        NEVER_REUSED,
-    )
+    __table_args__ = (Index("uq_status_pages_domain", "domain", unique=True), NEVER_REUSED)
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
@@ -96,10 +93,7 @@ class StatusPageMonitorRow(Model):
 
 class PostRow(Model):
     __tablename__ = "posts"
-    __table_args__ = (
-        Index("ix_posts_page_created", "status_page_id", "created_at"),
-        NEVER_REUSED,
-    )
+    __table_args__ = (Index("ix_posts_page_created", "status_page_id", "created_at"), NEVER_REUSED)
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     status_page_id: Mapped[int] = belongs_to("status_pages")

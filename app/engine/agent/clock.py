@@ -10,7 +10,7 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 
-from app.rules.time import LEAST, Offset
+from app.rules.clocks import LEAST, Offset
 
 
 class Clock:

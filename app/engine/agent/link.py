@@ -33,7 +33,7 @@ from app.lasting import Lasting
 from app.net.client import Adapter, Network
 from app.records import MAX_LOCATION
 from app.rules.text import one_line
-from app.rules.time import pause_of
+from app.rules.time import Backoff, pause_of
 from app.version import __version__
 
 log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class ServerLink:
         self._ended = threading.Event()
         self._until = 0.0  # after the end: no request begins later (monotonic)
         self._largest = LARGEST
-        self._pause = FIRST_PAUSE
+        self._pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         self._ask_at = 0.0  # not before (monotonic)
         self._log = Lasting(log)
         self._thread = threading.Thread(target=self._run, name="link", daemon=True)
@@ -193,15 +193,10 @@ class ServerLink:
     def _rest(self, fault: Exception) -> None:
         """After a request that failed."""
         if isinstance(fault, Later) and fault.seconds:
-            self._pause = FIRST_PAUSE
+            self._pauses.reset()
             self._ended.wait(fault.seconds)
             return
-        self._ended.wait(self._longer_pause())
-
-    def _longer_pause(self) -> float:
-        """Longer from time to time, until a turn has no fault."""
-        pause, self._pause = self._pause, min(LONGEST_PAUSE, 2 * self._pause)
-        return pause
+        self._ended.wait(self._pauses.take())
 
     def _wait(self) -> None:
         """Until there are results to send, or it is time to ask for changes."""
@@ -235,7 +230,7 @@ class ServerLink:
             if not more or isinstance(fault, Later):
                 raise
             self._trouble(fault)
-            self._ask_at = time.monotonic() + self._longer_pause()
+            self._ask_at = time.monotonic() + self._pauses.take()
             return False
         return True
 
@@ -256,7 +251,7 @@ class ServerLink:
         """Log the end of a fault. Not if only the limit of requests was reached and more waits: a
         backlog reaches it every few seconds.
         """
-        self._pause = FIRST_PAUSE
+        self._pauses.reset()
         if not (more and self._log.cause() == LATER) and self._log.over():
             log.warning("The exchange with the server works again.")
 

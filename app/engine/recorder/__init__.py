@@ -19,11 +19,7 @@ feed, and ``Steady`` reads the feed in the transaction in which it stores.
 
 from app.engine.recorder.alerting import remind
 from app.engine.recorder.asking import ask
-from app.engine.recorder.incidents import (
-    change_incident,
-    delete_incident,
-    store_incident,
-)
+from app.engine.recorder.incidents import change_incident, delete_incident, store_incident
 from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import (
     VOTED_FIELDS,

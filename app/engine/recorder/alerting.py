@@ -23,7 +23,8 @@ from app.errors import NotFound
 from app.i18n import _
 from app.records import Event, Outcome, Verdict
 from app.rules.certificates import warns
-from app.rules.time import SKEW, days_left
+from app.rules.clocks import believable
+from app.rules.time import days_left
 from app.rules.unreadable import NOBODY_TOLD
 
 log = logging.getLogger(__name__)
@@ -111,11 +112,7 @@ def notify_certificate(
     expires, monitor = outcome.ssl_expires_at, session.get_one(MonitorRow, monitor_id)
     if expires is None or isinstance(monitor.alerts, Unreadable):
         return False
-    facts = {
-        "expires_at": expires,
-        "days_left": days_left(expires, now),
-        "host": outcome.ssl_host,
-    }
+    facts = {"expires_at": expires, "days_left": days_left(expires, now), "host": outcome.ssl_host}
     enqueue(session, Event.CERTIFICATE_EXPIRING, monitor, None, now, facts)
     return True
 
@@ -144,7 +141,7 @@ def remind(now: datetime) -> int:
         )
         if (
             notified_at <= now - timedelta(minutes=monitor.remind_after or 0)
-            or notified_at > now + SKEW
+            or notified_at > believable(now)
         )
         and not quiet.covers(monitor, now)
         and quiet_until(hours_of(monitor), [None], now) is None
@@ -169,7 +166,7 @@ def _remind(incident_id: int, monitor_id: int, now: datetime) -> bool:
             .where(
                 IncidentRow.id == incident_id,
                 *_UNANSWERED,
-                or_(before >= _NOTIFIED, now + SKEW < _NOTIFIED),
+                or_(before >= _NOTIFIED, believable(now) < _NOTIFIED),
             )
             .values(reminded_at=now)
             .execution_options(synchronize_session=False)

@@ -13,7 +13,7 @@ from app.db.tables import AssignmentRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.engine.recorder.rows import lock
 from app.engine.schedule import ASKED_FOR
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 
 # Who asks again so soon gets the check that was made: a double click is one request.
 SAME = timedelta(seconds=1)
@@ -78,7 +78,7 @@ def _is_joined(row: Any, now: datetime, patience: timedelta) -> bool:
     it is yet to come, the place must carry it out for as long as the one who joins it waits.
     """
     asked_at: datetime | None = row.asked_at
-    if asked_at is None or asked_at > now + SKEW:
+    if asked_at is None or asked_at > believable(now):
         return False
     if row.checked_at is not None and row.checked_at >= asked_at:
         return abs(now - asked_at) <= SAME

@@ -12,7 +12,6 @@ from typing import Any
 from sqlalchemy import bindparam, update
 
 from app.db import AnySession, assignments, latest
-from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import AssignmentRow
 from app.db.types import from_ms
 from app.engine.schedule import Standing, last_slot
@@ -73,7 +72,7 @@ class MonitorAssignments:
         """What each place saw last."""
         return {
             (place := row["location_id"]): rules.vote(
-                place, row["checked_at"], _verdict_of(row), row["failures"]
+                place, row["checked_at"], row["verdict"] or Verdict.UNKNOWN, row["failures"]
             )
             for row in self._rows()
             if row["checked_at"] is not None
@@ -88,11 +87,7 @@ class MonitorAssignments:
     def keep(self, vote: Vote) -> None:
         """Store what this place saw last."""
         if self.here is not None:
-            self.here |= {
-                "checked_at": vote.at,
-                "verdict": VERDICT_NUMBERS[vote.verdict],
-                "failures": vote.failures,
-            }
+            self.here |= {"checked_at": vote.at, "verdict": vote.verdict, "failures": vote.failures}
             self.changed = True
 
     def done(self, monitor_id: int, interval: int, result: Result) -> None:
@@ -117,10 +112,6 @@ class MonitorAssignments:
             self.here["blind"],
             self.here["asked_at"],
         )
-
-
-def _verdict_of(row: Mapping[str, Any]) -> Verdict:
-    return Verdict.UNKNOWN if row["verdict"] is None else VERDICTS[row["verdict"]]
 
 
 def load(

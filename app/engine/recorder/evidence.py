@@ -24,7 +24,6 @@ from sqlalchemy import BindParameter, bindparam, or_, select, update
 
 from app.db import AnySession, journal
 from app.db.by_place import Seen
-from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import IncidentRow, MonitorEvidenceRow, ResultRow
 from app.db.types import Unreadable, from_ms, readable, to_ms
 from app.engine.recorder import by_place
@@ -292,7 +291,7 @@ def _places(
 LOOKED_AT = timedelta(days=1)
 MOST_CHECKS = 50
 FEWEST_CHECKS = 5  # of fewer, no figure is usual
-_GOOD = (VERDICT_NUMBERS[Verdict.UP], VERDICT_NUMBERS[Verdict.DEGRADED])
+_GOOD = (Verdict.UP, Verdict.DEGRADED)
 _RESULTS: Any = ResultRow.__table__
 # Built once, of columns of the table: asked for each incident that opens.
 _OF_ALL = (
@@ -306,7 +305,7 @@ _OF_ALL = (
         _RESULTS.c.monitor_id == bindparam("id"),
         _RESULTS.c.at >= bindparam("first"),
         _RESULTS.c.at < bindparam("since"),
-        or_(*(_RESULTS.c.verdict == number for number in _GOOD)),
+        or_(*(_RESULTS.c.verdict == verdict for verdict in _GOOD)),
         _RESULTS.c.maintenance.is_(False),
     )
     .order_by(_RESULTS.c.at.desc())

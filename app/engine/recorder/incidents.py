@@ -16,12 +16,7 @@ from app.db import AnySession
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.engine.recorder import gaps
 from app.engine.recorder.alerting import notify_opened
-from app.engine.recorder.rows import (
-    lock,
-    open_incident,
-    start_afresh,
-    whole,
-)
+from app.engine.recorder.rows import lock, open_incident, start_afresh, whole
 from app.errors import Conflict, Invalid, NotFound
 from app.i18n import _
 from app.records import Ending, Event

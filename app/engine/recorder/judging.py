@@ -43,7 +43,7 @@ from app.judge.verdict import (
     without_future,
 )
 from app.records import Outcome, Result, Verdict
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 
 _STATES = MonitorStateRow.__table__
 STATE_COLUMNS = (
@@ -162,7 +162,7 @@ def _decision(batch: RecordedBatch, judged: JudgedMonitor, check: PlaceCheck) ->
     since = max(check.at - margin(rules, covers), judged.ruled_since, judged.voting_since)
     if ended is not None and ended <= batch.now:
         since = max(since, ended)
-    first, last = max(since - rules.stale_after, judged.voting_since), batch.now + SKEW
+    first, last = max(since - rules.stale_after, judged.voting_since), believable(batch.now)
     stored = rollups.checks([monitor.id], to_ms(first), to_ms(last) + 1)[monitor.id]
     checks = [check for check in stored if check.place in rules.places_since]
     # A place that has voted meanwhile was awaited at first.

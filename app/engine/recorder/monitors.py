@@ -24,14 +24,7 @@ from app.db.tables import (
 )
 from app.db.types import to_ms
 from app.engine.recorder import found_late, gaps
-from app.engine.recorder.rows import (
-    end,
-    forget_good,
-    lock,
-    open_incident,
-    remark,
-    start_afresh,
-)
+from app.engine.recorder.rows import end, forget_good, lock, open_incident, remark, start_afresh
 from app.errors import NotFound
 from app.i18n import N_, _
 from app.judge.verdict import MOMENT_S

@@ -24,7 +24,6 @@ from typing import Any
 
 from app.db import AnySession, DbSession, changes, db, journal, latest, shards, writing
 from app.db.assignments import Assigned
-from app.db.journal import VERDICT_NUMBERS
 from app.db.turns import Turn, share_turn
 from app.db.types import to_ms
 from app.db.windows import Quiet
@@ -125,7 +124,7 @@ def steady_of(
 def steady_as_read(claim: Claim, standing: Standing, read: Assigned) -> SteadyMonitor | None:
     """As ``steady_of``, of a monitor as its rows and its newest result are."""
     row = read.row
-    if row.verdict_here != VERDICT_NUMBERS[Verdict.UP] or row.failures_here:
+    if row.verdict_here != Verdict.UP or row.failures_here:
         return None  # the next good check says in the place's row that it is up
     state = state_of(row, row.started_at, bool(row.by_hand))
     state = replace(state, checked_at=latest.later(state.checked_at, read.newest))

@@ -37,7 +37,7 @@ from app.i18n import N_, _
 from app.judge.verdict import vote_lasts
 from app.lasting import Lasting
 from app.records import CONFIRMATIONS, Outcome, Result
-from app.rules.time import SKEW
+from app.rules.clocks import believable
 from app.stores.local.agent_budget import MOST_RESULTS
 
 log = logging.getLogger(__name__)
@@ -319,10 +319,10 @@ def _sorted(
 
 def _may_be(result: AgentResult, now: datetime) -> bool:
     """Whether an agent can have made a result at its time. It keeps results for a day; what is
-    older could only fill years of figures. A result from further in the future than SKEW would hide
+    older could only fill years of figures. A result from further in the future would hide
     all later ones.
     """
-    return now - OLDEST <= result.at <= now + SKEW
+    return now - OLDEST <= result.at <= believable(now)
 
 
 def _has_vote(result: AgentResult, row: Any, now: datetime) -> bool:
@@ -338,7 +338,7 @@ def _has_vote(result: AgentResult, row: Any, now: datetime) -> bool:
 def _is_newer(result: AgentResult, row: Any, now: datetime) -> bool:
     """Whether a result is newer than the one of its place that was judged last."""
     before: datetime | None = row.checked_at
-    return before is None or result.at > before or before > now + SKEW
+    return before is None or result.at > before or before > believable(now)
 
 
 def _tokens(place: int) -> dict[int, int]:

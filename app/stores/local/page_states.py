@@ -13,7 +13,6 @@ from typing import Any
 from sqlalchemy import Select, select
 
 from app.db import db
-from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import (
     IncidentRow,
     MonitorRow,
@@ -125,7 +124,7 @@ def _good_before(ids: Collection[int]) -> set[int]:
     """
     if not ids:
         return set()
-    up = ResultRow.verdict == VERDICT_NUMBERS[Verdict.UP]
+    up = ResultRow.verdict == Verdict.UP
     monitor_ids = select(ResultRow.monitor_id).where(ResultRow.monitor_id.in_(ids), up)
     return set(db.session.scalars(monitor_ids.distinct()))
 

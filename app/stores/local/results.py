@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, bindparam, func, or_, select, tuple_
 
 from app.codec import reader
 from app.db import by_place, db, rollups
-from app.db.journal import VERDICT_NUMBERS, decode
+from app.db.journal import decode
 from app.db.tables import (
     IncidentRow,
     LocationRow,
@@ -59,7 +59,7 @@ class LocalResults(LocalPart, base.Results):
         if query.changes:
             matching = [*matching, _is_change(matching)]
         if query.verdict is not None:
-            matching.append(ResultRow.verdict == VERDICT_NUMBERS[Verdict(query.verdict)])
+            matching.append(ResultRow.verdict == Verdict(query.verdict))
         counted = select(func.count()).select_from(ResultRow).where(*matching)
         total = db.session.execute(counted).scalar_one()
         offset = (query.page - 1) * query.per_page

@@ -25,7 +25,7 @@ from app.records import (
     PageQuery,
 )
 from app.rules import brackets
-from app.stats.strip import HOURS, StripHour
+from app.stats.series import STRIP_HOURS, StripHour
 from app.stores import base, same_url
 from app.stores.base import Extent, Fields
 from app.stores.remote import envelope
@@ -261,10 +261,10 @@ def read(data: Any, own: Callable[[], bool] = lambda: False) -> Monitor:
 
 
 def _hours(value: Any) -> tuple[dict[str, Any], ...]:
-    """The last hours of a monitor as ``app.stats.strip`` gives them; none, where any is odd."""
+    """The last hours of a monitor as ``app.stats.series`` gives them; none, where any is odd."""
     hours = each(value, _hour)
     complete = all(hour[state] is not None for hour in hours for state in _HOUR_STATES)
-    return hours if complete and len(hours) == HOURS else ()
+    return hours if complete and len(hours) == STRIP_HOURS else ()
 
 
 def _hour(value: Any) -> dict[str, Any] | None:

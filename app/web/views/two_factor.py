@@ -12,8 +12,8 @@ from flask_login import current_user
 from markupsafe import Markup
 from werkzeug.wrappers import Response
 
-from app.access import totp
 from app.access.passkeys import Site
+from app.access.second_factor import app_uri
 from app.errors import Conflict, Denied, Invalid, NotFound
 from app.i18n import N_, _
 from app.records import Person, Role
@@ -75,7 +75,7 @@ def app() -> Answer:
             show_faults(form, fault)
         else:
             return _changed(person, codes, what=APP_ADDED)
-    uri = totp.uri(secret, current_user.person.email)
+    uri = app_uri(secret, current_user.person.email)
     page = render_template(
         "two_factor/app.html",
         form=form,

@@ -52,13 +52,7 @@ from app.engine.carriers.queue.messages import (
     about_checks,
     about_outcomes,
 )
-from app.engine.checking import (
-    STOP_SECONDS,
-    CheckLoop,
-    make_prober,
-    own_canaries,
-    own_policy,
-)
+from app.engine.checking import STOP_SECONDS, CheckLoop, make_prober, own_canaries, own_policy
 from app.engine.schedule import Claim
 from app.i18n import _
 from app.records import CheckSpec, Outcome

@@ -40,7 +40,7 @@ from app.engine.carriers.queue.messages import (
     about_outcomes,
 )
 from app.records import CheckSpec
-from app.rules.time import Offset
+from app.rules.clocks import Offset
 
 log = logging.getLogger(__name__)
 
