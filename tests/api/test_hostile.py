@@ -130,19 +130,9 @@ def world(api):
         api.data("POST", samples.PATHS[name], json=sample.fields)
 
     def snapshot():
-        found = [
-            api.get(path)["data"]
-            for path in (
-                "/monitors",
-                "/incidents",
-                "/maintenance-windows",
-                "/deliveries",
-                "/status-pages",
-                "/status-pages/1/posts",
-                *DESCRIBED,
-            )
-        ]
-        return found
+        paths = ("/monitors", "/incidents", "/maintenance-windows", "/deliveries", "/status-pages",
+                 "/status-pages/1/posts", *DESCRIBED)  # fmt: skip
+        return [api.get(path)["data"] for path in paths]
 
     return snapshot
 
@@ -155,20 +145,17 @@ def refuse(api, method, path, **sent):
     return answer
 
 
-# Larger ones take longest, and are counted and refused before any database is asked: once will do,
-# for each form.
-LARGE = 100_000
-ONE_OF_A_FORM = [target for target in TARGETS if target[0] == "POST"]
+# All bodies come through one door: each is sent to a few forms, which have all shapes of fields,
+# and these few to every form.
+FEW = [("POST", "/monitors"), ("PUT", "/incidents/1"), ("PATCH", "/status-pages/1")]
+EVERYWHERE = {"no JSON", "NUL in a form", "arrays of arrays", "a deep name", "a field of ours"}
 
 
 @pytest.mark.both_databases
-def test_hostile_bodies_are_refused_and_change_nothing(api, world, database_url):
+def test_hostile_bodies_are_refused_and_change_nothing(api, world):
     before = world()
-    sqlite = database_url.startswith("sqlite")
     for name, (kind, body) in HOSTILE.items():
-        if not sqlite and len(body) > LARGE:
-            continue
-        for method, path in TARGETS if len(body) <= LARGE else ONE_OF_A_FORM:
+        for method, path in TARGETS if name in EVERYWHERE else FEW:
             answer = refuse(api, method, path, data=body, content_type=kind)
             assert answer.status_code == 422, (name, method, path)
             assert all(answer.json["errors"].values()), (name, method, path)
@@ -193,16 +180,15 @@ LISTS = ["/monitors", "/incidents", "/deliveries", "/maintenance-windows", "/mon
 @pytest.mark.both_databases
 def test_hostile_queries_are_refused(api, world):
     for name, query in QUERIES.items():
-        for path in LISTS:
+        for path in LISTS if name == "NUL in a value" else LISTS[:1]:
             assert refuse(api, "GET", f"{path}?{query}").status_code == 422, (name, path)
-
-
-IDS = ["0", str(2**63 - 1), str(2**63), str(2**64), "1" + "0" * 30, "1" + "0" * 5000]
 
 
 @pytest.mark.both_databases
 def test_a_huge_id_is_404(api):
-    for digits in IDS:
+    for digits in ("0", str(2**63 - 1), str(2**64), "1" + "0" * 5000):
+        assert api("GET", f"/monitors/{digits}").status_code == 404
+    for digits in (str(2**63),):
         for path in ("monitors", "incidents", "maintenance-windows", "status-pages",
                      "status-pages/1/posts", *(path[1:] for path in DESCRIBED)):  # fmt: skip
             for method in ("GET", "DELETE", "PATCH"):

@@ -48,22 +48,13 @@ def test_a_place_is_stored_from_a_form_shown_updated_and_deleted(api):
     }
 
 
-@pytest.mark.parametrize(
-    ("sent", "faulty"),
-    [
-        ({}, ["name"]),
-        ({"name": "Oslo"}, ["name"]),
-        ({"name": "oslo 1"}, ["name"]),
-        ({"name": "x" * 65}, ["name"]),
-        ({"name": "default"}, ["name"]),
-        ({"name": "deleted"}, ["name"]),
-        ({"name": "oslo", "label": "x" * 81}, ["label"]),
-        ({"name": "oslo", "carrier": "pigeon"}, ["carrier"]),
-        ({"name": "oslo", "token": "mine"}, ["token"]),
-    ],
-)
-def test_a_faulty_place_is_refused_by_field(api, sent, faulty):
-    assert sorted(api.errors("POST", "/locations", json=sent)) == faulty
+def test_a_faulty_place_is_refused_by_field(api):
+    assert list(api.errors("POST", "/locations", json={})) == ["name"]
+    for name in ("Oslo", "oslo 1", "x" * 65, "default", "deleted"):
+        assert list(api.errors("POST", "/locations", json={"name": name})) == ["name"]
+    for field, value in (("label", "x" * 81), ("carrier", "pigeon"), ("token", "mine")):
+        sent = {"name": "oslo", field: value}
+        assert list(api.errors("POST", "/locations", json=sent)) == [field]
     assert api.get("/locations")["meta"]["total"] == 1
 
 
@@ -128,8 +119,7 @@ def test_a_place_shows_what_its_processes_report(api, core):
 
 
 @pytest.mark.parametrize(
-    ("interval", "minutes", "state"),
-    [(60, 2, "online"), (60, 4, "silent"), (300, 9, "online"), (300, 11, "silent")],
+    ("interval", "minutes", "state"), [(60, 4, "silent"), (300, 9, "online"), (300, 11, "silent")]
 )
 def test_a_place_is_silent_after_two_intervals_without_a_result(
     api, core, interval, minutes, state
@@ -233,15 +223,6 @@ def test_what_a_place_was_outlasts_its_processes(api, core):
     assert (place["state"], place["last_seen_at"]) == ("silent", f"{before:%Y-%m-%dT%H:%M:%SZ}")
 
 
-def test_me_names_locations(api):
-    assert "locations" in api.get("/me")["data"]["features"]
-
-
-def test_a_read_key_sees_places_and_changes_none(api, reader):
-    assert reader("GET", "/locations").status_code == 200
-    assert reader("POST", "/locations", json={"name": "oslo"}).status_code == 403
-
-
 @pytest.mark.parametrize(
     ("carrier", "fields"),
     [
@@ -256,7 +237,9 @@ def test_a_read_key_sees_places_and_changes_none(api, reader):
         ("agent", None),  # a new token
     ],
 )
-def test_section_14_a_place_with_an_agent_needs_the_scope_admin(api, admin, carrier, fields):
+def test_section_14_a_place_with_an_agent_needs_the_scope_admin(
+    api, admin, reader, carrier, fields
+):
     """Whoever holds the token of an agent gets the secrets of its monitors (section 6)."""
     method, path = "POST", "/locations"
     if carrier is not None:
@@ -267,6 +250,8 @@ def test_section_14_a_place_with_an_agent_needs_the_scope_admin(api, admin, carr
         answer = api(method, path, **{encoding: fields})
         assert answer.status_code == 403
         assert "Use a key with the scope admin" in answer.json["message"]
+    assert reader("GET", "/locations").status_code == 200
+    assert reader(method, path, json=fields).status_code == 403
     assert admin.get("/locations") == before
     assert admin(method, path, json=fields).status_code in (200, 201, 422)
 

@@ -1,91 +1,78 @@
-"""/api/v1/markers over HTTP."""
+"""/api/v1/markers and /api/v1/post-templates over HTTP."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.api.conftest import BASE
-from tests.factories import make_key
 
 AT = "2026-11-21T08:00:00"
-DEPLOY = {
-    "name": "shop v2.1",
-    "link": "https://ci.example/7",
-    "tags": "shop, api",
-    "time": AT,
-}
+DEPLOY = {"name": "shop v2.1", "link": "https://ci.example/7", "tags": "shop, api", "time": AT}
+SLOW = {"name": "Slow", "title": "Slow answers", "state": "investigating", "body": "a\r\nb"}
 
 
-def test_a_marker_is_stored_from_a_form_shown_updated_and_deleted(api):
-    answer = api("POST", "/markers", data=DEPLOY)
+@pytest.mark.parametrize(
+    ("kind", "sent", "stored", "change"),
+    [
+        ("marker", DEPLOY, {"time": AT + "Z", "tags": ["shop", "api"]},
+         {"tags": ["api"], "link": None}),
+        ("post-template", SLOW, {"body": "a\nb"}, {"state": "completed"}),
+    ],
+)  # fmt: skip
+def test_one_is_stored_from_a_form_shown_updated_and_deleted(api, kind, sent, stored, change):
+    answer = api("POST", f"/{kind}s", data=sent)
     assert answer.status_code == 201
-    marker = answer.json["data"]
-    path = f"/markers/{marker['id']}"
+    record = answer.json["data"]
+    path, created = f"/{kind}s/{record['id']}", record["created_at"]
     assert answer.headers["Location"] == f"{BASE}{path}"
-    created = marker["created_at"]
     times = {"created_at": created, "updated_at": created}
-    assert marker == {
-        "id": marker["id"],
-        "name": "shop v2.1",
-        "time": AT + "Z",
-        "link": "https://ci.example/7",
-        "tags": ["shop", "api"],
-        **times,
-    }
-    assert api.get(path)["data"] == marker
-    changed = api.data("PATCH", path, json={"tags": ["api"], "link": None})
-    expected = {"tags": ["api"], "link": None, "updated_at": changed["updated_at"]}
-    assert changed == marker | expected
-    assert api.get("/markers")["data"] == [changed]
-    assert api("DELETE", path).json == {
-        "id": marker["id"],
-        "object": "marker",
-        "deleted": True,
-        "status": 200,
-    }
-    assert api.get("/markers")["meta"]["total"] == 0
+    assert record == sent | stored | times | {"id": record["id"]}
+    assert api.get(path)["data"] == record
+    changed = api.data("PATCH", path, json=change)
+    assert changed == record | change | {"updated_at": changed["updated_at"]}
+    assert api.get(f"/{kind}s")["data"] == [changed]
+    gone = {"id": record["id"], "object": kind, "deleted": True, "status": 200}
+    assert api("DELETE", path).json == gone
+    assert api.get(f"/{kind}s")["meta"]["total"] == 0
 
 
-def test_a_name_is_enough(api):
+def test_a_name_is_enough_for_a_marker(api):
     marker = api.data("POST", "/markers", data={"name": "shop v2.1"})
     assert (marker["link"], marker["tags"]) == (None, [])
     assert marker["time"]
 
 
-@pytest.mark.parametrize(
-    ("sent", "faulty"),
-    [
-        ({}, ["name"]),
-        (DEPLOY | {"name": " "}, ["name"]),
-        (DEPLOY | {"name": "x" * 256}, ["name"]),
-        (DEPLOY | {"link": "javascript:alert(1)"}, ["link"]),
-        (DEPLOY | {"link": "https:///path"}, ["link"]),
-        (DEPLOY | {"link": "https://x.example/" + "x" * 2048}, ["link"]),
-        (DEPLOY | {"time": "yesterday"}, ["time"]),
-        (DEPLOY | {"tags": "x" * 51}, ["tags"]),
-        (DEPLOY | {"colour": "red"}, ["colour"]),
-    ],
-)
-def test_a_faulty_marker_is_refused_by_field(api, sent, faulty):
-    assert sorted(api.errors("POST", "/markers", json=sent)) == faulty
+def test_a_faulty_marker_is_refused_by_field(api):
+    assert list(api.errors("POST", "/markers", json={})) == ["name"]
+    for field, value in (
+        ("name", " "), ("name", "x" * 256), ("link", "javascript:alert(1)"),
+        ("link", "https:///path"), ("link", "https://x.example/" + "x" * 2048),
+        ("time", "yesterday"), ("tags", "x" * 51), ("colour", "red"),
+    ):  # fmt: skip
+        assert list(api.errors("POST", "/markers", json=DEPLOY | {field: value})) == [field]
     assert api.get("/markers")["meta"]["total"] == 0
 
 
-def test_the_list_is_of_a_time_and_of_a_monitor(api):
+def test_a_faulty_post_template_is_refused_by_field(api):
+    api.data("POST", "/post-templates", data=SLOW | {"name": "Taken"})
+    faults = api.errors("POST", "/post-templates", json={})
+    assert sorted(faults) == ["body", "name", "state", "title"]
+    for field, value in (
+        ("name", " "), ("name", "x" * 81), ("name", "TAKEN"), ("title", "x" * 256),
+        ("state", "broken"), ("body", "x" * 10_001), ("colour", "red"),
+    ):  # fmt: skip
+        assert list(api.errors("POST", "/post-templates", json=SLOW | {field: value})) == [field]
+    assert api.get("/post-templates")["meta"]["total"] == 1
+    longest = SLOW | {"name": "x" * 80, "title": "x" * 255, "body": "x" * 10_000}
+    assert api.data("POST", "/post-templates", json=longest).items() >= longest.items()
+
+
+def test_the_list_is_of_a_time_and_of_a_monitor(api, reader):
     monitor = api.monitor(tags="shop")
     api.data("POST", "/markers", data=DEPLOY)
     api.data("POST", "/markers", data={"name": "mail v3", "tags": "mail"})
     found = api.get("/markers", monitor_id=monitor["id"], **{"from": AT, "to": AT})["data"]
-    assert [one["name"] for one in found] == ["shop v2.1"]
+    assert [marker["name"] for marker in found] == ["shop v2.1"]
     answer = api("GET", "/markers?from=2026-11-22T00:00:00&to=2026-11-21T00:00:00")
     assert list(answer.json["errors"]) == ["to"]
-
-
-def test_a_key_that_may_only_read_stores_none(app, api):
-    key = make_key(app, "read", name="reader")
-    headers = {"Authorization": f"Bearer {key}"}
-    assert api("POST", "/markers", data=DEPLOY, headers=headers).status_code == 403
-
-
-def test_me_names_markers(api):
-    assert "markers" in api.get("/me")["data"]["features"]
+    assert reader("POST", "/markers", data=DEPLOY).status_code == 403

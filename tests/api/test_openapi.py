@@ -224,10 +224,7 @@ def test_generated_requests_get_documented_answers(app):
         operation = found.ok()
 
         @settings(
-            max_examples=5,
-            deadline=None,
-            derandomize=True,
-            suppress_health_check=list(HealthCheck),
+            max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
         )
         @given(case=operation.as_strategy())
         def ask(case):

@@ -202,7 +202,3 @@ def test_section_12_only_a_key_that_may_write_reads_subscribers(app, api, reader
     assert reader.get(f"/status-pages/{page['id']}/posts")["data"] == []
     for method, below in (("POST", ""), ("PATCH", "/1"), ("DELETE", "/1"), ("POST", "/1/updates")):
         assert reader(method, f"/status-pages/{page['id']}/posts{below}").status_code == 403
-
-
-def test_section_12_me_names_status_pages(api):
-    assert "status_pages" in api.get("/me")["data"]["features"]
