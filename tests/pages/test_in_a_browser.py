@@ -30,8 +30,9 @@ WIDTHS = (375, 768, 1440)
 def fits(page: Page, width: int) -> None:
     """So wide, in both themes: axe finds nothing, and nothing sticks out."""
     page.set_viewport_size({"width": width, "height": 900})
-    page.emulate_media(color_scheme="dark")
-    assert violations(page) == [], width
+    if width == WIDTHS[0]:  # colours are the same at any width
+        page.emulate_media(color_scheme="dark")
+        assert violations(page) == [], width
     page.emulate_media(color_scheme="light")
     assert violations(page, colours=True) == [], width
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -59,30 +60,19 @@ def site(app: Flask) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "example",
-        "example/history",
-        "example/subscribe",
-        "example/confirm/TOKEN",
-        "example/unsubscribe/TOKEN",
-        "example/widget",
-        "locked",
-        "",
-    ],
-)
-def test_axe_finds_nothing(app: Flask, site: str, chromium: Browser, path: str):
+def test_axe_finds_nothing(app: Flask, site: str, chromium: Browser):
+    paths = ["/example", "/example/history", "/example/subscribe", "/example/widget", "/locked", ""]
     for purpose in Purpose:
-        if f"/{purpose}/" in path:
-            with app.app_context():
-                path = path.replace("TOKEN", make_token(purpose, 1, 1, "d" * 32, now()))
+        with app.app_context():
+            token = make_token(purpose, 1, 1, "d" * 32, now())
+        paths.append(f"/example/{purpose}/{token}")
     with opened(chromium) as page:
-        page.goto(f"{site}/status/{path}".rstrip("/"))
-        for summary in page.locator("summary").all():
-            summary.click()
-        for width in WIDTHS:
-            fits(page, width)
+        for path in paths:
+            page.goto(f"{site}/status{path}")
+            for summary in page.locator("summary").all():
+                summary.click()
+            for width in WIDTHS:
+                fits(page, width)
         assert not page.context.cookies()
 
 
@@ -90,6 +80,10 @@ def test_arrow_keys_lead_through_the_days_and_enter_opens_one(site: str, chromiu
     with opened(chromium) as page:
         page.goto(f"{site}/status/example")
         days = page.get_by_role("link", name="Shop, last 90 days")
+        days.focus()
+        page.keyboard.press("Tab")  # the days of a monitor are one stop
+        label = page.evaluate("document.activeElement.getAttribute('aria-label')")
+        assert label.startswith("Mail, last 90 days")
         days.focus()
         for _ in range(6):
             page.keyboard.press("ArrowLeft")
@@ -102,20 +96,17 @@ def test_arrow_keys_lead_through_the_days_and_enter_opens_one(site: str, chromiu
         expect(page.locator(":target")).to_be_visible()
 
 
-def test_the_days_of_a_monitor_are_one_stop_of_the_tab_key(site: str, chromium: Browser):
-    with opened(chromium) as page:
-        page.goto(f"{site}/status/example")
-        page.get_by_role("link", name="Shop, last 90 days").focus()
-        page.keyboard.press("Tab")
-        label = page.evaluate("document.activeElement.getAttribute('aria-label')")
-        assert label.startswith("Mail, last 90 days")
-
-
-def test_times_are_in_the_zone_of_the_reader(site: str, chromium: Browser):
+def test_times_are_in_the_zone_of_the_reader_and_nothing_is_asked_of_others(
+    site: str, chromium: Browser
+):
+    asked: list[str] = []
     with opened(chromium, timezone_id="Asia/Tokyo") as page:
+        page.on("request", lambda request: asked.append(request.url))
         page.goto(f"{site}/status/example")
         assert "Times are in Asia/Tokyo" in page.locator("footer").inner_text()
         assert "GMT+9" in page.locator(".post time").first.inner_text()
+    assert asked
+    assert not [url for url in asked if not url.startswith(site)]
 
 
 def test_without_a_script_all_of_it_is_there(site: str, chromium: Browser):
@@ -126,19 +117,10 @@ def test_without_a_script_all_of_it_is_there(site: str, chromium: Browser):
         expect(page.get_by_role("heading", name="Day by day")).to_be_visible()
 
 
-def test_nothing_is_asked_of_others(site: str, chromium: Browser):
-    asked: list[str] = []
-    with opened(chromium) as page:
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"{site}/status/example")
-    assert asked
-    assert not [url for url in asked if not url.startswith(site)]
-
-
 def test_somebody_subscribes_with_the_keyboard_and_reads_what_was_wrong(
     app: Flask, site: str, chromium: Browser
 ):
-    for width in WIDTHS:
+    for width in WIDTHS[::2]:
         with opened(chromium, viewport={"width": width, "height": 900}) as page:
             page.goto(f"{site}/status/example")
             page.get_by_role("link", name="Subscribe").first.press("Enter")
@@ -159,11 +141,11 @@ def test_somebody_subscribes_with_the_keyboard_and_reads_what_was_wrong(
             page.get_by_role("heading", name="You are subscribed").wait_for()
             assert not page.context.cookies()
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert len(Pages(app).subscribers()) == len(WIDTHS)
+    assert len(Pages(app).subscribers()) == len(WIDTHS[::2])
 
 
 def test_a_password_opens_the_page_on_every_screen(site: str, chromium: Browser):
-    for width in WIDTHS:
+    for width in WIDTHS[::2]:
         with opened(chromium, viewport={"width": width, "height": 900}) as page:
             page.goto(f"{site}/status/locked")
             page.get_by_label("Password").fill("wrong")
@@ -192,16 +174,14 @@ def test_in_print_and_in_high_contrast_bars_and_states_are_seen(
         expect(button).to_be_visible(visible="forced_colors" in look)
 
 
-@pytest.mark.parametrize("name", ["example", "example/subscribe", "example/widget", "locked"])
 @pytest.mark.parametrize("look", [{"contrast": "more"}, {"forced_colors": "active"}])
-def test_in_high_contrast_all_pages_are_read(
-    site: str, chromium: Browser, name: str, look: dict[str, str]
-):
-    for theme in ("dark", "light"):
-        with opened(chromium, color_scheme=theme) as page:
-            page.emulate_media(**look)
+def test_in_high_contrast_all_pages_are_read(site: str, chromium: Browser, look: dict[str, str]):
+    with opened(chromium) as page:
+        for name in ("example", "example/subscribe", "example/widget", "locked"):
             page.goto(f"{site}/status/{name}")
-            assert violations(page) == [], theme
+            for theme in ("dark", "light"):
+                page.emulate_media(color_scheme=theme, **look)
+                assert violations(page) == [], (name, theme)
 
 
 def test_the_theme_of_a_page_is_that_of_its_forms_too(app: Flask, chromium: Browser):

@@ -225,11 +225,7 @@ def test_monitors_are_added_renamed_and_removed(
 
 @pytest.mark.parametrize("zones", [("UTC", "Europe/Berlin"), ("Etc/GMT+12", "Etc/GMT-12")])
 def test_another_zone(
-    store: LocalStore,
-    shop: MonitorRow,
-    reader: Reader,
-    page_id: int,
-    zones: tuple[str, str],
+    store: LocalStore, shop: MonitorRow, reader: Reader, page_id: int, zones: tuple[str, str]
 ):
     make = {"monitor_id": shop.id, "cause": "Closed", "started_at": NOON - 31 * HOUR}
     store.incidents.create(make | {"ended_at": NOON - 27 * HOUR})
