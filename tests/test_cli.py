@@ -9,16 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import pytest
-from click.testing import CliRunner
 
 from app import create_core
-from app.access import Access
 from app.alerts.worker import Worker
-from app.commands import cli as command
 from app.commands.cli import Utc
 from app.config import read
 from app.db import db, heartbeats
@@ -28,37 +24,18 @@ from app.engine.silence_watch import SilenceWatch
 from tests.lab.net import Listener
 from tests.lab.tcp import greeting
 from tests.support.checkers import Site
+from tests.support.typed import access, install_at, typing
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """An installation without anything: no folder, no database, no key."""
-    folder = tmp_path / "instance"
-    monkeypatch.setenv("WAKEFUL_INSTANCE", str(folder))
-    monkeypatch.setenv("WAKEFUL_ALLOW_NETWORKS", "loopback")
-    return folder
+    install_at(tmp_path / "instance", monkeypatch)
+    return tmp_path / "instance"
 
 
 @pytest.fixture
-def type_(home, monkeypatch, capsys):
-    """Type a command; its exit code, standard output and standard error."""
-
-    def run(*words, input=""):
-        monkeypatch.setattr("sys.argv", ["wakeful", *words])
-        result = CliRunner().invoke(Main(), list(words), input=input)
-        assert result.exception is None or isinstance(result.exception, SystemExit), result
-        return result.exit_code, result.stdout, result.stderr
-
-    return run
-
-
-class Main:
-    """``main``, in the shape that click's runner calls."""
-
-    name = "wakeful"
-
-    def main(self, args, prog_name, **_options):
-        command.main()
+def type_(home, monkeypatch):
+    return typing(monkeypatch)
 
 
 @pytest.fixture
@@ -66,15 +43,6 @@ def site():
     site = Site()
     yield site
     site.close()
-
-
-@contextmanager
-def access():
-    settings = read()
-    with create_core(settings).app_context():
-        yield Access()
-        db.session.remove()
-        db.engine.dispose()
 
 
 def test_a_key_is_printed_alone_and_works_until_it_is_revoked(type_):
@@ -90,20 +58,13 @@ def test_a_key_is_printed_alone_and_works_until_it_is_revoked(type_):
     assert secret not in listed
     assert type_("key", "revoke", prefix)[0] == 0
     assert "revoked" in type_("key", "list")[1]
-    assert type_("key", "revoke", "nobody00") == (
-        1,
-        "",
-        "There is no key with the id nobody00.\n",
-    )
+    assert type_("key", "revoke", "nobody00") == (1, "", "There is no key with the id nobody00.\n")
 
 
 @pytest.mark.parametrize(
     ("expires", "code", "said"),
     [
-        ("2099-01-31T00:00:00", 0, ""),
         ("2099-01-31T00:00:00+02:00", 0, ""),
-        ("2099-01-31T00:00:00.000Z", 0, ""),
-        ("tomorrow", 2, "2026-11-21T08:00:00"),
         ("2099-01-31", 2, "2026-11-21T08:00:00"),
         ("2001-01-01T00:00:00", 1, "expired already"),
     ],
@@ -126,15 +87,11 @@ def test_an_account_is_made_with_a_password_from_standard_input(type_):
     assert "short" not in err.lower().split("password")[0]
 
 
-def test_the_webhook_secret_stays_the_same(type_):
+def test_the_webhook_secret_stays_the_same_and_the_secret_key_is_its_owners_alone(type_, home):
     code, first, _err = type_("webhook-secret")
     assert code == 0
     assert first.startswith("whsec_")
     assert type_("webhook-secret")[1] == first
-
-
-def test_the_secret_key_of_an_installation_is_its_owners_alone(type_, home):
-    assert type_("db", "upgrade")[0] == 0
     assert stat.S_IMODE((home / "secret_key").stat().st_mode) == 0o600
 
 
@@ -180,47 +137,23 @@ def test_check_says_what_policy_keeps_it_from_and_what_to_do(type_, site, monkey
     assert site.asked == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "condition", "code"),
-    [
-        ("--text ok", "text_found", 1),
-        ("--no-text ok", "", 0),
-        ("--no-text gone", "text_missing", 1),
-    ],
-)
-def test_check_looks_for_text(type_, site, words, condition, code):
-    got, out, _err = type_("check", site.url, *words.split())
-    assert (got, condition in out) == (code, True)
+def test_check_looks_for_text_and_refuses_what_is_no_plain_url(type_, site):
+    code, out, _err = type_("check", site.url, "--text", "ok")
+    assert (code, "text_found" in out) == (1, True)
+    assert type_("check", site.url, "--no-text", "ok")[0] == 0
+    for url, fault in (("ftp://example.test/", "http"), ("https://u:p@example.test/", "password")):
+        code, _out, err = type_("check", url)
+        assert (code, fault in err) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("url", "said"), [("ftp://example.test/", "http"), ("https://u:p@example.test/", "password")]
-)
-def test_check_refuses_what_is_no_plain_url(type_, url, said):
-    code, _out, err = type_("check", url)
-    assert code == 2
-    assert said in err
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("BIND", "8000", "WAKEFUL_BIND"),
-        ("DATABASE_URL", "mysql://x", "WAKEFUL_DATABASE_URL"),
-        ("DNS_SERVERS", "dns.example:53", "WAKEFUL_DNS_SERVERS"),
-        ("CANARIES", "nowhere", "WAKEFUL_CANARIES"),
-        ("TELEGRAM_TOKEN", "bot123456/ABC", "WAKEFUL_TELEGRAM_TOKEN"),
-        ("INTERVALL", "60", "WAKEFUL_INTERVALL"),
-    ],
-)
-def test_a_wrong_setting_stops_the_start_with_a_sentence_that_names_it(
-    type_, monkeypatch, name, value, said
-):
-    monkeypatch.setenv(f"WAKEFUL_{name}", value)
-    code, out, err = type_("db", "upgrade")
-    assert (code, out) == (2, "")
-    assert said in err
-    assert "Traceback" not in err
+def test_a_wrong_setting_stops_the_start_with_a_sentence_that_names_it(type_, monkeypatch):
+    for name in ("DATABASE_URL", "INTERVALL"):
+        with monkeypatch.context() as environment:
+            environment.setenv(f"WAKEFUL_{name}", "mysql://x")
+            code, out, err = type_("db", "upgrade")
+        assert (code, out) == (2, "")
+        assert f"WAKEFUL_{name}" in err
+        assert "Traceback" not in err
 
 
 def test_a_database_that_does_not_answer_is_told_without_a_trace(type_, monkeypatch, tmp_path):
@@ -230,12 +163,6 @@ def test_a_database_that_does_not_answer_is_told_without_a_trace(type_, monkeypa
     path = tmp_path / "no" / "such" / "folder.db"
     assert err.startswith(f"The database at {path} cannot be opened.")
     assert "Traceback" not in err
-
-
-def test_the_checker_does_not_start_without_a_database(type_, home):
-    code, _out, err = type_("checker")
-    assert code == 1
-    assert err.startswith(f"No database exists at {home / 'wakeful.db'}.")
 
 
 def test_doctor_names_what_is_wrong(type_, monkeypatch, home):
@@ -272,19 +199,20 @@ def test_doctor_says_of_a_checker_whether_it_runs(type_, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("part", ["serve", "web", "checker", "worker"])
 def test_nothing_starts_with_another_secret_key_than_the_database_was_written_with(
-    type_, home, monkeypatch, part
+    type_, home, monkeypatch
 ):
     monkeypatch.setenv("WAKEFUL_BIND", "127.0.0.1:0")
+    assert type_("checker")[2].startswith(f"No database exists at {home / 'wakeful.db'}.")
     type_("db", "upgrade")
     with access() as parts:
         parts.settings.set("webhook_secret", "whsec_abc")
     (home / "secret_key").write_text("another key than before, long enough")
-    code, _out, err = type_(part)
-    assert code == 2
-    assert "WAKEFUL_SECRET_KEY is not the one" in err
-    assert "Traceback" not in err
+    for part in ("serve", "web", "checker", "worker"):
+        code, _out, err = type_(part)
+        assert code == 2
+        assert "WAKEFUL_SECRET_KEY is not the one" in err
+        assert "Traceback" not in err
 
 
 def test_the_alert_worker_looks_for_silence_once_no_checker_runs(type_, monkeypatch):

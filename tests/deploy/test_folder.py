@@ -5,7 +5,6 @@ the folder from paths.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import unescape
@@ -15,14 +14,13 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 import requests
-import trustme
 from playwright.sync_api import expect
 
-from tests.deploy.test_reverse_proxies import DEPLOY, NGINX, Ports, free_port, running
 from tests.factories import PASSWORD, make_incident, make_key, make_person
 from tests.pages.made import make_page, make_shown
 from tests.support import nginx
 from tests.support.browser import opened
+from tests.support.proxies import DEPLOY, NGINX, Ports, caddy, certified, free_port, running
 from tests.support.web_process import installation, web_process
 
 if TYPE_CHECKING:
@@ -69,15 +67,10 @@ def that_removes(folder: Path, ports: Ports) -> list[str]:
 
 
 def with_caddy(folder: Path, ports: Ports) -> list[str]:
-    program = shutil.which("caddy")
-    if program is None:
-        pytest.skip("caddy is not installed: apt-get install caddy")
     text = (DEPLOY / "caddy" / "folder.caddyfile").read_text()
     text = text.replace("127.0.0.1:8000", f"127.0.0.1:{ports.web}")
-    options = f"admin off\nauto_https off\ndefault_bind 127.0.0.1\nstorage file_system {folder}"
     site = f"https://localhost:{ports.https} {{\ntls {folder}/fullchain.pem {folder}/privkey.pem\n"
-    (folder / "Caddyfile").write_text(f"{{\n{options}\n}}\n{site}{text}\n}}\n")
-    return [program, "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"]
+    return caddy(folder, f"{site}{text}\n}}\n")
 
 
 @dataclass(frozen=True)
@@ -99,6 +92,11 @@ class Site:
         return session
 
 
+NGINX_ALONE = pytest.mark.parametrize(
+    "site", [pytest.param(with_nginx, marks=pytest.mark.nginx, id="nginx")], indirect=True
+)
+
+
 @pytest.fixture(
     params=[
         pytest.param(with_nginx, marks=pytest.mark.nginx, id="nginx"),
@@ -108,16 +106,10 @@ class Site:
     scope="module",
 )
 def site(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    sqlite_template: Path,
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path
 ) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("front")
-    authority, leaf = trustme.CA(), None
-    leaf = authority.issue_cert("localhost")
-    leaf.private_key_pem.write_to_path(folder / "privkey.pem")
-    for part in leaf.cert_chain_pems:
-        part.write_to_path(folder / "fullchain.pem", append=True)
+    authority = certified(folder, "localhost")
     authority.cert_pem.write_to_path(folder / "authority.pem")
     installed = installation(tmp_path_factory.mktemp("installed"), sqlite_template)
     with installed.app() as app:
@@ -147,6 +139,7 @@ def log_in(site: Site) -> requests.Session:
     return session
 
 
+@NGINX_ALONE
 def test_every_link_of_every_page_leads_below_the_folder_and_works(site: Site):
     session = log_in(site)
     waiting, asked = [f"{site.base}/", f"{site.base}/status"], set()
@@ -200,13 +193,6 @@ def test_the_api_gives_addresses_below_the_folder(site: Site):
     assert (missing.status_code, missing.json()["status"]) == (404, 404)
 
 
-def test_an_acknowledge_page_remembers_the_name_in_the_folder(site: Site):
-    session = site.session()
-    missing = session.get(f"{site.base}/acknowledge/none", timeout=60)
-    assert missing.status_code == 404
-    assert f'href="{FOLDER}/' in missing.text
-
-
 def test_a_page_with_a_password_keeps_its_cookie_below_its_own_path(site: Site):
     session = site.session()
     closed = f"{site.base}/status/closed"
@@ -216,6 +202,9 @@ def test_a_page_with_a_password_keeps_its_cookie_below_its_own_path(site: Site):
     assert {cookie.path for cookie in session.cookies} == {
         f"{FOLDER}/status/closed", f"{FOLDER}/status/closed.json",
     }  # fmt: skip
+    missing = session.get(f"{site.base}/acknowledge/none", timeout=60)
+    assert missing.status_code == 404
+    assert f'href="{FOLDER}/' in missing.text
     feed = session.get(f"{site.base}/status/example/feed.atom", timeout=60).text
     assert f'href="{site.base}/status/example"' in feed
 
@@ -226,6 +215,7 @@ def test_the_machine_itself_is_asked_with_and_without_the_folder(site: Site):
         assert asked.json() == {"status": "ok"}
 
 
+@NGINX_ALONE
 @pytest.mark.browser
 def test_a_person_works_in_the_folder_with_scripts(site: Site, chromium: Browser):
     with opened(chromium, ignore_https_errors=True) as page:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from flask import Flask
@@ -13,12 +16,14 @@ from app import create_app
 from app.config import Settings
 from app.db import db, faults
 from app.engine import now
+from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink
 from tests.api.conftest import Api
 from tests.factories import make_key
 from tests.support.checkers import Site
 from tests.support.postgres import Server
 from tests.support.swallow import Relay
+from tests.support.troubles import NOBODY
 
 
 @pytest.fixture
@@ -26,6 +31,11 @@ def sink() -> Iterator[HttpSink]:
     made = HttpSink()
     yield made
     made.close()
+
+
+@pytest.fixture
+def box(core: Flask) -> Outbox:
+    return Outbox(core)
 
 
 @pytest.fixture
@@ -67,3 +77,27 @@ def relayed(relayed_settings: Settings) -> Iterator[Flask]:
 def _nothing_told_yet() -> None:
     """What an earlier test had logged would be left out here."""
     faults._lasting.cache_clear()
+
+
+@pytest.fixture
+def folder():
+    """A folder whose permissions apply to this process: ``bound`` drops the privileges of root."""
+    with tempfile.TemporaryDirectory(prefix="wakeful-bound-") as path:
+        if os.geteuid() == 0:
+            os.chown(path, NOBODY, NOBODY)
+        yield Path(path)
+
+
+@pytest.fixture
+def installed(folder, settings):
+    """An installation in that folder."""
+    source = Path(settings.database_url.removeprefix("sqlite:///"))
+    (folder / "wakeful.db").write_bytes(source.read_bytes())
+    if os.geteuid() == 0:
+        os.chown(folder / "wakeful.db", NOBODY, NOBODY)
+    app = create_app(
+        replace(settings, instance=folder, database_url=f"sqlite:///{folder / 'wakeful.db'}")
+    )
+    yield app
+    with app.app_context():
+        db.engine.dispose()

@@ -3,7 +3,6 @@
 """
 
 import logging
-import os
 import sys
 import threading
 import time
@@ -24,14 +23,8 @@ from app.records import Verdict
 from app.stores import health, writable
 from app.web.frame import notices
 from tests.factories import make_monitor, make_outcome, make_person, now
-from tests.faults.test_database_away import (  # noqa: F401 (fixtures)
-    bound,
-    folder,
-    installed,
-    locked,
-    read_only,
-)
-from tests.support.command import wakeful
+from tests.support.command import environ_of, wakeful
+from tests.support.troubles import bound, locked, read_only
 from tests.web.visitor import Visitor
 
 
@@ -85,7 +78,7 @@ def test_readyz_doctor_and_home_report_a_locked_database(app, monkeypatch):
     assert "Everything is up" in visitor.open("/").text
 
 
-def test_a_file_without_write_permission_is_reported(folder, installed):  # noqa: F811
+def test_a_file_without_write_permission_is_reported(folder, installed):
     with bound():
         assert ready(installed) == (200, [])
         with installed.app_context():
@@ -93,13 +86,10 @@ def test_a_file_without_write_permission_is_reported(folder, installed):  # noqa
         with read_only(folder):
             code, [sentence] = ready(installed)
         assert code == 503
-        assert sentence in (
-            faults.READ_ONLY,
-            faults.CANNOT_OPEN % {"path": folder / "wakeful.db"},
-        )
+        assert sentence in (faults.READ_ONLY, faults.CANNOT_OPEN % {"path": folder / "wakeful.db"})
 
 
-def test_a_file_without_read_permission_is_reported_with_its_path(folder, installed):  # noqa: F811
+def test_a_file_without_read_permission_is_reported_with_its_path(folder, installed):
     file = folder / "wakeful.db"
     with bound():
         with installed.app_context():
@@ -185,7 +175,9 @@ def said_in_one_line(caplog):
         assert record.exc_info is None
 
 
-def test_the_same_cause_is_logged_once_a_minute(core, caplog):
+def test_the_same_cause_is_logged_once_a_minute_and_a_fault_of_ours_with_its_traceback(
+    core, caplog
+):
     log = logging.getLogger("app.engine.checker")
     away = sa.exc.TimeoutError("the pool is used up")
     for _ in range(3):
@@ -194,10 +186,6 @@ def test_the_same_cause_is_logged_once_a_minute(core, caplog):
     faults._lasting.cache_clear()  # as a minute later
     faults.tell(log, "It failed.", away)
     assert len(caplog.records) == 2
-
-
-def test_an_internal_error_is_logged_with_its_traceback(caplog):
-    log = logging.getLogger("app.engine.checker")
     faults.tell(log, "It failed.", ValueError("of ours"))
     assert "ValueError: of ours" in caplog.text
 
@@ -251,8 +239,7 @@ def test_a_missing_checker_is_a_fault_only_on_installations_that_check(app):
 @pytest.mark.parametrize("own", [True, False], ids=["a key of one's own", "no key"])
 def test_the_doctor_writes_nothing_and_says_what_is_missing(tmp_path, own):
     instance = tmp_path / "mount" / "instance"
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")}
-    environ |= {"WAKEFUL_INSTANCE": str(instance), "WAKEFUL_CANARIES": ""}
+    environ = environ_of(INSTANCE=str(instance), CANARIES="")
     environ |= {"WAKEFUL_SECRET_KEY": "a key of one's own"} if own else {}
     for address in (None, "sqlite:///other.db"):
         environ |= {"WAKEFUL_DATABASE_URL": address} if address else {}

@@ -3,6 +3,7 @@ times as long as most commands.
 
 wakeful    ``wakeful WORDS``, until it ends
 python     ``python -c SCRIPT WORDS``, until it ends
+environ_of   the environment of this process, with these settings of Wakeful and no others
 Running    ``wakeful WORDS``, with what tests use of subprocess.Popen
 start      any function, for as long as the test wants
 
@@ -28,9 +29,24 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from app.commands.cli import COMMANDS
+from app.config import Settings
 from app.paths import MIGRATIONS
 
 HOME = MIGRATIONS.parents[2]
+
+
+def environ_of(installation: Settings | None = None, **settings: str) -> dict[str, str]:
+    """Of the tester's own settings nothing leaks in."""
+    if installation is not None:
+        settings = {
+            "DATABASE_URL": installation.database_url.replace("+psycopg", ""),
+            "INSTANCE": str(installation.instance),
+            "SECRET_KEY": installation.secret_key,
+            "CANARIES": "",
+        } | settings
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WAKEFUL_")}
+    return kept | {f"WAKEFUL_{name}": value for name, value in settings.items()}
+
 
 _processes = get_context("forkserver")
 _processes.set_forkserver_preload(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-START_SECONDS = 10
+START_SECONDS = 60
 
 CONFIG = """
 daemon off;

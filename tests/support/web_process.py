@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import socket
@@ -22,7 +21,7 @@ from app.commands.web.webserver import WebServer
 from app.commands.web.webworker import Limits
 from app.config import Settings, read
 from app.db import db
-from tests.support.command import start
+from tests.support.command import environ_of, start
 
 SECRET_KEY = "a secret key for tests only"
 
@@ -123,9 +122,7 @@ def web_process(
     installation: Installation, limits: dict[str, Any] | None = None, **settings: str
 ) -> Iterator[Web]:
     """``settings`` are named as in the environment, without the prefix."""
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")}
-    settings = installation.environment | settings
-    environ |= {f"WAKEFUL_{name}": value for name, value in settings.items()}
+    environ = environ_of(**(installation.environment | settings))
     with listen("127.0.0.1:0") as listener:
         process = start(_serve, listener, limits or {}, environ=environ)
         web = Web(listener.getsockname()[1], process.pid or 0)
