@@ -22,8 +22,6 @@ KINDS = {
     "another shape": lambda token: _token(b"[1, null]"),
     "missing keys": lambda token: _token(b'{"event": "incident.opened"}'),
 }
-# Of plain text, whatever can be decrypted is what was written.
-TEXT_KINDS = ["another key", "truncated", "garbled", "not UTF-8"]
 
 
 def _token(plain: bytes) -> str:

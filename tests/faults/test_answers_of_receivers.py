@@ -54,36 +54,27 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 ACCEPTED = {
     "plainly": http(),
     "with an unknown charset": http(b"ok", "Content-Type: text/plain; charset=utf8mb4"),
-    "with a charset that is no text": http(b"ok", "Content-Type: text/plain; charset=hex"),
-    "with a charset that no reader is safe from": http(b"ok", "Content-Type: a/b; charset=idna"),
     "with a NUL in its charset": http(b"ok", "Content-Type: text/plain; charset=u\0tf"),
     "in another charset than it says": http(b"\xff\xfe\xfd", "Content-Type: a/b; charset=ascii"),
     "with broken gzip": coded("gzip", b"this is no gzip"),
     "with gzip that is cut short": coded("gzip", gzip.compress(b"ok" * 999)[:-30]),
-    "with broken deflate": coded("deflate", b"\xff\xff\xff"),
     "with broken brotli": coded("br", b"\xff\xff\xff\xff"),
-    "with broken zstd": coded("zstd", b"\x28\xb5\x2f\xfd\xff\xff\xff"),
     "with a coding that nobody knows": coded("rot13", b"bx"),
     "with a body that unpacks to much more": coded("gzip", gzip.compress(bytes(50_000_000))),
     "with a chunk that is cut short": CHUNKED + b"ff\r\nok",
     "with a chunk without a size": CHUNKED + b"zz\r\nok",
     "with less than it announced": b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\nok",
-    "with a length that is none": b"HTTP/1.1 200 OK\r\nContent-Length: much\r\n\r\nok",
     "with two hundred headers": http(b"", *(f"X-{n}: 1" for n in range(200))),
     "with an endless header": http(b"", "X-Long: " + "x" * 100_000),
-    "with headers that stop": b"HTTP/1.1 200 OK\r\nContent-Ty",
     "with a header that is none": http(b"ok", "this is no header"),
     "after early hints": b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + http(),
     "with JSON that is broken": http(b'{"ok": tru', "Content-Type: application/json"),
     "with JSON that is nested deeply": http(b"[" * (MAX_BODY - 1)),
     "with a number of five thousand digits": http(b'{"retry_after": ' + b"9" * 5000 + b"}"),
     "with JSON of another shape": as_json([{"message": {"description": ["x"]}}]),
-    "with messages that are a number": as_json({"messages": 5, "message": 5, "description": {}}),
-    "with a word of failure": as_json({"ok": False, "error": "no", "message": "It failed."}),
     "with a page that no parser takes": html("<![foo[ x"),
     "with a page of a huge character": html("&#" + "9" * 5000 + ";"),
     "with nothing but tags that never end": html("<a " * 5000),
-    "with an invalid Retry-After": http(b"ok", "Retry-After: never"),
 }
 
 
@@ -138,10 +129,8 @@ def test_a_200_counts_as_delivered(way: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "way",
     [
-        "with an unknown charset",
         "with JSON that is nested deeply",
         "with JSON of another shape",
-        "with messages that are a number",
         "with a page that no parser takes",
     ],
 )
@@ -180,30 +169,24 @@ def test_without_a_status_the_alert_is_sent_again(garbage: bytes, tmp_path: Path
     assert outcome(garbage, tmp_path).verdict is RETRY
 
 
-def test_a_body_that_is_slower_than_the_limit_does_not_undo_its_status(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "verdict", "words"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\nTaken", DELIVERED, "HTTP 200: Taken"),
+        (b"HTTP/1.1 200 OK\r\nX-Slow: 1\r\n", DELIVERED, "HTTP 200"),
+        (b"", RETRY, "did not answer in time"),
+    ],
+)
+def test_an_answer_that_is_slower_than_the_limit_counts_if_it_has_a_status(
+    sent: bytes, verdict: Acceptance, words: str, tmp_path: Path
+) -> None:
     def drip(connection: Connection) -> None:
-        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\nTaken")
+        connection.send(sent)
         connection.wait_until_gone()
 
     with receiver(drip) as url:
         answer = send(Channel.WEBHOOK, url, tmp_path, seconds=0.5)
-    assert (answer.verdict, answer.text) == (DELIVERED, "HTTP 200: Taken")
-
-
-def test_headers_that_never_end_do_not_undo_their_status(tmp_path: Path) -> None:
-    def drip(connection: Connection) -> None:
-        connection.send(b"HTTP/1.1 200 OK\r\nX-Slow: 1\r\n")
-        connection.wait_until_gone()
-
-    with receiver(drip) as url:
-        assert send(Channel.WEBHOOK, url, tmp_path, seconds=0.5).verdict is DELIVERED
-
-
-def test_silence_until_the_time_limit_is_retried(tmp_path: Path) -> None:
-    with receiver(lambda connection: connection.wait_until_gone() and None) as url:
-        answer = send(Channel.WEBHOOK, url, tmp_path, seconds=0.5)
-    assert answer.verdict is RETRY
-    assert "did not answer in time" in answer.text
+    assert (answer.verdict, words in answer.text) == (verdict, True)
 
 
 def test_of_an_endless_body_only_the_beginning_is_read(tmp_path: Path) -> None:
@@ -229,9 +212,7 @@ def test_of_an_endless_body_only_the_beginning_is_read(tmp_path: Path) -> None:
         (["Retry-After: Sat, 21 Nov 2026 08:00:09 +" + "9" * 20], None),
         (["Retry-After: 3601"], 3600.0),
         (["Retry-After: " + "9" * 6000], 3600.0),
-        (["Retry-After: Fri, 31 Dec 9999 23:59:59 GMT"], 3600.0),
         (["Retry-After: Fri, 31 Dec 99999 23:59:59 GMT"], None),
-        (["Retry-After: Sat, 21 Nov 2026 07:59:59 GMT"], None),
         (["Retry-After: Sat, 21 Nov 2026 08:00:00 GMT"], None),
         ([], None),
     ],
@@ -274,21 +255,30 @@ MAIL = {
 }
 
 
-def mailed(server: str, tmp_path: Path) -> Answer:
-    """The answer to one mail. ``server``: what smtp:// leads to."""
+def mailed(
+    serve: Callable[[Connection], None], tmp_path: Path, login: str = "", server: str = ""
+) -> Answer:
+    """The answer to one mail through ``server``, or a server of its own that does this."""
+    listener = Listener(serve)
+    server = server or f"127.0.0.1:{listener.port}"
     settings = Settings(
         instance=tmp_path,
         database_url="sqlite://",
         secret_key="a key",
-        smtp_url=f"smtp://{server}?from=wakeful@example.com",
+        smtp_url=f"smtp://{login}{server}?from=wakeful@example.com",
     )
     message = Message("test", Tone.PLAIN, "Test", ".\n..two dots", NOW)
     tools = Tools(settings, Network(Policy.parse("loopback"), SystemNames()))
-    return SENDERS["email"](Outgoing("msg_1", "ops@example.com", message, NOW), tools)
+    try:
+        return SENDERS["email"](Outgoing("msg_1", "ops@example.com", message, NOW), tools)
+    finally:
+        listener.close()
 
 
-@pytest.mark.parametrize("goodbye", ["lost", "reset", "refused", "garbage"])
-@pytest.mark.parametrize("said", MAIL)
+@pytest.mark.parametrize(
+    ("said", "goodbye"),
+    [*((said, "lost") for said in MAIL), *(("plainly", bye) for bye in ("reset", "no", "garbage"))],
+)
 def test_what_is_said_to_the_mail_itself_decides(said: str, goodbye: str, tmp_path: Path) -> None:
     reply, verdict = MAIL[said]
 
@@ -305,14 +295,10 @@ def test_what_is_said_to_the_mail_itself_decides(said: str, goodbye: str, tmp_pa
         if goodbye == "reset":
             connection.reset()
         else:
-            connection.send({"refused": b"500 No\r\n", "garbage": b"\xff" * 9000}[goodbye])
+            connection.send({"no": b"500 No\r\n", "garbage": b"\xff" * 9000}[goodbye])
 
     mails: list[bytes] = []
-    listener = Listener(serve)
-    try:
-        answer = mailed(f"127.0.0.1:{listener.port}", tmp_path)
-    finally:
-        listener.close()
+    answer = mailed(serve, tmp_path)
     assert answer.verdict is verdict, answer
     assert b"\r\n..\r\n...two dots" in mails[0], "a line's first dot is doubled"
 
@@ -351,23 +337,14 @@ def session(replies: dict[str, str]) -> Callable[[Connection], None]:
 @pytest.mark.parametrize("said", SESSIONS)
 def test_what_a_mail_server_says_before_the_mail(said: str, tmp_path: Path) -> None:
     replies, verdict = SESSIONS[said]
-    login = "me:secret@" if "login" in said else ""
-    listener = Listener(session(replies))
-    try:
-        answer = mailed(f"{login}127.0.0.1:{listener.port}", tmp_path)
-    finally:
-        listener.close()
+    answer = mailed(session(replies), tmp_path, "me:secret@" if "login" in said else "")
     assert answer.verdict is verdict, answer
     assert "SMTP -1" not in answer.text
 
 
 def test_a_refused_starttls_ends_a_session_that_may_not_be_plain(tmp_path: Path) -> None:
     replies = SESSIONS["STARTTLS that it offers and refuses"][0]
-    listener = Listener(session(replies))
-    try:
-        answer = mailed(f"me:secret@127.0.0.1:{listener.port}", tmp_path)
-    finally:
-        listener.close()
+    answer = mailed(session(replies), tmp_path, "me:secret@")
     assert answer.text == "SMTP 454: 4.7.0 No certificate"
 
 
@@ -380,10 +357,10 @@ def test_an_address_that_sends_us_away_leaves_the_turn_to_the_others(
     addresses = ["127.0.0.2", "127.0.0.3"]
     monkeypatch.setattr(Network, "addresses", lambda *_host, **_limits: addresses)
     try:
-        assert mailed(f"mail.example:{good.port}", tmp_path).verdict is DELIVERED
+        server = f"mail.example:{good.port}"
+        assert mailed(session({}), tmp_path, server=server).verdict is DELIVERED
         addresses.remove("127.0.0.3")
-        answer = mailed(f"mail.example:{good.port}", tmp_path)
-        assert answer.verdict is not DELIVERED
+        assert mailed(session({}), tmp_path, server=server).verdict is not DELIVERED
     finally:
         away.close()
         good.close()

@@ -5,7 +5,6 @@ holds locks, with one of PostgreSQL it would read answers to another process.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
@@ -13,11 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from app.db import writing
-from app.paths import MIGRATIONS
+from tests.support.command import HOME, environ_of
 
 pytestmark = pytest.mark.both_databases
 
-HOME = MIGRATIONS.parents[2]
 # Starts a part, whose end cannot be noted, and starts it again. Each start prints its open files.
 SUPERVISE = """
 import json, os
@@ -44,20 +42,10 @@ child.process.ended_by(float("inf"))
 
 
 def supervise(settings):
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")} | {
-        "WAKEFUL_INSTANCE": str(settings.instance),
-        "WAKEFUL_DATABASE_URL": settings.database_url,
-        "WAKEFUL_SECRET_KEY": settings.secret_key,
-    }
     done = subprocess.run(
         [sys.executable, "-c", SUPERVISE],
-        env=environ,
-        cwd=HOME,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+        env=environ_of(settings), cwd=HOME, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 

@@ -18,11 +18,7 @@ def admin(app: Flask) -> Visitor:
     return Visitor(app).log_in(make_person(app, "admin").email).open("/")
 
 
-@pytest.mark.parametrize(
-    "number",
-    [2**63 - 1, 2**63, 10**20, 10**400, "9" * 5000],
-    ids=["the largest id", "one more", "20 digits", "400 digits", "5000 digits"],
-)
+@pytest.mark.parametrize("number", [2**63, "9" * 5000], ids=["one too large", "5000 digits"])
 def test_a_number_that_is_no_id_is_not_found_on_any_page(
     app: Flask, admin: Visitor, number
 ) -> None:

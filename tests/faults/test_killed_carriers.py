@@ -137,7 +137,7 @@ def add_places(app):
         return [1, eu.id, oslo.id], token
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.postgres
 @pytest.mark.timeout(SECONDS + 300)
 def test_kills_and_cuts_lose_no_result_make_none_twice_and_cause_no_incident(tmp_path):

@@ -89,7 +89,7 @@ def shop() -> Iterator[Site]:
     made.close()
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.timeout(300)
 def test_a_lock_of_a_minute_loses_and_doubles_nothing(app, settings, site, shop, sink, monkeypatch):
     monkeypatch.setattr(writable, "PROBE_EVERY", 0.0)

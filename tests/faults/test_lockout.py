@@ -128,12 +128,14 @@ def test_a_copy_of_the_cookie_is_worth_nothing_after_the_next_login(app, browser
     copied = device(browser)
     browser.log_in(EMAIL)
     assert device(browser) != copied
+    with app.app_context():
+        assert device(browser) not in str(vars(db.session.query(DeviceRow).one()))
     guess(app, LOGINS_PER_ACCOUNT)
     assert guess(app, 1, device=copied) == 0
     assert guess(app, 1, device=device(browser)) == 1
 
 
-@pytest.mark.parametrize("made_up", ["", "x", "x" * 5000, "ü\ud800", "1"])
+@pytest.mark.parametrize("made_up", ["x" * 5000, "ü\ud800", "1"])
 def test_a_made_up_cookie_is_a_strangers(app, browser, made_up):
     guess(app, LOGINS_PER_ACCOUNT)
     assert guess(app, 1, device=made_up) == 0
@@ -173,11 +175,6 @@ def test_the_longest_unused_devices_of_a_person_are_forgotten(app, browser, cloc
     guess(app, LOGINS_PER_ACCOUNT)
     known = [bool(guess(app, 1, device=device(one))) for one in browsers]
     assert known == [False] + DEVICES_PER_PERSON * [True]
-
-
-def test_the_table_holds_no_token(app, browser):
-    with app.app_context():
-        assert device(browser) not in str(vars(db.session.query(DeviceRow).one()))
 
 
 def test_the_cookie_is_out_of_the_reach_of_scripts_and_other_sites(app, ada):

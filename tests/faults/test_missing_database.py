@@ -15,9 +15,8 @@ from app import create_core
 from app.config import read
 from app.db import connections, db, schema, writing
 from app.db.tables import SettingRow
-from app.engine.checker import Checker
 from tests.factories import make_key, make_monitor, make_person, now
-from tests.faults.test_locked_for_a_minute import running
+from tests.support.checkers import running
 from tests.support.command import wakeful
 from tests.support.service import eventually
 from tests.web.visitor import Visitor
@@ -78,7 +77,7 @@ def test_a_checker_stores_nothing_in_a_file_that_was_moved_and_all_of_it_once_it
         with closing(sqlite3.connect(path)) as found:
             return found.execute("SELECT count(*) FROM results").fetchone()[0]
 
-    with running(Checker(app, settings)):
+    with running(app, settings):
         eventually(lambda: stored(file) > 1, "checks are stored")
         move(file, elsewhere)
         asked = site.asked
@@ -122,17 +121,15 @@ def test_a_file_that_is_replaced_by_a_copy_is_read_instead(core, file, elsewhere
         assert db.session.scalar(sa.text("SELECT count(*) FROM settings")) == 0
 
 
-def test_an_empty_file_in_its_place_is_not_a_database(app, key, file, elsewhere):
+def test_an_empty_file_is_no_database_and_one_without_our_tables_is_not_called_old(
+    app, key, file, elsewhere
+):
     move(file, elsewhere)
     file.touch()
     sentence = connections.EMPTY % {"path": file}
     answer = app.test_client().get("/api/v1/monitors", headers=key)
     assert (answer.status_code, answer.json["message"]) == (503, sentence)
     assert app.test_client().get("/readyz").json["faults"] == [sentence]
-
-
-def test_a_database_without_tables_of_ours_is_not_called_old(app, file, elsewhere):
-    move(file, elsewhere)
     with closing(sqlite3.connect(file)) as other:
         other.execute("CREATE TABLE theirs (id INTEGER)")
     assert app.test_client().get("/readyz").json["faults"] == [schema.NO_TABLES]
@@ -167,6 +164,7 @@ def upgraded(environ, **options):
 
 def test_only_a_first_start_creates_the_database(environ):
     file = Path(environ["WAKEFUL_INSTANCE"]) / "wakeful.db"
+    read(environ)  # as `wakeful check` does, which makes a key: a first start all the same
     upgraded(environ)
     assert file.exists()
     upgraded(environ)
@@ -177,12 +175,6 @@ def test_only_a_first_start_creates_the_database(environ):
         assert not file.exists()
     upgraded(environ, new=True)
     assert file.exists()
-
-
-def test_a_key_without_a_database_is_a_first_start(environ):
-    read(environ)  # as `wakeful check` does before anything was started
-    upgraded(environ)
-    assert (Path(environ["WAKEFUL_INSTANCE"]) / "wakeful.db").exists()
 
 
 def test_a_new_database_is_told_where_it_is_made(environ):

@@ -116,14 +116,13 @@ def test_a_command_makes_a_database_for_its_owner_alone(tmp_path, mask):
     assert open_to_others(folder) == []
 
 
-@pytest.mark.parametrize(
-    ("mode", "folder", "told"),
-    [(0o644, 0o755, True), (0o602, 0o701, True), (0o640, 0o755, False), (0o644, 0o700, False)],
-)
-def test_doctor_tells_of_a_file_that_everybody_can_open(app, settings, mode, folder, told):
+def test_doctor_tells_of_a_file_that_everybody_can_open(app, settings):
     file = Path(settings.database_url.removeprefix("sqlite:///"))
-    file.chmod(mode)
-    file.parent.chmod(folder)
-    said = [one for one in examine(app, settings) if "Everybody" in one.sentence]
-    assert [one.fault for one in said] == [True] * told
-    assert all(f"Run: chmod o= {file}*" in one.sentence for one in said)
+    for mode, folder, fault in (
+        (0o644, 0o755, True), (0o602, 0o701, True), (0o640, 0o755, False), (0o644, 0o700, False),
+    ):  # fmt: skip
+        file.chmod(mode)
+        file.parent.chmod(folder)
+        said = [one for one in examine(app, settings) if "Everybody" in one.sentence]
+        assert [one.fault for one in said] == [True] * fault
+        assert all(f"Run: chmod o= {file}*" in one.sentence for one in said)

@@ -14,7 +14,7 @@ from app.db import connections, db, patience, postgres, schema, writing
 from app.engine.checker import Checker
 from tests.factories import make_key, make_monitor, make_person
 from tests.lab.net import ClosedPort
-from tests.support.command import Running
+from tests.support.command import Running, environ_of
 from tests.support.service import eventually
 from tests.support.swallow import BOTH, TO_CLIENT, TO_SERVER
 from tests.web.visitor import Visitor
@@ -67,7 +67,7 @@ def test_a_slow_statement_is_stopped_on_the_server_too(relayed):
             "SELECT count(*) FROM pg_stat_activity"
             " WHERE query LIKE '%pg_sleep(60)' AND state = 'active'"
         )
-        eventually(lambda: db.session.scalar(sa.text(running)) == 0, "the server stops it", 20)
+        eventually(lambda: db.session.scalar(sa.text(running)) == 0, "the server stops it")
 
 
 def test_a_statement_with_more_patience_is_not_stopped(relayed, monkeypatch):
@@ -106,7 +106,7 @@ def test_readyz_reports_it_soon_and_healthz_still_answers(relayed, relay):
     answer = visitor.get("/readyz")
     assert answer.status_code == 503
     assert answer.json["faults"] == ["The database does not answer."]
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 60
     assert visitor.get("/healthz").status_code == 200
     relay.swallow()
     assert visitor.get("/readyz").status_code == 200
@@ -230,13 +230,8 @@ def test_the_doctor_and_every_command_end_with_a_sentence(relayed, relay, relaye
     relay.swallow(*BOTH)
     findings = list(examine(relayed, relayed_settings))
     assert [one.subject for one in findings if one.fault][:2] == ["database", "not examined"]
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")} | {
-        "WAKEFUL_DATABASE_URL": relayed_settings.database_url,
-        "WAKEFUL_INSTANCE": str(relayed_settings.instance),
-        "WAKEFUL_SECRET_KEY": relayed_settings.secret_key,
-    }
     commands = [["key", "list"], ["db", "upgrade"], ["checker"], ["worker"]]
-    for process in [Running(words, environ) for words in commands]:
+    for process in [Running(words, environ_of(relayed_settings)) for words in commands]:
         with process.stdout as printed:
             said = printed.read()
         assert process.wait(90) == 1

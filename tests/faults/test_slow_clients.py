@@ -36,6 +36,7 @@ DRIP_SECONDS = 0.05
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 MONITOR = b"name=Dripped&url=http://dripped.test/&interval=60"
 HEADERS = b"GET /login HTTP/1.1\r\nHost: wakeful.test\r\nX-Slow: a"
+CHUNKED_HEAD = b"POST /login HTTP/1.1\r\nHost: wakeful.test\r\nTransfer-Encoding: chunked\r\n\r\n"
 CSS = b"GET /bootstrap/static/css/bootstrap.min.css HTTP/1.1\r\nHost: wakeful.test\r\n\r\n"
 
 
@@ -123,29 +124,18 @@ def drip(client: socket.socket, byte: bytes = b"a") -> bytes:
 # Nobody holds a thread -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"",
-        HEADERS,
-        post("/login", 500) + b"email=a",
-        post("/api/v1/monitors", 500) + b"name=a",
-        post("/api/v1/monitors", 500, "Authorization: Bearer wrong") + b"name=a",
-        post("/no/such/page", 500) + b"a",
-        b"POST /login HTTP/1.1\r\nHost: wakeful.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
-        b"GET /healthz HTTP/1.1\r\nHost: wakeful.test\r\n\r\n" + HEADERS,
-    ],
-    ids=[
-        "nothing",
-        "headers",
-        "a login's body",
-        "an API body without a key",
-        "an API body with a wrong key",
-        "a body to an unknown path",
-        "a chunk",
-        "a second request behind a first",
-    ],
-)
+NEVER_FINISHED = {
+    "nothing": b"",
+    "headers": HEADERS,
+    "a login's body": post("/login", 500) + b"email=a",
+    "an API body with a wrong key": post("/api/v1/monitors", 500, "Authorization: Bearer no")
+    + b"a",
+    "a chunk": CHUNKED_HEAD + b"5\r\nab",
+    "a second request": b"GET /healthz HTTP/1.1\r\nHost: wakeful.test\r\n\r\n" + HEADERS,
+}
+
+
+@pytest.mark.parametrize("sent", NEVER_FINISHED.values(), ids=NEVER_FINISHED)
 def test_many_clients_that_never_finish_block_nobody(patient, key, sent):
     with crowd(patient, sent):
         answers_everybody(patient, key)
@@ -182,20 +172,14 @@ def test_a_new_connection_frees_the_memory_of_the_one_that_has_waited_longest(in
 # Every part of a request has a time limit as a whole -------------------------------------------
 
 
-def test_slow_headers_get_a_408(strict):
-    with strict.connect(HEADERS) as client:
-        assert drip(client).startswith(b"HTTP/1.1 408 ")
-
-
-def test_a_slow_body_gets_a_408(strict):
-    with strict.connect(post("/login", 100_000)) as client:
-        assert drip(client).startswith(b"HTTP/1.1 408 ")
-
-
-def test_slow_chunks_get_a_408(strict):
-    head = b"POST /login HTTP/1.1\r\nHost: wakeful.test\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with strict.connect(head) as client:
-        assert drip(client, b"1\r\na\r\n").startswith(b"HTTP/1.1 408 ")
+@pytest.mark.parametrize(
+    ("begin", "dripped"),
+    [(HEADERS, b"a"), (post("/login", 100_000), b"a"), (CHUNKED_HEAD, b"1\r\na\r\n")],
+    ids=["headers", "body", "chunks"],
+)
+def test_a_slow_part_of_a_request_gets_a_408(strict, begin, dripped):
+    with strict.connect(begin) as client:
+        assert drip(client, dripped).startswith(b"HTTP/1.1 408 ")
 
 
 def test_a_slow_api_body_gets_a_408_in_json(strict, key):
@@ -297,10 +281,7 @@ def test_requests_sent_without_waiting_are_answered_in_their_order(patient, key)
         (b"nonsense\r\n\r\n", b"400"),
         (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n", b"414"),
         (b"GET / HTTP/1.1\r\n" + b"X-Large: a\r\n" * 20_000, b"431"),
-        (
-            b"POST /login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n",
-            b"400",
-        ),
+        (CHUNKED_HEAD + b"zz\r\n\r\n", b"400"),
     ],
     ids=["bare line feeds", "no request", "a long line", "endless headers", "no chunk"],
 )
@@ -315,10 +296,9 @@ def test_bytes_that_are_not_a_request_are_refused_at_once(patient, sent, status)
     ("sent", "status", "message"),
     [
         (b"GET /api/v1/monitors?search=" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n", 414, "too long"),
-        (b"GET /api/v1/me HTTP/1.1\r\n" + b"X-Large: a\r\n" * 20_000, 431, "too large"),
         (b"GET /api/v1/me HTTP/1.1\r\nNo colon\r\n\r\n", 400, "not valid HTTP"),
     ],
-    ids=["a long line", "endless headers", "no header"],
+    ids=["a long line", "no header"],
 )
 def test_what_is_refused_before_the_api_sees_it_is_json_too(patient, sent, status, message):
     with patient.connect() as client:
@@ -351,18 +331,14 @@ def test_bodies_of_tiny_chunks_block_nobody(patient, key):
     with crowd(patient, CHUNKED) as clients:
         for client in clients:
             with suppress(ConnectionError):
-                client.sendall(b"1\r\na\r\n" * 160_000)
+                client.sendall(b"1\r\na\r\n" * 30_000)
         answers_everybody(patient, key)
         assert everything_from(clients[0]).startswith(b"HTTP/1.1 413 ")
 
 
 @pytest.mark.parametrize(
     ("first", "endless"),
-    [
-        (b"", b"1\r\na\r\n"),
-        (b"", b"1;a=" + b"b" * 200 + b"\r\na\r\n"),
-        (b"0\r\n", b"A: b\r\n"),
-    ],
+    [(b"", b"1\r\na\r\n"), (b"", b"1;a=" + b"b" * 200 + b"\r\na\r\n"), (b"0\r\n", b"A: b\r\n")],
     ids=["sizes", "extensions", "trailers"],
 )
 def test_frames_without_end_are_refused(patient, key, first, endless):
@@ -386,12 +362,11 @@ def statuses(client: socket.socket) -> list[bytes]:
 @pytest.mark.parametrize(
     "framed",
     [
-        b"%X\r\n%b\r\n0\r\n\r\n",
-        b"%08x\r\n%b\r\n000\r\n\r\n",
+        b"%08X\r\n%b\r\n000\r\n\r\n",
         b'%x ; a="b;c"; d\r\n%b\r\n0;last\r\n\r\n',
         b"%x\r\n%b\r\n0\r\nX-Trailer: a\r\nContent-Length: 5\r\n\r\n",
     ],
-    ids=["upper case", "leading zeros", "extensions", "trailers"],
+    ids=["leading zeros", "extensions", "trailers"],
 )
 def test_a_body_in_chunks_is_read_and_the_next_request_begins_behind_it(patient, key, framed):
     head = chunked_monitor(key)
@@ -402,20 +377,13 @@ def test_a_body_in_chunks_is_read_and_the_next_request_begins_behind_it(patient,
 @pytest.mark.parametrize(
     "body",
     [
-        b"5\r\nab=cdXX0\r\n\r\n",
-        b"5 \r\nab=cd\r\n0\r\n\r\n",
-        b"+5\r\nab=cd\r\n0\r\n\r\n",
-        b"0x5\r\nab=cd\r\n0\r\n\r\n",
-        b"-1\r\nab=cd\r\n0\r\n\r\n",
-        b"\r\nab=cd\r\n0\r\n\r\n",
-        b"5\nab=cd\r\n0\r\n\r\n",
-        b"5;a\nb\r\nab=cd\r\n0\r\n\r\n",
-        b"5;a\rb\r\nab=cd\r\n0\r\n\r\n",
-        b"5\r\nab=cd\r\n0\r\n folded\r\n\r\n",
-        b"5\r\nab=cd\r\n0\r\nA: b\nC: d\r\n\r\n",
+        b"5\r\nab=cdXX0\r\n\r\n", b"5 \r\nab=cd\r\n0\r\n\r\n", b"+5\r\nab=cd\r\n0\r\n\r\n",
+        b"0x5\r\nab=cd\r\n0\r\n\r\n", b"-1\r\nab=cd\r\n0\r\n\r\n", b"\r\nab=cd\r\n0\r\n\r\n",
+        b"5\nab=cd\r\n0\r\n\r\n", b"5;a\nb\r\nab=cd\r\n0\r\n\r\n", b"5;a\rb\r\nab=cd\r\n0\r\n\r\n",
+        b"5\r\nab=cd\r\n0\r\n folded\r\n\r\n", b"5\r\nab=cd\r\n0\r\nA: b\nC: d\r\n\r\n",
         b"5\r\nab=cd\n0\r\n\r\n",
     ],
-)
+)  # fmt: skip
 def test_after_a_malformed_body_no_further_request_is_served(patient, body):
     with patient.connect(CHUNKED + body + NEXT) as client:
         assert statuses(client) == [b"400"]
@@ -523,36 +491,25 @@ def first_done(futures, number):
     return done
 
 
-def test_slow_tests_on_the_dashboard_say_that_too_many_run(patient, key):
+@pytest.mark.parametrize("headers", [{"X-Fragment": "test"}, {}], ids=["in place", "of one page"])
+def test_slow_tests_on_the_dashboard_leave_threads_for_others(patient, key, headers):
+    """Those of one page are one form sent many times: each waits for the first."""
     person = patient.log_in("admin@wakeful.test", PASSWORD)
     page = person.get(f"{patient.base}/monitors/new", timeout=60).text
     token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)[1]
     with silent() as (url, release), ThreadPoolExecutor(20) as pool:
         typed = {"csrf_token": token, "name": "Slow", "url": url, "timeout": "60", "test": "1"}
-        more = {"headers": {"X-Fragment": "test"}, "cookies": person.cookies.get_dict()}
+        more = {"headers": headers, "cookies": person.cookies.get_dict()}
         asked = [pool.submit(patient.post, "/monitors/new", typed, **more) for _ in range(20)]
-        refused = first_done(asked, 20 - LONG_WAITS.most)
+        waiting = LONG_WAITS.most if headers else 1 + REPEATED_FORMS.most
+        refused = first_done(asked, 20 - waiting)
         answers_everybody(patient, key)
         release()
     for answer in (one.result() for one in refused):
-        assert "Too many manual checks are running" in answer.text
-
-
-def test_a_form_sent_many_times_leaves_threads_for_others(patient, key):
-    """Each waits for the first, which waits for a silent server."""
-    person = patient.log_in("admin@wakeful.test", PASSWORD)
-    page = person.get(f"{patient.base}/monitors/new", timeout=60).text
-    token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)[1]
-    with silent() as (url, release), ThreadPoolExecutor(20) as pool:
-        typed = {"csrf_token": token, "name": "Slow", "url": url, "timeout": "60", "test": "1"}
-        cookies = person.cookies.get_dict()
-        asked = [
-            pool.submit(patient.post, "/monitors/new", typed, cookies=cookies) for _ in range(20)
-        ]
-        refused = first_done(asked, 20 - 1 - REPEATED_FORMS.most)
-        answers_everybody(patient, key)
-        release()
-    assert {one.result().status_code for one in refused} == {302}
+        if headers:
+            assert "Too many manual checks are running" in answer.text
+        else:
+            assert answer.status_code == 302
 
 
 def test_a_silent_server_behind_the_dashboard_leaves_threads_for_others(installed, key):

@@ -21,6 +21,8 @@ from tests.pages.made import make_page, make_shown
 from tests.support.postgres import Server, own_server
 from tests.support.service import Service, eventually
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
 AWAY = "cannot be updated"
 SECONDS = 60
 
@@ -85,8 +87,6 @@ def answers(base: str) -> bool:
     return False
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.usefixtures("copied")
 def test_serve_answers_from_copies_and_does_all_the_rest_once_the_server_runs(
     server: Server, service: Callable[..., Service]
@@ -118,8 +118,6 @@ def test_serve_answers_from_copies_and_does_all_the_rest_once_the_server_runs(
     assert not any(" ended (" in line for line in running.lines), "no part was started in vain"
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_serve_creates_the_tables_of_a_server_that_starts_later(
     server: Server, service: Callable[..., Service]
 ):
@@ -135,8 +133,6 @@ def test_serve_creates_the_tables_of_a_server_that_starts_later(
     eventually(lambda: get(base, "/status/example").status_code == 404, "no page is there")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.usefixtures("copied")
 def test_serve_refuses_a_newer_database_also_one_that_starts_later(
     server: Server, settings: Settings, service: Callable[..., Service]
@@ -152,25 +148,20 @@ def test_serve_refuses_a_newer_database_also_one_that_starts_later(
     assert running.process.wait(SECONDS) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_serve_stops_while_it_waits_for_the_database(
-    server: Server, service: Callable[..., Service], number: signal.Signals
+    server: Server, service: Callable[..., Service]
 ):
     server.stop()
     try:
         running = service("serve")
         base = running.await_line(r"Wakeful runs at (http://\S+) ")[1]
         assert get(base, "/healthz").status_code == 200
-        os.kill(running.process.pid, number)
+        os.kill(running.process.pid, signal.SIGINT)
         assert running.process.wait(SECONDS) == 0
     finally:
         server.start()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.usefixtures("copied")
 def test_web_starts_without_the_server_and_works_once_it_runs(
     server: Server, settings: Settings, service: Callable[..., Service]
@@ -197,7 +188,6 @@ def test_web_starts_without_the_server_and_works_once_it_runs(
         assert get(f"http://{bind}", "/login").status_code != 503
 
 
-@pytest.mark.slow
 def test_serve_says_of_a_database_that_nobody_has_made_what_the_server_says(
     server: Server, service: Callable[..., Service]
 ):

@@ -16,7 +16,7 @@ from sqlalchemy import select, text
 from app.access.subscriptions import Purpose, make_token
 from app.commands.doctor import examine
 from app.db import db, unreadable, writing
-from app.db.tables import PostRow, PostTemplateRow, PostUpdateRow, StatusPageRow, SubscriberRow
+from app.db.tables import PostRow, PostTemplateRow, StatusPageRow, SubscriberRow
 from app.engine.posts import tend
 from app.stores import current_store
 from tests.api.conftest import Api
@@ -58,35 +58,27 @@ def subscribers(app: Flask) -> list[int]:
 # --- Links with a token ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("purpose", Purpose)
-@pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_wrong_token_tells_nothing_of_pages_that_strangers_cannot_read(
-    app: Flask, client: FlaskClient, purpose: str, method: str
+    app: Flask, client: FlaskClient
 ) -> None:
     make_page(app, slug="closed", name="Project Falcon", visibility="closed")
     make_page(app, slug="secret", name="Project Falcon", password=SECRET)
     make_page(app, slug="hidden", name="Falcon", visibility="closed", domain="status.example.com")
 
-    answers = [
-        client.open(f"/status/{slug}/{purpose}/1-1-0-0-0", method=method)
-        for slug in ("unknown", "closed", "secret")
-    ]
-    answers.append(client.open(f"/{purpose}/1-1-0-0-0", method=method, **OWN))
-
-    assert {answer.status_code for answer in answers} == {404}
-    assert len({answer.data for answer in answers}) == 1
-    assert "Falcon" not in answers[0].text
-
-
-def test_a_link_that_is_too_old_says_so_where_everybody_reads_the_page(
-    app: Flask, client: FlaskClient
-) -> None:
+    for purpose in Purpose:
+        for method in ("GET", "POST"):
+            answers = [
+                client.open(f"/status/{slug}/{purpose}/1-1-0-0-0", method=method)
+                for slug in ("unknown", "closed", "secret")
+            ]
+            answers.append(client.open(f"/{purpose}/1-1-0-0-0", method=method, **OWN))
+            assert {answer.status_code for answer in answers} == {404}
+            assert len({answer.data for answer in answers}) == 1
+            assert "Falcon" not in answers[0].text
     make_page(app)
-
     answer = client.get("/status/example/confirm/1-1-0-0-0")
-
     assert answer.status_code == 404
-    assert "This link is not valid" in answer.text
+    assert "This link is not valid" in answer.text, "where everybody reads the page"
 
 
 def test_nobody_joins_a_page_that_was_closed_since_and_all_can_leave_it(
@@ -136,20 +128,15 @@ def test_a_link_shows_the_page_that_it_was_sent_for_and_no_other(
 # --- Passwords ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "other",
-    ['seen={"a":1}', "list[0]=1", "words=two words", "=", "wakeful_page=of-another-page", "\xe9=1"],
-)
-def test_cookies_of_other_sites_lock_no_reader_out(
-    app: Flask, client: FlaskClient, other: str
-) -> None:
+def test_cookies_of_other_sites_lock_no_reader_out(app: Flask, client: FlaskClient) -> None:
     make_page(app, [make_shown(app, "Shop")], password=SECRET)
     said = client.post("/status/example", data={"password": SECRET})
     own = said.headers["Set-Cookie"].partition(";")[0]
     stranger = app.test_client(use_cookies=False)
-
-    for sent in (f"{other}; {own}", f"{own}; {other}"):
-        assert "Shop" in stranger.get("/status/example", headers={"Cookie": sent}).text
+    for other in ('seen={"a":1}', "list[0]=1", "words=two words", "=", "wakeful_page=x", "\xe9=1"):
+        for sent in (f"{other}; {own}", f"{own}; {other}"):
+            page = stranger.get("/status/example", headers={"Cookie": sent})
+            assert "Shop" in page.text, sent
 
 
 def test_whoever_opens_the_form_to_subscribe_is_asked_for_the_password(
@@ -191,12 +178,9 @@ def test_localhost_is_no_host_name_of_a_page(app: Flask) -> None:
 ANSWERS = ("", "/history", "/feed.rss", "/feed.atom", "/maintenance.ics", ".json", "/widget")
 DAMAGE = [
     (PostRow, "state", "'zzz'"),
-    (PostUpdateRow, "state", "''"),
     (PostTemplateRow, "state", "'zzz'"),
-    (StatusPageRow, "theme", "'zzz'"),
     (StatusPageRow, "zone", "'Mars'"),
     (StatusPageRow, "auto_post_after", "-32768"),
-    (StatusPageRow, "password_turn", "-1"),
     (SubscriberRow, "channel", "'pigeon'"),
 ]
 

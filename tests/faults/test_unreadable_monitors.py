@@ -9,25 +9,13 @@ from sqlalchemy import select
 
 from app.alerts import targets
 from app.db import db, writing
-from app.db.tables import (
-    DeliveryRow,
-    DomainRow,
-    IncidentRow,
-    MonitorEvidenceRow,
-    MonitorRow,
-)
+from app.db.tables import DeliveryRow, DomainRow, IncidentRow, MonitorEvidenceRow, MonitorRow
 from app.engine import domains, recorder
 from app.records import SECRET_FIELDS, Event
 from app.rules.unreadable import NOBODY_TOLD
 from app.stores import current_store
-from tests.factories import (
-    make_incident,
-    make_monitor,
-    make_outcome,
-    make_person,
-    now,
-)
-from tests.faults.broken import KINDS, TEXT_KINDS, corrupt, raw_value
+from tests.factories import make_incident, make_monitor, make_outcome, make_person, now
+from tests.faults.broken import corrupt, raw_value
 from tests.support.checkers import results, running, until
 from tests.web.visitor import Visitor
 
@@ -71,8 +59,8 @@ def open_incident(app, monitor):
 
 
 @pytest.mark.parametrize(("column", "kind"), CHECKED, ids=named)
-def test_its_neighbours_are_checked_and_it_says_what_to_do(
-    app, settings, site, column, kind, caplog
+def test_its_neighbours_are_checked_and_so_is_it_once_it_is_corrected(
+    app, settings, site, api, column, kind, caplog
 ):
     # An hour between checks: with a minute, one of them may be due again meanwhile.
     broken = make_monitor(app, url=site.url, interval=3600, **SECRETS)
@@ -94,21 +82,14 @@ def test_its_neighbours_are_checked_and_it_says_what_to_do(
     assert site.asked == 3, "nothing was sent with a secret missing"
     assert f"Monitor {broken.id}: Not checked: the stored " in caplog.text
     assert "is not checked" not in caplog.text, "it is said once"
-
-
-@pytest.mark.parametrize(("column", "kind"), CHECKED, ids=named)
-def test_it_is_checked_again_as_soon_as_it_is_corrected(app, settings, site, api, column, kind):
-    broken = make_monitor(app, url=site.url, **SECRETS)
-    corrupt(app, column, broken.id, kind)
     assert api.data("POST", f"/monitors/{broken.id}/check")["cause_code"] == "check_error"
     with running(app, settings):
-        until(app, lambda: len(results(broken.id)) >= 2)
         api.data("PATCH", f"/monitors/{broken.id}", data=ANEW[column.key])
         until(app, lambda: results(broken.id)[-1].verdict == "up")
 
 
 @pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
-def test_the_api_lists_it_and_names_the_field(app, api, column, kind):
+def test_the_api_names_the_field_and_corrects_empties_or_deletes_it(app, api, column, kind):
     neighbour = make_monitor(app, alerts=ALERTS)
     broken = make_monitor(app, alerts=ALERTS, **SECRETS)
     corrupt(app, column, broken.id, kind)
@@ -121,39 +102,21 @@ def test_the_api_lists_it_and_names_the_field(app, api, column, kind):
         assert listed[broken.id][column.key] == empty[column.key]
     assert listed[broken.id]["request_auth_password_set"] is True
 
-
-@pytest.mark.parametrize("method", ["PATCH", "PUT"])
-@pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
-def test_only_an_update_of_the_unreadable_field_corrects_it(app, api, column, kind, method):
-    broken = make_monitor(app, alerts=ALERTS, **SECRETS)
-    corrupt(app, column, broken.id, kind)
-    before = raw_value(app, column, broken.id)
-    changed = api.data(method, f"/monitors/{broken.id}", data={"name": "Renamed"})
+    path, before = f"/monitors/{broken.id}", raw_value(app, column, broken.id)
+    changed = api.data("PUT", path, data={"name": "Renamed"})
     assert (changed["name"], changed["unreadable"]) == ("Renamed", [column.key])
     assert raw_value(app, column, broken.id) == before, "another key may still read it"
-    mended = api.data(method, f"/monitors/{broken.id}", data=ANEW[column.key])
-    assert mended["unreadable"] == []
-
-
-@pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
-def test_an_empty_value_removes_it(app, api, column, kind):
-    broken = make_monitor(app, alerts=ALERTS, **SECRETS)
+    assert api.data("PATCH", path, data=ANEW[column.key])["unreadable"] == []
     corrupt(app, column, broken.id, kind)
-    mended = api.data("PATCH", f"/monitors/{broken.id}", data={column.key: ""})
-    assert mended["unreadable"] == []
+    assert api.data("PATCH", path, data={column.key: ""})["unreadable"] == []
     assert raw_value(app, column, broken.id) is None
-
-
-@pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
-def test_it_can_be_deleted(app, api, column, kind):
-    broken = make_monitor(app, alerts=ALERTS, **SECRETS)
     corrupt(app, column, broken.id, kind)
-    assert api("DELETE", f"/monitors/{broken.id}").status_code == 200
-    assert api.get("/monitors")["data"] == []
+    assert api("DELETE", path).status_code == 200
+    assert [monitor["id"] for monitor in api.get("/monitors")["data"]] == [neighbour.id]
 
 
 @pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
-def test_every_page_that_holds_it_shows_it(app, visitor, column, kind):
+def test_each_page_shows_it_and_the_form_removes_it_when_asked(app, visitor, api, column, kind):
     neighbour = make_monitor(app, name="Neighbour")
     broken = make_monitor(app, name="Broken", alerts=ALERTS, **SECRETS)
     corrupt(app, column, broken.id, kind)
@@ -164,17 +127,10 @@ def test_every_page_that_holds_it_shows_it(app, visitor, column, kind):
     for path in ("", "/edit", "/clone"):
         assert "cannot be read" in visitor.open(f"/monitors/{broken.id}{path}").text
         assert visitor.status == 200
-
-
-@pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
-def test_the_form_saves_other_fields_and_removes_it_when_asked(app, visitor, api, column, kind):
-    broken = make_monitor(app, alerts=ALERTS, **SECRETS)
-    corrupt(app, column, broken.id, kind)
     visitor.open(f"/monitors/{broken.id}/edit").press("Save", name="Renamed")
     assert "Renamed saved." in visitor.text
     assert api.data("GET", f"/monitors/{broken.id}")["unreadable"] == [column.key]
     visitor.open(f"/monitors/{broken.id}/edit").press("Save", remove_unreadable=True)
-    assert visitor.status == 200
     assert api.data("GET", f"/monitors/{broken.id}")["unreadable"] == []
     assert "cannot be read" not in visitor.text
 
@@ -221,10 +177,21 @@ def test_bulk_actions_include_it(app, visitor, api):
     assert api.data("GET", f"/monitors/{ids[0]}")["interval"] == 300
 
 
-@pytest.mark.parametrize("kind", [*TEXT_KINDS, "null", "another shape"])
-def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, kind):
-    shop = make_monitor(app, alerts=ALERTS)
-    corrupt(app, MonitorRow.alerts, shop.id, kind)
+def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, monkeypatch):
+    monkeypatch.setattr(targets, "LOOKED_EVERY", 0.0)
+    shop = make_monitor(app, name="Shop", alerts=ALERTS)
+    assert "Nobody would be alerted" not in visitor.open("/").text
+    ended = make_incident(app, shop, ended_at=now(), comment="Seen.")
+    corrupt(app, MonitorRow.alerts, shop.id, "another shape")
+    assert "Nobody would be alerted about Shop" in visitor.open("/").text
+    assert "Edit the monitor and enter its alerts again." in visitor.text
+    reopened = api.data("PATCH", f"/incidents/{ended.id}", data={"ended_at": ""})
+    assert reopened["comment"].endswith(NOBODY_TOLD)
+    assert api("DELETE", f"/incidents/{ended.id}").status_code == 200
+    by_hand = {"monitor_id": str(shop.id), "started_at": "2026-01-01T08:00:00"}
+    by_hand = api.data("POST", "/incidents", data=by_hand)
+    assert (by_hand["ended_at"], by_hand["comment"]) == (None, NOBODY_TOLD)
+    assert api("DELETE", f"/incidents/{by_hand['id']}").status_code == 200
     id = open_incident(app, shop)
     found = api.data("GET", f"/incidents/{id}")
     assert found["comment"] == NOBODY_TOLD
@@ -236,38 +203,27 @@ def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, kind):
     assert tested.status_code == 409
     assert "alerts" in tested.json["message"]
 
-    api.data("PATCH", f"/monitors/{shop.id}", data=ANEW["alerts"])
     with app.app_context():
+        assert [monitor.id for monitor in current_store().channels.unreadable_alerts()] == [shop.id]
+        api.data("PATCH", f"/monitors/{shop.id}", data=ANEW["alerts"])
+        assert list(current_store().channels.unreadable_alerts()) == [], "although it is cached"
+        assert "Nobody would be alerted" not in visitor.open("/").text
         for _ in range(2):
             recorder.record([(shop.id, make_outcome("up"))], now())
         events = db.session.scalars(select(DeliveryRow.event)).all()
     assert events == [], "who was entered since was not told of the beginning"
 
 
-@pytest.mark.parametrize("by", ["hand", "reopening"])
-def test_so_does_one_that_a_person_opens(app, api, by):
-    shop = make_monitor(app, alerts=ALERTS)
-    corrupt(app, MonitorRow.alerts, shop.id)
-    if by == "hand":
-        fields = {"monitor_id": str(shop.id), "started_at": "2026-01-01T08:00:00"}
-        found = api.data("POST", "/incidents", data=fields)
-    else:
-        ended = make_incident(app, shop, ended_at=now(), comment="Seen.")
-        found = api.data("PATCH", f"/incidents/{ended.id}", data={"ended_at": ""})
-    assert found["ended_at"] is None
-    assert found["comment"].endswith(NOBODY_TOLD)
-
-
 @pytest.mark.parametrize("column", [MonitorEvidenceRow.last_good, MonitorEvidenceRow.failing],
                          ids=named)  # fmt: skip
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["truncated", "null"])
 def test_an_incident_opens_without_the_evidence_that_cannot_be_read(app, api, column, kind):
     shop, neighbour = (make_monitor(app, alerts=ALERTS, confirmations=1) for _ in range(2))
     with app.app_context():
         for one in (shop, neighbour):
             recorder.record([(one.id, make_outcome("up"))], now())
             recorder.record([(one.id, make_outcome("down"))], now())
-    corrupt(app, column, shop.id, "null" if kind == "missing keys" else kind)
+    corrupt(app, column, shop.id, kind)
     with app.app_context():
         both = [(one.id, make_outcome("down")) for one in (shop, neighbour)]
         recorded = recorder.record(both, now())
@@ -282,7 +238,7 @@ def test_an_incident_opens_without_the_evidence_that_cannot_be_read(app, api, co
     assert api.data("GET", f"/monitors/{shop.id}/certificates")["certificates"] == []
 
 
-@pytest.mark.parametrize("kind", [*TEXT_KINDS, "broken JSON", "null", "another shape"])
+@pytest.mark.parametrize("kind", ["truncated", "another shape"])
 def test_an_incident_whose_evidence_cannot_be_read_is_listed_shown_and_changed(
     app, api, visitor, kind
 ):
@@ -340,25 +296,3 @@ def test_a_recovery_goes_to_those_who_were_alerted_to_the_outage(app, api):
         *(("incident.opened", *pair) for pair in told),
         *(("incident.resolved", *pair) for pair in told),
     ]
-
-
-def test_home_names_the_monitors_that_would_alert_nobody(app, api, visitor, monkeypatch):
-    monkeypatch.setattr(targets, "LOOKED_EVERY", 0.0)
-    shop, paused = (make_monitor(app, name=name, alerts=ALERTS) for name in ("Shop", "Paused"))
-    assert "Nobody would be alerted" not in visitor.open("/").text
-    for monitor in (shop, paused):
-        corrupt(app, MonitorRow.alerts, monitor.id)
-    api.data("PATCH", f"/monitors/{paused.id}", data={"pause": "true"})
-    assert "Nobody would be alerted about Shop" in visitor.open("/").text
-    assert "Edit the monitor and enter its alerts again." in visitor.text
-    api.data("PATCH", f"/monitors/{shop.id}", data=ANEW["alerts"])
-    assert "Nobody would be alerted" not in visitor.open("/").text
-
-
-def test_a_corrected_monitor_is_no_longer_named_although_the_list_is_cached(app, api):
-    shop = make_monitor(app, alerts=ALERTS)
-    corrupt(app, MonitorRow.alerts, shop.id)
-    with app.app_context():
-        assert [one.id for one in current_store().channels.unreadable_alerts()] == [shop.id]
-        api.data("PATCH", f"/monitors/{shop.id}", data=ANEW["alerts"])
-        assert list(current_store().channels.unreadable_alerts()) == []

@@ -14,8 +14,7 @@ from tests.web.visitor import Visitor
 
 ADA = "ada@wakeful.test"
 PAGES = ("/", "/monitors", "/incidents", "/deliveries", "/wall", "/maintenance", "/reports")
-JUNK = [("role", "owner"), ("role", ""), ("time_zone", "Middle/Earth"), ("time_zone", "Europe")]
-BYTES = [("role", "x'ff41'"), ("time_zone", "x'ff41'"), ("role", "cast(x'ff41' as text)")]
+DAMAGE = [("role", "''"), ("time_zone", "'Middle/Earth'"), ("role", "x'ff41'")]
 
 
 @pytest.fixture
@@ -40,7 +39,8 @@ def told(app):
     return [one.sentence for one in found if one.fault and ADA in one.sentence]
 
 
-def every_page_is_shown(app, ada, field, value):
+@pytest.mark.parametrize(("field", "value"), DAMAGE)
+def test_every_page_is_shown_with_the_least_rights(app, ada, field, value):
     visitor = Visitor(app).log_in(ADA)
     damage(app, ada, field, value)
     assert {path: visitor.open(path).status for path in (*PAGES, "/profile")} == dict.fromkeys(
@@ -54,17 +54,7 @@ def every_page_is_shown(app, ada, field, value):
     assert "An admin can set it on the People page." in sentence
 
 
-@pytest.mark.parametrize(("field", "value"), JUNK)
-def test_every_page_is_shown_with_the_least_rights(app, ada, field, value):
-    every_page_is_shown(app, ada, field, f"'{value}'")
-
-
-@pytest.mark.parametrize(("field", "value"), BYTES)
-def test_so_is_it_for_what_sqlite_takes_as_well(app, ada, field, value):
-    every_page_is_shown(app, ada, field, value)
-
-
-@pytest.mark.parametrize("role", ["viewer", "editor", "admin"])
+@pytest.mark.parametrize("role", ["viewer", "admin"])
 def test_an_admin_gives_the_role_anew_also_the_one_it_was_read_as(app, ada, role):
     damage(app, ada, "role", "'owner'")
     admin = Visitor(app).log_in(make_person(app).email)

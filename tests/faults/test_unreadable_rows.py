@@ -61,27 +61,18 @@ def pages(app, *paths):
 
 # Damage of a delivery, by the field that doctor names.
 DELIVERIES = [
-    ("attempts", "'5'"),
-    ("attempts", "'[{}]'"),
     ("attempts", """'[{"at": 7}]'"""),
-    ("attempts", """'[{"at": "2026-11-21T08:00:00"}]'"""),
-    ("created_at", FAR),
-    ("created_at", -FAR),
-    ("next_attempt_at", -FAR),
-    ("lease_until", FAR),
-]
-ON_SQLITE = [
     ("attempts", "'{broken'"),
     ("attempts", f"'{'[' * 100_000}'"),
     ("value", BAD_TEXT),
-    ("value", "x'ff41'"),
-    ("facts", BAD_TEXT),
-    ("reason", BAD_TEXT),
+    ("created_at", FAR),
+    ("next_attempt_at", -FAR),
     ("created_at", "'yesterday'"),
 ]
 
 
-def all_other_alerts_are_sent(box, sink, field, value):
+@pytest.mark.parametrize(("field", "value"), DELIVERIES)
+def test_a_damaged_delivery_stops_no_other_alert(box, sink, field, value):
     shops = [box.monitor(("webhook", f"{sink.url}/{n}"), name=f"Shop {n}") for n in range(3)]
     same_lane = box.monitor(("webhook", f"{sink.url}/0"), name="Shop 3")
     for shop in (*shops, same_lane):
@@ -104,27 +95,18 @@ def all_other_alerts_are_sent(box, sink, field, value):
     assert first.status == "delivered" or "cannot be read" in first.reason
 
 
-@pytest.mark.parametrize(("field", "value"), DELIVERIES)
-def test_a_damaged_delivery_stops_no_other_alert(box, sink, field, value):
-    all_other_alerts_are_sent(box, sink, field, value)
-
-
-@pytest.mark.parametrize(("field", "value"), ON_SQLITE)
-def test_a_delivery_that_sqlite_cannot_even_decode_stops_no_other_alert(box, sink, field, value):
-    all_other_alerts_are_sent(box, sink, field, value)
-
-
-MONITORS = [("interval", 0), ("created_at", FAR), ("maintenance_end_at", FAR), ("timeout", 0)]
-MONITORS_ON_SQLITE = [
+MONITORS = [
+    ("interval", 0),
+    ("created_at", FAR),
+    ("maintenance_end_at", FAR),
     ("request_body", BAD_TEXT),
-    ("name", BAD_TEXT),
     ("alerts", "x'ff41'"),
     ("interval", "'often'"),
-    ("timeout", FAR),
 ]
 
 
-def all_other_monitors_are_checked(app, settings, site, field, value):
+@pytest.mark.parametrize(("field", "value"), MONITORS)
+def test_a_damaged_monitor_stops_no_other_check(app, settings, site, field, value):
     shops = [make_monitor(app, url=site.url, interval=3600) for _ in range(3)]
     hit, *others = [shop.id for shop in shops]
     if field == "maintenance_end_at":
@@ -143,12 +125,6 @@ def all_other_monitors_are_checked(app, settings, site, field, value):
     field_sent = {"name": "Mended", "interval": 60, "timeout": 10}
     assert api.data("PATCH", f"/monitors/{hit}", json=field_sent)["interval"] == 60
     assert api("DELETE", f"/monitors/{hit}").status_code == 200
-
-
-@pytest.mark.both_databases
-@pytest.mark.parametrize(("field", "value"), MONITORS)
-def test_a_damaged_monitor_stops_no_other_check(app, settings, site, field, value):
-    all_other_monitors_are_checked(app, settings, site, field, value)
 
 
 WORDS = [
@@ -177,20 +153,17 @@ def test_a_monitor_is_not_checked_by_a_word_that_nobody_chose(
     assert api.data("POST", f"/monitors/{id}/check")["verdict"] == "up"
     assert not [one for one in faults(app) if one.startswith(f"The {words} of ")]
 
-
-@pytest.mark.parametrize(("field", "value", "default", "words"), WORDS)
-def test_saving_the_form_replaces_a_word_that_nobody_chose(app, field, value, default, words):
-    id = make_monitor(app).id
     damage(app, "monitors", id, f"{field} = '{value}'")
     visitor = Visitor(app).log_in(make_person(app, "editor").email)
     visitor.open(f"/monitors/{id}/edit")
     assert f"The stored {words} cannot be read." in visitor.text
     assert "Delete the unreadable" not in visitor.text
     visitor.press("Save")
-    assert "cannot be read" not in visitor.open(f"/monitors/{id}").text
+    assert f"The stored {words} cannot" not in visitor.open(f"/monitors/{id}/edit").text
     assert ("monitors", id, field) not in named(app)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("field", "shown"), [("interval", 60), ("timeout", 30)])
 def test_a_replaced_number_can_be_stored_as_it_is_shown(app, api, field, shown):
     id = make_monitor(app).id
@@ -199,16 +172,10 @@ def test_a_replaced_number_can_be_stored_as_it_is_shown(app, api, field, shown):
     assert ("monitors", id, field) not in named(app)
 
 
-@pytest.mark.parametrize(("field", "value"), MONITORS_ON_SQLITE)
-def test_a_monitor_that_sqlite_cannot_even_decode_stops_no_other_check(
-    app, settings, site, field, value
-):
-    all_other_monitors_are_checked(app, settings, site, field, value)
+WINDOWS = [("repeat", "'{x'"), ("zone", "'Mars/Base'"), ("start_at", FAR)]
 
 
-WINDOWS = [("repeat", "'{x'"), ("zone", "'Mars/Base'"), ("start_at", FAR), ("end_at", FAR)]
-
-
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("field", "value"), WINDOWS)
 def test_a_damaged_window_does_not_apply_and_says_so(app, api, field, value):
     shop = make_monitor(app)
@@ -239,18 +206,14 @@ def test_a_damaged_window_does_not_apply_and_says_so(app, api, field, value):
     for path in ("/maintenance", f"/maintenance/{id}"):
         assert "cannot be read" in visitor.open(path).text, path
     assert visitor.open(f"/maintenance/{id}/edit").status == 200
-    whole = {
-        "repeat": "none",
-        "zone": "UTC",
-        "start_at": "2026-11-21T08:00:00Z",
-        "end_at": "2026-11-21T09:00:00Z",
-    }
+    whole = {"repeat": "none", "zone": "UTC"}
+    whole |= {"start_at": "2026-11-21T08:00:00Z", "end_at": "2026-11-21T09:00:00Z"}
     assert api.data("PATCH", f"/maintenance-windows/{id}", json=whole)["unreadable"] == []
     damage(app, "maintenance_windows", id, f"{field} = {value}")
     assert api("DELETE", f"/maintenance-windows/{id}").status_code == 200
 
 
-@pytest.mark.parametrize("data", ["'{broken'", "'5'", """'{"warnings": 7}'"""])
+@pytest.mark.parametrize("data", ["'{broken'", """'{"warnings": 7}'"""])
 def test_results_with_a_damaged_context_lose_only_the_context(app, api, data):
     shop = make_monitor(app)
     with app.app_context():
@@ -261,7 +224,7 @@ def test_results_with_a_damaged_context_lose_only_the_context(app, api, data):
     assert ("result_contexts", 1, "data") in named(app)
 
 
-@pytest.mark.parametrize("value", ["'junk'", "x'ff41'", FAR])
+@pytest.mark.parametrize("value", ["x'ff41'", FAR])
 def test_a_damaged_result_hides_no_other(app, api, value):
     shops = [make_monitor(app), make_monitor(app)]
     fields = ("verdict", "response_time", "covers_s", "dns", "status_code", "maintenance")

@@ -1,11 +1,9 @@
 """A process whose loop hangs logs that and ends, so that it is restarted."""
 
-import os
-
 import pytest
 
 from app.commands import watchdog
-from tests.support.command import python
+from tests.support.command import environ_of, python
 
 pytestmark = [pytest.mark.timeout(120)]
 
@@ -39,13 +37,7 @@ print("still here", flush=True)
 
 
 def run(settings, script, *words):
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")} | {
-        "WAKEFUL_DATABASE_URL": settings.database_url,
-        "WAKEFUL_INSTANCE": str(settings.instance),
-        "WAKEFUL_SECRET_KEY": settings.secret_key,
-        "WAKEFUL_CANARIES": "",
-    }
-    return python(script, words, environ, seconds=90)
+    return python(script, words, environ_of(settings), seconds=90)
 
 
 @pytest.mark.parametrize(
