@@ -14,12 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from app.checks.certificate import (
-    TrustStore,
-    fits_host,
-    judge_chain,
-    read_certificate,
-)
+from app.checks.certificate import TrustStore, fits_host, judge_chain, read_certificate
 from app.records import Cause
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

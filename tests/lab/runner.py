@@ -272,10 +272,7 @@ class OverHttp:
         with requests.Session() as session:
             session.trust_env = False  # pytest changes the environment while others read it
             answer = session.post(
-                self.url,
-                data=fields,
-                headers={"Authorization": f"Bearer {self.key}"},
-                timeout=60,
+                self.url, data=fields, headers={"Authorization": f"Bearer {self.key}"}, timeout=60
             )
             assert answer.status_code == 200, f"POST /checks answered {answer.text}"
             data: Mapping[str, Any] = answer.json()["data"]
