@@ -242,31 +242,27 @@ def test_an_encrypted_backup_needs_its_passphrase(core, elsewhere, tmp_path):
     assert names_in(dataclasses.replace(elsewhere, secret_key=SECRET_KEY)) == ["Shop"]
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("7 chars\n7 chars\n", "8 characters or more"),
-        ("8 charss\n8 charts\n", "are different"),
-        ("8 charss\n8 charss\n", ""),
-    ],
-)
-def test_the_command_reads_the_passphrase_twice_and_the_restore_once(tmp_path, typed, said):
+def test_the_command_reads_the_passphrase_twice_and_the_restore_once(tmp_path):
     first, second = ({"WAKEFUL_INSTANCE": str(tmp_path / name)} for name in ("first", "second"))
     assert wakeful(["db", "upgrade"], first).returncode == 0
     target = tmp_path / "sealed"
-    done = wakeful(["backup", str(target), "--encrypt"], first, typed)
-    assert said in done.stderr
-    assert target.exists() == (done.returncode == 0) == (said == "")
-    if not said:
-        with target.open("rb") as file:
-            assert archive.is_encrypted(file)
-        wrong = wakeful(["restore", str(target)], second, "8 chars?\n")
-        assert (wrong.returncode, "passphrase is wrong" in wrong.stderr) == (1, True)
-        assert wakeful(["restore", str(target)], second, typed).returncode == 0
-        assert (tmp_path / "second" / "wakeful.db").exists()
+    for typed, fault in (
+        ("7 chars\n7 chars\n", "8 characters or more"),
+        ("8 charss\n8 charts\n", "are different"),
+    ):
+        done = wakeful(["backup", str(target), "--encrypt"], first, typed)
+        assert (done.returncode, fault in done.stderr, target.exists()) == (1, True, False)
+    typed = "8 charss\n8 charss\n"
+    assert wakeful(["backup", str(target), "--encrypt"], first, typed).returncode == 0
+    with target.open("rb") as file:
+        assert archive.is_encrypted(file)
+    wrong = wakeful(["restore", str(target)], second, "8 chars?\n")
+    assert (wrong.returncode, "passphrase is wrong" in wrong.stderr) == (1, True)
+    assert wakeful(["restore", str(target)], second, typed).returncode == 0
+    assert (tmp_path / "second" / "wakeful.db").exists()
 
 
-@pytest.mark.parametrize("size", [0, 1, sealed.CHUNK - 1, sealed.CHUNK, sealed.CHUNK + 1, 200_000])
+@pytest.mark.parametrize("size", [0, sealed.CHUNK, 200_000])
 def test_an_encrypted_stream_is_read_as_it_was_written(size):
     content, file = os.urandom(size), io.BytesIO()
     stream = sealed.Sealer(file, PASSPHRASE)
@@ -296,14 +292,14 @@ def opened(raw: bytes) -> bytes:
 def test_an_encrypted_stream_that_was_cut_is_refused(whole):
     start = len(sealed.MAGIC) + sealed.SALT + sealed.HEADER
     chunk = sealed.CHUNK + sealed.ADDED
-    for end in (start - 1, start, start + chunk, start + 2 * chunk, len(whole) - 1):
+    for end in (start, start + chunk, len(whole) - 1):
         with pytest.raises(WakefulError, match=r"incomplete|damaged"):
             opened(whole[:end])
     assert len(opened(whole)) == 150_000
 
 
 def test_an_encrypted_stream_that_was_changed_is_refused(whole):
-    for at in (len(sealed.MAGIC), len(sealed.MAGIC) + 20, 100, 70_000, len(whole) - 1):
+    for at in (len(sealed.MAGIC), 100, 70_000):
         changed = bytearray(whole)
         changed[at] ^= 1
         with pytest.raises(WakefulError, match=r"wrong|damaged"):

@@ -47,29 +47,22 @@ UNTOLD = "127.0.0.1 answers. Whether it accepts the login, only a test message t
 
 
 @pytest.mark.parametrize(
-    ("status", "fault", "sentence"),
+    ("service", "status", "fault", "sentence"),
     [
-        (200, False, GOOD),
-        (401, True, REFUSED),
-        (500, True, "127.0.0.1 answers HTTP 500."),
-        (302, True, "127.0.0.1 answers HTTP 302."),
+        *((service, 200, False, GOOD) for service in ("Telegram", "twilio", "vonage")),
+        *((service, 401, True, REFUSED) for service in ("Telegram", "twilio", "vonage")),
+        ("Telegram", 500, True, "127.0.0.1 answers HTTP 500."),
+        ("Telegram", 302, True, "127.0.0.1 answers HTTP 302."),
     ],
 )
-@pytest.mark.parametrize("service", ["Telegram", "twilio", "vonage"])
 def test_the_account_of_a_service_is_asked_for(core, httpserver, service, status, fault, sentence):
     base = address(httpserver)
+    twilio = f"twilio://AC1:hunter2@+15550100?api={base}"
+    vonage = f"vonage://key:hunter2@Wakeful?api={base}"
     path, user, settings = {
         "Telegram": (f"/bot{TOKEN}/getMe", None, {"telegram_api": base, "telegram_token": TOKEN}),
-        "twilio": (
-            "/2010-04-01/Accounts/AC1.json",
-            "AC1",
-            {"sms_url": f"twilio://AC1:hunter2@+15550100?api={base}"},
-        ),
-        "vonage": (
-            "/account/get-balance",
-            "key",
-            {"sms_url": f"vonage://key:hunter2@Wakeful?api={base}"},
-        ),
+        "twilio": ("/2010-04-01/Accounts/AC1.json", "AC1", {"sms_url": twilio}),
+        "vonage": ("/account/get-balance", "key", {"sms_url": vonage}),
     }[service]
     answer = httpserver.expect_request(path, method="GET")
     answer.respond_with_data("{}", status=status, content_type="application/json")
@@ -137,10 +130,7 @@ class Refusing(MailSink):
     ("password", "finding"),
     [
         ("mail%20password%20123", (False, GOOD)),
-        (
-            "hunter2",
-            (True, "127.0.0.1 refuses the user name or the password (SMTP 535)."),
-        ),
+        ("hunter2", (True, "127.0.0.1 refuses the user name or the password (SMTP 535).")),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")

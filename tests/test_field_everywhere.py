@@ -19,17 +19,7 @@ from app.db import assignments, journal
 from app.db.tables import MonitorRow
 from app.engine.recorder.monitors import RECHECKED_FIELDS
 from app.forms.monitor import OWN_FIELDS, MonitorForm
-from app.records import (
-    UPTIME_RANGES,
-    CheckSpec,
-    ClockTime,
-    Id,
-    Mark,
-    Monitor,
-    Pair,
-    Scope,
-    Verdict,
-)
+from app.records import UPTIME_RANGES, CheckSpec, ClockTime, Id, Mark, Monitor, Pair, Scope, Verdict
 from app.stores import current_store
 from app.stores.remote import monitors
 from tests.factories import make_person

@@ -109,11 +109,7 @@ def test_headers_of_everybody_else_are_removed_unread(peer: str):
     environ = seen(
         peer, **{"for": "203.0.113.5", "proto": "https", "host": "up.example", "prefix": "/x"}
     )
-    assert environ == {
-        "REMOTE_ADDR": peer,
-        "HTTP_HOST": "inside:8000",
-        "wsgi.url_scheme": "http",
-    }
+    assert environ == {"REMOTE_ADDR": peer, "HTTP_HOST": "inside:8000", "wsgi.url_scheme": "http"}
 
 
 def test_a_proxy_nearby_that_is_not_trusted_is_named_in_the_log_once(
