@@ -1,7 +1,5 @@
 """The migrations make exactly what app/db/tables says, on both databases."""
 
-import subprocess
-import sys
 from datetime import timedelta
 
 import pytest
@@ -10,11 +8,14 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from app import create_core
+from app.config import Settings
 from app.db import db, schema
 from app.db.tables import IncidentRow, LocationRow
 from app.db.types import to_ms
 from app.records import Location
 from tests.factories import make_incident, make_monitor, now
+from tests.support.command import start
 
 pytestmark = pytest.mark.both_databases
 
@@ -140,38 +141,15 @@ def test_two_servers_that_start_at_once_on_one_file_migrate_once(tmp_path):
 
 
 # Processes, not threads: alembic's context is one for the whole process.
-MIGRATE = """
-import sys
-from datetime import timedelta
-from pathlib import Path
-from app import create_core
-from app.config import Settings
-from app.db import schema
-url, instance = sys.argv[1:]
-app = create_core(Settings(instance=Path(instance), database_url=url, secret_key="x" * 16))
-print("ready", flush=True)
-sys.stdin.readline()
-with app.app_context():
-    schema.upgrade()
-    assert schema.present() == schema.wanted()
-"""
+def migrate(url, instance):
+    app = create_core(Settings(instance=instance, database_url=url, secret_key="x" * 16))
+    with app.app_context():
+        schema.upgrade()
+        assert schema.present() == schema.wanted()
 
 
 def migrate_twice_at_once(url, instance):
-    servers = [
-        subprocess.Popen(
-            [sys.executable, "-c", MIGRATE, url, str(instance)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    servers = [start(migrate, url, instance) for _ in range(2)]
     for server in servers:
-        assert server.stdout.readline() == "ready\n", server.stderr.read()
-    for server in servers:
-        server.stdin.write("\n")
-        server.stdin.flush()
-    ends = [server.communicate() for server in servers]
-    assert [server.returncode for server in servers] == [0, 0], ends
+        server.join(100)
+    assert [server.exitcode for server in servers] == [0, 0]

@@ -174,7 +174,7 @@ CLOCK_SET_BACK = [
 ]
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(EVENTS, CONFIRMATIONS)
 @example(CLOCK_SET_BACK, 0)
 def test_the_invariants_hold_for_any_results(
@@ -183,7 +183,6 @@ def test_the_invariants_hold_for_any_results(
     live(events, confirmations)
 
 
-@settings(max_examples=150)
 @given(EVENTS, CONFIRMATIONS, st.lists(st.sampled_from([0, 1]), min_size=6, max_size=20))
 def test_an_outage_is_always_noticed_and_always_ends(
     events: list[tuple[str, int, Verdict, bool]], confirmations: int, gaps: list[int]
@@ -204,7 +203,6 @@ def test_an_outage_is_always_noticed_and_always_ends(
     watch.promises()
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.tuples(STEPS, st.sampled_from([*GOOD, Verdict.UNKNOWN]), st.booleans())),
     CONFIRMATIONS,
@@ -218,7 +216,6 @@ def test_a_healthy_target_never_has_an_incident(
     assert not watch.incidents
 
 
-@settings(max_examples=150)
 @given(st.lists(st.tuples(st.integers(1, 3600), st.integers(1, 5))), st.integers(1, 5))
 def test_failures_that_a_recheck_cancels_open_nothing(
     runs: list[tuple[int, int]], confirmations: int

@@ -130,7 +130,7 @@ def judged(situation):
 
 
 KINDS = {Verdict.UP: WATCHED, Verdict.DEGRADED: DEGRADED, Verdict.UNKNOWN: UNKNOWN}
-MANY = settings(max_examples=500, deadline=None)
+MANY = settings(max_examples=150, deadline=None)
 
 
 @MANY

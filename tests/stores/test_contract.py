@@ -14,7 +14,7 @@ from app.stores.base import Store
 from app.stores.local import LocalStore
 from app.stores.remote import remote_store
 from tests.factories import make_key
-from tests.stores.contract import StoreContract
+from tests.stores.contract import BareContract, StoreContract
 from tests.stores.contract.incidents import IncidentsContract
 from tests.stores.contract.monitors import MonitorsContract
 from tests.stores.contract.post_templates import PostTemplatesContract
@@ -54,14 +54,14 @@ class TestRemoteStoreOverWakeful(StoreContract):
             yield remote_store(url, key)
 
 
-class TestRemoteStoreOverABareServer(StoreContract):
+class TestRemoteStoreOverABareServer(BareContract):
     @pytest.fixture
     def store(self) -> Iterator[Store]:
         with serving(BareServer()) as url:
             yield remote_store(url, KEY)
 
 
-class TestRemoteStoreOverTheWorstBareServer(StoreContract):
+class TestRemoteStoreOverTheWorstBareServer(BareContract):
     @pytest.fixture
     def store(self) -> Iterator[Store]:
         with serving(BareServer(WORST)) as url:

@@ -1,7 +1,7 @@
 """The contract of every store: a suite for each collection.
 
-A subclass of ``StoreContract`` gives the fixture ``store``. Tests of what a server that speaks only
-the base API lacks, our fields and rules, are skipped for one (``needs_wakeful``).
+A subclass gives the fixture ``store``: of ``StoreContract`` over Wakeful, of ``BareContract`` over
+a server that speaks only the base API. The second has the tests that are marked ``over_bare``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tests.stores.contract.described import DescribedContract
 from tests.stores.contract.importing import ImportingContract
 from tests.stores.contract.incidents import IncidentsContract
 from tests.stores.contract.locations import LocationsContract
+from tests.stores.contract.making import over_bare
 from tests.stores.contract.markers import MarkersContract
 from tests.stores.contract.monitors import MonitorsContract
 from tests.stores.contract.post_templates import PostTemplatesContract
@@ -50,7 +51,19 @@ class StoreContract(
 ):
     """Subclass with a fixture ``store`` on an empty store."""
 
+    @over_bare
     def test_the_clock_is_in_utc(self, store: Store) -> None:
         store.monitors.list(MonitorQuery())
         assert store.now().tzinfo == UTC
         assert abs(store.now() - datetime.now(UTC)) < timedelta(seconds=30)
+
+
+BareContract = type(
+    "BareContract",
+    (),
+    {
+        name: test
+        for name, test in ((name, getattr(StoreContract, name)) for name in dir(StoreContract))
+        if hasattr(test, "over_bare")
+    },
+)

@@ -7,16 +7,14 @@ import pytest
 from app.errors import Invalid
 from app.records import Pair
 from app.stores.base import Extent, Store
-from tests.stores.contract.making import HUGE, add_monitor, needs_wakeful, not_found
+from tests.stores.contract.making import HUGE, add_monitor, not_found, over_bare
 
 
 class ChannelsContract:
     def test_a_monitor_without_channels_has_none_to_test(self, store: Store) -> None:
-        needs_wakeful(store)
         assert store.channels.test_all(add_monitor(store).id) == ()
 
     def test_channels_are_tested_whether_they_are_stored_or_not(self, store: Store) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(store)
         mine, nobodys = Pair("sms", "+441234567891"), Pair("slack", "http://127.0.0.1:9/hook")
         ids = store.channels.test((mine, nobodys), monitor_id=monitor.id)
@@ -33,17 +31,17 @@ class ChannelsContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_the_channels_of_an_unknown_monitor_are_not_tested(self, store: Store, id: int) -> None:
-        needs_wakeful(store)
         not_found(lambda: store.channels.test_all(id))
 
     def test_a_store_whose_alerts_can_be_read_names_no_monitor(self, store: Store) -> None:
-        needs_wakeful(store)
         add_monitor(store)
         assert list(store.channels.unreadable_alerts()) == []
 
+    @over_bare
     def test_a_store_without_failures_has_no_failed_channel(self, store: Store) -> None:
         assert list(store.channels.failed()) == []
 
+    @over_bare
     def test_a_store_names_the_channels_that_cannot_work_if_it_can_tell(self, store: Store) -> None:
         if store.extent > Extent.BARE:
             assert store.channels.not_set_up() == {

@@ -11,14 +11,13 @@ from app.errors import Conflict
 from app.records import MonitorQuery, MonitorStatus, Pair, ResultQuery
 from app.stores.base import Store
 from tests.stores.contract.locations import add_place
-from tests.stores.contract.making import HUGE, add_monitor, needs_wakeful, not_found
+from tests.stores.contract.making import HUGE, add_monitor, not_found
 
 
 class ChecksContract:
     def test_a_check_by_hand_is_recorded_and_counts(
         self, store: Store, httpserver: HTTPServer
     ) -> None:
-        needs_wakeful(store)
         httpserver.expect_request("/shop").respond_with_data("open")
         monitor = add_monitor(store, url=httpserver.url_for("/shop"))
         result = store.checks.run(monitor.id)
@@ -52,7 +51,6 @@ class ChecksContract:
     def test_fields_are_checked_without_being_stored(
         self, store: Store, httpserver: HTTPServer
     ) -> None:
-        needs_wakeful(store)
         httpserver.expect_request("/", headers={"X-Key": "1"}).respond_with_data("x", status=503)
         outcome = store.checks.run_unsaved(
             {"url": httpserver.url_for("/"), "request_headers": (Pair("X-Key", "1"),), "timeout": 5}
@@ -62,5 +60,4 @@ class ChecksContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_monitor_is_not_checked(self, store: Store, id: int) -> None:
-        needs_wakeful(store)
         not_found(lambda: store.checks.run(id))

@@ -14,14 +14,13 @@ from app.records import (
     Pair,
 )
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, add_monitor, needs_wakeful, not_found
+from tests.stores.contract.making import HUGE, add_monitor, not_found
 
 MAIL = Pair("email", "shop@example.com")
 HOOK = Pair("webhook", "https://hooks.example.com/shop-team-4711")
 
 
 def add_contact(store: Store, name: str = "Shop team", *channels: Pair, **more: object) -> Contact:
-    needs_wakeful(store)
     return store.contacts.create({"name": name, "channels": channels or (MAIL,), **more})
 
 
@@ -50,7 +49,6 @@ class ContactsContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_contact_is_not_found(self, store: Store, id: int) -> None:
-        needs_wakeful(store)
         not_found(
             lambda: store.contacts.get(id),
             lambda: store.contacts.update(id, {"name": "x"}),
@@ -107,7 +105,6 @@ class ContactsContract:
         assert monitor.alerts == (Pair("contact", "Shop team"), MAIL)
 
     def test_an_unknown_contact_of_a_monitor_is_refused(self, store: Store) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(store, alerts=(MAIL,))
         for write in (
             lambda: add_monitor(store, alerts=(MAIL, Pair("contact", "Nobody"))),
@@ -163,7 +160,6 @@ class ContactsContract:
         assert not store.deliveries.list(DeliveryQuery(contact_id=shop.id + 1)).items
 
     def test_a_channel_of_several_monitors_becomes_a_contact(self, store: Store) -> None:
-        needs_wakeful(store)
         hook, mail = Pair("slack", "https://hooks.example/abcd1234"), Pair("email", "a@b.example")
         ids = [add_monitor(store, alerts=alerts).id for alerts in ((hook, mail), (hook,))]
         assert list(store.contacts.shared(ids[0])) == []

@@ -6,12 +6,11 @@ import pytest
 
 from app.records import DeliveryQuery, Pair
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, add_monitor, needs_wakeful, not_found
+from tests.stores.contract.making import HUGE, add_monitor, not_found
 
 
 class DeliveriesContract:
     def test_a_test_alert_stands_in_the_delivery_log(self, store: Store) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(
             store, alerts=(Pair("email", "ops@example.com"), Pair("sms", "+441234567890"))
         )
@@ -30,7 +29,6 @@ class DeliveriesContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_delivery_is_not_found(self, store: Store, id: int) -> None:
-        needs_wakeful(store)
         not_found(
             lambda: store.deliveries.get(id),
             lambda: store.deliveries.retry(id),

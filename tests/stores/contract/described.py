@@ -10,7 +10,7 @@ import pytest
 from app.records import MarkerQuery, PageQuery
 from app.stores.base import Store
 from tests.samples import SAMPLES
-from tests.stores.contract.making import HUGE, needs_wakeful, not_found
+from tests.stores.contract.making import HUGE, not_found
 
 QUERIES = {"markers": MarkerQuery}
 
@@ -27,7 +27,6 @@ class DescribedContract:
     def test_a_described_record_is_stored_changed_and_deleted(
         self, store: Store, name: str
     ) -> None:
-        needs_wakeful(store)
         records, sample = getattr(store, name), SAMPLES[name]
         field, value, _other = sample.change
         record = records.create(sample.fields)
@@ -46,7 +45,6 @@ class DescribedContract:
     def test_an_unknown_described_record_is_not_found(
         self, store: Store, name: str, id: int
     ) -> None:
-        needs_wakeful(store)
         records, (field, value, _other) = getattr(store, name), SAMPLES[name].change
         not_found(
             lambda: records.get(id),
@@ -56,7 +54,6 @@ class DescribedContract:
 
     @described
     def test_described_records_come_in_pages(self, store: Store, name: str) -> None:
-        needs_wakeful(store)
         records, sample = getattr(store, name), SAMPLES[name]
         ids = [records.create(sample.fields | {"name": f"n{n:02}"}).id for n in range(12)]
         query = QUERIES.get(name, PageQuery)

@@ -10,12 +10,13 @@ from app.records import MonitorQuery, Pair
 from app.stores.base import Extent, Store
 from app.stores.importing import Created, Importer, counts
 from tests.stores.contract.contacts import add_contact
-from tests.stores.contract.making import add_monitor
+from tests.stores.contract.making import add_monitor, over_bare
 
 KUMA = Path(__file__).parents[2] / "imports" / "samples" / "kuma-backup.json"
 
 
 class ImportingContract:
+    @over_bare
     def test_a_dry_run_stores_nothing_and_an_import_what_fits(self, store: Store) -> None:
         reading = files.read_path(KUMA)
         importer = Importer(store, ImportDefaults(tags=("moved",)), reading.contacts)
@@ -45,6 +46,7 @@ class ImportingContract:
             "No errors",
         ]
 
+    @over_bare
     def test_an_import_knows_what_is_watched_and_which_contacts_there_are(
         self, store: Store
     ) -> None:

@@ -16,12 +16,13 @@ from tests.stores.contract.making import (
     add_incident,
     add_monitor,
     moment,
-    needs_wakeful,
     not_found,
+    over_bare,
 )
 
 
 class IncidentsContract:
+    @over_bare
     def test_an_incident_goes_from_open_to_acknowledged_to_resolved(self, store: Store) -> None:
         monitor = add_monitor(store)
         incident = add_incident(store, monitor, cause="It burns", comment="line 1\nline 2")
@@ -43,6 +44,7 @@ class IncidentsContract:
         store.incidents.delete(incident.id)
         assert not store.incidents.list(IncidentQuery()).items
 
+    @over_bare
     def test_incidents_are_filtered_by_status_and_monitor(self, store: Store) -> None:
         first, second = add_monitor(store), add_monitor(store, name="Other")
         at = moment(store, hours=1)
@@ -61,6 +63,7 @@ class IncidentsContract:
         assert found(monitor_id=second.id, status="resolved") == {resolved, both}
         assert found() == {opened, acknowledged, resolved, both}
 
+    @over_bare
     def test_incidents_are_searched_by_monitor_cause_or_address(self, store: Store) -> None:
         shop = add_monitor(store, name="Shöp", url="http://one.example/")
         blog = add_monitor(store, name="Blog", url="http://two.example/")
@@ -78,6 +81,7 @@ class IncidentsContract:
         assert found(search="%", search_by="cause") == {a}
         assert found(search_by="cause") == {a, b}
 
+    @over_bare
     def test_open_incidents_come_first_in_the_order_of_ends_and_last_the_other_way(
         self, store: Store
     ) -> None:
@@ -98,7 +102,6 @@ class IncidentsContract:
         assert order(sort_by="started_at", sort="asc") == [a, b, c, e, d]
 
     def test_a_monitor_has_one_open_incident(self, store: Store) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(store)
         ended = add_incident(store, monitor, ended_at=moment(store, hours=1))
         incident = add_incident(store, monitor)
@@ -114,6 +117,7 @@ class IncidentsContract:
         assert store.monitors.get(monitor.id).open_incident_id is None
         assert store.incidents.update(ended.id, {"ended_at": None}).status == "unresolved"
 
+    @over_bare
     def test_an_incident_of_no_monitor_is_refused(self, store: Store) -> None:
         for id in (999_999, HUGE):
             with pytest.raises(Invalid) as caught:
@@ -142,7 +146,6 @@ class IncidentsContract:
         sent: dict[str, float],
         fault: str,
     ) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(store)
 
         def times(hours: dict[str, float]) -> dict[str, datetime]:
@@ -164,14 +167,12 @@ class IncidentsContract:
         assert list(caught.value.errors) == [fault]
 
     def test_a_clock_that_is_half_a_minute_ahead_is_forgiven(self, store: Store) -> None:
-        needs_wakeful(store)
         ahead = moment(store, seconds=-30)
         incident = add_incident(store, add_monitor(store), started_at=ahead)
         assert incident.started_at == ahead
         assert incident.duration == 0
 
     def test_pausing_ends_the_open_incident_and_says_so(self, store: Store) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(store)
         incident = add_incident(store, monitor, comment="Looking")
         store.monitors.update(monitor.id, {"pause": True})
@@ -182,13 +183,13 @@ class IncidentsContract:
         assert add_incident(store, monitor).status == "unresolved"  # by hand also while paused
 
     def test_an_incident_says_who_acknowledged_it(self, store: Store) -> None:
-        needs_wakeful(store)
         incident = add_incident(store, add_monitor(store))
         now = store.now().replace(microsecond=0)
         known = store.incidents.update(incident.id, {"acknowledged_at": now}, by="Ada")
         assert known.acknowledged_by in ("Ada", "API key test")
         assert store.incidents.get(incident.id).acknowledged_by == known.acknowledged_by
 
+    @over_bare
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_incident_is_not_found(self, store: Store, id: int) -> None:
         not_found(
@@ -197,11 +198,13 @@ class IncidentsContract:
             lambda: store.incidents.delete(id),
         )
 
+    @over_bare
     def test_a_monitor_that_does_not_exist_has_no_incidents(self, store: Store) -> None:
         add_incident(store, add_monitor(store))
         for id in (999_999, HUGE):
             assert not store.incidents.list(IncidentQuery(monitor_id=id)).items
 
+    @over_bare
     def test_a_brief_list_of_incidents_has_the_same_records_without_evidence(
         self, store: Store
     ) -> None:

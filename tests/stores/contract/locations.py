@@ -10,17 +10,15 @@ from app.errors import Conflict, Invalid
 from app.records import PageQuery, Place
 from app.stores.base import Store
 from app.stores.remote import locations as remote_locations
-from tests.stores.contract.making import HUGE, add_monitor, needs_wakeful, not_found
+from tests.stores.contract.making import HUGE, add_monitor, not_found
 
 
 def add_place(store: Store, name: str = "oslo", **fields: Any) -> Place:
-    needs_wakeful(store)
     return store.locations.create({"name": name} | fields)
 
 
 class LocationsContract:
     def test_the_default_place_is_always_there(self, store: Store) -> None:
-        needs_wakeful(store)
         (place,) = store.locations.list(PageQuery()).items
         assert (place.name, place.carrier, place.title) == ("default", "local", "default")
 
@@ -38,7 +36,6 @@ class LocationsContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_place_is_not_found(self, store: Store, id: int) -> None:
-        needs_wakeful(store)
         not_found(
             lambda: store.locations.get(id),
             lambda: store.locations.update(id, {"label": "x"}),
@@ -71,7 +68,6 @@ class LocationsContract:
             store.locations.new_token(place.id)
 
     def test_the_default_place_is_not_deleted_and_has_no_agent(self, store: Store) -> None:
-        needs_wakeful(store)
         id = store.locations.list(PageQuery()).items[0].id
         with pytest.raises(Conflict):
             store.locations.delete(id)
@@ -98,7 +94,6 @@ class LocationsContract:
         store.locations.delete(place.id)
 
     def test_a_monitor_has_the_rule_of_its_places(self, store: Store) -> None:
-        needs_wakeful(store)
         one = add_monitor(store)
         assert one.location_rule == "majority"
         assert store.monitors.update(one.id, {"location_rule": "any"}).location_rule == "any"

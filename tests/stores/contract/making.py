@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from app.errors import NotFound
 from app.records import Incident, Monitor
-from app.stores.base import Extent, Store
+from app.stores.base import Store
 
+T = TypeVar("T")
 HUGE = 2**70
 
 
-def needs_wakeful(store: Store) -> None:
-    """For rules of docs/decisions.md, which the base API does not have."""
-    if store.extent == Extent.BARE:
-        pytest.skip("this server speaks the base API alone")
+def over_bare(test: T) -> T:
+    """Marks a test of what the base API has too, without our own fields and rules."""
+    test.over_bare = True  # type: ignore[attr-defined]
+    return test
 
 
 def moment(store: Store, **ago: float) -> datetime:

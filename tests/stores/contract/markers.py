@@ -9,11 +9,10 @@ import pytest
 
 from app.records import Marker, MarkerQuery
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, add_monitor, moment, needs_wakeful, not_found
+from tests.stores.contract.making import HUGE, add_monitor, moment, not_found
 
 
 def add_marker(store: Store, **fields: Any) -> Marker:
-    needs_wakeful(store)
     values = {"name": "shop v2.1", "time": moment(store, minutes=3)}
     return store.markers.create(values | fields)
 
@@ -54,7 +53,6 @@ class MarkersContract:
         assert names(store, from_=middle, to=middle) == ["2"]
 
     def test_a_marker_concerns_monitors_with_one_of_its_tags_or_all(self, store: Store) -> None:
-        needs_wakeful(store)
         shop = add_monitor(store, tags=("prod", "shop"))
         bare = add_monitor(store, tags=())
         for name, tags in (
@@ -69,7 +67,6 @@ class MarkersContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_marker_is_not_found(self, store: Store, id: int) -> None:
-        needs_wakeful(store)
         not_found(
             lambda: store.markers.get(id),
             lambda: store.markers.update(id, {"name": "x"}),

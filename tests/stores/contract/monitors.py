@@ -17,12 +17,13 @@ from tests.stores.contract.making import (
     add_incident,
     add_monitor,
     moment,
-    needs_wakeful,
     not_found,
+    over_bare,
 )
 
 
 class MonitorsContract:
+    @over_bare
     def test_a_stored_monitor_comes_back_with_every_field(self, store: Store) -> None:
         start = moment(store, days=-1)
         fields = {
@@ -51,6 +52,7 @@ class MonitorsContract:
         assert "secret" not in repr(shown)
         assert [one.id for one in store.monitors.list(MonitorQuery()).items] == [stored.id]
 
+    @over_bare
     def test_what_was_not_given_has_its_default(self, store: Store) -> None:
         monitor = store.monitors.get(add_monitor(store).id)
         assert monitor.alert_condition == "url_unavailable"
@@ -60,6 +62,7 @@ class MonitorsContract:
         for name in ("alert_text_lookup", "ssl_alert_days", "maintenance_start_at"):
             assert getattr(monitor, name) is None, name
 
+    @over_bare
     def test_an_update_writes_only_what_was_sent(self, store: Store) -> None:
         before = add_monitor(
             store,
@@ -73,6 +76,7 @@ class MonitorsContract:
             assert getattr(changed, name) == getattr(before, name), name
         assert store.monitors.get(before.id) == changed
 
+    @over_bare
     def test_an_update_replaces_lists_whole_and_clears_with_nothing(self, store: Store) -> None:
         monitor = add_monitor(
             store,
@@ -95,6 +99,7 @@ class MonitorsContract:
         assert changed.ssl_alert_days is None
         assert changed.alert_text_lookup is None
 
+    @over_bare
     def test_a_monitor_is_paused_and_resumed(self, store: Store) -> None:
         monitor = add_monitor(store)
         assert not monitor.paused
@@ -103,6 +108,7 @@ class MonitorsContract:
         resumed = store.monitors.update(monitor.id, {"pause": False})
         assert (resumed.paused, resumed.status == MonitorStatus.PAUSED) == (False, False)
 
+    @over_bare
     def test_a_monitor_that_is_not_there_is_not_found(self, store: Store) -> None:
         monitor = add_monitor(store)
         store.monitors.require(monitor.id)
@@ -113,6 +119,7 @@ class MonitorsContract:
         with pytest.raises(NotFound):
             store.monitors.require(monitor.id)
 
+    @over_bare
     def test_a_deleted_monitor_is_gone_with_its_incidents(self, store: Store) -> None:
         monitor, other = add_monitor(store), add_monitor(store, name="Other")
         incident, kept = add_incident(store, monitor), add_incident(store, other)
@@ -125,6 +132,7 @@ class MonitorsContract:
         store.monitors.delete(other.id)
         assert add_monitor(store).id > other.id
 
+    @over_bare
     def test_monitors_are_searched_as_substrings_ignoring_case(self, store: Store) -> None:
         names = ["Größe 100%", "under_score", "back\\slash", "GRÖSSE 1000"]
         for number, name in enumerate(names):
@@ -141,6 +149,7 @@ class MonitorsContract:
         assert found(search="example") == set()
         assert found(search_by="url") == set(names)
 
+    @over_bare
     def test_monitors_are_ordered_with_ties_the_same_way_round(self, store: Store) -> None:
         ids = [
             add_monitor(store, name=name, url=url).id
@@ -161,7 +170,6 @@ class MonitorsContract:
         assert order(sort_by="url", sort="asc") == [c, b, d, a]
 
     def test_a_list_has_pages(self, store: Store) -> None:
-        needs_wakeful(store)
         ids = [add_monitor(store, name=f"m{number}").id for number in range(23)]
         pages = [store.monitors.list(MonitorQuery(page=page, sort="asc")) for page in (1, 2, 3, 4)]
         assert [[one.id for one in page.items] for page in pages] == [
@@ -175,7 +183,6 @@ class MonitorsContract:
         assert not store.monitors.list(MonitorQuery(page=2**40)).items
 
     def test_the_password_is_kept_and_never_shown(self, store: Store) -> None:
-        needs_wakeful(store)
         login = {"request_auth_username": "ada", "request_auth_password": "hidden one"}
         monitor = add_monitor(store, **login)
         assert monitor.request_auth_password_set
@@ -183,6 +190,7 @@ class MonitorsContract:
         changed = store.monitors.update(monitor.id, {"request_auth_password": None})
         assert not changed.request_auth_password_set
 
+    @over_bare
     def test_the_monitors_of_one_address_are_found_in_any_spelling(self, store: Store) -> None:
         shop = add_monitor(store, url="https://Example.com")
         again = add_monitor(store, name="Again", url="https://example.com:443/")
@@ -194,7 +202,6 @@ class MonitorsContract:
         assert store.monitors.watching("nothing") == []
 
     def test_automatic_days_before_a_certificate_expires_come_back(self, store: Store) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(store, ssl_alert_days="auto")
         assert store.monitors.get(monitor.id).ssl_alert_days == "auto"
         assert store.monitors.update(monitor.id, {"ssl_alert_days": 7}).ssl_alert_days == 7
@@ -202,7 +209,6 @@ class MonitorsContract:
             store.monitors.update(monitor.id, {"url": "tcp://127.0.0.1:9"})
 
     def test_our_own_fields_come_back(self, store: Store) -> None:
-        needs_wakeful(store)
         fields = {
             "timeout": 5,
             "accepted_statuses": "200-299,401",
@@ -224,7 +230,6 @@ class MonitorsContract:
         assert (cleared.tags, cleared.slow_after) == ((), None)
 
     def test_section_3_the_fields_of_another_kind_are_refused(self, store: Store) -> None:
-        needs_wakeful(store)
         mail = add_monitor(store, url="tcp://127.0.0.1:25", alert_condition="url_unavailable")
         assert mail.url == "tcp://127.0.0.1:25"
         with pytest.raises(Invalid) as caught:
@@ -239,6 +244,7 @@ class MonitorsContract:
         changed = store.monitors.update(shop.id, {"url": "tcp://127.0.0.1:25"} | emptied)
         assert (changed.url, changed.request_auth_password_set) == ("tcp://127.0.0.1:25", False)
 
+    @over_bare
     def test_names_alone_come_by_name_all_or_some_of_them(self, store: Store) -> None:
         shop = add_monitor(store, name="Shop", url="http://one.test/")
         blog = add_monitor(store, name="blog", url="http://two.test/")
@@ -252,7 +258,6 @@ class MonitorsContract:
         assert list(store.monitors.refs(ids=[])) == []
 
     def test_monitors_are_counted_and_filtered_by_state_and_tag(self, store: Store) -> None:
-        needs_wakeful(store)
         assert not any(store.monitors.overview().values())
         first = add_monitor(store, name="One", tags=("shop", "eu"))
         second = add_monitor(store, name="Two", tags=("shop",))
@@ -272,7 +277,6 @@ class MonitorsContract:
     def test_monitors_are_listed_by_state_and_by_response_time(
         self, store: Store, httpserver: HTTPServer
     ) -> None:
-        needs_wakeful(store)
         httpserver.expect_request("/good").respond_with_data("open")
         good, bad = httpserver.url_for("/good"), "http://127.0.0.1:9/"
         up = add_monitor(store, name="b up", url=good, tags=("shop",)).id
@@ -297,7 +301,6 @@ class MonitorsContract:
         assert found(sort_by="expires_at", sort="asc") == [up, *down, paused, new]
 
     def test_a_list_by_state_has_pages(self, store: Store) -> None:
-        needs_wakeful(store)
         ids = [add_monitor(store, name=f"m{number:02}").id for number in range(23)]
         for id in ids[5:9]:
             store.monitors.update(id, {"pause": True})
@@ -314,7 +317,6 @@ class MonitorsContract:
         assert [page.total for page in pages] == [23] * 4
 
     def test_counters_follow_the_filters(self, store: Store) -> None:
-        needs_wakeful(store)
         add_monitor(store, name="Shop", tags=("prod",), url="http://one.test/")
         second = add_monitor(store, name="Blog", tags=("prod", "eu"))
         add_monitor(store, name="Mail", tags=("Prod",))
@@ -334,7 +336,6 @@ class MonitorsContract:
         assert counted(location="default") == counted()
 
     def test_tags_are_found_by_name(self, store: Store) -> None:
-        needs_wakeful(store)
         add_monitor(store, tags=("prod", "100%_eu"))
         add_monitor(store, tags=("prod",))
         assert list(store.monitors.tags("prod")) == ["prod"]
@@ -345,7 +346,6 @@ class MonitorsContract:
     def test_a_list_brings_the_last_hours_where_they_are_asked_for(
         self, store: Store, httpserver: HTTPServer
     ) -> None:
-        needs_wakeful(store)
         httpserver.expect_request("/shop").respond_with_data("open")
         monitor = add_monitor(store, url=httpserver.url_for("/shop"))
         result = store.checks.run(monitor.id)
@@ -361,6 +361,7 @@ class MonitorsContract:
             assert (hour["down"], hour["unknown"], hour["maintenance"]) == (0, 0, 0)
             assert hour["degraded"] == 0
 
+    @over_bare
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_monitor_is_not_found(self, store: Store, id: int) -> None:
         not_found(
@@ -369,11 +370,13 @@ class MonitorsContract:
             lambda: store.monitors.delete(id),
         )
 
+    @over_bare
     def test_a_page_without_monitors_has_none(self, store: Store) -> None:
         add_monitor(store)
         for id in (999_999, HUGE):
             assert not store.monitors.list(MonitorQuery(status_page_id=id)).items
 
+    @over_bare
     def test_a_list_of_monitors_without_their_uptime_is_the_same(self, store: Store) -> None:
         for name in ("Alpha", "Beta"):
             add_monitor(store, name=name)

@@ -9,13 +9,11 @@ import pytest
 from app.errors import Invalid
 from app.records import PageQuery, PostTemplate
 from app.stores.base import Store
-from tests.stores.contract.making import needs_wakeful
 
 SLOW = {"name": "Slow", "title": "Slow answers", "state": "investigating", "body": "We look."}
 
 
 def add_template(store: Store, **fields: Any) -> PostTemplate:
-    needs_wakeful(store)
     return store.post_templates.create(SLOW | fields)
 
 
@@ -39,7 +37,6 @@ class PostTemplatesContract:
         assert store.post_templates.update(id, {"name": "SLOW"}).name == "SLOW"
 
     def test_post_templates_come_in_pages_by_name(self, store: Store) -> None:
-        needs_wakeful(store)
         names = [f"{'ab'[n % 2]}{n:02}" for n in range(12)]
         for name in names:
             add_template(store, name=name)

@@ -15,7 +15,6 @@ from tests.stores.contract.making import (
     add_incident,
     add_monitor,
     moment,
-    needs_wakeful,
     not_found,
 )
 from tests.stores.contract.status_pages import add_page
@@ -35,7 +34,6 @@ def fault(attempt: Any) -> list[str]:
 
 class PostsContract:
     def test_a_post_is_stored_shown_and_deleted(self, store: Store) -> None:
-        needs_wakeful(store)
         a, b = add_monitor(store), add_monitor(store)
         incident = add_incident(store, a)
         page = add_page(store, monitors=(b.id, a.id))
@@ -144,7 +142,6 @@ class PostsContract:
         assert fault(lambda: store.posts.add_update(*ids, again)) == ["state"]
 
     def test_monitors_and_incident_of_a_post_are_on_its_page(self, store: Store) -> None:
-        needs_wakeful(store)
         on, off = add_monitor(store), add_monitor(store)
         page = add_page(store, monitors=(on.id,))
         of_other = add_incident(store, off)
@@ -162,7 +159,6 @@ class PostsContract:
         assert store.posts.update(page.id, post.id, {"monitors": ()}).monitors == ()
 
     def test_a_deleted_incident_leaves_its_post(self, store: Store) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(store)
         incident = add_incident(store, monitor)
         page = add_page(store, monitors=(monitor.id,))
@@ -216,7 +212,6 @@ class PostsContract:
         assert store.posts.get(other.id, post.id) == post
 
     def test_a_post_is_drafted_from_an_incident(self, store: Store) -> None:
-        needs_wakeful(store)
         monitor, other = add_monitor(store, name="Till"), add_monitor(store)
         page = add_page(store, monitors=(monitor.id,))
         incident = add_incident(store, monitor, cause="secret.internal refused the connection")

@@ -9,13 +9,12 @@ import pytest
 from app.errors import Invalid
 from app.records import PageQuery, Pair, ReportMail
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, needs_wakeful, not_found
+from tests.stores.contract.making import HUGE, not_found
 
 MAIL = (Pair("email", "boss@shop.example"),)
 
 
 def add_report(store: Store, name: str = "Boss", **fields: Any) -> ReportMail:
-    needs_wakeful(store)
     if store.contacts.id_of(name) is None:
         store.contacts.create({"name": name, "channels": MAIL})
     return store.report_mails.create({"contact": name} | fields)
@@ -35,7 +34,6 @@ class ReportMailsContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_monthly_report_is_not_found(self, store: Store, id: int) -> None:
-        needs_wakeful(store)
         not_found(
             lambda: store.report_mails.get(id),
             lambda: store.report_mails.update(id, {"tag": "x"}),

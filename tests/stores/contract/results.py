@@ -20,14 +20,12 @@ from tests.stores.contract.making import (
     add_incident,
     add_monitor,
     moment,
-    needs_wakeful,
     not_found,
 )
 
 
 class ResultsContract:
     def test_statistics_and_results_of_a_monitor_that_was_never_checked(self, store: Store) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(store)
         assert not store.results.list(ResultQuery(monitor.id)).items
         for range_ in RANGES:
@@ -43,7 +41,6 @@ class ResultsContract:
     def test_statistics_between_two_times_have_the_buckets_that_hold_them(
         self, store: Store
     ) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(store, url="http://127.0.0.1:9/")
         result = store.checks.run(monitor.id)
         start = result.checked_at - timedelta(minutes=20)
@@ -68,7 +65,6 @@ class ResultsContract:
     def test_the_checks_at_which_something_changed_are_the_first_and_those_that_differ(
         self, store: Store
     ) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(store, url="http://127.0.0.1:9/")
         first = store.checks.run(monitor.id)
         store.checks.run(monitor.id)
@@ -86,7 +82,6 @@ class ResultsContract:
         assert [one.id for one in down.items] == [failing.id, first.id]
 
     def test_the_checks_from_one_place_are_listed(self, store: Store) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(store, url="http://127.0.0.1:9/")
         result = store.checks.run(monitor.id)
         found = store.results.list(ResultQuery(monitor.id, location=result.location))
@@ -98,7 +93,6 @@ class ResultsContract:
     def test_the_certificates_that_a_target_sent_are_shown(
         self, store: Store, trusted: bool
     ) -> None:
-        needs_wakeful(store)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
         with HTTPServer(host="127.0.0.1", ssl_context=context) as server:
@@ -120,8 +114,6 @@ class ResultsContract:
             store.results.certificates(monitor.id + 100)
 
     def test_an_incident_may_be_classified_and_the_figures_follow(self, store: Store) -> None:
-        needs_wakeful(store)
-        needs_wakeful(store)
         monitor, other = add_monitor(store), add_monitor(store)
         started = moment(store, hours=30)
         incident = add_incident(
@@ -152,7 +144,6 @@ class ResultsContract:
         assert store.results.report([], start, started).keys() == {ALL}
 
     def test_a_report_may_have_the_days_of_each_monitor(self, store: Store) -> None:
-        needs_wakeful(store)
         monitor = add_monitor(store, url="http://127.0.0.1:9/")
         store.checks.run(monitor.id)
         start = store.now().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=2)
@@ -168,7 +159,6 @@ class ResultsContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_monitor_has_no_results(self, store: Store, id: int) -> None:
-        needs_wakeful(store)
         not_found(
             lambda: store.results.list(ResultQuery(id)),
             lambda: store.results.statistics(id, "24h"),

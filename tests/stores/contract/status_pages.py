@@ -18,11 +18,10 @@ from app.records import (
     Visibility,
 )
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, add_monitor, needs_wakeful, not_found
+from tests.stores.contract.making import HUGE, add_monitor, not_found, over_bare
 
 
 def add_page(store: Store, **fields: Any) -> StatusPage:
-    needs_wakeful(store)
     return store.status_pages.create({"name": "Our shop"} | fields)
 
 
@@ -35,7 +34,6 @@ def page_fault(store: Store, id: int | None, **fields: Any) -> list[str]:
 
 class StatusPagesContract:
     def test_a_page_is_stored_shown_changed_and_deleted(self, store: Store) -> None:
-        needs_wakeful(store)
         a, b, c = (add_monitor(store).id for _ in range(3))
         page = add_page(
             store,
@@ -122,7 +120,6 @@ class StatusPagesContract:
             assert page_fault(store, page.id, monitors=(id,))[0].startswith("monitors")
 
     def test_names_and_groups_are_of_monitors_on_the_page(self, store: Store) -> None:
-        needs_wakeful(store)
         a, b = add_monitor(store).id, add_monitor(store).id
         page = add_page(store, monitors=(a,))
         for fields in ({"names": (ComponentName(b, "x"),)}, {"groups": (Group("x", (b,)),)}):
@@ -132,7 +129,6 @@ class StatusPagesContract:
         assert name.startswith("groups")
 
     def test_a_monitor_off_the_page_leaves_names_groups_and_posts(self, store: Store) -> None:
-        needs_wakeful(store)
         a, b = add_monitor(store).id, add_monitor(store).id
         page = add_page(
             store,
@@ -150,7 +146,6 @@ class StatusPagesContract:
         assert page.names == (ComponentName(b, "B"),)
 
     def test_a_deleted_monitor_leaves_page_and_posts_sound(self, store: Store) -> None:
-        needs_wakeful(store)
         a, b = add_monitor(store).id, add_monitor(store).id
         page = add_page(
             store, monitors=(a, b), names=(ComponentName(a, "A"),), groups=(Group("G", (a, b)),)
@@ -163,7 +158,6 @@ class StatusPagesContract:
         assert store.posts.get(page.id, post.id).monitors == (b,)
 
     def test_the_monitor_list_is_filtered_by_page(self, store: Store) -> None:
-        needs_wakeful(store)
         a, b = add_monitor(store).id, add_monitor(store).id
         page = add_page(store, monitors=(b,))
         found = store.monitors.list(MonitorQuery(status_page_id=page.id)).items
@@ -173,12 +167,12 @@ class StatusPagesContract:
         assert [one.name for one in store.status_pages.of_monitor(a)] == ["zebra"]
         assert not store.status_pages.of_monitor(HUGE)
 
+    @over_bare
     def test_a_store_without_pages_says_that_a_monitor_is_on_none(self, store: Store) -> None:
         assert not store.status_pages.of_monitor(add_monitor(store).id)
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_page_is_not_found(self, store: Store, id: int) -> None:
-        needs_wakeful(store)
         not_found(
             lambda: store.status_pages.get(id),
             lambda: store.status_pages.update(id, {"name": "x"}),
@@ -186,7 +180,6 @@ class StatusPagesContract:
         )
 
     def test_pages_come_in_pages_the_newest_first(self, store: Store) -> None:
-        needs_wakeful(store)
         ids = [add_page(store).id for _ in range(12)][::-1]
         pages = [store.status_pages.list(PageQuery(page=page)) for page in (1, 2, 3)]
         assert [[one.id for one in page.items] for page in pages] == [ids[:10], ids[10:], []]

@@ -9,7 +9,7 @@ import pytest
 
 from app.records import SubscriberQuery
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, needs_wakeful, not_found
+from tests.stores.contract.making import HUGE, not_found
 from tests.stores.contract.status_pages import add_page
 
 
@@ -22,5 +22,4 @@ class SubscribersContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_page_has_no_subscribers_to_clear(self, store: Store, id: int) -> None:
-        needs_wakeful(store)
         not_found(lambda: store.subscribers.clear(id))

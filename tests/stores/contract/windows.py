@@ -9,12 +9,11 @@ import pytest
 from app.errors import Invalid
 from app.records import MonitorQuery, MonitorStatus, PageQuery
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, add_monitor, moment, needs_wakeful, not_found
+from tests.stores.contract.making import HUGE, add_monitor, moment, not_found
 
 
 class WindowsContract:
     def test_windows_are_stored_changed_and_deleted(self, store: Store) -> None:
-        needs_wakeful(store)
         monitor, other = add_monitor(store), add_monitor(store)
         start = moment(store, hours=1)
         window = store.windows.create(
@@ -41,7 +40,6 @@ class WindowsContract:
         assert store.monitors.get(other.id).status == MonitorStatus.PENDING
 
     def test_a_window_by_tag_is_for_the_monitors_that_have_the_tag_now(self, store: Store) -> None:
-        needs_wakeful(store)
         tagged = add_monitor(store, tags=("prod", "eu"))
         later, capital = add_monitor(store), add_monitor(store, tags=("Prod",))
         listed = add_monitor(store)
@@ -80,7 +78,6 @@ class WindowsContract:
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_window_is_not_found(self, store: Store, id: int) -> None:
-        needs_wakeful(store)
         not_found(
             lambda: store.windows.get(id),
             lambda: store.windows.update(id, {"name": "x"}),
@@ -88,7 +85,6 @@ class WindowsContract:
         )
 
     def test_windows_come_in_pages_the_newest_start_first(self, store: Store) -> None:
-        needs_wakeful(store)
         starts = [moment(store, days=day) for day in range(12)]
         ids = [
             store.windows.create(
