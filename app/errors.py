@@ -14,8 +14,11 @@ Views and API handlers translate these; the packages below them never raise HTTP
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from app.i18n import N_, _
+
+T = TypeVar("T")
 
 
 class WakefulError(Exception):
@@ -49,6 +52,13 @@ class NotFound(WakefulError):
         super().__init__(_(sentence, kind=_(kind), id=id))
         self.kind = kind
         self.id = id
+
+
+def existing(record: T | None, kind: str, id: int | str) -> T:
+    """``record``. Raises NotFound if it is None."""
+    if record is None:
+        raise NotFound(kind, id)
+    return record
 
 
 class Conflict(WakefulError):

@@ -15,7 +15,7 @@ from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
 from app.db.statements import inserting
 from app.db.tables import InvitationRow
-from app.errors import Denied, NotFound
+from app.errors import Denied, existing
 from app.i18n import N_, _
 from app.records import Action, Invitation, ObjectKind, Person, Thing
 from app.rules.clocks import believable
@@ -44,17 +44,13 @@ class Invitations:
 
     def renew(self, id: int) -> tuple[Invitation, str]:
         """A new link, for 7 days from now; the earlier one ends. Raises NotFound, and Invalid."""
-        row = db.session.get(InvitationRow, id)
-        if row is None:
-            raise NotFound("invitation", id)
+        row = existing(db.session.get(InvitationRow, id), "invitation", id)
         return self.invite(row.email, row.role)
 
     def revoke(self, id: int) -> Invitation:
         """Raises NotFound."""
         with writing() as session:
-            row = session.get(InvitationRow, id)
-            if row is None:
-                raise NotFound("invitation", id)
+            row = existing(session.get(InvitationRow, id), "invitation", id)
             session.delete(row)
             audit.note(session, Action.REVOKED, _thing(_record(row)))
             return _record(row)

@@ -20,7 +20,7 @@ from sqlalchemy import bindparam, or_, outerjoin, select, update
 from app import proxies
 from app.db import DbSession, best_effort, db, writing
 from app.db.tables import ApiKeyRow, PersonRow
-from app.errors import Conflict, Denied, Invalid, NotFound
+from app.errors import Conflict, Denied, Invalid, existing
 from app.i18n import N_, _
 from app.records import MAX_NAME, MAX_TAG, ApiKey, Person, Role, Scope
 
@@ -112,9 +112,7 @@ class ApiKeys:
 
     def get(self, prefix: str) -> ApiKey:
         """Raises NotFound."""
-        row = db.session.execute(_WITH_PREFIX, {"prefix": prefix}).first()
-        if row is None:
-            raise NotFound("key", prefix)
+        row = existing(db.session.execute(_WITH_PREFIX, {"prefix": prefix}).first(), "key", prefix)
         return _record(row, _Owner.of(row))
 
     def of(self, person_id: int) -> list[ApiKey]:
@@ -276,9 +274,7 @@ def _locked(session: DbSession, prefix: str) -> ApiKeyRow:
     """Raises NotFound."""
     query = select(ApiKeyRow).where(ApiKeyRow.prefix == prefix)
     row = session.scalar(query.with_for_update().execution_options(populate_existing=True))
-    if row is None:
-        raise NotFound("key", prefix)
-    return row
+    return existing(row, "key", prefix)
 
 
 def _owner_of(session: DbSession, row: ApiKeyRow) -> PersonRow | None:

@@ -26,7 +26,7 @@ from app.access.keys import settle_keys
 from app.access.security_log import SecurityEvent
 from app.db import DbSession, db, writing
 from app.db.tables import HalfLoginRow, InvitationRow, PersonRow, RecoveryRow, SessionRow
-from app.errors import Conflict, Invalid, NotFound, Throttled
+from app.errors import Conflict, Invalid, Throttled, existing
 from app.i18n import N_, _
 from app.records import MAX_PERSON_NAME, Client, Person, Role
 from app.rules import addresses, text
@@ -278,10 +278,7 @@ def end_sessions(session: DbSession, id: int, but: int | None = None) -> None:
 
 
 def _found(session: DbSession, id: int) -> PersonRow:
-    row = session.get(PersonRow, id)
-    if row is None:
-        raise NotFound("person", id)
-    return row
+    return existing(session.get(PersonRow, id), "person", id)
 
 
 def check_account(

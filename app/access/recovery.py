@@ -18,7 +18,7 @@ from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.db import db, writing
 from app.db.tables import PersonRow, RecoveryRow
-from app.errors import Denied, Invalid, NotFound
+from app.errors import Denied, Invalid, existing
 from app.i18n import N_, _
 from app.records import Action, Actor, ActorKind, ObjectKind, Person, Thing
 from app.rules.clocks import believable
@@ -60,9 +60,7 @@ class Recovery:
 
     def make(self, id: int) -> str:
         """The token of a link that an admin hands over. Raises NotFound."""
-        row = db.session.get(PersonRow, id)
-        if row is None:
-            raise NotFound("person", id)
+        row = existing(db.session.get(PersonRow, id), "person", id)
         return self._store_recovery(person_record(row), BY_ADMIN)
 
     def person(self, token: str) -> Person | None:

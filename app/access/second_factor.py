@@ -25,7 +25,7 @@ from app.access.tokens import seal, unseal
 from app.db import DbSession, db, writing
 from app.db.tables import AuthenticatorAppRow, PasskeyRow, PersonRow, RecoveryCodeRow
 from app.db.types import Unreadable
-from app.errors import Conflict, Denied, Invalid, NotFound
+from app.errors import Conflict, Denied, Invalid, NotFound, existing
 from app.i18n import N_, _
 from app.records import Action, ObjectKind, Passkey, Person, Role, SecondFactor, Thing
 
@@ -228,9 +228,7 @@ def _password_hash(id: int) -> str | None:
 def locked(session: DbSession, id: int) -> PersonRow:
     """The person, whom nobody else changes until this transaction ends. Raises NotFound."""
     row = session.get(PersonRow, id, with_for_update=True, populate_existing=True)
-    if row is None:
-        raise NotFound("person", id)
-    return row
+    return existing(row, "person", id)
 
 
 # --- Codes of authenticator apps (TOTP, RFC 6238): 6 digits, for 30 seconds each

@@ -13,7 +13,7 @@ from sqlalchemy import select, update
 from app.access.tokens import digest_of, make_token
 from app.db import best_effort, db, writing
 from app.db.tables import WallLinkRow
-from app.errors import Invalid, NotFound
+from app.errors import Invalid, existing
 from app.i18n import N_, _
 from app.records import WallLink
 
@@ -69,9 +69,7 @@ class WallLinks:
     def revoke(self, id: int) -> None:
         """End a link at once. Raises NotFound."""
         with writing() as session:
-            row = session.get(WallLinkRow, id)
-            if row is None:
-                raise NotFound("link", id)
+            row = existing(session.get(WallLinkRow, id), "link", id)
             session.delete(row)
 
 

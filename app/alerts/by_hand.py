@@ -15,7 +15,7 @@ from app.alerts.targets import Source, Target, channels_of, targets_of, unreadab
 from app.db import AnySession, writing
 from app.db.tables import ContactRow, DeliveryRow, MonitorRow
 from app.db.types import Unreadable
-from app.errors import Conflict, Invalid, NotFound
+from app.errors import Conflict, Invalid, existing
 from app.i18n import _
 from app.records import DeliveryStatus, Event
 from app.rules.time import iso
@@ -28,9 +28,7 @@ def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
     read.
     """
     with writing() as session:
-        monitor = session.get(MonitorRow, monitor_id)
-        if monitor is None:
-            raise NotFound("monitor", monitor_id)
+        monitor = existing(session.get(MonitorRow, monitor_id), "monitor", monitor_id)
         if faults := unreadable_sources(session, monitor):
             raise Conflict(faults[0])
         targets = targets_of(session, monitor)
@@ -60,9 +58,7 @@ def send_test_to_contact(contact_id: int, now: datetime) -> tuple[int, ...]:
     NotFound, and Conflict if its channels cannot be read.
     """
     with writing() as session:
-        contact = session.get(ContactRow, contact_id)
-        if contact is None:
-            raise NotFound("contact", contact_id)
+        contact = existing(session.get(ContactRow, contact_id), "contact", contact_id)
         if isinstance(contact.channels, Unreadable):
             why = contact.channels.why
             raise Conflict(channels_unreadable(f'contact "{contact.name}"', why))
@@ -113,6 +109,4 @@ def _alert(session: AnySession, delivery_id: int) -> DeliveryRow:
         .with_for_update()
         .execution_options(populate_existing=True)
     )
-    if row is None:
-        raise NotFound("delivery", delivery_id)
-    return row
+    return existing(row, "delivery", delivery_id)

@@ -28,7 +28,7 @@ from app.engine.canaries import Canaries
 from app.engine.checking import make_prober
 from app.engine.elsewhere import Brought, CheckingPlace
 from app.engine.network import may_be_ours, unknown
-from app.errors import NotFound, Throttled, Unavailable
+from app.errors import NotFound, Throttled, Unavailable, existing
 from app.i18n import N_, _
 from app.records import CheckedNow, CheckSpec, Notice, Outcome, PlaceChecked, Result, Verdict
 from app.slots import BUSY_SECONDS, LONG_WAITS, WAITS_ELSEWHERE
@@ -107,9 +107,7 @@ def _recorded(spec: CheckSpec) -> Result:
     monitor_id, outcome = spec.monitor_id or 0, _checked(spec)
     at = datetime.now(UTC)
     result = recorder.record([(monitor_id, outcome)], at, location=_settings().location)[0]
-    if result is None:
-        raise NotFound("monitor", monitor_id)
-    return result
+    return existing(result, "monitor", monitor_id)
 
 
 def _answer(

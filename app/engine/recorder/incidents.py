@@ -17,7 +17,7 @@ from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.engine.recorder import gaps
 from app.engine.recorder.alerting import notify_opened
 from app.engine.recorder.rows import lock, open_incident, start_afresh, whole
-from app.errors import Conflict, Invalid, NotFound
+from app.errors import Conflict, Invalid, NotFound, existing
 from app.i18n import _
 from app.records import Ending, Event
 
@@ -128,9 +128,7 @@ def _tell(
 
 def _locked(session: AnySession, incident_id: int) -> tuple[IncidentRow, MonitorStateRow]:
     query = select(IncidentRow.monitor_id).where(IncidentRow.id == incident_id)
-    monitor_id = session.scalar(query)
-    if monitor_id is None:
-        raise NotFound("incident", incident_id)
+    monitor_id = existing(session.scalar(query), "incident", incident_id)
     state = lock(session, monitor_id)
     # Read again under the lock: the engine may have ended it meanwhile.
     incident = session.scalar(

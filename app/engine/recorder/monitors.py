@@ -25,7 +25,7 @@ from app.db.tables import (
 from app.db.types import to_ms
 from app.engine.recorder import found_late, gaps
 from app.engine.recorder.rows import end, forget_good, lock, open_incident, remark, start_afresh
-from app.errors import NotFound
+from app.errors import existing
 from app.i18n import N_, _
 from app.judge.verdict import MOMENT_S
 from app.records import Cause, Ending, Location, Verdict
@@ -273,7 +273,4 @@ def _end_cover(
 
 
 def _monitor(session: AnySession, monitor_id: int) -> MonitorRow:
-    monitor = session.get(MonitorRow, monitor_id)
-    if monitor is None:
-        raise NotFound("monitor", monitor_id)
-    return monitor
+    return existing(session.get(MonitorRow, monitor_id), "monitor", monitor_id)
