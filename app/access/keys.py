@@ -20,6 +20,7 @@ from sqlalchemy import bindparam, or_, outerjoin, select, update
 from app import proxies
 from app.db import DbSession, best_effort, db, writing
 from app.db.tables import ApiKeyRow, PersonRow
+from app.db.types import record_of
 from app.errors import Conflict, Denied, Invalid, existing
 from app.i18n import N_, _
 from app.records import MAX_NAME, MAX_TAG, ApiKey, Person, Role, Scope
@@ -289,19 +290,12 @@ def _record(row: Any, owner: Any) -> ApiKey:
     if owner is not None:
         most = Scope.READ if owner.disabled else Role(owner.role).scope
         scope = min(scope, most, key=tuple(Scope).index)
-    return ApiKey(
-        id=row.id,
-        prefix=row.prefix,
-        name=row.name,
+    return record_of(
+        ApiKey,
+        row,
         scope=scope,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        last_used_at=row.last_used_at,
-        revoked_at=row.revoked_at,
         owner=None if owner is None else owner.email,
         networks=tuple(network for network in row.networks.split(",") if network),
-        tag=row.tag,
         granted=row.scope,
-        owner_id=row.owner_id,
         owner_disabled=owner is not None and owner.disabled,
     )

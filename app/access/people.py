@@ -26,6 +26,7 @@ from app.access.keys import settle_keys
 from app.access.security_log import SecurityEvent
 from app.db import DbSession, db, writing
 from app.db.tables import HalfLoginRow, InvitationRow, PersonRow, RecoveryRow, SessionRow
+from app.db.types import record_of
 from app.errors import Conflict, Invalid, Throttled, existing
 from app.i18n import N_, _
 from app.records import MAX_PERSON_NAME, Client, Person, Role
@@ -253,18 +254,7 @@ class People:
 
 
 def person_record(row: PersonRow) -> Person:
-    return Person(
-        id=row.id,
-        email=row.email,
-        role=row.role,
-        time_zone=row.time_zone,
-        theme=row.theme,
-        created_at=row.created_at,
-        last_login_at=row.last_login_at,
-        disabled=row.disabled,
-        name=row.name,
-        second_factor=row.second_factor,
-    )
+    return record_of(Person, row)
 
 
 def end_sessions(session: DbSession, id: int, but: int | None = None) -> None:

@@ -20,6 +20,7 @@ from app.access.tokens import digest_of, make_token
 from app.config import SESSION_SECONDS
 from app.db import DbSession, best_effort, db, writing
 from app.db.tables import PersonRow, SessionRow
+from app.db.types import record_of
 from app.errors import NotFound
 from app.records import Client, Person, Session
 from app.rules.clocks import believable, runs
@@ -230,16 +231,7 @@ def _is_over(row: SessionRow, now: datetime) -> bool:
 
 
 def _record(row: SessionRow) -> Session:
-    return Session(
-        id=row.id,
-        person_id=row.person_id,
-        created_at=row.created_at,
-        last_used_at=row.last_used_at,
-        password_at=row.password_at,
-        address=row.address,
-        browser=row.browser,
-        system=row.system,
-    )
+    return record_of(Session, row)
 
 
 # The words for a browser and its system, from a ``User-Agent`` header.

@@ -13,6 +13,7 @@ from sqlalchemy import select, update
 from app.access.tokens import digest_of, make_token
 from app.db import best_effort, db, writing
 from app.db.tables import WallLinkRow
+from app.db.types import record_of
 from app.errors import Invalid, existing
 from app.i18n import N_, _
 from app.records import WallLink
@@ -79,13 +80,4 @@ def _touch(id: int, now: datetime) -> None:
 
 
 def _record(row: WallLinkRow) -> WallLink:
-    return WallLink(
-        id=row.id,
-        name=row.name,
-        tag=row.tag,
-        zone=row.zone,
-        server=row.server,
-        created_by=row.created_by,
-        created_at=row.created_at,
-        last_used_at=row.last_used_at,
-    )
+    return record_of(WallLink, row)

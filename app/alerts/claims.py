@@ -35,7 +35,7 @@ from app.alerts.snapshots import recompose
 from app.db import AnySession, turns
 from app.db.faults import unavailable
 from app.db.tables import DeliveryRow, IncidentRow, SubscriberRow
-from app.db.types import Unreadable, Why, readable
+from app.db.types import Unreadable, Why, readable, record_of
 from app.i18n import _
 from app.records import NOT_SENT, Channel, DeliveryStatus, Event
 from app.rules.time import iso
@@ -203,22 +203,9 @@ def _lease(
     if getattr(done, "rowcount", 0) != 1:
         return None
     row = session.execute(_anew([id])).scalar_one()
-    if isinstance(row.value, Unreadable):
-        return None  # cannot happen: ``give_up_unreadable`` has given such rows up
     if flapping is not None:
         row.facts = {**row.facts, "extra": {**(row.facts.get("extra") or {}), "flapping": flapping}}
-    return ClaimedDelivery(
-        id=row.id,
-        token=token,
-        lane=row.lane,
-        message_id=row.message_id,
-        channel=row.channel,
-        value=row.value,
-        facts=row.facts,
-        created_at=row.created_at,
-        attempts=tuple(row.attempts or ()),
-        subscriber_id=row.subscriber_id,
-    )
+    return record_of(ClaimedDelivery, row, token=token, attempts=tuple(row.attempts or ()))
 
 
 def _group(session: AnySession, group: Combine, now: datetime) -> ClaimedDelivery | None:
@@ -250,16 +237,12 @@ def _pending(
     """The first ``limit`` pending rows of a lane, or only the one with the id ``only``."""
     query = _PENDING if only is None else _PENDING.where(DeliveryRow.id == only)
     return [
-        Waiting(
-            id=row.id,
-            event=row.event,
-            monitor_id=row.monitor_id,
-            incident_id=row.incident_id,
-            created_at=row.created_at,
+        record_of(
+            Waiting,
+            row,
             next_attempt_at=row.next_attempt_at or row.created_at,
             attempts=len(row.attempts or ()),
             leased=row.lease_until is not None and row.lease_until > now,
-            reason=row.reason,
             over=row.ended_at is not None,
             settled=row.ended_at is not None or row.acknowledged_at is not None,
         )

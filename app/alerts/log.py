@@ -16,7 +16,7 @@ from app.alerts.outbox import lane
 from app.alerts.targets import channels_of, contact_names, source_ids, targets_of
 from app.db import AnySession, db, writing
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
-from app.db.types import Moment, Unreadable, readable
+from app.db.types import Moment, Unreadable, readable, record_of
 from app.records import NOT_SENT, Attempt, Delivery, DeliveryStatus, Event, mask
 
 LOST_SHOWN_FOR = timedelta(days=3)  # after the end of the incident
@@ -42,19 +42,11 @@ def to_record(
     ``covered_ids``). ``contacts``: the names of contacts by id.
     """
     names = contacts or {}
-    return Delivery(
-        id=row.id,
-        event=row.event,
-        monitor_id=row.monitor_id,
-        incident_id=row.incident_id,
-        channel=row.channel,
+    return record_of(
+        Delivery,
+        row,
         target=mask(readable(row.value) or ""),
-        status=row.status,
-        reason=row.reason,
         attempts=tuple(_attempt(attempt) for attempt in row.attempts or ()),
-        created_at=row.created_at,
-        next_attempt_at=row.next_attempt_at,
-        delivered_at=row.delivered_at,
         covers=tuple(covers),
         contacts=tuple(names[id] for id in source_ids(row.sources) if id in names),
         location=_location(row.facts),

@@ -100,22 +100,9 @@ def newest_of(
 
 def _seen(row: Any) -> Seen:
     place, name, label, at, verdict, status_code, response_time, code, cause, quiet, last_at = row
-    if at is None:
-        return Seen(place, name, label, last_at=last_at)
-    seen_at = from_ms(at)
-    return Seen(
-        place,
-        name,
-        label,
-        seen_at,
-        verdict,
-        status_code,
-        response_time,
-        code,
-        cause,
-        quiet,
-        seen_at,
-    )
+    seen_at = None if at is None else from_ms(at)
+    seen = (seen_at, verdict, status_code, response_time, code, cause, bool(quiet))
+    return Seen(place, name, label, *seen, seen_at or last_at)
 
 
 @dataclass(frozen=True, slots=True)

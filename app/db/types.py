@@ -90,6 +90,12 @@ def unreadable_in(row: Any, names: Iterable[str]) -> dict[str, Why]:
     return {name: value.why for name, value in values if isinstance(value, Unreadable | Replaced)}
 
 
+def record_of(record: type[T], row: Any, **others: Any) -> T:
+    """The record of a row: ``others``, and the columns that are called as its other fields."""
+    names: Sequence[str] = record.__match_args__  # type: ignore[attr-defined] # of a dataclass
+    return record(**others, **{name: getattr(row, name) for name in names if name not in others})
+
+
 def is_same(before: Any, after: Any) -> bool:
     """Whether storing one of them in place of the other changes nothing. It always changes a
     replaced value: otherwise nobody could store the value that is shown in its place.

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, or_, select
 from app.db import AnySession, cached, db
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
 from app.db.tags import tags_of
-from app.db.types import EARLIEST, LATEST, unreadable_in
+from app.db.types import EARLIEST, LATEST, record_of, unreadable_in
 from app.records import MaintenanceWindow
 from app.rules.recurrence import ONCE, applies_to, in_maintenance
 
@@ -61,18 +61,11 @@ def window_of(row: Any, monitors: Iterable[int]) -> MaintenanceWindow:
     """The record of a row of ``maintenance_windows``. One with fields in ``unreadable`` never
     applies.
     """
-    return MaintenanceWindow(
-        id=row.id,
-        name=row.name,
-        start_at=row.start_at,
-        end_at=row.end_at,
+    return record_of(
+        MaintenanceWindow,
+        row,
         monitors=tuple(sorted(monitors)),
         tags=tags_of(row.tags),
-        repeat=row.repeat,
-        repeat_until=row.repeat_until,
-        zone=row.zone,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
         unreadable=tuple(unreadable_in(row, _FIELDS)),
     )
 

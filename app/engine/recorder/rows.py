@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 
 from app.db import AnySession, changes
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorStateRow
+from app.db.types import record_of
 from app.errors import NotFound
 from app.judge.fold import EVER
 from app.judge.verdict import State
@@ -61,16 +62,8 @@ def last_end(session: AnySession, monitor_id: int) -> datetime | None:
 
 def state_of(row: Any, started_at: datetime | None, by_hand: bool) -> State:
     """``row`` has the columns of MonitorStateRow; the rest is of the open incident, if any."""
-    return State(
-        checked_at=row.checked_at,
-        verdict=Verdict(row.verdict) if row.verdict else None,
-        status_since=row.status_since,
-        failing_since=row.failing_since,
-        failures=row.failures,
-        recovering_since=row.recovering_since,
-        started_at=started_at,
-        by_hand=by_hand,
-    )
+    verdict = Verdict(row.verdict) if row.verdict else None
+    return record_of(State, row, verdict=verdict, started_at=started_at, by_hand=by_hand)
 
 
 def covers_s(monitor: Any) -> int:
