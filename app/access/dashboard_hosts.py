@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, func, select
 
 from app.db import DbSession, db, writing
-from app.db.statements import inserting
+from app.db.statements import inserting, keep_newest
 from app.db.tables import DashboardHostRow
 
 KEPT = timedelta(days=90)  # after the last use; a session ends after 30
@@ -29,10 +29,7 @@ def remember(session: DbSession, person_id: int, host: str | None, now: datetime
             index_elements=[row.host, row.person_id], set_={"used_at": now}
         )
     )
-    theirs = row.person_id == person_id
-    newest = select(row.host).where(theirs).order_by(row.used_at.desc(), row.host)
-    kept = session.scalars(newest.limit(MOST_OF_ONE)).all()
-    session.execute(delete(row).where(theirs, row.host.not_in(kept)))
+    keep_newest(session, row.host, row.person_id == person_id, row.used_at, MOST_OF_ONE)
 
 
 def is_used(host: str, now: datetime) -> bool:

@@ -13,6 +13,7 @@ from sqlalchemy import delete, select, update
 
 from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
+from app.db.statements import keep_newest
 from app.db.tables import DeviceRow
 
 KNOWN_FOR = timedelta(days=180)  # since the last login
@@ -60,21 +61,9 @@ def remember(
         session.add(row)
     row.last_used_at = now
     session.flush()
-    _keep_the_newest(session, person_id)
+    theirs = DeviceRow.person_id == person_id
+    keep_newest(session, DeviceRow.id, theirs, DeviceRow.last_used_at, DEVICES_PER_PERSON)
     return row.id, new
-
-
-def _keep_the_newest(session: DbSession, person_id: int) -> None:
-    kept = (
-        select(DeviceRow.id)
-        .where(DeviceRow.person_id == person_id)
-        .order_by(DeviceRow.last_used_at.desc(), DeviceRow.id.desc())
-        .limit(DEVICES_PER_PERSON)
-    )
-    late = session.scalars(kept).all()
-    session.execute(
-        delete(DeviceRow).where(DeviceRow.person_id == person_id, DeviceRow.id.not_in(late))
-    )
 
 
 def forget_device(session: DbSession, id: int) -> None:
@@ -83,8 +72,5 @@ def forget_device(session: DbSession, id: int) -> None:
 
 def forget_devices(session: DbSession, person_id: int, but: int | None = None) -> None:
     """All devices of the person are strangers' from now on, ``but`` this one."""
-    session.execute(
-        delete(DeviceRow).where(
-            DeviceRow.person_id == person_id, *(() if but is None else (DeviceRow.id != but,))
-        )
-    )
+    others = () if but is None else (DeviceRow.id != but,)
+    session.execute(delete(DeviceRow).where(DeviceRow.person_id == person_id, *others))

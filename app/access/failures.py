@@ -15,12 +15,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, case, delete, func, select
+from sqlalchemy import Row, case, delete, select
 
 from app.access import actors, audit
 from app.access.counters import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, add, origin_of, window_of
 from app.db import DbSession, db, writing
-from app.db.statements import inserting
+from app.db.statements import count_of, inserting
 from app.db.tables import LeftOutRow
 from app.records import Action, Actor, ActorKind, ObjectKind, Thing
 
@@ -90,8 +90,7 @@ def _counted_as(session: DbSession, window: int, event: str, origin: str) -> str
     here = (row.window == window, row.event == event, row.object_id.is_(None))
     if session.scalar(select(row.who).where(*here, row.who == origin)) is not None:
         return origin
-    count = session.scalar(select(func.count()).select_from(row).where(*here)) or 0
-    return origin if count < MOST_ORIGINS else ELSEWHERE
+    return origin if count_of(session, row, *here) < MOST_ORIGINS else ELSEWHERE
 
 
 def _count(session: DbSession, row: LeftOutRow) -> None:

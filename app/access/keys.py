@@ -24,6 +24,7 @@ from app.db.types import record_of
 from app.errors import Conflict, Denied, Invalid, existing
 from app.i18n import N_, _
 from app.records import MAX_NAME, MAX_TAG, ApiKey, Person, Role, Scope
+from app.rules.clocks import is_due
 
 PREFIX_LENGTH = 8
 PREFIX_ALPHABET = string.ascii_lowercase + string.digits
@@ -101,8 +102,7 @@ class ApiKeys:
         if owner is not None and owner.disabled:
             return None
         key = _record(row, owner)
-        # abs(): after the clock was set back, the time must not stay in the future.
-        if key.last_used_at is None or abs(now - key.last_used_at) >= TOUCH_AFTER:
+        if is_due(key.last_used_at, now, TOUCH_AFTER):
             best_effort("The last use of an API key", lambda: self._touch(key.id, now))
         return key
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 
 from app.access.people import People
 from app.access.second_factor import SecondFactors, note
 from app.access.tokens import digest_of
 from app.db import DbSession, db, writing
-from app.db.statements import inserting
+from app.db.statements import count_of, inserting
 from app.db.tables import PasskeyChallengeRow, PasskeyRow
 from app.errors import Conflict, Denied, Invalid
 from app.i18n import N_, _, _n
@@ -215,8 +215,7 @@ class Passkeys:
 
 def _check_room(session: DbSession, id: int) -> None:
     """Raises Conflict if the person has as many passkeys as they may."""
-    query = select(func.count()).select_from(PasskeyRow).where(PasskeyRow.person_id == id)
-    if (session.scalar(query) or 0) >= MAX_PASSKEYS:
+    if count_of(session, PasskeyRow, PasskeyRow.person_id == id) >= MAX_PASSKEYS:
         raise Conflict(
             _n("There can be %(num)s passkey at most. Remove one first.",
                "There can be %(num)s passkeys at most. Remove one first.", MAX_PASSKEYS)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from textwrap import wrap
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 
 from app.access import audit, security_log
 from app.access.people import People, end_sessions, person_record
@@ -23,6 +23,7 @@ from app.access.security_log import SecurityEvent
 from app.access.settings import StoredSettings
 from app.access.tokens import seal, unseal
 from app.db import DbSession, db, writing
+from app.db.statements import count_of
 from app.db.tables import AuthenticatorAppRow, PasskeyRow, PersonRow, RecoveryCodeRow
 from app.db.types import Unreadable
 from app.errors import Conflict, Denied, Invalid, NotFound, existing
@@ -217,8 +218,7 @@ def _passkey(row: PasskeyRow) -> Passkey:
 
 
 def _codes_left(session: DbSession, id: int) -> int:
-    count = select(func.count()).select_from(RecoveryCodeRow)
-    return session.scalar(count.where(RecoveryCodeRow.person_id == id)) or 0
+    return count_of(session, RecoveryCodeRow, RecoveryCodeRow.person_id == id)
 
 
 def _password_hash(id: int) -> str | None:

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, delete, or_, select, update
+from sqlalchemy import delete, or_, select, update
 
 from app.db import best_effort, db, writing
 from app.db.statements import inserting
 from app.db.tables import SentFormRow
+from app.rules.clocks import believable
 
 # A form that is still being carried out after this is of a process that was killed.
 LONGEST = timedelta(minutes=2)
@@ -22,9 +23,6 @@ SAME_FOR = timedelta(seconds=10)
 # A form that makes something has a token of its own, so the same one is the same page, reloaded or
 # come back to: longer than a page can stand open and its form still be taken.
 NEW_FOR = timedelta(hours=12)
-# The clock was ahead where the form is of later than that: two machines may differ by less, and of
-# two forms at once, the one that waited for the other's write read its clock before.
-AHEAD = timedelta(seconds=10)
 WHAT = "A form that was sent"
 
 
@@ -66,7 +64,7 @@ class SentForms:
         over = or_(
             SentFormRow.ended_at <= now - same_for,
             SentFormRow.ended_at.is_(None) & (SentFormRow.sent_at < now - LONGEST),
-            _is_ahead(now),
+            SentFormRow.sent_at > believable(now),
         )
         statement = statement.on_conflict_do_update(
             index_elements=[SentFormRow.digest], set_=values, where=over
@@ -101,10 +99,6 @@ class SentForms:
     def forget_old(self) -> None:
         """Delete those that are over. The engine's housekeeping calls it."""
         now = self.clock()
-        over = or_(SentFormRow.sent_at < now - LONGEST - NEW_FOR, _is_ahead(now))
+        kept = SentFormRow.sent_at.between(now - LONGEST - NEW_FOR, believable(now))
         with writing() as session:
-            session.execute(delete(SentFormRow).where(over))
-
-
-def _is_ahead(now: datetime) -> ColumnElement[bool]:
-    return SentFormRow.sent_at > now + AHEAD
+            session.execute(delete(SentFormRow).where(~kept))

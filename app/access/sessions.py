@@ -19,17 +19,18 @@ from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.config import SESSION_SECONDS
 from app.db import DbSession, best_effort, db, writing
+from app.db.statements import keep_newest
 from app.db.tables import PersonRow, SessionRow
 from app.db.types import record_of
 from app.errors import NotFound
 from app.records import Client, Person, Session
-from app.rules.clocks import believable, runs
+from app.rules.clocks import believable, is_due, runs
 
 IDLE = timedelta(hours=12)
 IN_ALL = timedelta(seconds=SESSION_SECONDS)
 USED_AFTER = timedelta(minutes=3)  # a busy browser must not cost a write for each request
 RECENT = timedelta(minutes=10)  # how long a typed password is enough to change access
-SESSIONS_PER_PERSON = 100  # a script that logs in each minute must not fill the list
+MOST_OF_PERSON = 100  # a script that logs in each minute must not fill the list
 GRACE = timedelta(seconds=30)  # for requests that were on their way with the token before
 # Built once: each page asks.
 _PRESENT = select(SessionRow).where(SessionRow.digest == bindparam("digest"))
@@ -74,7 +75,8 @@ class LoginSessions:
             row.device_id, device = devices.remember(session, client.device, person_id, now)
             session.add(row)
             session.flush()
-            _keep_the_newest(session, person_id)
+            theirs = SessionRow.person_id == person_id
+            keep_newest(session, SessionRow.id, theirs, SessionRow.last_used_at, MOST_OF_PERSON)
             dashboard_hosts.remember(session, person_id, client.host, now)
             if password_at is None:
                 _tell(session, SecurityEvent.LOGIN_OK, person_id, client.address)
@@ -101,8 +103,7 @@ class LoginSessions:
         person, record = person_record(owner), _record(row)
         if row.digest != digest_of(token):  # the password was not typed where this token is
             record = replace(record, password_at=None)
-        # abs(): after the clock was set back, the time must not stay in the future.
-        if abs(now - record.last_used_at) >= USED_AFTER:
+        if is_due(record.last_used_at, now, USED_AFTER):
             best_effort("The last use of a session", lambda: _touch(record, now, client))
         return person, record
 
@@ -177,17 +178,6 @@ class LoginSessions:
         )
         with writing() as session:
             session.execute(delete(SessionRow).where(over))
-
-
-def _keep_the_newest(session: DbSession, person_id: int) -> None:
-    of_person = SessionRow.person_id == person_id
-    kept = session.scalars(
-        select(SessionRow.id)
-        .where(of_person)
-        .order_by(SessionRow.last_used_at.desc(), SessionRow.id.desc())
-        .limit(SESSIONS_PER_PERSON)
-    ).all()
-    session.execute(delete(SessionRow).where(of_person, SessionRow.id.not_in(kept)))
 
 
 def _with_token(

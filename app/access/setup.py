@@ -7,13 +7,12 @@ from __future__ import annotations
 import hmac
 import secrets
 
-from sqlalchemy import func, select
-
 from app.access import passwords
 from app.access.people import People, check_account
 from app.access.settings import StoredSettings
 from app.db import db, schema, writing
 from app.db.settings import remove_setting
+from app.db.statements import count_of
 from app.db.tables import PersonRow
 from app.errors import Denied
 from app.i18n import N_, _
@@ -66,4 +65,4 @@ class Setup:
 
 
 def _anybody() -> bool:
-    return bool(db.session.execute(select(func.count()).select_from(PersonRow)).scalar_one())
+    return count_of(db.session, PersonRow) > 0

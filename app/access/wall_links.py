@@ -17,6 +17,7 @@ from app.db.types import record_of
 from app.errors import Invalid, existing
 from app.i18n import N_, _
 from app.records import WallLink
+from app.rules.clocks import is_due
 
 TOUCH_AFTER = timedelta(minutes=10)  # a screen asks every few seconds, and must not write as often
 MOST_LINKS = 50
@@ -55,8 +56,7 @@ class WallLinks:
         if row is None:
             return None
         link, now = _record(row), self.clock()
-        # abs(): after the clock was set back, the time must not stay in the future.
-        if link.last_used_at is None or abs(now - link.last_used_at) >= TOUCH_AFTER:
+        if is_due(link.last_used_at, now, TOUCH_AFTER):
             best_effort("The last use of a link to the wall", lambda: _touch(link.id, now))
         return link
 

@@ -50,6 +50,7 @@ from app.records import (
     Event,
     SubscriberEvent,
 )
+from app.rules.clocks import is_due
 from app.rules.time import iso
 
 # An opening or a recovery waits this long for others of the same burst, and the extra time only if
@@ -176,7 +177,7 @@ class Lane:
 
     def probes(self, now: datetime) -> bool:
         """Whether a message may be sent, though an earlier one waits for its retry."""
-        return self.last_ok or self.last_at is None or abs(now - self.last_at) >= PROBE_EVERY
+        return self.last_ok or is_due(self.last_at, now, PROBE_EVERY)
 
 
 @dataclass(frozen=True, slots=True)

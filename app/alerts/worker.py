@@ -41,6 +41,7 @@ from app.lasting import Lasting
 from app.net.policy import Policy
 from app.records import NOT_SENT, Channel
 from app.rules.channel_values import CHANNELS
+from app.rules.clocks import is_due
 from app.rules.masking import frames_of, place_of
 
 log = logging.getLogger(__name__)
@@ -263,7 +264,7 @@ class Worker:
         return claimed
 
     def _do_chores(self, now: datetime) -> None:
-        if self._chores_at is not None and abs(now - self._chores_at) < CHORES_EVERY:
+        if not is_due(self._chores_at, now, CHORES_EVERY):
             return
         for what, find, do in CHORES:
             with self._isolated(what, None):

@@ -28,6 +28,7 @@ from app.config import SettingError, Settings
 from app.db import db, heartbeats, integrity, patience, rotation, schema, unreadable
 from app.db.faults import DAMAGED, sentence_of
 from app.db.settings import setting
+from app.db.statements import count_of
 from app.db.tables import MonitorRow, MonitorStateRow
 from app.db.types import readable
 from app.errors import WakefulError
@@ -167,7 +168,7 @@ def _database(subject: Subject) -> Statements:
     yield Finding(_("tables"), revision)
     if sentence := cannot_write():
         yield Fault(sentence)
-    monitors = db.session.scalar(select(func.count()).select_from(MonitorRow)) or 0
+    monitors = count_of(db.session, MonitorRow)
     if subject.settings.secret_key:
         schema.check_key()
     count = _n("%(num)s is stored.", "%(num)s are stored.", monitors, num=f"{monitors:,}")

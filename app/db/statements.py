@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, literal, or_
+from sqlalchemy import ColumnElement, case, delete, func, literal, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from app.db import AnySession, db
@@ -33,6 +33,20 @@ def inserting(table: type[Any]) -> Any:
 def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows except those that exist already. In the caller's transaction."""
     db.session.execute(inserting(table).on_conflict_do_nothing(), rows)
+
+
+def keep_newest(
+    session: AnySession, key: Any, of: ColumnElement[bool], used_at: Any, most: int
+) -> None:
+    """Delete rows so that of those of somebody, ``of``, only the ``most`` used last are left."""
+    newest = select(key).where(of).order_by(used_at.desc(), key.desc()).limit(most)
+    kept = session.scalars(newest).all()
+    session.execute(delete(key.class_).where(of, key.not_in(kept)))
+
+
+def count_of(session: AnySession, table: Any, *conditions: ColumnElement[bool]) -> int:
+    query = select(func.count()).select_from(table).where(*conditions)
+    return session.scalar(query) or 0
 
 
 def newer(column: Any, at: datetime | None, now: datetime) -> ColumnElement[Any]:

@@ -7,6 +7,7 @@ is still ahead. So whoever reads such a time asks here:
 
 - ``believable(now)``: the latest time that can be in a row by now. A later one counts as past.
 - ``runs(began, now, lasts)``: what lasts for a time since it began. From the future, it is over.
+- ``is_due(last, now, every)``: what is done again and again.
 
 What a process keeps in memory is put right where it notices the step: ``Checker`` and ``Agent``
 plan anew, and the times of a worker's lanes have an upper bound. Everything else is monotonic.
@@ -37,6 +38,11 @@ def believable(now: datetime, lasts: timedelta = timedelta()) -> datetime:
 def runs(began: datetime, now: datetime, lasts: timedelta) -> bool:
     """Whether what began then and lasts so long is not over."""
     return now - lasts < began <= believable(now)
+
+
+def is_due(last: datetime | None, now: datetime, every: timedelta) -> bool:
+    """Whether what was done ``last`` is to be done again; also after the clock was set back."""
+    return last is None or abs(now - last) >= every
 
 
 class Offset:
