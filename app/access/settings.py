@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from app.access import actors, audit, audited
-from app.db import settings, writing
+from app.config import Settings
+from app.db import db, writing
+from app.db.settings import keep_setting, notices, stored_setting, unreadable_settings
 from app.db.types import Unreadable, readable
 from app.errors import Conflict
 from app.i18n import _
+from app.net.policy import Policy
 from app.records import Notice, ObjectKind, Thing
 
 
@@ -21,21 +26,21 @@ class StoredSettings:
         """The value stored under ``name``, or None. An unreadable value counts as not set:
         ``unreadable`` names it.
         """
-        return readable(settings.stored_setting(name))
+        return readable(stored_setting(name))
 
     def unreadable(self) -> frozenset[str]:
         """The names of the settings whose stored value cannot be read."""
-        return settings.unreadable_settings()
+        return unreadable_settings()
 
     def notices(self) -> dict[Notice, str]:
         """The notices that every page shows now, with the value stored under each."""
-        return settings.notices()
+        return notices()
 
     def set(self, name: str, value: str | None) -> None:
         """Store ``value`` under ``name``; None removes it."""
         with writing() as session:
             before = self.get(name)
-            settings.keep_setting(name, value, self.clock())
+            keep_setting(name, value, self.clock())
             if name in audited.SETTINGS and actors.actor() is not None:
                 changes = audited.SETTINGS[name](before, value)
                 audit.changed(session, Thing(ObjectKind.SETTING, None, name), changes)
@@ -58,7 +63,7 @@ class StoredSettings:
 
 
 def _usable(name: str) -> str | None:
-    kept = settings.stored_setting(name)
+    kept = stored_setting(name)
     if isinstance(kept, Unreadable):
         raise Conflict(
             _(
@@ -68,3 +73,81 @@ def _usable(name: str) -> str | None:
             )
         )
     return kept
+
+
+# --- The mail server that alerts, confirmations, invitations and recovery links go through.
+# ``WAKEFUL_SMTP_URL`` overrides what an admin sets. Who asks whether email can be sent asks here.
+
+SMTP_URL = "smtp_url"  # the setting's name
+
+
+def mail_is_locked(settings: Settings) -> bool:
+    """Whether the environment sets the mail server."""
+    return settings.smtp_url is not None
+
+
+def smtp_url(settings: Settings) -> str | None:
+    """The mail server as a URL (``app.rules.smtp``); None if no email can be sent. Read anew at
+    each call, so that a change reaches every process without a restart.
+    """
+    if settings.smtp_url is not None:
+        return settings.smtp_url
+    return readable(stored_setting(SMTP_URL))
+
+
+def can_mail(settings: Settings) -> bool:
+    """Whether email can be sent."""
+    return smtp_url(settings) is not None
+
+
+def mail_is_unreadable(settings: Settings) -> bool:
+    """Whether a mail server is stored and cannot be read."""
+    return not mail_is_locked(settings) and isinstance(stored_setting(SMTP_URL), Unreadable)
+
+
+def with_mail(settings: Settings) -> Settings:
+    """These settings with the mail server of now."""
+    return replace(settings, smtp_url=smtp_url(settings))
+
+
+# --- Which networks checks and alerts may reach besides public addresses.
+# ``WAKEFUL_ALLOW_NETWORKS`` overrides the setting that an admin makes.
+
+ALLOW_NETWORKS = "allow_networks"
+
+log = logging.getLogger(__name__)
+
+
+def networks_are_locked(settings: Settings) -> bool:
+    return settings.allow_networks is not None
+
+
+def allowed_networks(settings: Settings) -> str:
+    """The networks as written; empty for public addresses only. Needs an application context."""
+    if settings.allow_networks is not None:
+        return settings.allow_networks
+    return readable(stored_setting(ALLOW_NETWORKS)) or ""
+
+
+class Policies:
+    """The present policy. ``current`` is fast and thread-safe; ``refresh`` reads the database."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._text = settings.allow_networks or ""
+        self._policy = Policy.parse(self._text)
+
+    def current(self) -> Policy:
+        return self._policy
+
+    def refresh(self) -> None:
+        """Read the stored setting. Needs an application context."""
+        text = allowed_networks(self._settings)
+        db.session.rollback()  # ends the read transaction, which would keep an old snapshot
+        if text == self._text:
+            return
+        try:
+            self._policy = Policy.parse(text)
+        except ValueError:
+            log.exception("The stored networks cannot be read; the policy stays as it was.")
+        self._text = text

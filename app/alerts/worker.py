@@ -23,8 +23,7 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.access import Access, acknowledgements, webhook_secret
-from app.access.mail_server import with_mail
-from app.access.networks import Policies
+from app.access.settings import Policies, with_mail
 from app.alerts import claims, digests, messages, moved, subscribers
 from app.alerts.answers import Answer, bug, permanent
 from app.alerts.channels import SENDERS, webhook

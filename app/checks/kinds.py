@@ -11,7 +11,6 @@ from dataclasses import MISSING, dataclass
 from functools import lru_cache
 from typing import Any
 
-from app.checks.tcp import address as tcp
 from app.checks.tools import CheckTools, KindChecks
 from app.i18n import N_, _
 from app.records import Monitor
@@ -69,12 +68,21 @@ HTTP = Kind(
     checks=_http,
 )  # fmt: skip
 
+
+def _tcp_target(text: str) -> Target:
+    """Take ``tcp://host:port`` apart. Raises ValueError with a sentence."""
+    target = take_apart(text, {"tcp": None})
+    if target.request_target != "/" or "#" in text:
+        raise ValueError(_("A tcp:// URL ends with its port, as tcp://example.com:25."))
+    return target
+
+
 TCP = Kind(
     name="tcp",
     label="TCP",
     address="tcp://example.com:25",
-    schemes=(tcp.SCHEME,),
-    read=tcp.read,
+    schemes=("tcp",),
+    read=_tcp_target,
     fields=frozenset({"alert_condition", "alert_text_lookup"}),
     phases=("dns", "connect", "ttfb", "download"),
     checks=_tcp,

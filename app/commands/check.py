@@ -10,7 +10,7 @@ import click
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
-from app.access.networks import Policies
+from app.access.settings import Policies
 from app.checks.kinds import Kind, kind_of
 from app.checks.spec import spec_of
 from app.config import Settings, read

@@ -16,8 +16,7 @@ from flask import Flask
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.access import networks
-from app.access.mail_server import smtp_url
+from app.access.settings import allowed_networks, networks_are_locked, smtp_url
 from app.access.setup import SETUP_TOKEN
 from app.alerts.channels import email
 from app.alerts.channels.base import Tools
@@ -25,7 +24,7 @@ from app.commands import services
 from app.commands.heartbeat import withheld
 from app.commands.services import SECONDS, Examination, Fault, Finding, Statements, Subject
 from app.config import SettingError, Settings
-from app.db import db, heartbeats, integrity, patience, rotation, schema, unreadable
+from app.db import db, heartbeats, patience, rotation, schema, unreadable
 from app.db.faults import DAMAGED, sentence_of
 from app.db.settings import setting
 from app.db.statements import count_of
@@ -198,7 +197,7 @@ def _unknown(subject: Subject) -> Statements:
 def _file(subject: Subject) -> Statements:
     if db.engine.dialect.name != "sqlite":
         return
-    damage = integrity.faults(SECONDS)
+    damage = unreadable.file_faults(SECONDS)
     for fault in damage or ():
         yield Fault(_(DAMAGED) + " " + _("SQLite says: %(fault)s", fault=fault))
     if damage is None:
@@ -284,9 +283,9 @@ def _processes(subject: Subject, part: str) -> Statements:
 
 def _policy(subject: Subject) -> Statements:
     settings = subject.settings
-    locked = networks.are_locked(settings)
+    locked = networks_are_locked(settings)
     where = "WAKEFUL_ALLOW_NETWORKS" if locked else _("the Settings page")
-    allowed = networks.allowed_networks(settings)
+    allowed = allowed_networks(settings)
     opened = (
         _("public addresses and %(networks)s", networks=allowed)
         if allowed

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.access.networks import Policies
+from app.access.settings import Policies
 from app.config import Settings
 from app.db import db, faults, heartbeats, patience
 from app.db.settings import noticed

@@ -23,7 +23,7 @@ from app.config import PREFIX, SettingError, Settings, read
 from app.i18n import N_, _
 
 if TYPE_CHECKING:  # a prober has no database
-    from app.access.networks import Policies
+    from app.access.settings import Policies
     from app.engine.carriers import CheckCarrier, RemoteNetwork
 
 EARLY = "Until it works, status pages come from their last copies, and all other requests get 503."

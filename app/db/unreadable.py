@@ -1,4 +1,4 @@
-"""Find the stored values that cannot be read, by table, row and field.
+"""Find the stored values that cannot be read, by table, row and field; and damage of SQLite's file.
 
 Readers of such a value get a harmless one instead (see ``app.db.types``). This search runs at the
 start, in ``wakeful doctor`` and for ``/readyz``. Needs an application context.
@@ -6,6 +6,8 @@ start, in ``wakeful doctor`` and for ``/readyz``. Needs an application context.
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +21,7 @@ from sqlalchemy import (
     String,
     Table,
     cast,
+    exc,
     null,
     select,
     type_coerce,
@@ -26,6 +29,8 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from app.db import db
+from app.db.connections import primary_code
+from app.db.faults import is_damage
 from app.db.tables import MonitorRow, ResultRow, RollupRow, SettingRow
 from app.db.types import Checked, Encrypted, Unreadable, Why
 from app.i18n import N_, _
@@ -182,3 +187,29 @@ def _sample(table: Table, columns: list[Column[Any]]) -> Iterator[Any]:
     for column in columns:
         rows = select(column).where(column.is_not(None)).order_by(key.desc()).limit(SAMPLED)
         yield from db.session.scalars(rows)
+
+
+# --- Damage of an SQLite file
+
+FAULTS_NAMED = 5  # faults that are named
+_STEPS = 10_000  # of SQLite's virtual machine between two checks of the time
+
+
+def file_faults(seconds: float) -> list[str] | None:
+    """The faults that ``PRAGMA quick_check`` finds; None if it takes longer than ``seconds``."""
+    until = time.monotonic() + seconds
+    connection = db.session.connection()
+    driver: Any = connection.connection.driver_connection
+    driver.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    try:
+        rows = connection.exec_driver_sql(f"PRAGMA quick_check({FAULTS_NAMED})").scalars().all()
+    except exc.DBAPIError as fault:
+        if primary_code(fault.orig) == sqlite3.SQLITE_INTERRUPT:
+            return None
+        if is_damage(fault):  # too damaged for quick_check to run
+            return [str(fault.orig)]
+        raise
+    finally:
+        driver.set_progress_handler(None, 0)
+        db.session.rollback()
+    return [line for row in rows for line in str(row).splitlines() if row != "ok"]

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.access.networks import Policies
+from app.access.settings import Policies
 from app.config import PREFIX, Settings
 from app.db import assignments, changes, db, heartbeats, latest, patience, places, shards, writing
 from app.db.faults import passes, tell

@@ -17,7 +17,7 @@ from flask import Flask
 from sqlalchemy import delete, or_, select
 
 from app.access import Access, dashboard_hosts, security_log
-from app.access.networks import Policies
+from app.access.settings import Policies
 from app.alerts.log import forget_deliveries
 from app.alerts.subscribers import forget_unconfirmed
 from app.checks.expiry.domain import DomainExpiry, domain_expiry

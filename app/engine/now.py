@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 from flask import Flask, current_app
 
-from app.access.networks import Policies
+from app.access.settings import Policies
 from app.checks.prober import Prober
 from app.config import Settings
 from app.db import assignments

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from flask import Flask, current_app, has_request_context, request
 
-from app.access.mail_server import can_mail, with_mail
+from app.access.settings import can_mail, with_mail
 from app.alerts.channels import email
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Message, account, base_url

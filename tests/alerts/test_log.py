@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.access.networks import Policies
+from app.access.settings import Policies
 from app.alerts import outbox
 from app.alerts.answers import Answer
 from app.alerts.channels import SENDERS, slack

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import delete, func, select
 
-from app.access.networks import Policies
+from app.access.settings import Policies
 from app.checks.expiry.domain import DomainExpiry
 from app.db import db, journal, writing
 from app.db.tables import (

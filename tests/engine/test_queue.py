@@ -22,8 +22,14 @@ from app.config import SettingError
 from app.engine.carriers.queue import prober as far
 from app.engine.carriers.queue import prober as watching
 from app.engine.carriers.queue import sender
-from app.engine.carriers.queue.broker import listeners, listeners_of, queue_of
-from app.engine.carriers.queue.messages import MessageRefused, about_checks, about_outcomes
+from app.engine.carriers.queue.broker import (
+    MessageRefused,
+    about_checks,
+    about_outcomes,
+    listeners,
+    listeners_of,
+    queue_of,
+)
 from app.engine.carriers.queue.prober import FIRST_SECONDS, SILENT_SECONDS, Watch
 from app.engine.carriers.queue.sender import QueueCarrier
 from app.records import Cause, CheckSpec, Pair, Verdict

@@ -18,14 +18,18 @@ from cachetools import TTLCache
 from app import lasting
 from app.codec.sealing import BatchKey
 from app.engine.carriers.queue import sender
-from app.engine.carriers.queue.broker import KEPT_SECONDS, TASK, QueueTrouble, make_celery, queue_of
-from app.engine.carriers.queue.messages import (
+from app.engine.carriers.queue.broker import (
+    KEPT_SECONDS,
     REMEMBERED_SECONDS,
+    TASK,
     MessageRefused,
     Once,
+    QueueTrouble,
     Receiver,
     about_checks,
     about_outcomes,
+    make_celery,
+    queue_of,
 )
 from app.engine.carriers.queue.sender import QueueCarrier
 from app.records import CheckSpec, Verdict

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import select
 
-from app.access.networks import Policies
+from app.access.settings import Policies
 from app.db import db, heartbeats, journal, places, writing
 from app.db.settings import setting
 from app.db.tables import (

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.access import Access
-from app.access.networks import Policies
+from app.access.settings import Policies
 from app.alerts import by_hand, lanes
 from app.alerts.answers import Acceptance, Answer
 from app.alerts.worker import Worker

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from app.access.networks import Policies
+from app.access.settings import Policies
 from app.alerts.worker import Worker
 from app.commands.doctor import examine
 from app.db import connections, db, faults, heartbeats, shards, writing

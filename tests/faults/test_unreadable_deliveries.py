@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from app.access.networks import ALLOW_NETWORKS
+from app.access.settings import ALLOW_NETWORKS
 from app.access.webhook_secret import SETTING
 from app.db import db, writing
 from app.db.settings import keep_setting

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from app.access import mail_server
+from app.access.settings import smtp_url
 from app.alerts.worker import Worker
 from app.db import db
 from app.db.tables import DeliveryRow
@@ -34,7 +34,7 @@ def set_up(admin, mail, **more):
 
 def stored(app):
     with app.app_context():
-        return mail_server.smtp_url(app.extensions["wakeful.settings"])
+        return smtp_url(app.extensions["wakeful.settings"])
 
 
 def test_an_admin_sets_email_up_and_sends_a_test(app, admin, mail):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.access import mail_server
+from app.access.settings import can_mail
 from app.alerts.channels import apprise, discord, email, flock, slack, sms, teams, telegram, webhook
 from app.alerts.channels.base import Sender
 from app.config import Settings
@@ -32,7 +32,7 @@ NO_SMS = N_("No SMS provider is set up. Set WAKEFUL_SMS_URL.")
 def not_set_up(settings: Settings) -> Mapping[str, str]:
     """The channels that cannot work, each with a sentence. Needs an application context."""
     lacking = {}
-    if not mail_server.can_mail(settings):
+    if not can_mail(settings):
         lacking[Channel.EMAIL.value] = _(NO_MAIL)
     if settings.sms_url is None:
         lacking[Channel.SMS.value] = _(NO_SMS)

@@ -15,7 +15,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.access import passwords
-from app.access.mail_server import can_mail
+from app.access.settings import can_mail
 from app.access.subscriptions import Purpose, read_token
 from app.alerts.messages import base_url
 from app.config import Settings

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from sqlalchemy import ColumnElement, Select, select
 
 from app.access.counters import Counters, Limit, origin_of
-from app.access.mail_server import can_mail
+from app.access.settings import can_mail
 from app.access.subscriptions import Purpose, Subscription, digest, read_token
 from app.alerts import subscribers
 from app.config import Settings

@@ -8,7 +8,7 @@ from flask import current_app, flash, redirect, render_template, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.access import mail_server
+from app.access.settings import SMTP_URL, mail_is_locked, mail_is_unreadable, smtp_url
 from app.config import Settings
 from app.i18n import N_, _
 from app.records import Role
@@ -29,8 +29,8 @@ Answer = str | Response | tuple[str, int]
 @blueprint.route("", methods=["GET", "POST"])
 def show() -> Answer:
     form = _form()
-    if not mail_server.is_locked(_settings()) and form.validate_on_submit():
-        current_access().settings.set(mail_server.SMTP_URL, compose(form.server()))
+    if not mail_is_locked(_settings()) and form.validate_on_submit():
+        current_access().settings.set(SMTP_URL, compose(form.server()))
         flash(_(SAVED), "success")
         return redirect(url_for(".show", _anchor="test"))
     return _page(form, _test_form(), form.is_submitted())
@@ -61,7 +61,7 @@ def test() -> Answer:
 def remove() -> str | Response:
     return confirmed(
         "settings/remove_email.html",
-        lambda: current_access().settings.set(mail_server.SMTP_URL, None),
+        lambda: current_access().settings.set(SMTP_URL, None),
         _(REMOVED),
         url_for(".show"),
     )
@@ -88,8 +88,8 @@ def _page(form: MailServerForm, test: TestMailForm, failed: bool) -> tuple[str, 
         form=form,
         test=test,
         server=_stored(),
-        locked=mail_server.is_locked(_settings()),
-        unreadable=mail_server.is_unreadable(_settings()),
+        locked=mail_is_locked(_settings()),
+        unreadable=mail_is_unreadable(_settings()),
         tls_labels={tls: _(label) for tls, label in TLS_LABELS.items()},
     )
     return page, 422 if failed else 200
@@ -97,7 +97,7 @@ def _page(form: MailServerForm, test: TestMailForm, failed: bool) -> tuple[str, 
 
 def _stored() -> Server | None:
     """The mail server in use; None if there is none that can be read."""
-    url = mail_server.smtp_url(_settings())
+    url = smtp_url(_settings())
     try:
         return None if url is None else parse(url)
     except ValueError:  # a damaged URL in the environment; each attempt to send says why

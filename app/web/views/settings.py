@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from flask import current_app, flash, redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
-from app.access import networks, webhook_secret
-from app.access.networks import ALLOW_NETWORKS
+from app.access import webhook_secret
+from app.access.settings import ALLOW_NETWORKS, allowed_networks, networks_are_locked
 from app.config import Settings
 from app.errors import Conflict
 from app.forms.browser import BrowserForm
@@ -104,8 +104,8 @@ Answer = str | Response | tuple[str, int]
 @blueprint.route("", methods=["GET", "POST"])
 def show() -> Answer:
     settings = _settings()
-    form = NetworksForm(data={ALLOW_NETWORKS: networks.allowed_networks(settings)})
-    if form.validate_on_submit() and not networks.are_locked(settings):
+    form = NetworksForm(data={ALLOW_NETWORKS: allowed_networks(settings)})
+    if form.validate_on_submit() and not networks_are_locked(settings):
         try:
             Policy.parse(form.allow_networks.data)
         except ValueError as fault:
@@ -136,7 +136,7 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
         "settings/show.html",
         form=form,
         entries=_entries(),
-        networks_locked=networks.are_locked(settings),
+        networks_locked=networks_are_locked(settings),
         secret_locked=settings.webhook_secret is not None,
         secret=shown,
         shown_at=webhook_secret.shown_at(settings, current_access().settings),
@@ -183,7 +183,7 @@ def show_secret() -> Answer:
     except Conflict as fault:
         flash(str(fault), "warning")
         return redirect(url_for(".show", _anchor="webhooks"))
-    allowed = networks.allowed_networks(settings)
+    allowed = allowed_networks(settings)
     form = NetworksForm(formdata=None, data={ALLOW_NETWORKS: allowed})
     page, _status = _page(form, shown)
     return Response(page, 200, {"Cache-Control": "no-store"}, mimetype="text/html")

@@ -35,22 +35,20 @@ from app.config import PREFIX, Settings
 from app.engine.carriers import Finished
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
+    FRESH_SECONDS,
     KEPT_SECONDS,
     TASK,
+    MessageRefused,
     QueueTrouble,
+    Receiver,
+    about_checks,
+    about_outcomes,
     claim,
     listeners,
     make_celery,
     make_redis,
     needed,
     queue_of,
-)
-from app.engine.carriers.queue.messages import (
-    FRESH_SECONDS,
-    MessageRefused,
-    Receiver,
-    about_checks,
-    about_outcomes,
 )
 from app.engine.checking import STOP_SECONDS, CheckLoop, make_prober, own_canaries, own_policy
 from app.engine.schedule import Claim

@@ -20,10 +20,15 @@ from app.config import PREFIX, Settings
 from app.engine.carriers import Done, ProberReport, RemoteNetwork
 from app.engine.carriers.queue.broker import (
     BROKER_FAULTS,
+    FRESH_SECONDS,
     LARGEST_SEALED,
     LISTEN_SECONDS,
     TASK,
+    MessageRefused,
     QueueTrouble,
+    Receiver,
+    about_checks,
+    about_outcomes,
     claim,
     listen,
     make_celery,
@@ -31,13 +36,6 @@ from app.engine.carriers.queue.broker import (
     needed,
     outcomes_of,
     queue_of,
-)
-from app.engine.carriers.queue.messages import (
-    FRESH_SECONDS,
-    MessageRefused,
-    Receiver,
-    about_checks,
-    about_outcomes,
 )
 from app.records import CheckSpec
 from app.rules.clocks import Offset
