@@ -73,11 +73,11 @@ class House:
     def hear(self, name):
         places.seen(name, self.now, process=f"agent:{name}", last_check_at=self.now)
 
-    def pass_minutes(self, minutes, *heard, every=timedelta(seconds=15)):
-        """Look so often, while results come from the places ``heard``."""
+    def pass_minutes(self, minutes, *heard, every=timedelta(seconds=30)):
+        """Look so often, and at the end, while results come from the places ``heard``."""
         until = self.now + minutes * MINUTE
         while self.now < until:
-            self.now += every
+            self.now += min(every, until - self.now)
             for name in heard:
                 self.hear(name)
             if self.worker_runs:
@@ -378,17 +378,17 @@ def test_a_result_that_nobody_looked_at_for_minutes_ends_the_silence_too(house):
     house.hear("oslo")
     house.check(id, "oslo")
     last = house.now
-    house.pass_minutes(4 * 60, every=MINUTE)
+    house.pass_minutes(125, every=MINUTE)
     assert house.state(id).verdict == "unknown"
     house.hear("oslo")
     house.check(id, "oslo")
     house.now += 4 * MINUTE  # whoever looks after the places is restarted
-    house.pass_minutes(30)
+    house.pass_minutes(10)
     assert house.state(id).verdict == "up", "the fresh verdict stays"
     assert [event for event, _ in house.told()] == [SILENT, ONLINE]
     since = {one["extra"]["since"] for one in db.session.scalars(select(DeliveryRow.facts))}
     assert since == {iso(last)}, "both give the last result before the silence"
-    house.pass_minutes(3 * 60, every=MINUTE)
+    house.pass_minutes(125, every=MINUTE)
     assert [event for event, _ in house.told()] == [SILENT, ONLINE, SILENT]
 
 
@@ -398,7 +398,7 @@ def test_the_gap_of_a_silence_lasts_until_now_and_until_the_end_of_its_incident(
     house.hear("oslo")
     house.check(id, "oslo", "down")
     last = house.now
-    house.pass_minutes(120, every=MINUTE)
+    house.pass_minutes(20, every=MINUTE)
     incidents = LocalIncidents(SimpleNamespace(now=lambda: house.now))
     (shown,) = incidents.list(IncidentQuery(brief=True)).items
     assert shown.unwatched == ((last, house.now),)

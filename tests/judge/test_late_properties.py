@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.judge.fold import Fold, in_turn, is_out_of_turn, margin
+from app.judge.fold import Fold
 from app.judge.verdict import (
     Check,
-    PlaceCheck,
     Rules,
     Situation,
     Stands,
     State,
     Step,
-    after_gap,
-    is_overtaken,
-    revote,
     step,
 )
 from app.records import LocationRule, Verdict
 from app.stats.cover import DEGRADED, UNKNOWN, WATCHED, covered
+from tests.support.live_judge import BEGIN, COVERS, Live, at, check_of
 
-BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
-SLOT, COVERS, STALE = (timedelta(seconds=seconds) for seconds in (60, 150, 150))
+SLOT, STALE = timedelta(seconds=60), timedelta(seconds=150)
 PLACES = (1, 2, 3)
 AGES = BEGIN - timedelta(days=1)  # no place is awaited any more
 VERDICTS = st.one_of(st.sampled_from((Verdict.DOWN, Verdict.UP)), st.sampled_from(Verdict))
@@ -39,16 +34,11 @@ HISTORY = st.lists(
 SLOTS = st.fixed_dictionaries(dict.fromkeys(PLACES, CHECK))
 # After how many results the rule is changed, and to what.
 CHANGE = st.tuples(st.integers(0, 40), st.sampled_from(LocationRule), st.integers(0, 3))
-MOMENT = timedelta(milliseconds=1)
 WINDOW = st.one_of(st.none(), st.tuples(st.integers(0, 10), st.integers(1, 5)))
 
 
 def ms(moment):
     return round(moment.timestamp() * 1000)
-
-
-def at(check):
-    return datetime.fromtimestamp(check.at / 1000, UTC)
 
 
 def results(history, window):
@@ -61,63 +51,6 @@ def results(history, window):
             arrival = last[place] = max(last.get(place, 0) + 1, time + late)
             checks.append((arrival, Check(time, verdict, quiet, place=place)))
     return sorted(checks)
-
-
-def check_of(result):
-    return PlaceCheck(result.place, at(result), result.verdict, result.maintenance)
-
-
-class Live:
-    """What the recorder does with each result."""
-
-    def __init__(self, rules):
-        self.rules, self.situation = rules, Situation()
-        self.stored, self.incidents, self.newest, self.ruled = [], [], None, BEGIN
-
-    def record(self, result):
-        check = check_of(result)
-        before = self.situation
-        if self.newest is not None and check.at - self.newest > self.rules.longest_gap:
-            before = Situation(after_gap(before.state), before.votes)
-        self.newest = max(self.newest or check.at, check.at)
-        since = max(self.since, check.at - margin(self.rules, COVERS))
-        insort(self.stored, result)
-        assert not is_overtaken(before, check)
-        decision = step(self.rules, before, check)
-        if is_out_of_turn(before, check, decision):
-            decision = in_turn(self.rules, COVERS, before, check, decision, self.stored, since)
-        started, self.situation = before.state.started_at, decision.after
-        if decision.step is Step.END:
-            self.incidents.append((started, decision.moment))
-
-    def change(self, **rules):
-        """Another rule, from now on."""
-        self.rules, self.ruled = replace(self.rules, **rules), self.newest + MOMENT
-        before = self.situation.state
-        decision = revote(self.rules, self.situation, self.ruled, maintenance=False)
-        self.situation = decision.after
-        if decision.step is Step.END:
-            self.incidents.append((before.started_at, decision.moment))
-
-    @property
-    def since(self):
-        """What is open since, or when the last incident ended, or the rule was changed."""
-        ends = [self.situation.state.started_at] if self.situation.state.started_at else []
-        return max([*ends, *(end for _start, end in self.incidents), self.ruled])
-
-    @property
-    def is_of_before(self):
-        """Whether something that is confirmed now began under another rule."""
-        state = self.situation.state
-        begun = state.failing_since or state.recovering_since
-        return begun is not None and begun < self.ruled
-
-    def folded(self):
-        """The same by all stored results in their order."""
-        state = State(started_at=self.situation.state.started_at)
-        fold = Fold(self.rules, COVERS, self.since, state)
-        fold.see(self.stored)
-        return fold.situation
 
 
 def rules_of(rule, confirmations, gap=timedelta(days=1)):
