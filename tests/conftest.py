@@ -42,6 +42,7 @@ from app.access import passwords, sent_forms
 from app.config import PREFIX, Settings
 from app.db import db, schema
 from app.engine import now
+from app.templating import Missing
 from tests.support.once import once
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ COMPILE_SECONDS = 60  # how long workers wait for what the first one compiles
 def pytest_configure(config: pytest.Config) -> None:
     # The same examples in every run, and no limit on the time that each takes on a busy machine.
     hypothesis.settings.load_profile("ci")
+    Missing.strict = True  # a wrong name in a template fails
     # A developer's own settings must not decide whether a test passes, here or in a child process.
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         del os.environ[name]

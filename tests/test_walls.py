@@ -52,7 +52,7 @@ FLOORS = (
     {"app.stats", "app.imports"},
     {"app.net", "app.proxies"},
     {"app.checks"},
-    {"app.config", "app.cookies", "app.headers", "app.secret_keys"},
+    {"app.config", "app.cookies", "app.headers", "app.secret_keys", "app.templating"},
     {"app.hosts"},
     {"app.db"},
     {"app.access"},

@@ -27,8 +27,12 @@ def read_evidence(data: Json) -> dict[str, Any]:
     """What ``app.checks`` writes as evidence, of all kinds of check. The result's own fields (its
     verdict, its cause, its place) are no part of it.
     """
+    return {name: value for name, value in _fields(data).items() if value not in (None, [])}
+
+
+def _fields(data: Json) -> dict[str, Any]:
     request, curl = data.get("request"), data.get("curl")
-    read = {name: text(data.get(name)) for name in (
+    return {name: text(data.get(name)) for name in (
         "url", "status_line", "body", "ip", "http_version", "banner",
     )} | {
         "body_bytes": whole(data.get("body_bytes")),
@@ -45,7 +49,6 @@ def read_evidence(data: Json) -> dict[str, Any]:
         "curl": {"code": whole(curl.get("code")), "words": text(curl.get("words"))}
         if isinstance(curl, Mapping) else None,
     }  # fmt: skip
-    return {name: value for name, value in read.items() if value not in (None, [])}
 
 
 def phases(value: Any) -> dict[str, int | None]:
@@ -107,3 +110,6 @@ def _headers(value: Any) -> list[list[str]]:
         for pair in (pairs if isinstance(pairs, list | ItemsView) else ())
         if isinstance(pair, list | tuple) and len(pair) == 2
     ]
+
+
+EVIDENCE_FIELDS = tuple(_fields({}))

@@ -105,14 +105,14 @@ def _others(components: Sequence[Component]) -> str:
 
 def listed(pages: Sequence[StatusPage], context: PageContext) -> bytes:
     template = context.templates.get_template("status/list.html")
-    return template.render(context=context, pages=pages).encode()
+    return template.render(context=context, pages=pages, page=None, theme=None).encode()
 
 
 def password(
     address: Address, context: PageContext, status: int = 200, fault: str | None = None
 ) -> Response:
     body = context.templates.get_template("status/password.html").render(
-        context=context, theme=address.theme, fault=fault
+        context=context, theme=address.theme, page=None, fault=fault
     )
     return Response(body, status, content_type=HTML)
 

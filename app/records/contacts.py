@@ -39,11 +39,11 @@ def own_alerts(alerts: Sequence[Pair]) -> tuple[Pair, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SharedChannel:
-    """A channel of a monitor that several monitors have as their own. ``place``: among the
+    """A channel of a monitor that several monitors have as their own. ``position``: among the
     monitor's own channels. ``value`` is masked; ``mark`` names it. ``monitors``: how many have it.
     """
 
-    place: int
+    position: int
     key: str
     value: TextOrNone
     mark: str

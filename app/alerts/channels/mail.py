@@ -19,6 +19,7 @@ from app.alerts.messages import COLOURS
 from app.alerts.words import shorten
 from app.paths import TEMPLATES
 from app.rules.addresses import ENCODED, sender_parts, wire
+from app.templating import Missing
 
 MAX_SUBJECT = 150
 MAX_LINE = 998
@@ -88,6 +89,8 @@ def _literal(text: str) -> str:
 
 @cache
 def _template() -> Template:
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True)
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=Missing
+    )
     i18n.install(environment)
     return environment.get_template("alerts/email.html")

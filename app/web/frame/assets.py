@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from flask import current_app, url_for
+from flask.sansio.app import App
 from flask.templating import Environment as FlaskEnvironment
+
+from app.templating import Missing
 
 
 def asset(name: str, endpoint: str = "static") -> str:
@@ -32,6 +35,9 @@ def _version(path: Path, _changed_ns: int) -> str:
 
 
 class Environment(FlaskEnvironment):
+    def __init__(self, app: App, **options: Any) -> None:
+        super().__init__(app, undefined=Missing, **options)
+
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
         """No template has globals of its own. With them, a template would get a ChainMap, which
         each import looks through name by name: a twentieth of the time of a page.

@@ -111,7 +111,7 @@ def _ours(fault: WakefulError) -> Answer | Response:
     status = status_of(fault)
     details: dict[str, Any] = {}
     if isinstance(fault, Invalid):
-        details["told"] = _not_said(str(fault), fault.errors)
+        details["errors"] = _not_said(str(fault), fault.errors)
     if isinstance(fault, Conflict):
         details["open_incident_id"] = fault.details.get("open_incident_id")
     if request.method not in SAFE_METHODS and current_user.is_authenticated:
@@ -196,18 +196,24 @@ def _crash(_fault: HTTPException) -> tuple[str, int]:
 
 
 def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
-    details |= {
+    context = {
         "title": _(title or TITLES.get(status, N_("Something went wrong"))),
         "sentence": _(sentence),
         "status": status,
         "label_of": label_of,
         "written": [pair for pair in details.get("typed") or () if pair[0] not in OWN],
+        "errors": {},
+        "outlook": None,
+        "open_incident_id": None,
+        "again": False,
+        "login": False,
+        **details,
     }
     try:
-        return render_template("errors/error.html", **details)
+        return render_template("errors/error.html", **context)
     except DatabaseError:  # the person and the notices could not be read
         g.database_away = True
-        return render_template("errors/error.html", **details)
+        return render_template("errors/error.html", **context)
 
 
 # --- Names of inputs and words of choices, for pages that show what was typed without its form ----

@@ -83,6 +83,11 @@ def of(monitor: Monitor) -> dict[str, Any]:
         "stacked": _stacked(),
         "zoom": zoomed,
         "zoom_form": zoom.form() if not servers.is_bare() else None,
+        "statistics": None,
+        "uptimes": monitor.uptime,
+        "drawn": None,
+        "marked": None,
+        "days": None,
     }
     if servers.is_bare():
         return context

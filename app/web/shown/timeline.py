@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from app.codec.evidence import EVIDENCE_FIELDS
 from app.i18n import N_, _, _n
 from app.records import Delivery, DeliveryStatus, Ending, Incident, Marker
 from app.rules import comments
@@ -20,6 +21,10 @@ _DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)
 
 # A gap at one place: others were checking meanwhile.
 NOT_HEARD = N_("No results from where it was seen")
+
+# What the page shows of a check besides its evidence.
+RESULT_FIELDS = "cause", "checked_at", "location", "response_time"
+SHOWN_FIELDS = (*EVIDENCE_FIELDS, *RESULT_FIELDS)
 
 # The kinds of steps, in their order at the same moment: a cause comes before its effect.
 DEPLOYED, CHECK, OPENED, GAP, PERSON, ENDED, TOLD = range(7)
@@ -54,11 +59,16 @@ def steps(
 
 def failing(evidence: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """What the failing check saw; another server may send it without nesting."""
-    return (evidence or {}).get("failing", evidence) or None
+    return _shown((evidence or {}).get("failing", evidence))
 
 
 def last_good(evidence: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    return (evidence or {}).get("last_good") or None
+    return _shown((evidence or {}).get("last_good"))
+
+
+def _shown(check: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The evidence of one check with all fields of the page: what was not stored is None."""
+    return {**dict.fromkeys(SHOWN_FIELDS), **check} if check else None
 
 
 def _checks(incident: Incident) -> Iterator[TimelineStep]:

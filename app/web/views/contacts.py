@@ -106,7 +106,7 @@ class ContactEditing(Editing[Contact, BrowserForm]):
         return None
 
     def context(self) -> dict[str, Any]:
-        return {"lacking": choices.lacking(self.form)}
+        return {"lacking": choices.lacking(self.form), "tried": {}}
 
 
 ContactEditing.register(blueprint)
@@ -170,7 +170,7 @@ def offer(monitor: Monitor, before: Sequence[Pair]) -> None:
     except NOT_TAKEN:
         return
     for channel in shared:
-        if channel.place < len(own) and own[channel.place] not in before:
+        if channel.position < len(own) and own[channel.position] not in before:
             _offer(monitor, channel)
 
 

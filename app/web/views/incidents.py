@@ -163,7 +163,8 @@ class IncidentReporting(Editing[Incident, BrowserForm]):
     def context(self) -> dict[str, Any]:
         chosen = self.form.monitor_id.data
         return {
-            "monitors": choices.monitors(self.form, [chosen] if isinstance(chosen, int) else [])
+            "monitors": choices.monitors(self.form, [chosen] if isinstance(chosen, int) else []),
+            "already": None,
         }
 
 

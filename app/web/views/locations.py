@@ -112,6 +112,7 @@ class LocationEditing(Editing[Place, BrowserForm]):
             "queue": QUEUE_COMMANDS,
             "agent": _agent_command("YOUR_TOKEN"),
             "secrets": _secrets_of(self.record),
+            "ends_agent": False,
         }
 
 

@@ -235,7 +235,13 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         if CONTACTS in form:
             names = choices.contacts(form, form.contacts.data)
             form.contacts.choices = choices.contact_choices(names, form)
-        return {"sums": form_sums, "lacking": choices.lacking(form)}
+        return {
+            "sums": form_sums,
+            "lacking": choices.lacking(form),
+            "tried": {},
+            "twins": (),
+            "tested": False,
+        }
 
     @property
     def deleted(self) -> str:  # type: ignore[override]
@@ -265,9 +271,15 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         else:
             _show_faults(form, check)
         kind = kind_of(check.url.data or "")
-        shown = {"outcome": outcome, "failure": failure, "kind": kind, "twins": twins}
-        if outcome is not None and LOCATIONS in form:
-            shown["left_out"] = checked.left_out(outcome.result, form.locations.data or ())
+        shown = {
+            "outcome": outcome,
+            "failure": failure,
+            "kind": kind,
+            "twins": twins,
+            "left_out": checked.left_out(outcome.result, form.locations.data or ())
+            if outcome is not None and LOCATIONS in form
+            else None,
+        }
         if request.headers.get(fragments.HEADER) == "test":
             return self.outcome(faults=check.error_summary(), **shown)
         judged = outcome is not None or failure is not None
@@ -411,7 +423,7 @@ def check(id: int) -> Response:
 
 @blueprint.post("/<int:id>/test-alert")
 def test_alert(id: int) -> Response:
-    text = request.form.get("place", "")
+    text = request.form.get("position", "")
     ids = channel_tests.stored(id, int(text[:6]) if text.isascii() and text.isdigit() else None)
     if not ids:
         flash(_("This monitor has no alert channels yet. Add one to the monitor first."), "warning")

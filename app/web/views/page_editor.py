@@ -182,9 +182,9 @@ def _do(form: StatusPageEditorForm, word: str, key: str) -> Done:
         form.lines = page_lines.move(form.lines, key, STEPS[word])
         return Done(focus=f"{word}-{key}")
     if word == "remove":
-        place = next((n for n, line in enumerate(form.lines) if line.key == key), 0)
+        index = next((n for n, line in enumerate(form.lines) if line.key == key), 0)
         form.lines = page_lines.remove(form.lines, key)
-        near = form.lines[place : place + 1] or form.lines[-1:]
+        near = form.lines[index : index + 1] or form.lines[-1:]
         return Done(focus=f"remove-{near[0].key}" if near else "find")
     if word == "heading":
         return _add_heading(form)
