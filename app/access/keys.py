@@ -64,7 +64,7 @@ class ApiKeys:
         """
         tag = (tag or "").strip() or None
         _check(name, scope, expires_at, self.clock(), networks, tag)
-        prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _place in range(PREFIX_LENGTH))
+        prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _index in range(PREFIX_LENGTH))
         text = f"wk_{prefix}_{secrets.token_urlsafe(SECRET_BYTES)}"
         row = ApiKeyRow(
             prefix=prefix,

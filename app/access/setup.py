@@ -32,7 +32,7 @@ class Setup:
 
     def database(self) -> str:
         """The database that has no account yet, so that people can tell a wrong one."""
-        return schema.place()
+        return schema.location()
 
     def token(self) -> str:
         """The secret part of the set-up link: the same until the first account exists. An

@@ -87,8 +87,8 @@ def retry_after(headers: Mapping[str, str], body: object, now: datetime) -> floa
     """
     if isinstance(body, dict):
         inner = body.get("parameters")
-        for place in (body, inner if isinstance(inner, dict) else {}):
-            value = place.get("retry_after")
+        for mapping in (body, inner if isinstance(inner, dict) else {}):
+            value = mapping.get("retry_after")
             if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
                 return float(min(value, LONGEST_PAUSE))  # a very long number overflows a float
     return pause_of(headers.get("Retry-After"), now, LONGEST_PAUSE)

@@ -41,7 +41,7 @@ from app.net.policy import Policy
 from app.records import NOT_SENT, Channel
 from app.rules.channel_values import CHANNELS
 from app.rules.clocks import is_due
-from app.rules.masking import frames_of, place_of
+from app.rules.masking import frames_of, raised_at
 
 log = logging.getLogger(__name__)
 
@@ -301,7 +301,7 @@ class Worker:
         except Exception as fault:
             # The error's text and the values in its traceback may contain the channel's secrets.
             log.error("Sending delivery %d failed: %s", claim.id, frames_of(fault))
-            answer = bug(place_of(fault))
+            answer = bug(raised_at(fault))
         self._sent.put(_Attempt(claim, answer))
 
     def _store_outcome(self, sent: _Attempt, now: datetime) -> None:

@@ -175,7 +175,7 @@ def _database(subject: Subject) -> Statements:
 
 
 def _rights(subject: Subject) -> Statements:
-    file = Path(schema.place())
+    file = Path(schema.location())
     if db.engine.dialect.name == "sqlite" and _is_open_to_all(file):
         yield Fault(
             _("Everybody on this machine can open %(file)s. Run: chmod o= %(file)s*", file=file)

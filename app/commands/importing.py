@@ -180,8 +180,8 @@ def _twin(row: ImportRow) -> Iterator[str]:
     if row.watched_by:
         yield _("Duplicate: already monitored as %(name)s.", name=shown(row.watched_by))
     elif row.repeats:
-        place = f"{row.repeats[:1].lower()}{row.repeats[1:]}"
-        yield _("Duplicate: same check as %(place)s.", place=place)
+        position = f"{row.repeats[:1].lower()}{row.repeats[1:]}"
+        yield _("Duplicate: same check as %(position)s.", position=position)
 
 
 def _alert(pair: Pair) -> str:
@@ -191,7 +191,7 @@ def _alert(pair: Pair) -> str:
 def _position(row: ImportRow) -> str:
     judged = row.judged
     name = f"{shown(judged.name)} " if judged.name else ""
-    return f"{judged.candidate.place}: {name}{shown(judged.url)}".rstrip()
+    return f"{judged.candidate.position}: {name}{shown(judged.url)}".rstrip()
 
 
 def _summary(rows: Sequence[ImportRow], made: str, chosen: int, refused: int) -> str:

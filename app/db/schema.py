@@ -87,7 +87,7 @@ def _migrate(copy: bool) -> None:
     if before == wanted():
         return
     if before is None:
-        log.info(NEW, place())
+        log.info(NEW, location())
     from alembic import command
 
     # Alembic logs each step at INFO; only its failures matter here.
@@ -98,7 +98,7 @@ def _migrate(copy: bool) -> None:
         command.upgrade(config, "head")
 
 
-def place() -> str:
+def location() -> str:
     """Where the database is, for people: the path of a file, or name and server."""
     url = db.engine.url
     if db.engine.dialect.name == "sqlite":

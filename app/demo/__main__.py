@@ -73,10 +73,10 @@ def _fill(targets: Targets) -> None:
     store = current_store()
     wanted = monitors(targets)
     made = []
-    for place, (pairs, past) in enumerate(wanted, 1):
-        print(f"\rMaking up {DAYS} days of history: {place} of {len(wanted)}", end="", flush=True)
+    for number, (pairs, past) in enumerate(wanted, 1):
+        print(f"\rMaking up {DAYS} days of history: {number} of {len(wanted)}", end="", flush=True)
         monitor = store.monitors.create(bind(MonitorForm, pairs))
-        history.write(monitor.id, past, PAST_INTERVAL, DAYS, now, seed=place)
+        history.write(monitor.id, past, PAST_INTERVAL, DAYS, now, seed=number)
         made.append(monitor.id)
         if monitor.name == "Data warehouse":
             store.windows.create(bind(WindowForm, _planned(monitor.id, now)))

@@ -70,9 +70,9 @@ def write(
     journal.known_numbers(results)
     for result in results:
         rows.append(journal.row_of(result, Location.DEFAULT))
-    for place in range(0, len(rows), ROWS_AT_ONCE):
+    for start in range(0, len(rows), ROWS_AT_ONCE):
         with writing():
-            journal.keep(rows[place : place + ROWS_AT_ONCE])
+            journal.keep(rows[start : start + ROWS_AT_ONCE])
     with writing() as session:
         session.get_one(MonitorRow, monitor_id).created_at = now - timedelta(days=days)
         session.add_all(_incident(monitor_id, outage, now) for outage in past.outages)

@@ -220,7 +220,7 @@ _START_LIMIT = 2**32
 
 def make_token() -> str:
     """A new token of this process: machine, process id, start time, and a random part."""
-    return f"{_place()}.{os.getpid():x}.{_start(os.getpid()) or 0:x}.{secrets.token_hex(3)}"
+    return f"{_process_space()}.{os.getpid():x}.{_start(os.getpid()) or 0:x}.{secrets.token_hex(3)}"
 
 
 def make_name() -> str:
@@ -236,7 +236,7 @@ def is_gone(name: str) -> bool:
 def has_ended(token: str) -> bool:
     """Whether the process that made ``token`` has certainly ended."""
     parts = token.split(".")
-    if len(parts) != 4 or parts[0] != _place():
+    if len(parts) != 4 or parts[0] != _process_space():
         return False
     pid, start = int(parts[1], 16), int(parts[2], 16)
     now_start = _start(pid)  # a later process may have been given the same number
@@ -244,7 +244,7 @@ def has_ended(token: str) -> bool:
 
 
 @cache
-def _place() -> str:
+def _process_space() -> str:
     """An id of the space in which process ids are unique: machine, boot and container."""
     about = [socket.gethostname(), _read("/proc/sys/kernel/random/boot_id"), _namespace()]
     return blake2b("\0".join(about).encode(), digest_size=4).hexdigest()

@@ -476,7 +476,7 @@ class Zone(Text, SelectFieldBase):
 def _zone_choice(name: str, current: str) -> Choice:
     """``data-was``: the older name, which a browser may have for its own zone."""
     was = {"data-was": zones.FORMER[name]} if name in zones.FORMER else {}
-    return Choice(name, zones.place_of(name), name == current, was)
+    return Choice(name, zones.city_of(name), name == current, was)
 
 
 class LocalTimeInput(widgets.TextInput):

@@ -216,7 +216,7 @@ def record_of(candidate: Candidate) -> dict[str, Any]:
         for name, value in candidate.fields.items()
     }
     return {
-        "place": candidate.place,
+        "position": candidate.position,
         "name": candidate.name,
         "url": candidate.url,
         "fields": fields,

@@ -243,12 +243,12 @@ class PairList(ListField):
         unused = dict(enumerate(stored))
         kept: dict[str, Pair] = {}
         # Rows at their own index first: a moved row must not take the value of a row that stayed.
-        for in_place in (True, False):
+        for at_own_index in (True, False):
             for row in rows:
                 if row.index in kept or not looks_masked(row.value):
                     continue
                 for position, pair in unused.items():
-                    if in_place and index_order(str(position)) != index_order(row.index):
+                    if at_own_index and index_order(str(position)) != index_order(row.index):
                         continue
                     if self.hide(pair) == Pair(row.key, row.value):
                         kept[row.index] = unused.pop(position)

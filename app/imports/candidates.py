@@ -63,7 +63,7 @@ class Candidate:
     ``str`` or ``Pair``. They may hold secrets. ``refusal`` says why there can be no such monitor.
     """
 
-    place: str  # where it is in the file, such as "Line 3"
+    position: str  # where it is in the file, such as "Line 3"
     name: str
     url: str
     fields: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -125,7 +125,7 @@ class Notification:
 class Draft:
     """A candidate while a source's fields are read, one after the other."""
 
-    place: str
+    position: str
     name: str
     url: str = ""
     fields: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -136,9 +136,9 @@ class Draft:
     _rows: set[tuple[str, str, str]] = field(default_factory=set, repr=False)
 
     @classmethod
-    def of_tool(cls, place: str, name: str) -> Draft:
+    def of_tool(cls, position: str, name: str) -> Draft:
         """A draft for a tool whose warning of a certificate is a switch, off by default."""
-        return cls(place, name, fields={"ssl_alert_days": ""})
+        return cls(position, name, fields={"ssl_alert_days": ""})
 
     def remark(self, sentence: str) -> None:
         """Every remark is made here. ``sentence``: what is dropped or changed."""
@@ -349,7 +349,7 @@ class Draft:
             self.remark(_("The user name and password move from the URL to their own fields."))
             self.login(user, password)
         return Candidate(
-            self.place,
+            self.position,
             self.name.strip(),
             url,
             self.fields,

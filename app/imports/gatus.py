@@ -36,7 +36,7 @@ FOR_ALL = {
 }
 TOOL = Tool(
     "Gatus",
-    N_("Endpoint %(place)s"),
+    N_("Endpoint %(position)s"),
     kinds={
         "icmp": N_("Ping (ICMP)"), "udp": "UDP", "sctp": "SCTP", "tls": "TLS",
         "starttls": "STARTTLS", "ssh": "SSH", "ws": "WebSocket", "wss": "WebSocket",
@@ -129,11 +129,11 @@ def read(data: object, values: Mapping[str, str]) -> Reading:
     endpoints = (*lists["endpoints"], *lists["services"])
     drafts = TOOL.drafts(endpoints, partial(_endpoint, providers=providers))
     for position, record in enumerate(lists["external-endpoints"], 1):
-        label = _("External endpoint %(place)s", place=position)
+        label = _("External endpoint %(position)s", position=position)
         drafts.append(_refused(label, record, no_kind(N_("push"))))
     for position, record in enumerate(lists["suites"], 1):
         sentence = _("Wakeful has no checks in several steps.")
-        drafts.append(_refused(_("Suite %(place)s", place=position), record, sentence))
+        drafts.append(_refused(_("Suite %(position)s", position=position), record, sentence))
     remarks = [_(sentence) for key, sentence in FOR_ALL.items() if _is_on(whole.get(key))]
     return TOOL.reading(drafts, [*remarks, *variables.sentences_of(used)])
 

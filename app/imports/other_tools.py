@@ -40,7 +40,7 @@ Known = Mapping[str, str]
 UPPTIME_CODES = ("200-208", "226", "300-308")
 UPPTIME = Tool(
     "Upptime",
-    N_("Site %(place)s"),
+    N_("Site %(position)s"),
     kinds={"icmp-ping": "Ping", "ws": "WebSocket", "ssl": "TLS"},
     dropped={
         "type": N_("Globalping dropped: Wakeful checks from its own places."),
@@ -280,7 +280,7 @@ def _checkmate_window(draft: Draft, entry: ImportEntry) -> None:
 # --- Prometheus: targets of the blackbox exporter -------------------------------------------------
 
 # Modules by the beginning of their usual names, such as icmp_ipv4, that check something else.
-TARGETS = Tool(N_("Prometheus targets"), N_("Target %(place)s"))
+TARGETS = Tool(N_("Prometheus targets"), N_("Target %(position)s"))
 PROBERS = {"icmp": "Ping", "dns": "DNS", "grpc": "gRPC", "unix": "Unix", "ssh": "SSH"}
 OTHER_FILES = N_("Targets of the job %(job)s that are not in the file are dropped.")
 

@@ -101,7 +101,10 @@ def read(text: str) -> Reading:
         raise NotReadable(_(NO_LIST))
     return Reading(
         _(SOURCE),
-        [_draft(_("Line %(place)s", place=line_number), row).done() for line_number, row in rows],
+        [
+            _draft(_("Line %(position)s", position=line_number), row).done()
+            for line_number, row in rows
+        ],
     )
 
 
@@ -205,7 +208,7 @@ def _left_out(names: Sequence[str], columns: Sequence[str | None]) -> tuple[str,
 
 def _of_columns(line_number: int, values: Mapping[str, str], more: bool) -> Candidate:
     draft = Draft(
-        _("Line %(place)s", place=line_number), values.get("name", ""), values.get("url", "")
+        _("Line %(position)s", position=line_number), values.get("name", ""), values.get("url", "")
     )
     if more:
         draft.refuse(

@@ -22,7 +22,7 @@ class Tool:
     """
 
     source: str
-    label: str = N_("Monitor %(place)s")
+    label: str = N_("Monitor %(position)s")
     names: Sequence[str] = ("name",)
     kinds: Mapping[str, str] = field(default_factory=dict)
     dropped: Mapping[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Tool:
 
     def draft(self, number: int, record: Any, read: Read) -> Draft:
         entry = ImportEntry(record)
-        draft = Draft.of_tool(_(self.label, place=number), entry.text(*self.names))
+        draft = Draft.of_tool(_(self.label, position=number), entry.text(*self.names))
         read(draft, entry)
         draft.drop_rest(entry, self.dropped, self.of_no_use)
         return draft

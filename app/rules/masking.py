@@ -117,7 +117,7 @@ def frames_of(fault: BaseException) -> str:
     return " > ".join([*lines, type(fault).__name__])
 
 
-def place_of(fault: BaseException) -> str:
+def raised_at(fault: BaseException) -> str:
     """The type of an exception and the line that raised it."""
     frame = traceback.extract_tb(fault.__traceback__)[-1]
     return f"{type(fault).__name__}, {PurePath(frame.filename).name}:{frame.lineno}"

@@ -73,7 +73,7 @@ def region_of(name: str) -> str:
     return name.partition("/")[0]
 
 
-def place_of(name: str) -> str:
+def city_of(name: str) -> str:
     """How a list shows a zone below its region: ``Argentina, Buenos Aires``."""
     city = (name.partition("/")[2] or name).replace("/", ", ").replace("_", " ")
     return _(SPELLED[city]) if city in SPELLED else city

@@ -129,30 +129,30 @@ def _together(covers: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
         for change in ((begin, kind, 1), (stop, kind, -1))
         if begin < stop
     )
-    places = [0] * (_LASTING + 1)  # how many see each kind
+    counts = [0] * (_LASTING + 1)  # how many see each kind
     was, since = None, 0
     for at, together in groupby(changes, key=itemgetter(0)):
         for _at, kind, more in together:
-            places[kind] += more
-        now = _of_all(places)
+            counts[kind] += more
+        now = _of_all(counts)
         if now != was:
             if was is not None:
                 yield was, since, at
             was, since = now, at
 
 
-def _of_all(places: Sequence[int]) -> int | None:
+def _of_all(counts: Sequence[int]) -> int | None:
     """The kind of a moment from how many places see each; None if none checks (decision 14).
 
     A place that cannot tell has no vote. What one place sees as slow is degraded, and so is a
     failure that lasts, where another place is up. Any other failure is watched time: the monitor's
     rule decides whether an incident opens, and then the time is down.
     """
-    if places[DEGRADED] or (places[_LASTING] and places[WATCHED]):
+    if counts[DEGRADED] or (counts[_LASTING] and counts[WATCHED]):
         return DEGRADED
-    if places[WATCHED] or places[_FAILING] or places[_LASTING]:
+    if counts[WATCHED] or counts[_FAILING] or counts[_LASTING]:
         return WATCHED
-    return UNKNOWN if places[UNKNOWN] else None
+    return UNKNOWN if counts[UNKNOWN] else None
 
 
 def split(spans: Sequence[Span], begin: int, end: int) -> list[tuple[bool, int, int]]:
@@ -161,21 +161,21 @@ def split(spans: Sequence[Span], begin: int, end: int) -> list[tuple[bool, int, 
         return [(False, begin, end)]
     pieces = []
     at = begin
-    place = max(0, bisect_right(spans, (begin,)) - 1)
-    while at < end and place < len(spans) and spans[place][0] < end:
-        first, last = max(at, spans[place][0]), min(end, spans[place][1])
+    index = max(0, bisect_right(spans, (begin,)) - 1)
+    while at < end and index < len(spans) and spans[index][0] < end:
+        first, last = max(at, spans[index][0]), min(end, spans[index][1])
         if first < last:
             pieces += [(False, at, first), (True, first, last)]
             at = last
-        place += 1
+        index += 1
     return [*pieces, (False, at, end)]
 
 
 def overlap(spans: Sequence[Span], begin: int, end: int) -> int:
     """How much of ``begin`` to ``end`` is covered by ``spans`` (merged, in order)."""
     total = 0
-    place = max(0, bisect_right(spans, (begin,)) - 1)
-    while place < len(spans) and spans[place][0] < end:
-        total += max(0, min(end, spans[place][1]) - max(begin, spans[place][0]))
-        place += 1
+    index = max(0, bisect_right(spans, (begin,)) - 1)
+    while index < len(spans) and spans[index][0] < end:
+        total += max(0, min(end, spans[index][1]) - max(begin, spans[index][0]))
+        index += 1
     return total

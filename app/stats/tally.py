@@ -73,8 +73,8 @@ class Sums:
             self.histogram = dict(other.histogram)
             return
         histogram = self.histogram  # named once: 90 days add 5,000 of these counts
-        for place, number in other.histogram.items():
-            histogram[place] = histogram.get(place, 0) + number
+        for bucket_number, number in other.histogram.items():
+            histogram[bucket_number] = histogram.get(bucket_number, 0) + number
 
     def add_responses(self, times: Sequence[int], phases: Iterable[tuple[int | None, ...]]) -> None:
         """Add response times (ms), and the phases of each."""
@@ -83,8 +83,8 @@ class Sums:
         self.response_count += len(times)
         self.response_sum += sum(times)
         self.response_max = max(self.response_max or 0, *times)
-        for place in map(bucket, times):
-            self.histogram[place] = self.histogram.get(place, 0) + 1
+        for bucket_number in map(bucket, times):
+            self.histogram[bucket_number] = self.histogram.get(bucket_number, 0) + 1
         for index, spent in enumerate(zip_longest(*phases)):
             self.phases[index] += sum(filter(None, spent))
 
@@ -252,8 +252,8 @@ def middle(bucket: int) -> float:
 def merge(histograms: Iterable[Mapping[int, int]]) -> Histogram:
     total: Histogram = {}
     for histogram in histograms:
-        for place, number in histogram.items():
-            total[place] = total.get(place, 0) + number
+        for bucket_number, number in histogram.items():
+            total[bucket_number] = total.get(bucket_number, 0) + number
     return total
 
 
@@ -263,9 +263,9 @@ def percentile(histogram: Mapping[int, int], percent: float, highest: int | None
     if not count:
         return None
     rank, counted = max(1, math.ceil(count * percent / 100 - 1e-9)), 0  # the nearest rank
-    for place in sorted(histogram):
-        counted += histogram[place]
+    for bucket_number in sorted(histogram):
+        counted += histogram[bucket_number]
         if counted >= rank:
-            value = round(middle(place))
+            value = round(middle(bucket_number))
             return value if highest is None else min(value, highest)
     raise AssertionError("the ranks are those of the counts")

@@ -258,7 +258,7 @@ def _with_twins(
         rows.append(
             ImportRow(entry, next((there.name for there in same), ""), earlier.get(check, ""))
         )
-        earlier.setdefault(check, entry.candidate.place)
+        earlier.setdefault(check, entry.candidate.position)
     return rows
 
 

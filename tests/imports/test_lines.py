@@ -55,7 +55,7 @@ def test_what_does_not_fit_is_told_with_line_field_and_value():
         "Shop, shop.example.com, prod, Nobody\na, b.example.com, c, Ops, more"
     )
     assert good.fits
-    assert odd.candidate.place == "Line 3"
+    assert odd.candidate.position == "Line 3"
     assert odd.faults[0].startswith('URL "ftp://bad.example.com": The URL must start with ')
     assert unknown.faults == ('Alerts: There is no contact "Nobody".',)
     assert long.faults[0].startswith("The line has more than name, URL, tags and contact.")
@@ -73,7 +73,7 @@ def test_a_header_row_names_columns_in_any_order():
     shop, blog = (judge(one, ImportDefaults(), CONTEXT) for one in reading.candidates)
     assert (shop.fields["interval"], shop.fields["timeout"]) == (300, 20)
     assert shop.fields["alerts"] == (Pair("contact", "Ops"),)
-    assert blog.candidate.place == "Line 4"
+    assert blog.candidate.position == "Line 4"
     assert blog.faults == ('Time limit in seconds "soon": Enter a whole number, in digits alone.',)
     assert blog.remarks == ("Interval: 2 min becomes 1 min.",)
 

@@ -25,9 +25,9 @@ def test_each_offered_zone_is_valid_and_belongs_to_one_region():
     regions = zones.by_region()
     assert list(regions)[:2] == ["UTC", "Africa"]
     assert sum(map(len, regions.values())) == len(zones.offered())
-    assert zones.place_of("America/Argentina/Buenos_Aires") == "Argentina, Buenos Aires"
-    assert zones.place_of("Antarctica/DumontDUrville") == "Dumont d'Urville"
-    assert zones.place_of("UTC") == "UTC"
+    assert zones.city_of("America/Argentina/Buenos_Aires") == "Argentina, Buenos Aires"
+    assert zones.city_of("Antarctica/DumontDUrville") == "Dumont d'Urville"
+    assert zones.city_of("UTC") == "UTC"
 
 
 @pytest.mark.parametrize("was", zones.RENAMED)

@@ -160,9 +160,9 @@ class Wire:
 
     def _open_socket(self, purpose: int, address: Any) -> Any:
         """A second check of policy: no socket is made for an address that is closed."""
-        family, kind, protocol, place = address
+        family, kind, protocol, socket_address = address
         try:
-            self._vetoed = self._asked.refusal(place[0])
+            self._vetoed = self._asked.refusal(socket_address[0])
             if self._vetoed is not None:
                 return pycurl.SOCKET_BAD
             return _Lent(family, kind, protocol)
@@ -280,8 +280,8 @@ class Wire:
 def _pin(target: Target, addresses: Sequence[str]) -> str:
     # A "-" before the host would remove a pin; a host that begins with "-" needs another sign.
     sign = "+" if target.ascii_host.startswith("-") else ""
-    places = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
-    return f"{sign}{target.ascii_host}:{target.port}:{places}"
+    joined = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
+    return f"{sign}{target.ascii_host}:{target.port}:{joined}"
 
 
 def _status(line: bytes) -> int:

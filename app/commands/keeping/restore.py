@@ -167,7 +167,7 @@ def _postgres(
         ours.reflect(db.engine, only=_is_ours)
         tables = ours.tables
         if tables and not force:
-            raise _not_empty(schema.place())
+            raise _not_empty(schema.location())
         if "heartbeats" in tables and _alive(now):
             raise WakefulError(_(RUNNING))
         if tables:

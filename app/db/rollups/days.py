@@ -118,17 +118,17 @@ def _packed_days(midnights: Sequence[int], now: datetime) -> Select[Any]:
 
 
 def _even_days(midnights: Sequence[int], today: int) -> list[tuple[int, int, int, int]]:
-    """Runs of days that one statement sums: start and end (s), the place of the first day, and the
+    """Runs of days that one statement sums: start and end (s), the index of the first day, and the
     period of the rows to read: whole UTC days before ``today`` have rows of their own.
     """
     runs: list[tuple[int, int, int, int]] = []
-    for place, (begin, end) in enumerate(pairwise(midnights)):
+    for index, (begin, end) in enumerate(pairwise(midnights)):
         even = end - begin == DAY_MS
         period = DAY_S if even and begin % DAY_MS == 0 and begin < today else HOUR_S
         if runs and even and runs[-1][3] == period and (runs[-1][1] - runs[-1][0]) % DAY_S == 0:
             runs[-1] = (runs[-1][0], end // 1000, *runs[-1][2:])
         else:
-            runs.append((begin // 1000, end // 1000, place, period))
+            runs.append((begin // 1000, end // 1000, index, period))
     return runs
 
 
@@ -136,7 +136,7 @@ def _part_of_days(start: int, end: int, first: int, period: int) -> Select[Any]:
     sums = (ROLLUPS.c.up_s, ROLLUPS.c.down_s, ROLLUPS.c.unknown_s, ROLLUPS.c.maintenance_s)
     # A day that the clocks make longer or shorter is a run of its own.
     day = (ROLLUPS.c.start - start) // DAY_S + first if (end - start) % DAY_S == 0 else None
-    place = (literal_column(str(first)) if day is None else day).label("place")
+    day_index = (literal_column(str(first)) if day is None else day).label("day_index")
     where = (
         ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
         ROLLUPS.c.period == period,
@@ -144,7 +144,7 @@ def _part_of_days(start: int, end: int, first: int, period: int) -> Select[Any]:
         ROLLUPS.c.start < end,
     )
     if period == DAY_S:
-        return select(ROLLUPS.c.monitor_id, place, *sums).where(*where)
+        return select(ROLLUPS.c.monitor_id, day_index, *sums).where(*where)
     summed = [func.sum(column).label(column.name) for column in sums]
     grouped = (ROLLUPS.c.monitor_id, *(() if day is None else (literal_column("2"),)))
-    return select(ROLLUPS.c.monitor_id, place, *summed).where(*where).group_by(*grouped)
+    return select(ROLLUPS.c.monitor_id, day_index, *summed).where(*where).group_by(*grouped)

@@ -320,7 +320,7 @@ def _summing(ranges: tuple[str, ...]) -> tuple[CompoundSelect[Any], list[tuple[s
     One short scan for each part of the ranges: a condition with OR would read all hours of 90 days.
     Today and the days are read once for all ranges, the hours before the first midnight for each.
     """
-    columns = [(name, place) for name in ranges for place in (0, 1)]
+    columns = [(name, index) for name in ranges for index in (0, 1)]
 
     def part(
         period: int, begin: str, end: str, counting: Collection[str], since: str = "start"
@@ -335,12 +335,12 @@ def _summing(ranges: tuple[str, ...]) -> tuple[CompoundSelect[Any], list[tuple[s
                 *(
                     func.sum(
                         case(
-                            (ROLLUPS.c.start >= _bound(f"{since}_{name}"), seconds[place]), else_=0
+                            (ROLLUPS.c.start >= _bound(f"{since}_{name}"), seconds[index]), else_=0
                         )
                     )
                     if name in counting
                     else literal_column("0")
-                    for name, place in columns
+                    for name, index in columns
                 ),
             )
             .where(

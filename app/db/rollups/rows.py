@@ -190,7 +190,7 @@ def columns_of(id: int, period: int, begin: int, sums: Sums) -> dict[str, Any]:
         "response_count": sums.response_count,
         "response_sum": sums.response_sum,
         "response_max": sums.response_max,
-        "histogram": {str(place): number for place, number in sorted(sums.histogram.items())},
+        "histogram": {str(bucket): number for bucket, number in sorted(sums.histogram.items())},
         "phases": sums.phases,
     }
 

@@ -300,7 +300,7 @@ class LocalMonitors(LocalPart, base.Monitors):
 
 
 _secrets = itemgetter(
-    *(place for place, column in enumerate(MONITOR_COLUMNS) if isinstance(column.type, Encrypted))
+    *(index for index, column in enumerate(MONITOR_COLUMNS) if isinstance(column.type, Encrypted))
 )
 
 

@@ -194,10 +194,10 @@ def _set_groups(
         stored = StatusPageGroupRow(status_page_id=page_id, position=position, name=group.name)
         session.add(stored)
         session.flush()
-        for place, id in enumerate(group.monitors):
+        for group_position, id in enumerate(group.monitors):
             if present[id].group_id is not None:
                 raise Invalid({"groups": [_(IN_TWO_GROUPS, id=id)]})
-            present[id].group_id, present[id].group_position = stored.id, place
+            present[id].group_id, present[id].group_position = stored.id, group_position
 
 
 def _check_on_page(present: Mapping[int, object], ids: Iterable[int], field: str) -> None:
