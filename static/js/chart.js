@@ -61,9 +61,9 @@ function draw() {
     chosen.setAttribute("x", left + first * width);
     chosen.setAttribute("width", (last - first + 1) * width);
   }
-  const said = words(figure, readings, selected && [first, last]);
-  if (text.textContent !== said) text.textContent = said;
-  text.hidden = !said;
+  const sentence = words(figure, readings, selected && [first, last]);
+  if (text.textContent !== sentence) text.textContent = sentence;
+  text.hidden = !sentence;
   button.hidden = at === null || dragging || !figure.dataset.page || matchMedia("(hover: hover)").matches;
 }
 

@@ -21,7 +21,7 @@ function valueOf(form, name) {
   return first.type === "datetime-local" ? first.value.replace("T", " ") : first.value;
 }
 
-function said(form, { field, text, many, none }) {
+function partOf(form, { field, text, many, none }) {
   const value = valueOf(form, field);
   if (value === null) return "";
   if (value === "" || value === "0") return none;
@@ -31,7 +31,7 @@ function said(form, { field, text, many, none }) {
 function show() {
   for (const sum of sums) {
     const form = sum.closest("form");
-    const parts = JSON.parse(sum.dataset.parts).map((part) => said(form, part)).filter(Boolean);
+    const parts = JSON.parse(sum.dataset.parts).map((part) => partOf(form, part)).filter(Boolean);
     sum.textContent = parts.join(", ") || sum.dataset.empty;
   }
 }

@@ -36,14 +36,14 @@ function sync(old, fresh) {
 // Match old and new elements: a row by its key, a button's form by its action. Otherwise a button
 // could change into another one while somebody clicks it.
 function named(parent) {
-  const found = new Map();
+  const children = new Map();
   for (const child of parent.children) {
     let key = child.dataset?.key ?? (child.nodeName === "FORM" && child.getAttribute("action"));
     if (!key) continue;
-    while (found.has(key)) key += " again";
-    found.set(key, child);
+    while (children.has(key)) key += " again";
+    children.set(key, child);
   }
-  return found;
+  return children;
 }
 
 // The longest run of ``children`` that are in order among ``all`` already: only the others move.
@@ -82,12 +82,12 @@ function mergeChildren(old, fresh) {
     mine.delete(key);
   }
   const pairs = new Map([...theirs].map(([key, want]) => [want, mine.get(key)]));
-  const known = new Set(mine.values());
+  const kept = new Set(mine.values());
   const stay = settled([...pairs.values()].filter(Boolean), [...old.children]);
   let here = old.firstChild;
   const pass = () => {
     const next = here.nextSibling;
-    if (!known.has(here)) here.remove();
+    if (!kept.has(here)) here.remove();
     here = next;
   };
   for (const want of [...fresh.childNodes]) {
@@ -97,7 +97,7 @@ function mergeChildren(old, fresh) {
       if (ours === here) here = here.nextSibling;
       else move(old, ours, here);
       sync(ours, want);
-    } else if (here && !known.has(here) && !pairs.has(want)) {
+    } else if (here && !kept.has(here) && !pairs.has(want)) {
       const next = here.nextSibling;
       sync(here, want);
       here = next;

@@ -95,8 +95,8 @@ function takeOver(list, fresh) {
       const fault = input.parentElement.querySelector(".fault");
       if (fault) ours.after(fault);
     }
-    const told = row.querySelector("[data-told]");
-    if (told?.childElementCount) document.getElementById(told.id)?.replaceChildren(...told.children);
+    const answer = row.querySelector("[data-answer]");
+    if (answer?.childElementCount) document.getElementById(answer.id)?.replaceChildren(...answer.children);
   }
   list.querySelector(":scope > .fault")?.remove();
   const fault = fresh.querySelector(":scope > .fault");

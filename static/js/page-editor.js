@@ -60,39 +60,39 @@ const list = () => place.querySelector("[data-list]");
 const lines = () => [...list().children];
 const isHeading = (line) => line.matches(".heading");
 function tell(text) {
-  place.querySelector("[data-told]").textContent = text;
+  place.querySelector("[data-answer]").textContent = text;
 }
 // The form has the sentences; {name} and the like in them stand for values.
-const said = (sentence, values) => form.dataset[sentence].replace(/\{(\w+)\}/g, (_whole, name) => values[name]);
+const sentence = (name, values) => form.dataset[name].replace(/\{(\w+)\}/g, (_whole, key) => values[key]);
 const nameOf = (line) => (isHeading(line) ? line.querySelector("input:not([type=hidden])").value : line.querySelector("label").textContent);
 
 // What moves together: a line alone, a heading with its whole group where there is one to pass.
 function blocks(line, step) {
   const headings = lines().filter(isHeading);
   const alone = headings[0] === line && (step < 0 || headings.length === 1);
-  if (!isHeading(line) || alone) return lines().map((one) => [one]);
-  const found = [];
-  for (const one of lines()) {
-    if (isHeading(one)) found.push([one]);
-    else found.at(-1)?.push(one);
+  if (!isHeading(line) || alone) return lines().map((item) => [item]);
+  const groups = [];
+  for (const item of lines()) {
+    if (isHeading(item)) groups.push([item]);
+    else groups.at(-1)?.push(item);
   }
-  return found;
+  return groups;
 }
 
 function move(line, step) {
   const all = blocks(line, step);
   const here = all.findIndex(([first]) => first === line);
   const other = all[here + step];
-  if (!other) return tell(said(step < 0 ? "atTop" : "atBottom", { name: nameOf(line) }));
+  if (!other) return tell(sentence(step < 0 ? "atTop" : "atBottom", { name: nameOf(line) }));
   if (step < 0) other[0].before(...all[here]);
   else other.at(-1).after(...all[here]);
-  tell(said("moved", { name: nameOf(line), place: lines().indexOf(line) + 1, all: lines().length }));
+  tell(sentence("moved", { name: nameOf(line), place: lines().indexOf(line) + 1, all: lines().length }));
   soon();
 }
 
 function remove(line) {
   const near = line.nextElementSibling ?? line.previousElementSibling;
-  tell(said("removed", { name: nameOf(line) }));
+  tell(sentence("removed", { name: nameOf(line) }));
   line.remove();
   (near?.querySelector("[data-act=remove]") ?? place.querySelector("#find")).focus();
   soon();
@@ -147,15 +147,15 @@ place.addEventListener("keydown", (event) => {
 
 // --- by hand: a mouse or a finger takes a line by its handle
 
-let held = null;
+let dragged = null;
 let pointer = 0; // how far below the top of the window it is
-const EDGE = 100; // px at the top and the bottom of the window, where a held line scrolls the page
+const EDGE = 100; // px at the top and the bottom of the window, where a dragged line scrolls the page
 place.addEventListener("pointerdown", (event) => {
   const handle = event.target.closest("[data-handle]");
   if (!handle || event.button !== 0) return;
   event.preventDefault();
-  held = handle.closest("[data-line]");
-  held.setAttribute("data-moving", "");
+  dragged = handle.closest("[data-line]");
+  dragged.setAttribute("data-moving", "");
   pointer = event.clientY;
   requestAnimationFrame(scroll);
 });
@@ -165,7 +165,7 @@ window.addEventListener("pointermove", (event) => {
   follow();
 });
 function scroll() {
-  if (!held) return;
+  if (!dragged) return;
   const step = pointer < EDGE ? -8 : pointer > window.innerHeight - EDGE ? 8 : 0;
   const before = window.scrollY;
   if (step) window.scrollBy({ top: step, behavior: "instant" });
@@ -173,17 +173,17 @@ function scroll() {
   requestAnimationFrame(scroll);
 }
 function follow() {
-  if (!held) return;
+  if (!dragged) return;
   const middle = (block) => (block[0].getBoundingClientRect().top + block.at(-1).getBoundingClientRect().bottom) / 2;
   for (const step of [-1, 1]) {
-    const all = blocks(held, step);
-    const other = all[all.findIndex(([first]) => first === held) + step];
-    if (other && (step < 0 ? pointer < middle(other) : pointer > middle(other))) return move(held, step);
+    const all = blocks(dragged, step);
+    const other = all[all.findIndex(([first]) => first === dragged) + step];
+    if (other && (step < 0 ? pointer < middle(other) : pointer > middle(other))) return move(dragged, step);
   }
 }
 function drop() {
-  held?.removeAttribute("data-moving");
-  held = null;
+  dragged?.removeAttribute("data-moving");
+  dragged = null;
 }
 window.addEventListener("pointerup", drop);
 window.addEventListener("pointercancel", drop);

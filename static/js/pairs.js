@@ -23,7 +23,7 @@ function blank(row) {
     input.removeAttribute("aria-describedby");
   }
   for (const fault of row.querySelectorAll(".fault")) fault.remove();
-  for (const told of row.querySelectorAll("[data-told], [data-lacks-said]")) told.replaceChildren();
+  for (const note of row.querySelectorAll("[data-answer], [data-lacks-note]")) note.replaceChildren();
 }
 
 function add(list) {
@@ -59,8 +59,8 @@ document.addEventListener("change", (event) => {
   if (!row || !chosen) return;
   const value = row.querySelector("input");
   if (chosen.dataset.hint && value) value.placeholder = chosen.dataset.hint;
-  const said = row.querySelector("[data-lacks-said]");
-  if (said) said.textContent = chosen.dataset.lacks ?? "";
+  const note = row.querySelector("[data-lacks-note]");
+  if (note) note.textContent = chosen.dataset.lacks ?? "";
 });
 
 for (const list of document.querySelectorAll("[data-pairs]")) {

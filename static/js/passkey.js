@@ -1,17 +1,17 @@
 // Passkeys. A form with data-passkey ("create" or "get") asks the server what is to be signed, has
 // the browser sign it, and is sent with the answer. Where the server has nothing to sign, the form is
 // sent without: the page that comes back says why.
-const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (one) => one.charCodeAt(0));
+const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (letter) => letter.charCodeAt(0));
 const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
 
 // Browsers have functions for both directions only since 2025.
 function readable(options) {
-  const known = (list) => (list ?? []).map((one) => ({ ...one, id: bytes(one.id) }));
-  const found = { ...options, challenge: bytes(options.challenge) };
-  if (options.user) found.user = { ...options.user, id: bytes(options.user.id) };
-  if (options.excludeCredentials) found.excludeCredentials = known(options.excludeCredentials);
-  if (options.allowCredentials) found.allowCredentials = known(options.allowCredentials);
-  return found;
+  const decoded = (list) => (list ?? []).map((item) => ({ ...item, id: bytes(item.id) }));
+  const result = { ...options, challenge: bytes(options.challenge) };
+  if (options.user) result.user = { ...options.user, id: bytes(options.user.id) };
+  if (options.excludeCredentials) result.excludeCredentials = decoded(options.excludeCredentials);
+  if (options.allowCredentials) result.allowCredentials = decoded(options.allowCredentials);
+  return result;
 }
 
 function written(credential) {
@@ -30,8 +30,8 @@ async function sign(form) {
 }
 
 for (const form of document.querySelectorAll("form[data-passkey]")) {
-  const said = form.querySelector("[data-said]");
-  const say = (sentence) => { said.textContent = sentence; said.hidden = false; };
+  const note = form.querySelector("[data-note]");
+  const say = (sentence) => { note.textContent = sentence; note.hidden = false; };
   if (!window.PublicKeyCredential) {
     say(form.dataset.unsupported);
     continue;
@@ -40,7 +40,7 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
   form.addEventListener("submit", async (event) => {
     if (form.elements.credential.value) return;
     event.preventDefault();
-    said.hidden = true;
+    note.hidden = true;
     if (form.matches("[aria-busy]")) return;
     form.setAttribute("aria-busy", "true");
     try {

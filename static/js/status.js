@@ -8,7 +8,7 @@ const clock = new Intl.DateTimeFormat(language, { day: "numeric", month: "short"
 const dayName = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 
 // The page has the sentences; {time} and the like in them stand for values.
-const said = (sentence, values) => document.body.dataset[sentence].replace(/\{(\w+)\}/g, (_whole, name) => values[name]);
+const sentence = (name, values) => document.body.dataset[name].replace(/\{(\w+)\}/g, (_whole, key) => values[key]);
 
 function tell(root) {
   for (const time of root.querySelectorAll("time[data-at], time[data-clock]")) {
@@ -23,10 +23,10 @@ function date() {
   if (!zone) return;
   const own = exact.resolvedOptions().timeZone;
   const days = zone.dataset.zone;
-  const zones = said(own === days ? "zones" : "zonesAndDays", { zone: own, days });
+  const zones = sentence(own === days ? "zones" : "zonesAndDays", { zone: own, days });
   // A page that cannot be brought up to date says itself as of when it is.
   const old = document.querySelector("main > .notice");
-  zone.textContent = old ? zones : `${said("asOf", { time: clock.format(new Date()) })} ${zones}`;
+  zone.textContent = old ? zones : `${sentence("asOf", { time: clock.format(new Date()) })} ${zones}`;
 }
 
 const DAY = 86_400_000;
@@ -55,13 +55,13 @@ function read(text) {
   return days;
 }
 
-function told(figures) {
-  if (!figures) return said("up", { percent: 100 });
+function words(figures) {
+  if (!figures) return sentence("up", { percent: 100 });
   const [percent, down, maintenance, unknown] = figures;
-  const parts = [said(percent ? "up" : "noData", { percent })];
-  if (down) parts.push(said("down", { time: span(down) }));
-  if (maintenance) parts.push(said("maintenance", { time: span(maintenance) }));
-  if (unknown) parts.push(said("unknown", { time: span(unknown) }));
+  const parts = [sentence(percent ? "up" : "noData", { percent })];
+  if (down) parts.push(sentence("down", { time: span(down) }));
+  if (maintenance) parts.push(sentence("maintenance", { time: span(maintenance) }));
+  if (unknown) parts.push(sentence("unknown", { time: span(unknown) }));
   return parts.join(", ");
 }
 
@@ -110,7 +110,7 @@ class Days {
     const day = new Date(this.first + place * DAY);
     const iso = day.toISOString().slice(0, 10);
     this.place = place;
-    this.tip.textContent = `${dayName.format(day)}: ${told(this.days.get(place))}`;
+    this.tip.textContent = `${dayName.format(day)}: ${words(this.days.get(place))}`;
     const path = this.whole.split("#")[0];
     this.link.href = `${path}${path ? `?month=${iso.slice(0, 7)}` : ""}#day-${iso}`;
     const left = ((place + 0.5) / this.count) * 100;

@@ -6,7 +6,7 @@ for (const field of document.querySelectorAll("[data-own-zone]")) {
   if (!own || field.form.querySelector("[aria-invalid]")) continue;
   if (field.tagName === "SELECT") {
     const fits = (option) => option.value === own || option.dataset.was === own;
-    const found = [...field.options].find(fits);
-    if (found) field.value = found.value;
+    const option = [...field.options].find(fits);
+    if (option) field.value = option.value;
   } else field.value = own;
 }

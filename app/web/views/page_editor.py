@@ -234,7 +234,7 @@ def _added(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> Done:
         sentence = _("Select the monitors first.")
     elif not count:
         sentence = _("They are already on the page.")
-    return Done(sentence=sentence, focus="told")
+    return Done(sentence=sentence, focus="answer")
 
 
 def _add_heading(form: StatusPageEditorForm) -> Done:
@@ -243,13 +243,13 @@ def _add_heading(form: StatusPageEditorForm) -> Done:
         return Done(sentence=_("Enter a heading first."), focus="heading")
     form.lines = page_lines.add_group(form.lines, name)
     sentence = _("Heading %(name)s added at the end. Monitors below it form its group.", name=name)
-    return Done(sentence=sentence, focus="told")
+    return Done(sentence=sentence, focus="answer")
 
 
 def _what_was_asked(done: Done) -> Mapping[str, str]:
     """The fields for adding as typed; empty again once they did their work."""
     names = ("find", "tag", "heading")
-    return {name: "" if done.focus == "told" else request.form.get(name, "") for name in names}
+    return {name: "" if done.focus == "answer" else request.form.get(name, "") for name in names}
 
 
 # --- The preview ----------------------------------------------------------------------------------
