@@ -13,8 +13,10 @@ from flask_login import current_user
 
 from app.errors import WakefulError
 from app.i18n import N_, _
+from app.imports.candidates import FORMATS
 from app.records import (
     MAX_SEARCH,
+    Channel,
     Incident,
     IncidentQuery,
     IncidentStatus,
@@ -164,13 +166,16 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class JumpPage:
-    """``also``: what people call it. ``needs``: how much the store must have for it."""
+    """``also``: what people call it. ``needs``: how much the store must have for it. ``names``: of
+    what is behind it, the same in every language.
+    """
 
     name: str
     endpoint: str
     role: Role = Role.VIEWER
     also: str = ""
     needs: Extent = Extent.BARE
+    names: tuple[str, ...] = ()
 
 
 VIEWER, EDITOR, ADMIN = Role.VIEWER, Role.EDITOR, Role.ADMIN
@@ -181,7 +186,7 @@ PAGES = (
     JumpPage(N_("Monitors"), "monitors.index", also=N_("checks urls sites hosts list")),
     JumpPage(N_("New monitor"), "monitors.new", EDITOR, N_("add create watch url site check")),
     JumpPage(N_("Add many or import"), "imports.start", EDITOR,
-             N_("paste urls monitors bulk csv kuma uptimerobot betterstack gatus")),
+             N_("paste urls monitors bulk"), names=tuple(FORMATS)),
     JumpPage(N_("Incidents"), "incidents.index", also=N_("outages downtime down alerts history")),
     JumpPage(N_("Report an incident"), "incidents.new", EDITOR, N_("new incident outage create")),
     JumpPage(N_("Maintenance"), "windows.index", VIEWER,
@@ -195,11 +200,9 @@ PAGES = (
     JumpPage(N_("New status page"), "page_editor.new", EDITOR, N_("add create public"),
              WHOLE),
     JumpPage(N_("Contacts"), "contacts.index", VIEWER,
-             N_("alerts channels notifications teams webhook slack discord telegram flock sms email"
-                " pager on-call"), WHOLE),
+             N_("alerts channels notifications pager on-call"), WHOLE, tuple(Channel)),
     JumpPage(N_("New contact"), "contacts.new", EDITOR,
-             N_("add create channel notification team webhook slack discord telegram flock sms"
-                " email"), WHOLE),
+             N_("add create channel notification"), WHOLE, tuple(Channel)),
     JumpPage(N_("Deliveries"), "deliveries.index", VIEWER,
              N_("alerts notifications sent messages log"),
              TAG),
@@ -267,7 +270,8 @@ def _fits(words: list[str], entry: JumpPage) -> bool:
 
 
 def _words_of(entry: JumpPage) -> set[str]:
-    return set(f"{_(entry.name)} {_(entry.also) if entry.also else ''}".casefold().split())
+    words = f"{_(entry.name)} {_(entry.also) if entry.also else ''}".casefold().split()
+    return {*words, *entry.names}
 
 
 def _open() -> Iterator[JumpPage]:
