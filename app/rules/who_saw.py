@@ -30,7 +30,7 @@ def places_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]
     return places if len(places) > 1 else ()
 
 
-def told_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+def named_places(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
     """The places that are named with a failure: several, or the only one if it is not the server's
     own, which people take it for.
     """
@@ -43,7 +43,7 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
     see it than not, or "Oslo" if that is the only place. None if only the server's own place saw
     the failure. ``still``: the incident is open.
     """
-    places = told_of(evidence)
+    places = named_places(evidence)
     voters = [place for place in places if place.get("verdict") != "unknown"]
     down = [place for place in voters if place.get("verdict") == "down"]
     if not down:
@@ -65,7 +65,7 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
 
 def seen_by(evidence: Mapping[str, Any] | None) -> set[str]:
     """The names of the places that saw the failure."""
-    return {place["name"] for place in told_of(evidence) if place.get("verdict") == "down"}
+    return {place["name"] for place in named_places(evidence) if place.get("verdict") == "down"}
 
 
 def title_of(place: Mapping[str, Any]) -> str:

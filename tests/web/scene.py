@@ -452,8 +452,8 @@ def add_places(ids: dict[str, int]) -> None:
                 "response_time": 310}  # fmt: skip
         kept = incident.evidence
         incident.evidence = {**kept, "places": [
-            {"name": "default", "label": None, **down, "check": None},
-            {"name": "oslo", "label": "Oslo, Norway", **down, "check": kept["failing"]},
-            {"name": "bergen", "label": "Bergen", **down, "check": None},
-            {"name": "sydney", "label": "Sydney", **good, "check": None},
+            {"name": "default", "label": None, **down, "earlier": False, "check": None},
+            {"name": "oslo", "label": "Oslo, Norway", **down, "earlier": False, "check": kept["failing"]},
+            {"name": "bergen", "label": "Bergen", **down, "earlier": False, "check": None},
+            {"name": "sydney", "label": "Sydney", **good, "earlier": False, "check": None},
         ]}  # fmt: skip

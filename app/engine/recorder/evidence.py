@@ -31,7 +31,7 @@ from app.engine.recorder.rows import open_incident
 from app.engine.schedule import last_slot
 from app.records import PHASES, Outcome, Verdict
 from app.rules.time import iso
-from app.rules.who_saw import title_of, told_of
+from app.rules.who_saw import named_places, title_of
 
 # A check that is up has evidence only now and then (app/checks/outcome.py), a degraded one always.
 # Storing all of it would be most of what the database writes, though it is rarely read.
@@ -200,7 +200,7 @@ def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
 def keep(incident: IncidentRow, kept: Mapping[str, Any]) -> None:
     """Store the evidence of an incident, and beside it what lists show of it."""
     incident.evidence = kept
-    saw = [title_of(place) for place in told_of(kept) if place.get("verdict") == Verdict.DOWN]
+    saw = [title_of(place) for place in named_places(kept) if place.get("verdict") == Verdict.DOWN]
     incident.seen_by = saw or None
 
 

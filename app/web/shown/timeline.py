@@ -59,14 +59,14 @@ def steps(
 
 def failing(evidence: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """What the failing check saw; another server may send it without nesting."""
-    return _shown((evidence or {}).get("failing", evidence))
+    return with_all_fields((evidence or {}).get("failing", evidence))
 
 
 def last_good(evidence: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    return _shown((evidence or {}).get("last_good"))
+    return with_all_fields((evidence or {}).get("last_good"))
 
 
-def _shown(check: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def with_all_fields(check: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The evidence of one check with all fields of the page: what was not stored is None."""
     return {**dict.fromkeys(SHOWN_FIELDS), **check} if check else None
 

@@ -108,6 +108,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         deployed=markers.before(incident, deploys),
         failing=timeline.failing(incident.evidence),
         last_good=timeline.last_good(incident.evidence),
+        with_all_fields=timeline.with_all_fields,
         compared_with=compared_with(incident.evidence),
         seen_from=who_saw(incident.evidence, still=incident.is_open) or ", ".join(incident.seen_by),
         places=seen_from,
