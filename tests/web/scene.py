@@ -447,13 +447,13 @@ def add_places(ids: dict[str, int]) -> None:
             journal.keep([journal.row_of(one, number) for one in earlier])
         incident = session.get_one(IncidentRow, 2)
         down = {"verdict": "down", "cause_code": "http_status:503", "cause": UNAVAILABLE,
-                "status_code": 503, "response_time": 165}  # fmt: skip
+                "status_code": 503, "response_time": 165, "earlier": False}  # fmt: skip
         good = {"verdict": "up", "cause_code": None, "cause": None, "status_code": 200,
-                "response_time": 310}  # fmt: skip
+                "response_time": 310, "earlier": False}  # fmt: skip
         kept = incident.evidence
         incident.evidence = {**kept, "places": [
-            {"name": "default", "label": None, **down, "earlier": False, "check": None},
-            {"name": "oslo", "label": "Oslo, Norway", **down, "earlier": False, "check": kept["failing"]},
-            {"name": "bergen", "label": "Bergen", **down, "earlier": False, "check": None},
-            {"name": "sydney", "label": "Sydney", **good, "earlier": False, "check": None},
+            {"name": "default", "label": None, **down, "check": None},
+            {"name": "oslo", "label": "Oslo, Norway", **down, "check": kept["failing"]},
+            {"name": "bergen", "label": "Bergen", **down, "check": None},
+            {"name": "sydney", "label": "Sydney", **good, "check": None},
         ]}  # fmt: skip
