@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 import socket
-import socketserver
 import struct
 import threading
 from collections import Counter
@@ -19,6 +18,8 @@ import dns.rdatatype
 import dns.rrset
 
 from app.net.hosts import DnsServer
+from tests.lab.net import Connection, Listener
+from tests.lab.tls import over_tls
 
 Records = Sequence[tuple[str, str, str]]  # (name, type, value)
 # The answer for a name: records, or a function of (query, how often the name was asked before) that
@@ -145,56 +146,25 @@ class Web:
     ) -> None:
         self.heads: list[str] = []
         self.bodies: list[bytes] = []
-        web = self
+        self._answer = answer
+        handler = self._serve if context is None else over_tls(context, self._serve)
+        self._listener = Listener(handler, address)
+        self.port = self._listener.port
 
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self) -> None:
-                data = b""
-                self.request.settimeout(5)
-                while b"\r\n\r\n" not in data and (piece := self.request.recv(65_536)):
-                    data += piece
-                head, _, body = data.partition(b"\r\n\r\n")
-                text = head.decode("latin-1")
-                length = next(
-                    (int(line[15:]) for line in text.split("\r\n") if line[:15].lower() == LENGTH),
-                    0,
-                )
-                while len(body) < length and (piece := self.request.recv(65_536)):
-                    body += piece
-                if head:
-                    web.heads.append(text)
-                    web.bodies.append(body)
-                    self.request.sendall(answer(text, body))
-
-        class Threads(socketserver.ThreadingTCPServer):
-            daemon_threads = True
-            block_on_close = False
-            request_queue_size = 256
-            allow_reuse_address = True
-
-            def get_request(self) -> Any:
-                connection, peer = super().get_request()
-                if context is not None:
-                    connection = context.wrap_socket(
-                        connection, server_side=True, do_handshake_on_connect=False
-                    )
-                return connection, peer
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                """Ignore checks that close the connection early."""
-
-        Threads.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        self._server = Threads((address, 0), Handler)
-        self.port = int(self._server.server_address[1])
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.01,), daemon=True
-        )
-        self._thread.start()
+    def _serve(self, connection: Connection) -> None:
+        head, _, body = connection.read_until(b"\r\n\r\n").partition(b"\r\n\r\n")
+        text = head.decode("latin-1")
+        lengths = (line[15:] for line in text.split("\r\n") if line[:15].lower() == LENGTH)
+        length = int(next(lengths, 0))
+        while len(body) < length and (piece := connection.receive()):
+            body += piece
+        if head:
+            self.heads.append(text)
+            self.bodies.append(body)
+            connection.send(self._answer(text, body))
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
+        self._listener.close()
 
 
 LENGTH = "content-length:"

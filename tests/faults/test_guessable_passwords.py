@@ -20,29 +20,28 @@ def access(app) -> Access:
     return app.extensions["wakeful.access"]
 
 
-@pytest.mark.parametrize(
-    ("password", "said"),
-    [
-        ("1234567", "8 characters or more"),
-        ("12345678", COMMON),
-        ("password", COMMON),
-        ("PassWord", COMMON),
-        ("wakeful1", '"wakeful"'),
-        ("xxLovelace1815", '"lovelace"'),
-        ("my berlin password", '"berlin"'),
-        ("only at shop nine", '"shop"'),
-    ],
-)
-def test_a_password_that_is_tried_first_is_refused(app, access, password, said):
+def test_a_password_that_is_tried_first_is_refused(app, access):
     with app.app_context():
-        with pytest.raises(Invalid) as refused:
-            access.people.create(ADDRESS, password, "viewer")
-        assert said in " ".join(refused.value.errors["password"])
-        assert access.people.all() == []
-        person = access.people.create(ADDRESS, PASSWORD, "viewer")
-        with pytest.raises(Invalid):
-            access.people.change_password(person.id, password)
-        assert access.people.login(ADDRESS, PASSWORD) is not None
+        person = access.people.create("other@shop.example", PASSWORD, "viewer")
+        for password, fault in (
+            ("1234567", "8 characters or more"),
+            ("12345678", COMMON),
+            ("PassWord", COMMON),
+            ("wakeful1", '"wakeful"'),
+            ("xxLovelace1815", '"lovelace"'),
+            ("my berlin password", '"berlin"'),
+            ("only at shop nine", '"shop"'),
+        ):
+            with pytest.raises(Invalid) as refused:
+                access.people.create(ADDRESS, password, "viewer")
+            assert fault in " ".join(refused.value.errors["password"])
+        assert [person.id for person in access.people.all()] == [person.id]
+        for password in ("1234567", "PassWord", "only at shop nine"):
+            with pytest.raises(Invalid):
+                access.people.change_password(person.id, password)
+        assert access.people.login("other@shop.example", PASSWORD) is not None
+        # Short parts of the address are no fault.
+        assert access.people.create(ADDRESS, "adamant and 1815", "viewer")
 
 
 def test_the_ten_thousand_most_common_are_refused_and_no_more():
@@ -52,11 +51,6 @@ def test_the_ten_thousand_most_common_are_refused_and_no_more():
     next_one = next(one for rank, one in long if rank > 10_000)
     assert COMMON in passwords.refused(last, ADDRESS)
     assert passwords.refused(next_one, ADDRESS) is None
-
-
-def test_short_parts_of_the_address_are_no_fault(app, access):
-    with app.app_context():
-        assert access.people.create(ADDRESS, "adamant and 1815", "viewer")
 
 
 def test_the_current_password_cannot_be_guessed_in_a_browser_that_was_left_open(app, access):

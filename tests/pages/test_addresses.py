@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urljoin
 
-import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
@@ -14,31 +13,20 @@ from tests.factories import now
 from tests.pages.made import make_page, make_shown
 
 
-@pytest.mark.parametrize("path", ["/status", "/status/example", "/status/nobody"])
-def test_a_slash_at_the_end_leads_to_the_address_without_it(
-    app: Flask, client: FlaskClient, path: str
-):
+def test_a_slash_at_the_end_leads_to_the_address_without_it(app: Flask, client: FlaskClient):
     make_page(app, [make_shown(app)])
-
-    answer = client.get(f"{path}/", base_url="http://localhost/folder")
-
-    assert answer.status_code == 308
-    assert urljoin(f"{path}/", answer.headers["Location"]) == path
-    assert urljoin(f"/folder{path}/", answer.headers["Location"]) == f"/folder{path}"
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["/status//", "/status/example//", "/status/example.json/", "/status/%0d%0aX-Header:1/",
-     "/status/../login/", "/status/example/history/"],
-)  # fmt: skip
-def test_other_addresses_with_a_slash_at_the_end_are_none(
-    app: Flask, client: FlaskClient, path: str
-):
-    make_page(app)
-    answer = client.get(path)
-    assert answer.status_code == 404
-    assert "Location" not in answer.headers
+    for path in ("/status", "/status/example", "/status/nobody"):
+        answer = client.get(f"{path}/", base_url="http://localhost/folder")
+        assert answer.status_code == 308
+        assert urljoin(f"{path}/", answer.headers["Location"]) == path
+        assert urljoin(f"/folder{path}/", answer.headers["Location"]) == f"/folder{path}"
+    for path in (
+        "/status//", "/status/example//", "/status/example.json/", "/status/%0d%0aX-Header:1/",
+        "/status/../login/", "/status/example/history/",
+    ):  # fmt: skip
+        answer = client.get(path)
+        assert answer.status_code == 404, path
+        assert "Location" not in answer.headers
 
 
 def test_whoever_stands_at_the_door_of_a_page_sees_its_theme(app: Flask, client: FlaskClient):

@@ -42,6 +42,8 @@ def test_the_calendar_says_what_it_is_and_how_often_to_ask():
     assert calendar["X-WR-CALNAME"] == "Acme: maintenance"
     assert calendar["REFRESH-INTERVAL"].dt == timedelta(minutes=15)
     assert calendar["REFRESH-INTERVAL"].params["VALUE"] == "DURATION"
+    assert ics(page()) == ics(page(made_at=NOW + 24 * HOUR)), "whenever it was read"
+    assert events(ics(page(windows=()))) == []
 
 
 def test_windows_and_planned_posts_are_entries():
@@ -63,14 +65,6 @@ def test_a_cancelled_entry_says_so_under_its_uid_with_a_higher_sequence():
     [after] = events(ics(page(windows=(gone,))))
     assert (before["UID"], after["STATUS"]) == (after["UID"], "CANCELLED")
     assert after["SEQUENCE"] > before["SEQUENCE"]
-
-
-def test_equal_pages_are_equal_bytes_whenever_they_were_read():
-    assert ics(page()) == ics(page(made_at=NOW + 24 * HOUR))
-
-
-def test_a_page_without_maintenance_is_a_calendar_without_entries():
-    assert events(ics(page(windows=()))) == []
 
 
 @given(text=TEXT)

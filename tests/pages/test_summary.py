@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 
 from app.pages.summary import SOME_UNKNOWN, summary
 from app.records import ComponentState, PageState, PostState
@@ -255,9 +255,6 @@ def test_addresses_of_monitors_are_not_in_it():
 
 
 @given(text=TEXT)
+@example(text=NASTY)
 def test_any_text_can_be_read(text):
     read(summary(with_text(text)))
-
-
-def test_the_worst_text_can_be_read():
-    read(summary(with_text(NASTY)))
