@@ -273,7 +273,7 @@ class VerdictNumber(Checked):
         return None if value is None else VERDICT_NUMBERS[value]
 
     def parse(self, value: Any) -> Any:
-        return VERDICTS.get(value, Unreadable(Why.ODD))
+        return None if value is None else VERDICTS.get(value, Unreadable(Why.ODD))
 
     def replace(self, value: Any, fault: Unreadable) -> Verdict:
         return Verdict.UNKNOWN
