@@ -48,20 +48,14 @@ def ended_at(facts: Facts) -> datetime:
 def lasted(facts: Facts, until: datetime) -> str:
     """How long it was down by ``until``; "at most" if nothing was checked for some of that time."""
     length = words.duration((until - started_at(facts["incident"])).total_seconds())
-    unwatched = facts["incident"].get("unwatched")
+    unwatched = facts["incident"]["unwatched"]
     return _("at most %(length)s", length=length) if unwatched else length
 
 
 def what_ended(facts: Facts) -> str | None:
     """What ended the incident; None while it is open, or if it is not known."""
-    incident, extra = facts["incident"], facts.get("extra") or {}
-    if "ending" in incident or not incident["ended_at"]:
-        ending: str | None = incident.get("ending")
-        return ending
-    # The message was written by a version that did not keep it.
-    if extra.get("silent"):
-        return Ending.SILENCE
-    return Ending.PERSON if "resolved_by" in extra else Ending.RECOVERED
+    ending: str | None = facts["incident"]["ending"]
+    return ending
 
 
 def recovered(facts: Facts) -> bool:
@@ -75,8 +69,7 @@ def ended_by_silence(facts: Facts) -> bool:
 
 def silent_places(facts: Facts) -> Sequence[str]:
     """The places whose silence ended the incident."""
-    # Earlier versions stored no names where all places that saw the incident fell silent.
-    names = (facts.get("extra") or {}).get("silent") or facts["incident"].get("seen_by") or ()
+    names = (facts.get("extra") or {}).get("silent") or facts["incident"]["seen_by"]
     return [words.shorten(name, words.MAX_NAME_SHOWN) for name in names]
 
 
@@ -94,7 +87,7 @@ def unwatched(facts: Facts) -> str:
             begin=words.clock_time(datetime.fromisoformat(gap["from"])),
             end=words.clock_time(datetime.fromisoformat(gap["to"])),
         )
-        for gap in (facts["incident"].get("unwatched") or [])[-GAPS_NAMED:]
+        for gap in (facts["incident"]["unwatched"] or [])[-GAPS_NAMED:]
     )
     if not times:
         return ""
@@ -121,10 +114,6 @@ def incident_data(facts: Facts, context: MessageContext) -> dict[str, Any]:
         if incident["acknowledged_at"]
         else "unresolved"
     )
-    # Of a message that was written before they were kept:
-    incident |= {"ending": what_ended(facts)}
-    for name in ("unwatched", "seen_by"):
-        incident.setdefault(name, [])
     incident["monitor_id"] = facts["monitor"]["id"]
     incident["duration"] = max(0, int((ended_at(facts) - started_at(incident)).total_seconds()))
     incident["link"] = context.incident_url(incident["id"])
