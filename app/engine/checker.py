@@ -27,7 +27,7 @@ from app.db.settings import keep_setting, noticed
 from app.engine import schedule
 from app.engine.canaries import Canaries
 from app.engine.carriers import CheckCarrier, ProberReport, RemoteNetwork
-from app.engine.checking import AT_ONCE, LEAST_PAUSE_SECONDS, STEP_SECONDS, PlannedLoop, make_prober
+from app.engine.checking import AT_ONCE, LEAST_PAUSE_SECONDS, PlannedLoop, make_prober
 from app.engine.housekeeping import Housekeeper
 from app.engine.plan import Job, Plan
 from app.engine.returns import Returns
@@ -144,7 +144,6 @@ class Checker:
         self._how = Carrier.LOCAL if remote is None else Carrier.QUEUE
         self._start_at = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
-        self._ahead = time.time() - time.monotonic()  # changes when the clock is set
         self._reported_at = time.monotonic()
         self._bucket = schedule.Bucket(schedule.MINIMUM_PACE, time.monotonic())
 
@@ -193,7 +192,7 @@ class Checker:
 
     def _turn(self) -> None:
         now = time.monotonic()
-        self._notice_step(now)
+        self._notice_step()
         # Most turns only start and collect checks: entering a context would cost as much as they.
         looks = min(self._policy_at, self._pace_at, self._shards_at, self._feed_at)
         if now >= looks or self._unread:
@@ -213,7 +212,7 @@ class Checker:
         """Without the database, start checks and keep their results, for TROUBLE_SECONDS."""
         until = time.monotonic() + TROUBLE_SECONDS
         while (now := time.monotonic()) < until and not stop.is_set():
-            self._notice_step(now)
+            self._notice_step()
             self._start_due(now)
             self._returns.take(self.checks.collect(min(self._start_at, until) - now))
 
@@ -233,13 +232,10 @@ class Checker:
             self._network_changed()
         self._returns.record()
 
-    def _notice_step(self, now: float) -> None:
-        ahead = time.time() - now
-        if abs(ahead - self._ahead) > STEP_SECONDS:
-            log.warning("The clock was set by %+.0f s.", ahead - self._ahead)
-            self._plan.rearrange(_now())
+    def _notice_step(self) -> None:
+        if step := self.checks.notice_step():
+            log.warning("The clock was set by %+.0f s.", step)
             self._start_at = self._shards_at = float("-inf")
-            self._ahead = ahead
 
     def _keep_up(self, now: float) -> None:
         if now >= self._policy_at:

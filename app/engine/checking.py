@@ -138,6 +138,7 @@ class PlannedLoop(CheckLoop):
     ) -> None:
         super().__init__(works, remote=remote)
         self._plan, self._clock = plan, clock
+        self._ahead = self._clock_ahead()  # changes when the clock is set
         self._was_down = False  # our network, as the plan knows it
         self._rate = Rate()
 
@@ -154,6 +155,19 @@ class PlannedLoop(CheckLoop):
         """The seconds until the next check is due, negative if it is overdue."""
         due = self._plan.next()
         return None if due is None else (due - self._clock()).total_seconds()
+
+    def notice_step(self) -> float:
+        """Plan anew if the clock was set; returns by how many seconds, 0 if it was not."""
+        ahead = self._clock_ahead()
+        step = ahead - self._ahead
+        if abs(step) <= STEP_SECONDS:
+            return 0.0
+        self._ahead = ahead
+        self._plan.rearrange(self._clock())
+        return step
+
+    def _clock_ahead(self) -> float:
+        return self._clock().timestamp() - time.monotonic()
 
     @property
     def network_changed(self) -> bool:

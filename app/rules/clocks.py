@@ -9,8 +9,9 @@ is still ahead. So whoever reads such a time asks here:
 - ``runs(began, now, lasts)``: what lasts for a time since it began. From the future, it is over.
 - ``is_due(last, now, every)``: what is done again and again.
 
-What a process keeps in memory is put right where it notices the step: ``Checker`` and ``Agent``
-plan anew, and the times of a worker's lanes have an upper bound. Everything else is monotonic.
+What a checker or an agent keeps in memory is put right where the step is noticed, in
+``PlannedLoop.notice_step``; the times of a worker's lanes have an upper bound. Everything else is
+monotonic.
 """
 
 from __future__ import annotations

@@ -126,8 +126,8 @@ def test_a_checker_continues_after_the_clock_was_set_back(core, settings, monkey
         checker._checked(job.claim(), stands)
         ahead = timedelta(0)
         assert checker._plan.next() > now() + HOURS - timedelta(minutes=2)
-        checker._ahead += HOURS.total_seconds()
-        checker._notice_step(time.monotonic())
+        checker.checks._ahead += HOURS.total_seconds()
+        checker._notice_step()
         assert [one.monitor_id for one in checker._plan.take(now() + timedelta(seconds=1), 5)] == [
             id
         ]

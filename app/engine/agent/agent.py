@@ -84,7 +84,7 @@ class Agent:
         self._jobs: dict[int, Job] = {}
         self._started: dict[int, datetime] = {}  # when the last check of each monitor began
         self._done = self._buffer.done()  # the last check of each monitor, with its version
-        self._base, self._offset = self._clock.base, self._clock.offset
+        self._offset = self._clock.offset
         self.checks.per_minute(time.monotonic())  # counts from now on
         self._clean_at = 0.0
         self._closed = Closed()
@@ -126,15 +126,14 @@ class Agent:
                 log.warning("%d results were older than a day and are dropped.", lost)
 
     def _notice_step(self) -> None:
-        base, offset = self._clock.base, self._clock.offset
+        offset = self._clock.offset
         if abs(offset - self._offset) > timedelta(seconds=STEP_SECONDS):
             log.warning(
                 "This machine's clock differs from the server's by %+.1f s.",
                 -offset.total_seconds(),
             )
-        if abs(base - self._base) > STEP_SECONDS:  # the corrected time, and so all due times
-            self._plan.rearrange(self._clock.now())
-        self._base, self._offset = base, offset
+        self._offset = offset
+        self.checks.notice_step()  # of the corrected time
 
     # --- results
 
