@@ -9,7 +9,7 @@ from sqlalchemy import delete, select
 
 from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db
-from app.db.statements import inserting
+from app.db.statements import inserting, locked
 from app.db.tables import EndedTokenRow, LocationRow
 from app.records import Carrier
 
@@ -77,10 +77,9 @@ def keep_public_key(place: AgentPlace, key: str) -> bool:
     replace the first's key, nor an ended token's agent that of the new one.
     """
     row = db.session.scalar(
-        select(LocationRow)
-        .where(LocationRow.id == place.id, LocationRow.token_digest == place.token_digest)
-        .with_for_update()
-        .execution_options(populate_existing=True)
+        locked(LocationRow).where(
+            LocationRow.id == place.id, LocationRow.token_digest == place.token_digest
+        )
     )
     if row is None or row.public_key not in (None, key):
         return False

@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import select
-
 from app.alerts.lanes import Reason
 from app.alerts.outbox import AT_REST, Alert, enqueue_for
 from app.alerts.targets import Source, Target, channels_of, targets_of, unreadable_sources
 from app.db import AnySession, writing
+from app.db.statements import locked
 from app.db.tables import ContactRow, DeliveryRow, MonitorRow
 from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, existing
@@ -104,9 +103,8 @@ def retry(delivery_id: int, now: datetime) -> None:
 def _alert(session: AnySession, delivery_id: int) -> DeliveryRow:
     """A delivery that is an alert. Raises NotFound."""
     row = session.scalar(
-        select(DeliveryRow)
-        .where(DeliveryRow.id == delivery_id, DeliveryRow.subscriber_id.is_(None))
-        .with_for_update()
-        .execution_options(populate_existing=True)
+        locked(DeliveryRow).where(
+            DeliveryRow.id == delivery_id, DeliveryRow.subscriber_id.is_(None)
+        )
     )
     return existing(row, "delivery", delivery_id)

@@ -15,9 +15,10 @@ from sqlalchemy import bindparam, or_, select
 from app.alerts import digests, subscribers
 from app.alerts.claims import LEASE, MAX_PENDING, give_up
 from app.alerts.lanes import GIVE_UP_AFTER, Reason, began, given_up
-from app.alerts.outbox import AT_REST, unleased, update_deliveries
+from app.alerts.outbox import AT_REST, unleased
 from app.alerts.words import count_of
 from app.db import AnySession
+from app.db.statements import updating
 from app.db.tables import DeliveryRow
 from app.db.types import Unreadable, readable
 from app.records import DeliveryStatus
@@ -91,7 +92,7 @@ def hold_after_restore(session: AnySession, now: datetime) -> int:
     of them. Returns how many.
     """
     done = session.execute(
-        update_deliveries()
+        updating(DeliveryRow)
         .where(_WAITS, DeliveryRow.created_at < now - RESTORED_OLD)
         .values(status=DeliveryStatus.HELD, reason=Reason.RESTORED, **AT_REST)
     )
@@ -126,7 +127,7 @@ def make_due(session: AnySession, ids: Collection[int], now: datetime) -> None:
     log.warning("The clock was set back. %d delayed messages are sent now.", len(ids))
     rows = (DeliveryRow.id.in_(list(ids)), DeliveryRow.status == DeliveryStatus.PENDING)
     for moment in (DeliveryRow.next_attempt_at, DeliveryRow.lease_until):
-        session.execute(update_deliveries().where(*rows, moment > now).values({moment: now}))
+        session.execute(updating(DeliveryRow).where(*rows, moment > now).values({moment: now}))
 
 
 # What it is, whether there is something to do, and doing it in a write transaction.

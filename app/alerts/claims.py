@@ -30,10 +30,11 @@ from app.alerts.lanes import (
     Waiting,
 )
 from app.alerts.messages import FIRST_NAMED, is_complete
-from app.alerts.outbox import AT_REST, new_row, unleased, update_deliveries
+from app.alerts.outbox import AT_REST, new_row, unleased
 from app.alerts.snapshots import recompose
 from app.db import AnySession, turns
 from app.db.faults import unavailable
+from app.db.statements import updating
 from app.db.tables import DeliveryRow, IncidentRow, SubscriberRow
 from app.db.types import Unreadable, Why, readable, record_of
 from app.i18n import _
@@ -174,7 +175,7 @@ def _decide(
 
 def _defer(session: AnySession, decision: Defer) -> None:
     session.execute(
-        update_deliveries()
+        updating(DeliveryRow)
         .where(DeliveryRow.id == decision.row.id)
         .values(next_attempt_at=decision.until, reason=decision.reason)
     )
@@ -184,7 +185,7 @@ def _hold(
     session: AnySession, ids: Iterable[int], reason: Reason, covered_by: int | None = None
 ) -> None:
     session.execute(
-        update_deliveries()
+        updating(DeliveryRow)
         .where(DeliveryRow.id.in_(list(ids)))
         .values(status=DeliveryStatus.HELD, reason=reason, covered_by=covered_by, **AT_REST)
     )
@@ -196,7 +197,7 @@ def _lease(
     """Lease a row with a guarded update; None if it is no longer free."""
     token = secrets.token_hex(16)
     done = session.execute(
-        update_deliveries()
+        updating(DeliveryRow)
         .where(DeliveryRow.id == id, DeliveryRow.status == DeliveryStatus.PENDING, unleased(now))
         .values(lease_until=now + LEASE, lease_token=token)
     )
@@ -339,7 +340,7 @@ def store(
         where.append(DeliveryRow.lease_token == claim.token)
     at_rest = AT_REST | {"next_attempt_at": outcome.next_at}
     session.execute(
-        update_deliveries()
+        updating(DeliveryRow)
         .where(*where)
         .values(
             status=outcome.status,
@@ -355,7 +356,7 @@ def retry_soon(session: AnySession, lane: str, now: datetime) -> None:
     """The channel works again: make its rows that wait for a retry due now."""
     soon = now + timedelta(seconds=2)
     session.execute(
-        update_deliveries()
+        updating(DeliveryRow)
         .where(
             DeliveryRow.lane == lane,
             DeliveryRow.status == DeliveryStatus.PENDING,
@@ -369,7 +370,7 @@ def retry_soon(session: AnySession, lane: str, now: datetime) -> None:
 def give_up(session: AnySession, id: int, reason: str) -> None:
     """Mark a row as failed without an attempt."""
     session.execute(
-        update_deliveries()
+        updating(DeliveryRow)
         .where(DeliveryRow.id == id)
         .values(status=DeliveryStatus.FAILED, reason=reason, **AT_REST)
     )

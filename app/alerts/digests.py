@@ -14,16 +14,17 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, func, or_, select, update
+from sqlalchemy import bindparam, func, or_, select
 
 from app.alerts.claims import give_up_unreadable
 from app.alerts.lanes import Reason
 from app.alerts.messages import FIRST_NAMED
-from app.alerts.outbox import NEVER_QUIET, new_row, unleased, update_deliveries
+from app.alerts.outbox import NEVER_QUIET, new_row, unleased
 from app.alerts.recipients import notified_lanes
 from app.alerts.snapshots import snapshot
 from app.alerts.targets import contact_hours, hours_of, quiet_until, source_ids
 from app.db import AnySession
+from app.db.statements import updating
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import readable
 from app.records import DeliveryStatus, Event
@@ -70,7 +71,7 @@ def hold(session: AnySession, now: datetime) -> None:
         if until is None:
             continue
         session.execute(
-            update_deliveries()
+            updating(DeliveryRow)
             .where(DeliveryRow.id == row.id, DeliveryRow.status == DeliveryStatus.PENDING)
             .values(status=DeliveryStatus.HELD, reason=Reason.QUIET_HOURS, next_attempt_at=until)
         )
@@ -114,10 +115,9 @@ def release(session: AnySession, now: datetime) -> int:
     # The digest is a reminder too, so the next one is due a whole period from now. Incidents are
     # written before deliveries, as everywhere: in another order, two writers could deadlock.
     session.execute(
-        update(IncidentRow)
+        updating(IncidentRow)
         .where(IncidentRow.id.in_(list(incidents)), IncidentRow.ended_at.is_(None))
         .values(reminded_at=now)
-        .execution_options(synchronize_session=False)
     )
     return sum(_write_digest(session, rows, incidents, now) for rows in lanes.values())
 
@@ -136,7 +136,7 @@ def _settle(session: AnySession, lanes: dict[str, list[Any]], incidents: Inciden
         }
         settled = [row.id for row in rows if row.incident_id in over]
         session.execute(
-            update_deliveries()
+            updating(DeliveryRow)
             .where(DeliveryRow.id.in_(settled))
             .values(reason=Reason.SETTLED, next_attempt_at=None)
         )
@@ -188,7 +188,7 @@ def _write_digest(
     session.add(digest)
     session.flush()
     session.execute(
-        update_deliveries()
+        updating(DeliveryRow)
         .where(DeliveryRow.id.in_(ids))
         .values(
             status=DeliveryStatus.HELD,
@@ -204,10 +204,10 @@ def _incidents(session: AnySession, rows: Sequence[Any]) -> Incidents:
     ids = {row.incident_id for row in rows if row.incident_id is not None}
     rows_of = session.execute(
         select(IncidentRow, MonitorRow)
+        .execution_options(populate_existing=True)
         .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
         .where(IncidentRow.id.in_(ids))
         .order_by(IncidentRow.id)
-        .execution_options(populate_existing=True)
     )
     return {incident.id: (incident, monitor) for incident, monitor in rows_of}
 

@@ -11,9 +11,10 @@ from typing import Any
 from sqlalchemy import or_, select
 
 from app.access import actors
-from app.alerts.outbox import lane, lanes_text, own_channel, update_deliveries
+from app.alerts.outbox import lane, lanes_text, own_channel
 from app.alerts.words import count_of
 from app.db import writing
+from app.db.statements import updating
 from app.db.tables import ContactRow, DeliveryRow, MonitorRow
 from app.db.types import Unreadable
 
@@ -47,7 +48,7 @@ def store(channel: str, value: str, to: str, now: datetime) -> None:
                 contact.channels, contact.updated_at = channels, now
                 counts[1] += 1
         session.execute(
-            update_deliveries()
+            updating(DeliveryRow)
             .where(DeliveryRow.lane == lane(*old))
             .values(value=to, lane=lane(*new))
         )

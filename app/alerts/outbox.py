@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Update, insert, or_, update
+from sqlalchemy import BindParameter, ColumnElement, insert, or_
 
 from app.access.tokens import keyed_hash
 from app.alerts.lanes import BURST_WAIT, GROUPED, Reason
@@ -66,13 +66,6 @@ AT_REST = {"next_attempt_at": None, "lease_until": None, "lease_token": None}
 def unleased(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
     """SQL condition: no worker is sending the row, because its lease has ended or it has none."""
     return or_(DeliveryRow.lease_until.is_(None), DeliveryRow.lease_until <= now)
-
-
-def update_deliveries() -> Update:
-    """An UPDATE that does not synchronise loaded rows: none is kept across statements, and it is
-    faster without.
-    """
-    return update(DeliveryRow).execution_options(synchronize_session=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select
 
 from app.access.subscriptions import CONFIRM_WITHIN, Purpose, make_token
 from app.alerts.answers import Answer
 from app.alerts.lanes import ClaimedDelivery
 from app.db import AnySession, writing
+from app.db.statements import locked, updating
 from app.db.tables import (
     DeliveryRow,
     MonitorRow,
@@ -111,10 +112,9 @@ def note(session: AnySession, claim: ClaimedDelivery, answer: Answer, now: datet
         end(session, [claim.subscriber_id])
     elif answer.ok and claim.asks_webhook:
         session.execute(
-            update(SubscriberRow)
+            updating(SubscriberRow)
             .where(SubscriberRow.id == claim.subscriber_id, SubscriberRow.confirmed_at.is_(None))
             .values(confirmed_at=now)
-            .execution_options(synchronize_session=False)
         )
 
 
@@ -194,10 +194,9 @@ def write(session: AnySession, update_id: int, now: datetime) -> int:
     each message once: the second finds the update locked.
     """
     row = session.scalar(
-        select(PostUpdateRow)
-        .where(PostUpdateRow.id == update_id, PostUpdateRow.announced_at.is_(None))
-        .with_for_update()
-        .execution_options(populate_existing=True)
+        locked(PostUpdateRow).where(
+            PostUpdateRow.id == update_id, PostUpdateRow.announced_at.is_(None)
+        )
     )
     if row is None:
         return 0

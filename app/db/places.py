@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import func, or_, select
 
 from app.db import AnySession, db, heartbeats, writing
 from app.db.assignments import AT_ONCE
 from app.db.latest import lock_states
-from app.db.statements import inserting, newer
+from app.db.statements import inserting, newer, updating
 from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow, ResultRow
 from app.records import Carrier, Location, PlaceState, Verdict
 from app.rules.clocks import believable
@@ -83,10 +83,9 @@ def forget_trouble(session: AnySession, place: int) -> None:
     lock_states(session, ids)  # which protects the assignments of a monitor too
     for start in range(0, len(ids), AT_ONCE):
         session.execute(
-            update(AssignmentRow)
+            updating(AssignmentRow)
             .where(AssignmentRow.monitor_id.in_(ids[start : start + AT_ONCE]), *troubled)
             .values(verdict=None)
-            .execution_options(synchronize_session=False)
         )
 
 
@@ -347,11 +346,10 @@ def remember(now: datetime) -> None:
         rows = session.scalars(select(LocationRow)).all()
         for id, signs in signs_of(rows, now).items():
             session.execute(
-                update(LocationRow)
+                updating(LocationRow)
                 .where(LocationRow.id == id)
                 .values(
                     seen_at=newer(LocationRow.seen_at, signs.seen_at, now),
                     result_at=newer(LocationRow.result_at, signs.result_at, now),
                 )
-                .execution_options(synchronize_session=False)
             )

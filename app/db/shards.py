@@ -10,10 +10,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import select, text, update
+from sqlalchemy import select, text
 
 from app.db import DbSession, db
-from app.db.statements import insert_new
+from app.db.statements import insert_new, updating
 from app.db.tables import ShardRow
 from app.rules.clocks import believable
 
@@ -83,10 +83,9 @@ def take(
     taken = {row.number: row.token + 1 for row in rows if row.token == tokens[row.number]}
     if taken:
         session.execute(
-            update(ShardRow)
+            updating(ShardRow)
             .where(ShardRow.location_id == place, ShardRow.number.in_(taken))
             .values(owner=owner, until=until, token=ShardRow.token + 1)
-            .execution_options(synchronize_session=False)
         )
     return taken
 
@@ -94,11 +93,10 @@ def take(
 def renew(session: DbSession, place: int, owner: str, until: datetime) -> dict[int, int]:
     """Renew the leases of an owner; returns the tokens of its shards, by shard number."""
     rows = session.execute(
-        update(ShardRow)
+        updating(ShardRow)
         .where(ShardRow.location_id == place, ShardRow.owner == owner)
         .values(until=until)
         .returning(ShardRow.number, ShardRow.token)
-        .execution_options(synchronize_session=False)
     )
     return {row.number: row.token for row in rows}
 
@@ -110,10 +108,9 @@ def release(
     that are still on their way are recorded.
     """
     session.execute(
-        update(ShardRow)
+        updating(ShardRow)
         .where(ShardRow.location_id == place, ShardRow.number.in_(numbers), ShardRow.owner == owner)
         .values(owner=None, until=now)
-        .execution_options(synchronize_session=False)
     )
 
 

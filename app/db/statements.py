@@ -11,9 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, case, delete, func, literal, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Update,
+    case,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from app.db import AnySession, db
@@ -21,6 +32,7 @@ from app.rules.clocks import believable
 
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
+T = TypeVar("T")
 Rows = Sequence[Sequence[Any]]
 
 
@@ -28,6 +40,21 @@ def inserting(table: type[Any]) -> Any:
     """An insert that has ``on_conflict_do_update`` and ``on_conflict_do_nothing``."""
     dialect: Any = postgresql if db.engine.dialect.name == "postgresql" else sqlite
     return dialect.insert(table.__table__)
+
+
+def as_stored(table: type[T]) -> Select[T]:
+    """A select of rows as they are stored now, whatever the session has loaded."""
+    return select(table).execution_options(populate_existing=True)
+
+
+def locked(table: type[T]) -> Select[T]:
+    """``as_stored``, and nobody else changes the rows until the transaction ends."""
+    return as_stored(table).with_for_update()
+
+
+def updating(table: Any) -> Update:
+    """An update that leaves alone what the session has loaded."""
+    return update(table).execution_options(synchronize_session=False)
 
 
 def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:

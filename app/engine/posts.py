@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, and_, exists, or_, select
 from app.alerts.subscribers import announce, names_on_page
 from app.db import AnySession, db, faults, writing
 from app.db.faults import passes
+from app.db.statements import locked
 from app.db.tables import (
     IncidentRow,
     MonitorRow,
@@ -82,12 +83,7 @@ def _troubled() -> Sequence[int]:
 
 def _post(session: AnySession, page_id: int, now: datetime) -> bool:
     """Post about what has been open on a page for long enough."""
-    page = session.scalar(
-        select(StatusPageRow)
-        .where(StatusPageRow.id == page_id)
-        .with_for_update()
-        .execution_options(populate_existing=True)
-    )
+    page = session.scalar(locked(StatusPageRow).where(StatusPageRow.id == page_id))
     if page is None or page.auto_post_after is None:
         return False
     open_ones = _unposted(session, page_id, now)
@@ -268,12 +264,7 @@ def _prolonged(session: AnySession, post: PostRow, now: datetime) -> bool:
 
 
 def _locked(session: AnySession, post_id: int) -> PostRow | None:
-    return session.scalar(
-        select(PostRow)
-        .where(PostRow.id == post_id)
-        .with_for_update()
-        .execution_options(populate_existing=True)
-    )
+    return session.scalar(locked(PostRow).where(PostRow.id == post_id))
 
 
 def _add_update(

@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import BigInteger, bindparam, cast, func, literal, or_, select, type_coerce, update
+from sqlalchemy import BigInteger, bindparam, cast, func, literal, or_, select, type_coerce
 
 from app.alerts import outbox
 from app.alerts.words import count_of
@@ -26,6 +26,7 @@ from app.db.assignments import AT_ONCE
 from app.db.latest import last_moment
 from app.db.places import LEAST_SILENCE, PlaceSigns
 from app.db.settings import keep_setting, setting
+from app.db.statements import updating
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
 from app.engine import recorder
@@ -224,10 +225,9 @@ def _tell(place: _Place, event: Event, unheard: Collection[int], now: datetime) 
     was = LocationRow.silent_at.is_(None) if silent else LocationRow.silent_at.is_not(None)
     with writing() as session:
         done = session.execute(
-            update(LocationRow)
+            updating(LocationRow)
             .where(LocationRow.id == place.id, was)
             .values(silent_at=now if silent else None, silent_since=since if silent else None)
-            .execution_options(synchronize_session=False)
         )
         if getattr(done, "rowcount", 0) != 1:
             return  # another checker was faster

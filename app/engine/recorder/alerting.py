@@ -9,12 +9,13 @@ import logging
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import func, or_, select
 
 from app.alerts.outbox import Alert, enqueue, enqueue_again, enqueue_all
 from app.alerts.targets import alerting_nobody, hours_of, quiet_until
 from app.alerts.words import count_of
 from app.db import AnySession, db, writing
+from app.db.statements import updating
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable
 from app.db.windows import Quiet
@@ -161,7 +162,7 @@ def _remind(incident_id: int, monitor_id: int, now: datetime) -> bool:
         # The guard: a second checker finds that ``reminded_at`` was set just now.
         before = now - timedelta(minutes=monitor.remind_after)
         done = session.execute(
-            update(IncidentRow)
+            updating(IncidentRow)
             # A time in the future was written by a clock that was ahead, and does not count.
             .where(
                 IncidentRow.id == incident_id,
@@ -169,7 +170,6 @@ def _remind(incident_id: int, monitor_id: int, now: datetime) -> bool:
                 or_(before >= _NOTIFIED, believable(now) < _NOTIFIED),
             )
             .values(reminded_at=now)
-            .execution_options(synchronize_session=False)
         )
         if getattr(done, "rowcount", 0) != 1:
             return False

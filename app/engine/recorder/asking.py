@@ -6,9 +6,10 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select
 
 from app.db import AnySession, latest
+from app.db.statements import updating
 from app.db.tables import AssignmentRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.engine.recorder.rows import lock
@@ -52,10 +53,9 @@ def _asked_anew(
     if (newest := _newest_ahead(session, monitor_id, places, now)) is not None:
         asked_at = from_ms(newest) + _NEXT
     session.execute(
-        update(AssignmentRow)
+        updating(AssignmentRow)
         .where(AssignmentRow.monitor_id == monitor_id, AssignmentRow.location_id.in_(places))
         .values(asked_at=asked_at)
-        .execution_options(synchronize_session=False)
     )
     return asked_at
 

@@ -15,9 +15,10 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, not_, or_, select, update
+from sqlalchemy import and_, not_, or_, select
 
 from app.db import AnySession, rollups
+from app.db.statements import as_stored, updating
 from app.db.tables import IncidentRow
 from app.db.types import to_ms
 from app.engine.recorder.rows import covers_s, judged_since, last_pause, whole
@@ -127,14 +128,13 @@ def needed(session: AnySession, looks: Sequence[JudgedSpan]) -> list[JudgedSpan]
         return []
     by_id = {look.monitor.id: look for look in looks}
     rows = session.scalars(
-        select(IncidentRow)
+        as_stored(IncidentRow)
         .where(
             IncidentRow.monitor_id.in_(list(by_id)),
             _OURS,
             IncidentRow.ended_at >= min(look.since for look in looks),
         )
         .order_by(IncidentRow.monitor_id, IncidentRow.started_at)
-        .execution_options(populate_existing=True)
     )
     stored: dict[int, list[IncidentRow]] = {}
     for row in rows:
@@ -185,11 +185,10 @@ def _end_of(row: IncidentRow) -> datetime:
 def end(session: AnySession, monitor_id: int, now: datetime) -> None:
     """Let what is found of a monitor end now at the latest: it is paused, or loses a place."""
     session.execute(
-        update(IncidentRow)
+        updating(IncidentRow)
         .where(IncidentRow.monitor_id == monitor_id, _OURS)
         .where(IncidentRow.started_at < now, IncidentRow.ended_at > now)
         .values(ended_at=whole(now))
-        .execution_options(synchronize_session=False)
     )
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import select
 
 from app.alerts.outbox import enqueue
 from app.db import AnySession
+from app.db.statements import as_stored
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.engine.recorder import gaps
 from app.engine.recorder.alerting import notify_opened
@@ -131,11 +132,7 @@ def _locked(session: AnySession, incident_id: int) -> tuple[IncidentRow, Monitor
     monitor_id = existing(session.scalar(query), "incident", incident_id)
     state = lock(session, monitor_id)
     # Read again under the lock: the engine may have ended it meanwhile.
-    incident = session.scalar(
-        select(IncidentRow)
-        .where(IncidentRow.id == incident_id)
-        .execution_options(populate_existing=True)
-    )
+    incident = session.scalar(as_stored(IncidentRow).where(IncidentRow.id == incident_id))
     if incident is None:
         raise NotFound("incident", incident_id)
     return incident, state

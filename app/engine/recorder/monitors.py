@@ -7,11 +7,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import BigInteger, case, delete, func, literal, select, update
+from sqlalchemy import BigInteger, case, delete, func, literal, select
 
 from app.checks.expiry.domain import domain_of
 from app.db import AnySession, assignments, changes, writing
 from app.db.assignments import AT_ONCE
+from app.db.statements import locked, updating
 from app.db.tables import (
     AssignmentRow,
     IncidentRow,
@@ -158,11 +159,9 @@ def show_unknown(
 
 def _locked(session: AnySession, ids: Collection[int]) -> Sequence[MonitorStateRow]:
     return session.scalars(
-        select(MonitorStateRow)
+        locked(MonitorStateRow)
         .where(MonitorStateRow.monitor_id.in_(ids))
         .order_by(MonitorStateRow.monitor_id)
-        .with_for_update()
-        .execution_options(populate_existing=True)
     ).all()
 
 
@@ -236,11 +235,10 @@ def _make_due(session: AnySession, monitor_id: int, now: datetime, **values: Any
     """
     turn, now_ms = AssignmentRow.turn + 1, to_ms(now)
     session.execute(
-        update(AssignmentRow)
+        updating(AssignmentRow)
         .where(AssignmentRow.monitor_id == monitor_id)
         # As of a new place (``assignments.assign``): its vote is awaited from now on.
         .values(turn=case((turn > now_ms, turn), else_=now_ms), slot=None, **values)
-        .execution_options(synchronize_session=False)
     )
     changes.note(session, monitor_id)
 
@@ -264,11 +262,10 @@ def _end_cover(
     at, now_ms = ResultRow.at, to_ms(now)
     reaches = at + ResultRow.covers_s * literal(1000, BigInteger) > now_ms
     session.execute(
-        update(ResultRow)
+        updating(ResultRow)
         .where(ResultRow.monitor_id == monitor_id, at > now_ms - LONGEST_COVER_MS)
         .where(ResultRow.covers_s > 0, reaches, ResultRow.location_id.not_in(kept))
         .values(covers_s=case((at > now_ms - 2000, MOMENT_S), else_=(now_ms - at) // 1000))
-        .execution_options(synchronize_session=False)
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from app.db import AnySession, changes
+from app.db.statements import locked
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorStateRow
 from app.db.types import record_of
 from app.errors import NotFound
@@ -28,12 +29,7 @@ def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:
     The change feed says that something of the monitor changes: the owner of its shard must not go
     on from what it remembers.
     """
-    row = session.scalar(
-        select(MonitorStateRow)
-        .where(MonitorStateRow.monitor_id == monitor_id)
-        .with_for_update()
-        .execution_options(populate_existing=True)
-    )
+    row = session.scalar(locked(MonitorStateRow).where(MonitorStateRow.monitor_id == monitor_id))
     if row is None:
         raise NotFound("monitor", monitor_id)
     changes.note(session, monitor_id)
