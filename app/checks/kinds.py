@@ -13,7 +13,7 @@ from typing import Any
 
 from app.checks.tools import CheckTools, KindChecks
 from app.i18n import N_, _
-from app.records import Monitor
+from app.records import CheckSpec, Monitor
 from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
 
 
@@ -163,3 +163,17 @@ def _rule(url: str, *values: Any) -> Sequence[tuple[str, str]]:
 
 # Like the rules of ``app.rules.cross_field``: the fields that it reads, and the rule itself.
 RULE = (("url", *FIELDS), _rule)
+
+
+def spec_of(fields: Mapping[str, Any], password: str | None) -> CheckSpec:
+    """The spec of a check of these monitor fields; missing ones have their defaults."""
+    values = {
+        name: fields[name]
+        for name in CheckSpec.__dataclass_fields__
+        if fields.get(name) is not None and name != "monitor_id"
+    }
+    user = fields.get("request_auth_username")
+    if user is not None:
+        values["auth"] = (user, password or "")
+    values["cache_buster"] = bool(fields.get("cache_buster"))
+    return CheckSpec(**values)

@@ -11,8 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
 from app.access.settings import Policies
-from app.checks.kinds import Kind, kind_of
-from app.checks.spec import spec_of
+from app.checks.kinds import Kind, kind_of, spec_of
 from app.config import Settings, read
 from app.db import db, schema
 from app.engine.checking import make_prober

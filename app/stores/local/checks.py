@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.checks.kinds import is_elsewhere
-from app.checks.spec import spec_of
+from app.checks.kinds import is_elsewhere, spec_of
 from app.db import db
 from app.db.assignments import not_checked
 from app.db.types import Unreadable, readable
