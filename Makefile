@@ -28,7 +28,7 @@ DEBIAN_PACKAGES := caddy chromium-headless-shell fonts-dejavu-core fonts-liberat
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run test quick quick-3.13 pictures lint format messages lock audit wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
+.PHONY: help run test test-more quick quick-3.13 pictures lint format messages lock audit wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
 	bench-growth bench-places bench-slow bench-strangers bench-start bench-kills clean
 
 help: ## List the targets
@@ -39,15 +39,19 @@ run: $(RUN) ## Install into .venv and serve on http://127.0.0.1:8000 until Ctrl-
 
 # Beside the tests, which often wait, style and types take no time; what they say comes last. In a
 # fresh clone each worker of the tests would compile app/ at the same time.
-test: $(TEST) ## Install what the tests need, then run all tests, and check style and types
+test: $(TEST) ## Install what the tests need, run all tests but those of test-more, and check style and types
 	@scripts/debian-packages $(DEBIAN_PACKAGES)
 	@$(BIN)/python -m compileall -q -j 0 app
 	@mkdir -p build; $(MAKE) lint >build/lint.txt 2>&1 & lint=$$!; \
-	$(PYTEST) $(ARGS); tests=$$?; \
+	$(PYTEST) -m "not more" $(ARGS); tests=$$?; \
 	wait $$lint; lint=$$?; cat build/lint.txt; exit $$((tests ? tests : lint))
 
+test-more: $(TEST) ## Run the tests that take minutes or are timed; a release runs both
+	@scripts/debian-packages $(DEBIAN_PACKAGES)
+	@$(PYTEST) -m more $(ARGS)
+
 quick: $(TEST) ## Run the tests that need no browser and are not slow
-	@$(PYTEST) -m "not browser and not slow" $(ARGS)
+	@$(PYTEST) -m "not browser and not slow and not more" $(ARGS)
 
 quick-3.13: ## Run the same on Python 3.13, if it is installed, in .venv-3.13
 	@$(MAKE) quick VENV=.venv-3.13 PYTHON=$(or $(PYTHON),python3.13)
