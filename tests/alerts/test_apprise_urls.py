@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from app.alerts.channels import apprise
 from app.db import copying
 from app.environment import for_program
 from tests.alerts.sinks import HttpSink
+from tests.support.command import python
 
 Ask = Callable[[str], dict[str, str]]
 TELEGRAM = "tgram://123456789:ABCdefGHIjklMNOpqrSTUvwxYZ012345678/1234"
@@ -188,13 +187,7 @@ def test_the_guard_judges_every_way_out_and_every_file(tmp_path: Path) -> None:
     for folder in (theirs.parent, own):
         folder.mkdir()
     theirs.write_text("theirs")
-    done = subprocess.run(
-        [sys.executable, "-c", GUARDED, str(theirs)],
-        env=for_program({"TMPDIR": str(own)}),
-        cwd=Path(copying.__file__).parents[2],
-        capture_output=True,
-        check=True,
-    )
+    done = python(GUARDED, [str(theirs)], for_program({"TMPDIR": str(own)}))
     refused, allowed = json.loads(done.stdout)
     assert allowed == ["own file", "open message", "allowed message"]
     assert len(refused) == 14
@@ -222,7 +215,7 @@ print(json.dumps(_served(task, Guard(), log)))
 
 def test_a_service_that_raises_inside_apprise_is_a_bug_and_no_passing_failure() -> None:
     """Apprise catches it, and a bug would be retried for a day."""
-    done = subprocess.run([sys.executable, "-c", RAISING], capture_output=True, check=True)
+    done = python(RAISING, [], for_program({}))
     told = json.loads(done.stdout)
     assert told["outcome"] == "bug"
     assert told["log"].endswith("in send > KeyError")

@@ -459,16 +459,21 @@ def test_only_the_text_of_an_html_answer_is_kept(
 ECHO_404, ECHO_500 = Reply(404, act="echo"), Reply(500, act="echo")
 
 
-@pytest.mark.parametrize("reply", [ECHO_404, ECHO_500, Reply(act="echo"), Reply(act="reset")])
+SLACK = "slack", "{url}" + SECRET_PATH, SECRET_PATH, ["T0SECRETSECRET", "B0SECRETSECRET"]
+
+
 @pytest.mark.parametrize(
-    ("channel", "value", "path", "secrets"),
+    ("reply", "channel", "value", "path", "secrets"),
     [
-        ("slack", "{url}" + SECRET_PATH, SECRET_PATH, ["T0SECRETSECRET", "B0SECRETSECRET"]),
-        ("teams", "{url}/flow?sig=SIGSECRET%2B", "/flow?sig=SIGSECRET%2B", ["SIGSECRET"]),
-        ("telegram", TOKEN + "/-100", f"/bot{TOKEN}/sendMessage", ["secretpartofthetoken"]),
-        ("sms", "+447700900123", TWILIO_PATH, ["twilio token 1", "AC0account"]),
+        (ECHO_404, *SLACK),
+        (Reply(act="echo"), *SLACK),
+        (Reply(act="reset"), *SLACK),
+        (ECHO_500, "teams", "{url}/flow?sig=SIGSECRET%2B", "/flow?sig=SIGSECRET%2B", ["SIGSECRET"]),
+        (ECHO_404, "telegram", TOKEN + "/-100", f"/bot{TOKEN}/sendMessage",
+         ["secretpartofthetoken"]),
+        (ECHO_404, "sms", "+447700900123", TWILIO_PATH, ["twilio token 1", "AC0account"]),
     ],
-)
+)  # fmt: skip
 def test_a_service_that_echoes_the_request_reveals_no_secret(
     box: Outbox,
     sink: HttpSink,
