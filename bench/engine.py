@@ -224,7 +224,7 @@ def throughput(app: Flask, settings: Settings, monitors: int) -> float:
 
 def all_good(app: Flask) -> None:
     with app.app_context():
-        bad = select(func.count()).select_from(ResultRow).where(ResultRow.verdict != 0)
+        bad = select(func.count()).select_from(ResultRow).where(ResultRow.verdict != Verdict.UP)
         if failed := db.session.scalar(bad):
             raise SystemExit(f"{failed:,} checks were not up: the figures mean nothing.")
 

@@ -5,6 +5,7 @@ rule of the API is in the view of a page, and installing Wakeful needs Redis.
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -332,6 +333,11 @@ def test_few_import_what_few_should(library):
         if within(found.module, [library]) and not within(found.importer, ONLY[library])
     ]
     assert not offenders, told(offenders, f"only {sorted(ONLY[library])} may")
+
+
+def test_one_module_says_which_stored_times_are_from_a_clock_that_was_ahead():
+    users = [name for name, path in SOURCES.items() if re.search(r"\bSKEW\b", path.read_text())]
+    assert users == ["app.rules.clocks"]
 
 
 @pytest.mark.parametrize("library", INSIDE_FUNCTIONS)
