@@ -27,6 +27,7 @@ from tests.stores.contract.report_mails import ReportMailsContract
 from tests.stores.contract.results import ResultsContract
 from tests.stores.contract.status_pages import StatusPagesContract
 from tests.stores.contract.subscribers import SubscribersContract
+from tests.stores.contract.unknown import UnknownContract
 from tests.stores.contract.windows import WindowsContract
 
 
@@ -48,6 +49,7 @@ class StoreContract(
     PostTemplatesContract,
     ReportMailsContract,
     SubscribersContract,
+    UnknownContract,
 ):
     """Subclass with a fixture ``store`` on an empty store."""
 

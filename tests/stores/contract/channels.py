@@ -7,7 +7,7 @@ import pytest
 from app.errors import Invalid
 from app.records import Pair
 from app.stores.base import Extent, Store
-from tests.stores.contract.making import HUGE, add_monitor, not_found, over_bare
+from tests.stores.contract.making import add_monitor, over_bare
 
 
 class ChannelsContract:
@@ -28,10 +28,6 @@ class ChannelsContract:
         with pytest.raises(Invalid) as caught:
             store.channels.test((mine,), monitor_id=monitor.id + 100)
         assert list(caught.value.errors) == ["monitor_id"]
-
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_the_channels_of_an_unknown_monitor_are_not_tested(self, store: Store, id: int) -> None:
-        not_found(lambda: store.channels.test_all(id))
 
     def test_a_store_whose_alerts_can_be_read_names_no_monitor(self, store: Store) -> None:
         add_monitor(store)

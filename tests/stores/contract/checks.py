@@ -11,7 +11,7 @@ from app.errors import Conflict
 from app.records import MonitorQuery, MonitorStatus, Pair, ResultQuery
 from app.stores.base import Store
 from tests.stores.contract.locations import add_place
-from tests.stores.contract.making import HUGE, add_monitor, not_found
+from tests.stores.contract.making import add_monitor
 
 
 class ChecksContract:
@@ -57,7 +57,3 @@ class ChecksContract:
         )
         assert (outcome.result.verdict, outcome.result.cause_code) == ("down", "http_status:503")
         assert not store.monitors.list(MonitorQuery()).items
-
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_an_unknown_monitor_is_not_checked(self, store: Store, id: int) -> None:
-        not_found(lambda: store.checks.run(id))

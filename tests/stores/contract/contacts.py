@@ -14,7 +14,7 @@ from app.records import (
     Pair,
 )
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, add_monitor, not_found
+from tests.stores.contract.making import add_monitor, not_found
 
 MAIL = Pair("email", "shop@example.com")
 HOOK = Pair("webhook", "https://hooks.example.com/shop-team-4711")
@@ -46,15 +46,6 @@ class ContactsContract:
         assert [one.id for one in store.contacts.list(PageQuery()).items] == [contact.id]
         store.contacts.delete(contact.id)
         assert not store.contacts.list(PageQuery()).items
-
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_an_unknown_contact_is_not_found(self, store: Store, id: int) -> None:
-        not_found(
-            lambda: store.contacts.get(id),
-            lambda: store.contacts.update(id, {"name": "x"}),
-            lambda: store.contacts.delete(id),
-            lambda: store.contacts.test(id),
-        )
 
     def test_contacts_come_by_name_ignoring_case(self, store: Store) -> None:
         for name in ("beta", "Alpha", "gamma"):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from app.records import DeliveryQuery, Pair
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, add_monitor, not_found
+from tests.stores.contract.making import HUGE, add_monitor
 
 
 class DeliveriesContract:
@@ -26,10 +24,3 @@ class DeliveriesContract:
         assert [store.deliveries.get(one.id).channel for one in only] == ["sms"]
         assert not store.deliveries.list(DeliveryQuery(incident_id=HUGE)).items
         assert store.deliveries.retry(ids[0]).status == "pending"
-
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_an_unknown_delivery_is_not_found(self, store: Store, id: int) -> None:
-        not_found(
-            lambda: store.deliveries.get(id),
-            lambda: store.deliveries.retry(id),
-        )

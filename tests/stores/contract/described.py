@@ -10,7 +10,6 @@ import pytest
 from app.records import MarkerQuery, PageQuery
 from app.stores.base import Store
 from tests.samples import SAMPLES
-from tests.stores.contract.making import HUGE, not_found
 
 QUERIES = {"markers": MarkerQuery}
 
@@ -39,18 +38,6 @@ class DescribedContract:
         assert records.list(query()).items == [changed]
         records.delete(record.id)
         assert not records.list(query()).items
-
-    @described
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_an_unknown_described_record_is_not_found(
-        self, store: Store, name: str, id: int
-    ) -> None:
-        records, (field, value, _other) = getattr(store, name), SAMPLES[name].change
-        not_found(
-            lambda: records.get(id),
-            lambda: records.update(id, {field: value}),
-            lambda: records.delete(id),
-        )
 
     @described
     def test_described_records_come_in_pages(self, store: Store, name: str) -> None:

@@ -129,13 +129,6 @@ class IncidentsContract:
         ("stored", "sent", "fault"),
         [
             (None, {"started_at": -1}, "started_at"),
-            (None, {"started_at": 1, "ended_at": 2}, "ended_at"),
-            (None, {"started_at": 1, "acknowledged_at": 2}, "acknowledged_at"),
-            (None, {"started_at": 3, "acknowledged_at": 1, "ended_at": 2}, "acknowledged_at"),
-            ({"started_at": 3}, {"ended_at": -1}, "ended_at"),
-            ({"started_at": 3}, {"ended_at": 4}, "ended_at"),
-            ({"started_at": 3}, {"acknowledged_at": 4}, "acknowledged_at"),
-            ({"started_at": 3, "ended_at": 2}, {"acknowledged_at": 1}, "acknowledged_at"),
             ({"started_at": 3, "acknowledged_at": 1}, {"ended_at": 2}, "ended_at"),
         ],
     )

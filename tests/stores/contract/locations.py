@@ -10,7 +10,7 @@ from app.errors import Conflict, Invalid
 from app.records import PageQuery, Place
 from app.stores.base import Store
 from app.stores.remote import locations as remote_locations
-from tests.stores.contract.making import HUGE, add_monitor, not_found
+from tests.stores.contract.making import add_monitor, not_found
 
 
 def add_place(store: Store, name: str = "oslo", **fields: Any) -> Place:
@@ -33,15 +33,6 @@ class LocationsContract:
         assert store.locations.list(PageQuery()).items[1:] == [changed]
         store.locations.delete(place.id)
         assert len(store.locations.list(PageQuery()).items) == 1
-
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_an_unknown_place_is_not_found(self, store: Store, id: int) -> None:
-        not_found(
-            lambda: store.locations.get(id),
-            lambda: store.locations.update(id, {"label": "x"}),
-            lambda: store.locations.new_token(id),
-            lambda: store.locations.delete(id),
-        )
 
     def test_no_two_places_have_the_same_name_and_a_name_stays(self, store: Store) -> None:
         place = add_place(store)

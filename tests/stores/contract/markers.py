@@ -5,11 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from app.records import Marker, MarkerQuery
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, add_monitor, moment, not_found
+from tests.stores.contract.making import add_monitor, moment
 
 
 def add_marker(store: Store, **fields: Any) -> Marker:
@@ -64,11 +62,3 @@ class MarkersContract:
         assert sorted(names(store, monitor_id=shop.id)) == ["all", "shop"]
         assert names(store, monitor_id=bare.id) == ["all"]
         assert names(store, monitor_id=999_999) == []
-
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_an_unknown_marker_is_not_found(self, store: Store, id: int) -> None:
-        not_found(
-            lambda: store.markers.get(id),
-            lambda: store.markers.update(id, {"name": "x"}),
-            lambda: store.markers.delete(id),
-        )

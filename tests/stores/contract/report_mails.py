@@ -9,7 +9,7 @@ import pytest
 from app.errors import Invalid
 from app.records import PageQuery, Pair, ReportMail
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, not_found
+from tests.stores.contract.making import not_found
 
 MAIL = (Pair("email", "boss@shop.example"),)
 
@@ -31,14 +31,6 @@ class ReportMailsContract:
         assert store.report_mails.list(PageQuery()).items == [changed]
         store.report_mails.delete(mail.id)
         assert not store.report_mails.list(PageQuery()).items
-
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_an_unknown_monthly_report_is_not_found(self, store: Store, id: int) -> None:
-        not_found(
-            lambda: store.report_mails.get(id),
-            lambda: store.report_mails.update(id, {"tag": "x"}),
-            lambda: store.report_mails.delete(id),
-        )
 
     def test_a_monthly_report_needs_a_contact_that_mail_reaches(self, store: Store) -> None:
         mail = add_report(store)

@@ -16,11 +16,9 @@ from app.stats import RANGES
 from app.stats.report import ALL
 from app.stores.base import Store
 from tests.stores.contract.making import (
-    HUGE,
     add_incident,
     add_monitor,
     moment,
-    not_found,
 )
 
 
@@ -156,11 +154,3 @@ class ResultsContract:
         assert [day["uptime"] for day in days[:2]] == [None, None]
         later = start + timedelta(days=4)
         assert "days" not in store.results.report([monitor.id], start, later)[monitor.id]
-
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_an_unknown_monitor_has_no_results(self, store: Store, id: int) -> None:
-        not_found(
-            lambda: store.results.list(ResultQuery(id)),
-            lambda: store.results.statistics(id, "24h"),
-            lambda: store.results.certificates(id),
-        )

@@ -18,7 +18,7 @@ from app.records import (
     Visibility,
 )
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, add_monitor, not_found, over_bare
+from tests.stores.contract.making import HUGE, add_monitor, over_bare
 
 
 def add_page(store: Store, **fields: Any) -> StatusPage:
@@ -170,14 +170,6 @@ class StatusPagesContract:
     @over_bare
     def test_a_store_without_pages_says_that_a_monitor_is_on_none(self, store: Store) -> None:
         assert not store.status_pages.of_monitor(add_monitor(store).id)
-
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_an_unknown_page_is_not_found(self, store: Store, id: int) -> None:
-        not_found(
-            lambda: store.status_pages.get(id),
-            lambda: store.status_pages.update(id, {"name": "x"}),
-            lambda: store.status_pages.delete(id),
-        )
 
     def test_pages_come_in_pages_the_newest_first(self, store: Store) -> None:
         ids = [add_page(store).id for _ in range(12)][::-1]

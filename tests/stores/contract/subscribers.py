@@ -5,11 +5,8 @@ People confirm themselves, so no store adds one: tests/api/test_status_pages.py 
 
 from __future__ import annotations
 
-import pytest
-
 from app.records import SubscriberQuery
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, not_found
 from tests.stores.contract.status_pages import add_page
 
 
@@ -19,7 +16,3 @@ class SubscribersContract:
         found = store.subscribers.list(SubscriberQuery(page.id))
         assert (list(found.items), found.total, page.subscribers) == ([], 0, 0)
         assert store.subscribers.clear(page.id) == 0
-
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_an_unknown_page_has_no_subscribers_to_clear(self, store: Store, id: int) -> None:
-        not_found(lambda: store.subscribers.clear(id))

@@ -9,7 +9,7 @@ import pytest
 from app.errors import Invalid
 from app.records import MonitorQuery, MonitorStatus, PageQuery
 from app.stores.base import Store
-from tests.stores.contract.making import HUGE, add_monitor, moment, not_found
+from tests.stores.contract.making import add_monitor, moment
 
 
 class WindowsContract:
@@ -75,14 +75,6 @@ class WindowsContract:
         assert quiet() == []
         store.windows.update(window.id, {"tags": ()})
         assert quiet() == [tagged.id, later.id, listed.id]  # as every window of none: all
-
-    @pytest.mark.parametrize("id", [999_999, HUGE])
-    def test_an_unknown_window_is_not_found(self, store: Store, id: int) -> None:
-        not_found(
-            lambda: store.windows.get(id),
-            lambda: store.windows.update(id, {"name": "x"}),
-            lambda: store.windows.delete(id),
-        )
 
     def test_windows_come_in_pages_the_newest_start_first(self, store: Store) -> None:
         starts = [moment(store, days=day) for day in range(12)]
