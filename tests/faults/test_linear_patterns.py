@@ -145,13 +145,13 @@ class Automaton:
         reached = {element: self.reached(element) for element in range(len(self.reads))}
         loops = [element for element in reached if element in reached[element]]
         return self.repeated or any(
-            self._both_ways(one, other)
-            for one in loops
-            for other in reached[one] & set(loops) - self.ends - {one}
+            self._both_ways(first, second)
+            for first in loops
+            for second in reached[first] & set(loops) - self.ends - {first}
         )
 
-    def _both_ways(self, one: int, other: int) -> bool:
-        reached, waiting = set(), [(one, one, other)]
+    def _both_ways(self, first: int, second: int) -> bool:
+        reached, waiting = set(), [(first, first, second)]
         while waiting:
             stays, moves, ends = waiting.pop()
             new = {
@@ -162,7 +162,7 @@ class Automaton:
                 for c, on_c in self.steps(ends)
                 if on_a & on_b & on_c
             } - reached
-            if (one, other, other) in new:
+            if (first, second, second) in new:
                 return True
             reached |= new
             waiting += new

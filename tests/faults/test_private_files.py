@@ -123,6 +123,8 @@ def test_doctor_tells_of_a_file_that_everybody_can_open(app, settings):
     ):  # fmt: skip
         file.chmod(mode)
         file.parent.chmod(folder)
-        said = [one for one in examine(app, settings) if "Everybody" in one.sentence]
-        assert [one.fault for one in said] == [True] * fault
-        assert all(f"Run: chmod o= {file}*" in one.sentence for one in said)
+        findings = [
+            finding for finding in examine(app, settings) if "Everybody" in finding.sentence
+        ]
+        assert [finding.fault for finding in findings] == [True] * fault
+        assert all(f"Run: chmod o= {file}*" in finding.sentence for finding in findings)

@@ -30,7 +30,7 @@ from tests.support.stepped import Stepped
 HOUR = 3600.0
 SOON = 60.0  # everything is in step again within a minute
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.more, pytest.mark.timeout(300)]
 
 
 @contextmanager

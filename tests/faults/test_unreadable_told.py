@@ -215,10 +215,10 @@ def test_doctor_says_in_which_way_it_cannot_be_read(app, whole):
     for kind in KINDS:
         corrupt(app, DeliveryRow.facts, whole[DeliveryRow.facts], kind)
         why = whys.get(kind, odd)
-        said = [finding.sentence for finding in findings(app)]
-        found = [sentence for sentence in said if "message of delivery" in sentence]
-        assert len(found) == (why is not None), kind
-        assert all(why in sentence for sentence in found)
+        sentences = [finding.sentence for finding in findings(app)]
+        sentences = [sentence for sentence in sentences if "message of delivery" in sentence]
+        assert len(sentences) == (why is not None), kind
+        assert all(why in sentence for sentence in sentences)
 
 
 def test_one_broken_row_stops_no_start_and_is_logged(app, whole, caplog):

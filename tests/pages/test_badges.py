@@ -33,7 +33,7 @@ def luminance(colour):
 def test_a_badge_says_name_and_state_in_words_that_stand_out_in_a_colour_of_its_own():
     for state in ComponentState:
         root = drawn(state=state)
-        assert [one.text for one in root.iter(f"{SVG}text")] == ["Shop 1", state]
+        assert [label.text for label in root.iter(f"{SVG}text")] == ["Shop 1", state]
         assert root.find(f"{SVG}title").text == f"Shop 1: {state}"
         assert (root.get("role"), root.get("aria-label")) == ("img", f"Shop 1: {state}")
         boxes = [box.get("fill") for box in root.find(f"{SVG}g").iter(f"{SVG}rect")]

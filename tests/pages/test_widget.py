@@ -45,9 +45,9 @@ def read(data):
 
 def test_it_says_the_state_in_words_and_leads_to_the_page():
     for state in PageState:
-        found = read(make(a_page(state=state)))
-        assert SENTENCES[state] in found.text
-        [link] = [attributes for tag, attributes in found.tags if tag == "a"]
+        shown = read(make(a_page(state=state)))
+        assert SENTENCES[state] in shown.text
+        [link] = [attributes for tag, attributes in shown.tags if tag == "a"]
         assert (link["href"], link["target"], link["rel"]) == (LINK, "_blank", "noopener")
 
 
