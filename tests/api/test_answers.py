@@ -26,14 +26,9 @@ def test_section_1_a_list_is_data_links_meta_and_status(api):
     assert list(body) == ["data", "links", "meta", "status"]
     assert [monitor["id"] for monitor in body["data"]] == ids[::-1][:10]
     assert body["meta"] == {
-        "current_page": 1,
-        "from": 1,
-        "last_page": 2,
-        "path": f"{BASE}/monitors",
-        "per_page": 10,
-        "to": 10,
-        "total": 12,
-    }
+        "current_page": 1, "from": 1, "last_page": 2, "path": f"{BASE}/monitors", "per_page": 10,
+        "to": 10, "total": 12,
+    }  # fmt: skip
     assert body["links"]["prev"] is None
     kept = {"search": "m", "search_by": "name"}
     for name, page in (("first", "1"), ("last", "2"), ("next", "2")):

@@ -218,16 +218,10 @@ def test_maintenance_windows_are_stored_shown_updated_and_deleted(api):
     assert sorted(window.pop("monitors")) == ids
     assert window.pop("created_at") == window.pop("updated_at")
     assert window == {
-        "id": window["id"],
-        "name": "Release",
-        "start_at": "2026-01-01T00:00:00Z",
-        "end_at": "2026-01-01T01:00:00Z",
-        "repeat": "daily",
-        "repeat_until": None,
-        "tags": [],
-        "unreadable": [],
-        "zone": "UTC",
-    }
+        "id": window["id"], "name": "Release", "start_at": "2026-01-01T00:00:00Z",
+        "end_at": "2026-01-01T01:00:00Z", "repeat": "daily", "repeat_until": None, "tags": [],
+        "unreadable": [], "zone": "UTC",
+    }  # fmt: skip
     assert list(api.errors("PATCH", path, json={"zone": "Mars/Base"})) == ["zone"]
     changed = {"monitors": [], "name": "New", "zone": "Europe/Berlin"}
     updated = api.data("PATCH", path, json=changed)

@@ -24,19 +24,11 @@ def test_a_place_is_stored_from_a_form_shown_updated_and_deleted(api):
     path = f"/locations/{place['id']}"
     assert answer.headers["Location"] == f"{BASE}{path}"
     assert place == {
-        "id": place["id"],
-        "name": "eu-north-1",
-        "label": "Stockholm",
-        "carrier": "local",
-        "state": "never_seen",
-        "last_seen_at": None,
-        "version": None,
-        "clock_offset_ms": None,
-        "checks_per_minute": None,
-        "monitors": 0,
-        "trouble": None,
+        "id": place["id"], "name": "eu-north-1", "label": "Stockholm", "carrier": "local",
+        "state": "never_seen", "last_seen_at": None, "version": None, "clock_offset_ms": None,
+        "checks_per_minute": None, "monitors": 0, "trouble": None,
         "created_at": place["created_at"],
-    }
+    }  # fmt: skip
     assert api.get(path)["data"] == place
     assert api.data("PATCH", path, json={"label": None}) == place | {"label": None}
     assert [one["name"] for one in api.get("/locations")["data"]] == ["default", "eu-north-1"]

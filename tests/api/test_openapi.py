@@ -162,19 +162,15 @@ def test_answers_match_the_document(app, api, admin, written):
     month = {"from": "2026-03-01T00:00:00", "to": "2026-04-01T00:00:00"}
     shown = {
         "Monitor": api.get("/monitors", hours="true")["data"],
-        "Incident": api.get("/incidents")["data"],
-        "Delivery": api.get("/deliveries")["data"],
+        "Incident": api.get("/incidents")["data"], "Delivery": api.get("/deliveries")["data"],
         "Contact": [api.data("POST", "/contacts", json={"name": "Shop", "channels": MAIL})],
-        "MaintenanceWindow": api.get("/maintenance-windows")["data"],
-        **described,
-        "StatusPage": api.get("/status-pages")["data"],
-        "Post": api.get(f"{path}/posts")["data"],
+        "MaintenanceWindow": api.get("/maintenance-windows")["data"], **described,
+        "StatusPage": api.get("/status-pages")["data"], "Post": api.get(f"{path}/posts")["data"],
         "ReportMail": [api.data("POST", "/report-mails", json={"contact": "Shop"})],
         "PostUpdate": [api.get(f"{path}/posts/{posted['id']}/updates/1")["data"]],
         "PostDraft": [api.get(f"{path}/draft", incident_id=broken["id"])["data"]],
         "Subscriber": api.get(f"{path}/subscribers")["data"],
-        "Cleared": [api("DELETE", f"{path}/subscribers").json],
-        "Key": [api.get("/me")["data"]],
+        "Cleared": [api("DELETE", f"{path}/subscribers").json], "Key": [api.get("/me")["data"]],
         "SharedChannels": [api.get(f"/monitors/{stored['id']}/shared-channels")["data"]],
         "ChannelSetup": [api.get("/alerts/channels")["data"]],
         "MonitorsNamed": [api.get("/alerts/unreadable")["data"]],
@@ -186,12 +182,11 @@ def test_answers_match_the_document(app, api, admin, written):
         "CheckedNow": [api.data("POST", f"/monitors/{stored['id']}/check")],
         "Result": api.get(f"/monitors/{stored['id']}/results")["data"],
         "Statistics": [api.get(f"/monitors/{stored['id']}/statistics")["data"]],
-        "Links": [api.get("/monitors")["links"]],
-        "Meta": [api.get("/monitors")["meta"]],
+        "Links": [api.get("/monitors")["links"]], "Meta": [api.get("/monitors")["meta"]],
         "Deleted": [api("DELETE", f"/monitors/{stored['id']}").json],
         "Error": [api("GET", "/monitors/999").json],
         "Invalid": [api("POST", "/monitors", data={"timeout": "x"}).json],
-    }
+    }  # fmt: skip
     schemas = written["components"]["schemas"]
     assert shown.keys() <= schemas.keys()
     for name, records in shown.items():

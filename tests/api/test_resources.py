@@ -13,15 +13,11 @@ from tests.factories import make_incident, make_monitor
 ALERT = "https://hooks.example/services/abcdef"
 SECRETS = {
     "request_headers[0][key]": "Authorization",
-    "request_headers[0][value]": "Bearer of a long secret",
-    "request_headers[1][key]": "X-Short",
-    "request_headers[1][value]": "short",
-    "alerts[0][key]": "slack",
-    "alerts[0][value]": ALERT,
-    "request_body": "a body with a secret",
-    "request_auth_username": "me",
+    "request_headers[0][value]": "Bearer of a long secret", "request_headers[1][key]": "X-Short",
+    "request_headers[1][value]": "short", "alerts[0][key]": "slack", "alerts[0][value]": ALERT,
+    "request_body": "a body with a secret", "request_auth_username": "me",
     "request_auth_password": "not to be seen",
-}
+}  # fmt: skip
 
 
 def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
@@ -219,38 +215,21 @@ START, LATER = "2026-01-01T00:00:00", "2026-01-02T00:00:00"
 def test_section_4_an_incident_is_returned_with_all_its_fields(api):
     monitor = api.monitor()
     sent = {
-        "monitor_id": monitor["id"],
-        "started_at": START,
-        "acknowledged_at": START,
-        "ended_at": LATER,
-        "cause": "Power cut",
-        "comment": "a\r\nb",
-    }
+        "monitor_id": monitor["id"], "started_at": START, "acknowledged_at": START,
+        "ended_at": LATER, "cause": "Power cut", "comment": "a\r\nb",
+    }  # fmt: skip
     record = api.data("POST", "/incidents", data=sent)
     for name in ("id", "created_at", "updated_at"):
         assert record.pop(name)
     assert record == {
         "monitor_id": monitor["id"],
         "monitor": {"id": monitor["id"], "name": "Shop", "url": "http://127.0.0.1:9/"},
-        "status": "resolved",
-        "started_at": START + "Z",
-        "acknowledged_at": START + "Z",
-        "ended_at": LATER + "Z",
-        "duration": 86_400,
-        "cause": "Power cut",
-        "cause_code": None,
-        "comment": "a\nb",
-        "evidence": None,
-        "acknowledged_by": None,
-        "by_hand": True,
-        "found_late": False,
-        "classification": None,
-        "ending": "person",
-        "seen_by": [],
-        "changes": [],
-        "unwatched": [],
-        "unreadable": [],
-    }
+        "status": "resolved", "started_at": START + "Z", "acknowledged_at": START + "Z",
+        "ended_at": LATER + "Z", "duration": 86_400, "cause": "Power cut", "cause_code": None,
+        "comment": "a\nb", "evidence": None, "acknowledged_by": None, "by_hand": True,
+        "found_late": False, "classification": None, "ending": "person", "seen_by": [],
+        "changes": [], "unwatched": [], "unreadable": [],
+    }  # fmt: skip
 
 
 def test_section_4_an_incident_changes_its_states(api):

@@ -36,25 +36,14 @@ def test_a_page_is_stored_from_a_form_shown_updated_and_deleted(api):
     assert answer.headers["Location"] == f"{BASE}{path}"
     assert page.pop("created_at") == page.pop("updated_at")
     assert page == {
-        "id": page["id"],
-        "name": "Our Shop",
-        "slug": "our-shop",
-        "description": None,
-        "visibility": "password",
-        "domain": None,
-        "monitors": [b, a, c],
+        "id": page["id"], "name": "Our Shop", "slug": "our-shop", "description": None,
+        "visibility": "password", "domain": None, "monitors": [b, a, c],
         "names": [{"key": a, "value": "Till"}],
         "groups": [{"name": "Front", "monitors": []}, {"name": "Back", "monitors": [c, a]}],
-        "show_urls": True,
-        "show_response_times": False,
-        "auto_post_after": 5,
-        "zone": "Europe/Berlin",
-        "theme": "system",
-        "link": "http://wakeful.test/status/our-shop",
-        "password_set": True,
-        "state": "unknown",
-        "subscribers": 0,
-    }
+        "show_urls": True, "show_response_times": False, "auto_post_after": 5,
+        "zone": "Europe/Berlin", "theme": "system", "link": "http://wakeful.test/status/our-shop",
+        "password_set": True, "state": "unknown", "subscribers": 0,
+    }  # fmt: skip
     changed = {"monitors": [a, b], "theme": "dark", "groups": [{"name": "All", "monitors": [b]}]}
     updated = api.data("PATCH", path, json=changed)
     assert changed.items() <= updated.items()

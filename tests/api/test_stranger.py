@@ -81,26 +81,16 @@ def stranger(app: Flask, server: str) -> Stranger:
 
 
 MONITOR = {
-    "name": "Shop",
-    "url": "https://shop.example/",
-    "interval": "600",
-    "alert_condition": "url_no_text",
-    "alert_text_lookup": "Add to basket",
-    "request_method": "POST",
-    "request_headers[0][key]": "X-From",
-    "request_headers[0][value]": "monitor",
-    "request_auth_username": "me",
-    "request_auth_password": "secret",
-    "cache_buster": "1",
-    "ssl_alert_days": "14",
-    "domain_alert_days": "60",
-    "maintenance_start_at": "2027-01-01T00:00:00",
-    "maintenance_end_at": "2027-01-01T01:00:00",
-    "alerts[0][key]": "email",
-    "alerts[0][value]": "ops@shop.example",
-    "alerts[1][key]": "sms",
+    "name": "Shop", "url": "https://shop.example/", "interval": "600",
+    "alert_condition": "url_no_text", "alert_text_lookup": "Add to basket",
+    "request_method": "POST", "request_headers[0][key]": "X-From",
+    "request_headers[0][value]": "monitor", "request_auth_username": "me",
+    "request_auth_password": "secret", "cache_buster": "1", "ssl_alert_days": "14",
+    "domain_alert_days": "60", "maintenance_start_at": "2027-01-01T00:00:00",
+    "maintenance_end_at": "2027-01-01T01:00:00", "alerts[0][key]": "email",
+    "alerts[0][value]": "ops@shop.example", "alerts[1][key]": "sms",
     "alerts[1][value]": "+447700900123",
-}
+}  # fmt: skip
 
 
 def test_a_client_written_against_interface_md_alone_works(stranger):

@@ -166,18 +166,12 @@ def failing_monitor(planted: Canaries, sink: str, nobody: int) -> Mapping[str, o
         },
     ]
     return {
-        "name": "Shop",
-        "url": f"http://127.0.0.1:{nobody}/",
-        "interval": 60,
-        "alert_condition": "url_unavailable",
-        "confirmations": 0,
-        "request_method": "POST",
-        "request_auth_username": "robot",
-        "request_auth_password": planted.new("password"),
+        "name": "Shop", "url": f"http://127.0.0.1:{nobody}/", "interval": 60,
+        "alert_condition": "url_unavailable", "confirmations": 0, "request_method": "POST",
+        "request_auth_username": "robot", "request_auth_password": planted.new("password"),
         "request_body": planted.new("body"),
-        "request_headers": [{"key": "X-Key", "value": planted.new("header")}],
-        "alerts": alerts,
-    }
+        "request_headers": [{"key": "X-Key", "value": planted.new("header")}], "alerts": alerts,
+    }  # fmt: skip
 
 
 def postgres_that_says(words: str) -> Listener:

@@ -85,16 +85,11 @@ def whole(app):
             Access().settings.set(name, "a secret setting")
     return {
         **{getattr(MonitorRow, name): shop.id for name in SECRETS},
-        MonitorEvidenceRow.last_good: shop.id,
-        MonitorEvidenceRow.failing: shop.id,
-        IncidentRow.evidence: incident.id,
-        DeliveryRow.value: delivery,
-        DeliveryRow.facts: delivery,
-        SubscriberRow.value: subscriber,
-        ContactRow.channels: contact,
-        AuthenticatorAppRow.secret: owner,
-        SettingRow.value: "other",
-    }
+        MonitorEvidenceRow.last_good: shop.id, MonitorEvidenceRow.failing: shop.id,
+        IncidentRow.evidence: incident.id, DeliveryRow.value: delivery, DeliveryRow.facts: delivery,
+        SubscriberRow.value: subscriber, ContactRow.channels: contact,
+        AuthenticatorAppRow.secret: owner, SettingRow.value: "other",
+    }  # fmt: skip
 
 
 EDIT = "Edit the monitor and enter it again, or remove it."

@@ -59,34 +59,22 @@ def incident_post(**fields: Any) -> Post:
         update(12, PostState.MONITORING, "It is mended.\nSee https://a.example/x.", NOW - HOUR),
     )
     values = {
-        "id": 5,
-        "status_page_id": PAGE.id,
-        "title": "Checkout is slow",
-        "state": PostState.MONITORING,
-        "body": "We look into it.",
-        "monitors": (1,),
-        "updates": updates,
-        "created_at": NOW - 3 * HOUR,
-        "updated_at": NOW - HOUR,
-    }
+        "id": 5, "status_page_id": PAGE.id, "title": "Checkout is slow",
+        "state": PostState.MONITORING, "body": "We look into it.", "monitors": (1,),
+        "updates": updates, "created_at": NOW - 3 * HOUR, "updated_at": NOW - HOUR,
+    }  # fmt: skip
     return Post(**values | fields)
 
 
 def planned_post(**fields: Any) -> Post:
     body = "A new database."
     values = {
-        "id": 6,
-        "status_page_id": PAGE.id,
-        "title": "Database upgrade",
-        "state": PostState.SCHEDULED,
-        "body": body,
-        "monitors": (2,),
-        "starts_at": NOW + 24 * HOUR,
+        "id": 6, "status_page_id": PAGE.id, "title": "Database upgrade",
+        "state": PostState.SCHEDULED, "body": body, "monitors": (2,), "starts_at": NOW + 24 * HOUR,
         "ends_at": NOW + 26 * HOUR,
         "updates": (update(13, PostState.SCHEDULED, body, NOW - 2 * HOUR),),
-        "created_at": NOW - 2 * HOUR,
-        "updated_at": NOW - 2 * HOUR,
-    }
+        "created_at": NOW - 2 * HOUR, "updated_at": NOW - 2 * HOUR,
+    }  # fmt: skip
     return Post(**values | fields)
 
 

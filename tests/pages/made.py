@@ -71,16 +71,10 @@ def make_page(
             grouped |= {one.id: (group.id, place) for place, one in enumerate(members)}
         for position, monitor in enumerate(monitors):
             group_id, place = grouped.get(monitor.id, (None, None))
-            session.add(
-                StatusPageMonitorRow(
-                    status_page_id=page.id,
-                    monitor_id=monitor.id,
-                    position=position,
-                    name=(names or {}).get(monitor.id),
-                    group_id=group_id,
-                    group_position=place,
-                )
-            )
+            where = {"position": position, "group_id": group_id, "group_position": place}
+            name = (names or {}).get(monitor.id)
+            ids = {"status_page_id": page.id, "monitor_id": monitor.id}
+            session.add(StatusPageMonitorRow(**ids, **where, name=name))
         return page.id
 
 
@@ -102,27 +96,16 @@ def make_post(
     **fields: Any,
 ) -> int:
     """``updates``: state and text of each, the first one first."""
-    said = updates or (("investigating", "We are looking into it."),)
-    values: dict[str, Any] = {
-        "title": title,
-        "state": said[-1][0],
-        "created_at": at or now(),
-        "updated_at": at or now(),
-    } | fields
+    updates = updates or (("investigating", "We are looking into it."),)
+    at = at or now()
+    values = {"title": title, "state": updates[-1][0], "created_at": at, "updated_at": at} | fields
+    times = {"created_at": at, "corrected_at": corrected_at}
     with app.app_context(), writing() as session:
         post = PostRow(status_page_id=page_id, **values)
         session.add(post)
         session.flush()
-        for state, body in said:
-            session.add(
-                PostUpdateRow(
-                    post_id=post.id,
-                    state=state,
-                    body=body,
-                    created_at=at or now(),
-                    corrected_at=corrected_at,
-                )
-            )
+        for state, body in updates:
+            session.add(PostUpdateRow(post_id=post.id, state=state, body=body, **times))
         for monitor in monitors:
             session.add(PostMonitorRow(post_id=post.id, monitor_id=monitor.id))
         return post.id
@@ -157,14 +140,6 @@ def make_day(app: Flask, monitor: MonitorRow, day: datetime, **seconds: int) -> 
         rows.append((3600, begin + hour * 3600, part))
     with app.app_context(), writing() as session:
         for period, start, sums in rows:
-            session.add(
-                RollupRow(
-                    monitor_id=monitor.id,
-                    period=period,
-                    start=start,
-                    checks=60,
-                    response_count=0,
-                    response_sum=0,
-                    **sums,
-                )
-            )
+            counts = {"checks": 60, "response_count": 0, "response_sum": 0}
+            when = {"period": period, "start": start}
+            session.add(RollupRow(monitor_id=monitor.id, **when, **counts, **sums))
