@@ -20,6 +20,13 @@ from app.i18n import N_, _
 
 T = TypeVar("T")
 
+NO_SUCH = N_("There is no %(kind)s with the id %(id)s.")
+CHANGED_MEANWHILE = N_("Somebody else made a change at the same moment. Try again.")
+
+
+def no_such(kind: str, id: int | str) -> str:
+    return _(NO_SUCH, kind=_(kind), id=id)
+
 
 class WakefulError(Exception):
     """The root. ``str(error)`` is a sentence for a person, free of secrets."""
@@ -43,12 +50,7 @@ class Invalid(WakefulError):
 class NotFound(WakefulError):
     """The record with this id does not exist."""
 
-    def __init__(
-        self,
-        kind: str,
-        id: int | str,
-        sentence: str = N_("There is no %(kind)s with the id %(id)s."),
-    ) -> None:
+    def __init__(self, kind: str, id: int | str, sentence: str = NO_SUCH) -> None:
         super().__init__(_(sentence, kind=_(kind), id=id))
         self.kind = kind
         self.id = id

@@ -13,6 +13,7 @@ language yet: without a chosen translation, every sentence is the English one of
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextvars import ContextVar
 from gettext import NullTranslations
 from typing import Any
@@ -65,6 +66,15 @@ def _n(singular: str, plural: str, num: float, /, **values: Any) -> str:
     ``%(num)s`` stands for the number, unless ``values`` says how it is written.
     """
     return _ngettext(singular, plural, num) % ({"num": num} | values)
+
+
+AND, OR = N_("%(names)s and %(last)s"), N_("%(names)s or %(last)s")
+
+
+def listed(names: Iterable[str], sentence: str = AND) -> str:
+    """``Oslo, Sydney and Bergen``; with ``or`` where ``sentence`` is OR."""
+    *first, last = list(names) or [""]
+    return _(sentence, names=", ".join(first), last=last) if first else last
 
 
 def _gettext(sentence: str) -> str:

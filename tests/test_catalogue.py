@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from gettext import GNUTranslations
@@ -153,6 +154,38 @@ def test_a_marked_constant_is_english_until_it_is_translated(german):
     assert N_("Saved.") == "Saved."
 
 
-def test_the_catalogue_can_be_read():
+def _plain(sentence: str) -> str:
+    """Without what makes no other sentence: case, a full stop, names of values. Fragments of three
+    words stay as they are: "for %(names)s" and "for %(span)s" may be translated differently.
+    """
+    text = re.sub(r"%\(\w+\)s", "%", sentence)
+    if len(re.findall(r"\w+", text)) < 4:
+        return sentence.strip()
+    return text.strip(" .,:;!…()").casefold()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "%(count)s of %(total)s checks failed at once",
+            "%(num)s of %(all)s checks failed at once",
+        ),
+        ("This is not valid JSON.", "This is not valid JSON"),
+        ("Show all the monitors", "show all the monitors…"),
+    ],
+)
+def test_sentences_that_differ_in_nothing_that_is_read_are_alike(one, other):
+    assert _plain(one) == _plain(other)
+
+
+def test_the_catalogue_has_each_sentence_once():
+    """Of two that differ in case, a full stop or names of values alone, one is enough."""
     with CATALOGUE.open("rb") as file:
-        assert len(read_po(file)) > 1000
+        messages = [message.id for message in read_po(file) if message.id]
+    assert len(messages) > 1000
+    alike: dict[str, list[str]] = {}
+    for message in messages:
+        sentence = message if isinstance(message, str) else message[0]
+        alike.setdefault(_plain(sentence), []).append(sentence)
+    assert [sentences for sentences in alike.values() if len(sentences) > 1] == []

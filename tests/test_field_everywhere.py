@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from app.codec import Odd, json_of, reader, schema_of
+from app.codec import MalformedData, json_of, reader, schema_of
 from app.codec.schema import CLOCK_TIME, INTEGER, MOMENT, PAIR, STRING, array, nullable, words
 from app.db import assignments, journal
 from app.db.tables import MonitorRow
@@ -168,7 +168,7 @@ def test_a_new_field_that_must_be_there_is_missed_by_name():
         note: str
         level: int
 
-    with pytest.raises(Odd, match="level"):
+    with pytest.raises(MalformedData, match="level"):
         reader(Needed, "thing")({"note": "n"})
 
 

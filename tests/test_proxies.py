@@ -12,7 +12,7 @@ import pytest
 from flask import Flask
 
 from app.proxies import FOR, HOST, PREFIX, PROTO, Proxies, networks
-from app.stores.local.subscribing import SIGN_UPS
+from app.stores.local.subscribers import SIGN_UPS
 from tests.factories import make_key
 from tests.pages.made import make_page, make_shown
 from tests.support.web_process import installation, web_process

@@ -25,6 +25,7 @@ from app.errors import Conflict, Denied, Invalid, existing
 from app.i18n import N_, _
 from app.records import MAX_NAME, MAX_TAG, ApiKey, Person, Role, Scope
 from app.rules.clocks import is_due
+from app.rules.text import one_of
 
 PREFIX_LENGTH = 8
 PREFIX_ALPHABET = string.ascii_lowercase + string.digits
@@ -251,7 +252,7 @@ def _check(
     if not name.strip() or len(name) > MAX_NAME:
         errors["name"] = [_("Give the key a name of at most %(most)s characters.", most=MAX_NAME)]
     if scope not in list(Scope):
-        errors["scope"] = [_("Choose one of: %(scopes)s.", scopes=", ".join(Scope))]
+        errors["scope"] = [one_of(Scope)]
     if expires_at is not None and expires_at <= now:
         errors["expires_at"] = [
             _("The key would have expired already. Choose a time in the future.")

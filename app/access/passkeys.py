@@ -266,10 +266,8 @@ def _invalid(sentence: str) -> Invalid:
 
 
 def _check_name(name: str) -> None:
-    try:
-        text.length(name.strip(), MAX_PASSKEY_NAME)
-    except ValueError as fault:
-        raise Invalid({"name": [str(fault)]}) from None
+    if fault := text.fault_of(lambda: text.length(name.strip(), MAX_PASSKEY_NAME)):
+        raise Invalid({"name": [fault]})
     if not name.strip():
         raise Invalid({"name": [_("Enter a name.")]})
 

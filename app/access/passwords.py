@@ -62,10 +62,8 @@ PRODUCT = "wakeful"
 
 def refused(password: str, email: str) -> str | None:
     """Why this cannot be the new password of the account with this address; None if it can."""
-    try:
-        text.new_password(password)
-    except ValueError as fault:
-        return str(fault)
+    if (fault := text.fault_of(lambda: text.new_password(password))) is not None:
+        return fault
     folded = password.casefold()
     if folded in _common():
         return _(COMMON)

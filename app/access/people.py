@@ -296,24 +296,15 @@ def _check(fields: Mapping[str, Any], password: str | None = None) -> None:
         raise Invalid(errors)
 
 
-def refused(rule: Callable[[str], object], value: str) -> str | None:
-    """Why ``rule`` refuses ``value``, or None."""
-    try:
-        rule(value)
-    except ValueError as fault:
-        return str(fault)
-    return None
-
-
 def _fault(name: str, value: Any) -> str | None:
     if name == "email":
-        return refused(addresses.check, value)
+        return text.fault_of(lambda: addresses.check(value))
     if name == "name" and value is not None:
-        return refused(lambda typed: text.length(typed, MAX_PERSON_NAME), value)
+        return text.fault_of(lambda: text.length(value, MAX_PERSON_NAME))
     if name == "role" and value not in list(Role):
-        return _("Choose one of: %(roles)s.", roles=", ".join(Role))
+        return text.one_of(Role)
     if name == "theme" and value not in THEMES:
-        return _("Choose one of: %(themes)s.", themes=", ".join(THEMES))
+        return text.one_of(THEMES)
     if name == "time_zone" and not is_zone(value):
         return _("This time zone is not known. Use a name such as Europe/Berlin.")
     return None
@@ -323,7 +314,7 @@ def refuse_taken(session: DbSession, email: str, but: int | None = None) -> None
     statement = select(PersonRow.id).where(PersonRow.email_folded == email.casefold())
     holder = session.execute(statement).scalar_one_or_none()
     if holder is not None and holder != but:
-        raise Invalid({"email": [_("Somebody already has this email address.")]})
+        raise Invalid({"email": [_(text.TAKEN)]})
 
 
 def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:

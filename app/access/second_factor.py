@@ -41,7 +41,7 @@ NEEDED = N_(
     "Your role requires a second factor, and this is your last one. Add another one first, or "
     "change the app."
 )
-CHANGED_MEANWHILE = N_("Your password has changed since. Log in again.")
+PASSWORD_CHANGED = N_("Your password has changed since. Log in again.")
 NO_FACTOR = N_("There is no second factor. Set up an authenticator app or a passkey first.")
 
 
@@ -162,7 +162,7 @@ class SecondFactors:
         with writing() as session:
             row = locked(session, id)
             if row.password_hash != compared or row.disabled:
-                raise Invalid({"current_password": [_(CHANGED_MEANWHILE)]})
+                raise Invalid({"current_password": [_(PASSWORD_CHANGED)]})
             yield session, row
 
     def changed(self, session: DbSession, row: PersonRow) -> Person:

@@ -43,7 +43,9 @@ BUG = N_("Sending failed inside Wakeful")
 
 def bug(position: str) -> Answer:
     """An answer for a fault in the code at ``position``, which holds no secret."""
-    text = _("%(bug)s (%(place)s). The log of the worker says more.", bug=_(BUG), place=position)
+    text = _(
+        "%(bug)s (%(position)s). The log of the worker says more.", bug=_(BUG), position=position
+    )
     return Answer(Acceptance.RETRY, text)
 
 

@@ -14,7 +14,7 @@ from app.db import AnySession, writing
 from app.db.statements import locked
 from app.db.tables import ContactRow, DeliveryRow, MonitorRow
 from app.db.types import Unreadable
-from app.errors import Conflict, Invalid, existing
+from app.errors import Conflict, Invalid, existing, no_such
 from app.i18n import _
 from app.records import DeliveryStatus, Event
 from app.rules.time import iso
@@ -46,7 +46,7 @@ def send_test_to(
     with writing() as session:
         monitor = None if monitor_id is None else session.get(MonitorRow, monitor_id)
         if monitor_id is not None and monitor is None:
-            raise Invalid({"monitor_id": [_("There is no monitor with this id.")]})
+            raise Invalid({"monitor_id": [no_such("monitor", monitor_id)]})
         own = dict.fromkeys(targets, (Source(),))
         rows = enqueue_for(session, Alert(Event.TEST, monitor), own, now)
         return tuple(row.id for row in rows)

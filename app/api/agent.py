@@ -22,6 +22,7 @@ from app.errors import Invalid
 from app.i18n import N_, _
 from app.middleware import EARLY
 from app.records import Actor, ActorKind
+from app.rules.text import OBJECT_NEEDED
 
 if TYPE_CHECKING:
     from app.access.agents import AgentPlace
@@ -94,7 +95,7 @@ def _read(raw: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
-        raise Invalid({"body": [_("Send a JSON object.")]})
+        raise Invalid({"body": [_(OBJECT_NEEDED)]})
     return data
 
 

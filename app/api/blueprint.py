@@ -25,8 +25,7 @@ from app.errors import Denied, Throttled
 from app.i18n import N_, _
 from app.middleware import EARLY
 from app.records import ApiKey, Scope
-from app.stores import current_access
-from app.stores.away import unavailable
+from app.stores import current_access, unavailable
 
 log = logging.getLogger("wakeful.api")
 
@@ -35,7 +34,7 @@ V1 = Blueprint("v1", __name__)  # with a key; agents have a blueprint of their o
 API.register_blueprint(V1)
 
 READING = ("GET", "HEAD", "OPTIONS")
-NO_PATH = N_("Nothing exists at this path.")
+NO_PATH = N_("Nothing exists at this address.")
 REMOTE = N_(
     "This installation shows another server's monitors and has no API of its own. "
     "Send requests to that server."

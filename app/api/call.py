@@ -25,6 +25,7 @@ from app.forms.schema import FormContext, SchemaForm
 from app.i18n import _
 from app.records import MAX_BODY_BYTES, MOST_FIELDS, ApiKey, Scope
 from app.rules.brackets import JsonMembers, Pairs, Typed, flatten
+from app.rules.text import NESTED, NOT_JSON, OBJECT_NEEDED, TOO_LARGE, too_many
 from app.stores import Store, store_of_key
 
 FORM = "application/x-www-form-urlencoded"
@@ -133,10 +134,7 @@ def read_body(request: Request) -> Body:
         # The client left, or its chunks are invalid: each server raises errors of its own.
         whole = False
     if size > MAX_BODY_BYTES:
-        most = f"{MAX_BODY_BYTES:,}"
-        raise RequestEntityTooLarge(
-            _("The body is too large. At most %(most)s bytes are read.", most=most)
-        )
+        raise RequestEntityTooLarge(_(TOO_LARGE, most=MAX_BODY_BYTES // 1024**2))
     if raw and request.mimetype not in (FORM, JSON):
         raise UnsupportedMediaType(
             _("Send the fields as application/x-www-form-urlencoded or as application/json.")
@@ -162,7 +160,7 @@ def _form(text: str, where: str) -> Pairs:
     except UnicodeDecodeError:
         sentence = _("A percent-encoded value is not UTF-8. Send text in UTF-8.")
     except ValueError:
-        sentence = _too_many()
+        sentence = too_many(MOST_FIELDS)
     raise Invalid({where: [sentence]})
 
 
@@ -179,12 +177,12 @@ def _json(text: str) -> Pairs:
     except ValueError as fault:
         raise Invalid({"body": [_not_json(fault)]}) from None
     except RecursionError:
-        raise Invalid({"body": [_("This JSON is nested too deeply.")]}) from None
+        raise Invalid({"body": [_(NESTED)]}) from None
     if not isinstance(document, JsonMembers):
-        raise Invalid({"body": [_('Send a JSON object, such as {"name": "value"}.')]})
+        raise Invalid({"body": [_(OBJECT_NEEDED)]})
     pairs = flatten(document)
     if len(pairs) > MOST_FIELDS:
-        raise Invalid({"body": [_too_many()]})
+        raise Invalid({"body": [too_many(MOST_FIELDS)]})
     return pairs
 
 
@@ -207,9 +205,6 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _not_json(fault: ValueError) -> str:
     if isinstance(fault, json.JSONDecodeError):
-        return _("This is not valid JSON (character %(place)s).", place=fault.pos + 1)
-    return _("This is not valid JSON.")
-
-
-def _too_many() -> str:
-    return _("There are too many fields. Send %(most)s at most.", most=f"{MOST_FIELDS:,}")
+        position = _("The first error is at character %(position)s.", position=fault.pos + 1)
+        return f"{_(NOT_JSON)} {position}"
+    return _(NOT_JSON)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.checks.outcome import Failure
-from app.checks.tools import Broken, CheckTools, guarded
+from app.checks.tools import CheckTools, OnError, guarded
 from app.i18n import _
 from app.net.loop import Timer
 from app.net.policy import Policy, Refusal
@@ -44,7 +44,7 @@ class LookUp:
         deadline: float,
         limit: float,
         done: Callable[[Resolution], None],
-        broken: Broken,
+        on_error: OnError,
     ) -> None:
         self._tools = tools
         self._target = target
@@ -52,7 +52,7 @@ class LookUp:
         self._deadline = deadline
         self._limit = limit
         self._done = done
-        self._broken = broken
+        self._on_error = on_error
         self._asked = 0.0
         self._timer: Timer | None = None
         self._forget: Callable[[], None] | None = None
@@ -68,10 +68,10 @@ class LookUp:
             return
         self._asked = time.monotonic()
         self._timer = self._tools.loop.call_at(
-            self._deadline, partial(guarded, self._broken, self._no_answer)
+            self._deadline, partial(guarded, self._on_error, self._no_answer)
         )
         self._forget = self._tools.resolver.lookup(
-            target.dns_name, partial(guarded, self._broken, self._answered)
+            target.dns_name, partial(guarded, self._on_error, self._answered)
         )
 
     def _answered(self, resolved: Resolved) -> None:

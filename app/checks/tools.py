@@ -18,7 +18,7 @@ from app.records import CheckSpec, Outcome
 from app.rules.url import Target
 
 Done = Callable[[Outcome], None]
-Broken = Callable[[Exception], None]
+OnError = Callable[[Exception], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +37,22 @@ class KindChecks(Protocol):
     """The checks of one kind in one prober. Lives on the loop's thread."""
 
     def start(
-        self, spec: CheckSpec, target: Target, policy: Policy, done: Done, broken: Broken
+        self, spec: CheckSpec, target: Target, policy: Policy, done: Done, on_error: OnError
     ) -> None:
         """Start a check of ``target``, the URL of ``spec`` taken apart. ``done`` is called once
-        with its outcome, on the loop; if our own code raises, ``broken`` is called instead.
+        with its outcome, on the loop; if our own code raises, ``on_error`` is called instead.
         """
 
     def close(self) -> None:
         """Drop the checks in flight without calling ``done``."""
 
 
-def guarded(broken: Broken, step: Callable[..., None], *arguments: Any) -> None:
-    """Call a step of a check. An exception goes to ``broken``, or the check would never finish."""
+def guarded(on_error: OnError, step: Callable[..., None], *arguments: Any) -> None:
+    """Call a step of a check. ``on_error`` gets an exception, or the check would never finish."""
     try:
         step(*arguments)
     except Exception as error:
-        broken(error)
+        on_error(error)
 
 
 class Bundle:

@@ -3,7 +3,7 @@ another server.
 
 Evidence is stored with an incident, compared when one opens, and shown on its page and in the API.
 Numbers are numbers here, times have a zone, lists are lists, and nothing is nested deeper than
-Wakeful's own: what is odd is left out, so that neither page nor recorder needs guards of its own.
+Wakeful's own: what is malformed is left out, so neither page nor recorder needs guards of its own.
 """
 
 from __future__ import annotations

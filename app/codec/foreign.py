@@ -16,7 +16,7 @@ from typing import Any
 
 from app.codec.values import (
     Json,
-    Odd,
+    MalformedData,
     alert_days,
     flag,
     moment,
@@ -154,7 +154,7 @@ def _seconds(value: Any) -> int:
         finer = (seconds / parts for parts in (1000, 10**9))
         seconds = next((whole for whole in finer if whole in INTERVALS), seconds)
     if seconds is None or seconds <= 0 or seconds > MAX_ID or seconds != int(seconds):
-        raise Odd("seconds")
+        raise MalformedData("seconds")
     return int(seconds)
 
 
@@ -188,7 +188,7 @@ def _days(value: Any) -> int | str | None:
         value = amount[1]
     days = alert_days(value)
     if days is None or (days != AUTO and (int(days) < 0 or float(value) != days)):
-        raise Odd("days")
+        raise MalformedData("days")
     return days
 
 
@@ -208,7 +208,7 @@ def _open_text(value: Any) -> str | None:
     """Text that is no mask."""
     read = _text(value)
     if _MASK.fullmatch(read.strip()):
-        raise Odd("text")
+        raise MalformedData("text")
     return read or None
 
 
@@ -267,7 +267,7 @@ class _Rows:
         elif isinstance(value, str) and parse and value.strip()[:1] in ("[", "{"):
             try:
                 self.read(parsed(value.encode("utf-8", "replace"), MOST_IN_TEXT), parse=False)
-            except Odd:
+            except MalformedData:
                 self.exact = False
         elif isinstance(value, str) and not self.alerts:
             for line in value.splitlines():
@@ -419,8 +419,8 @@ _INCIDENT_WORDS = {
 
 
 def monitor(data: Any, own: Owner) -> tuple[dict[str, Any], Gaps]:
-    """``own``: whether the server is a Wakeful, whose masks may be sent back to it. Raises Odd for
-    what is no monitor at all.
+    """``own``: whether the server is a Wakeful, whose masks may be sent back to it. Raises
+    MalformedData for what is no monitor at all.
     """
     fields, gaps = record_fields(data, "monitor"), Gaps()
     _named(fields)
@@ -430,13 +430,13 @@ def monitor(data: Any, own: Owner) -> tuple[dict[str, Any], Gaps]:
         _list(fields, name, own, gaps)
     must(own_id(fields.get("id")), "id")
     if not fields.get("name") and not fields.get("url"):
-        raise Odd("name")
+        raise MalformedData("name")
     _state(fields, gaps)
     return fields, gaps
 
 
 def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
-    """Raises Odd without an id, its start, or its monitor."""
+    """Raises MalformedData without an id, its start, or its monitor."""
     fields, gaps = record_fields(data, "incident"), Gaps()
     of = fields.get("monitor")
     if isinstance(of, Mapping):
@@ -485,7 +485,7 @@ def _field(fields: dict[str, Any], name: str, read: Callable[[Any], Any], gaps: 
         return
     try:
         fields[name] = read(value)
-    except (Odd, ValueError):
+    except (MalformedData, ValueError):
         gaps.misread.append(name)
 
 
@@ -504,7 +504,7 @@ def _list(fields: dict[str, Any], name: str, own: Owner, gaps: Gaps) -> None:
 def _or_none(read: Callable[[Any], Any], value: Any) -> Any:
     try:
         return read(value)
-    except Odd:
+    except MalformedData:
         return None
 
 

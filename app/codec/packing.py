@@ -18,7 +18,7 @@ from typing import Any
 from app.codec.evidence import LARGEST, fitted, read_evidence
 from app.codec.kinds import plain
 from app.codec.record import reader
-from app.codec.values import Odd
+from app.codec.values import MalformedData
 from app.records import MAX_RESULT_CAUSE, MAX_URL, PHASES, Cause, Outcome, Pair, Result
 from app.rules.time import FIRST_YEAR, LAST_YEAR
 
@@ -66,7 +66,7 @@ def _packed(value: Any) -> Any:
 
 
 def outcome_of(data: Any) -> Outcome:
-    """An outcome as ``pack`` wrote it. Raises Odd for anything that a check cannot bring."""
+    """An outcome as ``pack`` wrote it. Raises MalformedData for what no check can bring."""
     outcome = _outcome(data)
     result = outcome.result
     _whole(result.status_code, "status_code", 999)
@@ -85,17 +85,17 @@ def outcome_of(data: Any) -> Outcome:
         ("warnings", result.warnings, LONGEST_WORD),
     ):
         if len(many) > MOST_TEXTS:
-            raise Odd(name)
+            raise MalformedData(name)
         for entry in many:
             _text(entry, name, longest)
     if result.cause_code is not None and not _is_cause(result.cause_code):
-        raise Odd("cause_code")
+        raise MalformedData("cause_code")
     if result.ip is not None:
         _text(result.ip, "ip", LONGEST_IP)
         try:
             ip_address(result.ip.partition("%")[0])
         except ValueError:
-            raise Odd("ip") from None
+            raise MalformedData("ip") from None
     if outcome.evidence is None:
         return outcome
     evidence = fitted(read_evidence(outcome.evidence))
@@ -127,13 +127,13 @@ def _is_cause(code: str) -> bool:
 
 def _whole(value: int | None, name: str, largest: int) -> None:
     if value is not None and not 0 <= value <= largest:
-        raise Odd(name)
+        raise MalformedData(name)
 
 
 def _text(value: str | None, name: str, longest: int) -> None:
     # PostgreSQL stores no NUL, and no half of a surrogate pair can be written as UTF-8.
     if value is not None and (len(value) > longest or "\0" in value or not _is_utf8(value)):
-        raise Odd(name)
+        raise MalformedData(name)
 
 
 def _is_utf8(value: str) -> bool:

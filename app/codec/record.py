@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 from app.codec import kinds
 from app.codec.kinds import ValueType, plain
 from app.codec.schema import Schema, nullable, record
-from app.codec.values import Json, Odd, object_
+from app.codec.values import Json, MalformedData, object_
 from app.records import FixedKeys, Mark
 
 R = TypeVar("R")
@@ -64,7 +64,7 @@ def schema_of(of: type, **overrides: Schema) -> Schema:
 
 
 def reader(of: type[R], called: str, **overrides: Callable[[Any], Any]) -> Callable[[Any], R]:
-    """Return a function that reads a record from JSON. It raises ``Odd`` with the name of a
+    """Return a function that reads a record from JSON. Raises MalformedData with the name of a
     required part that is missing or invalid.
 
     ``called`` is the name of the whole record; ``overrides`` are readers for single fields.
@@ -194,7 +194,7 @@ def _values_reader(
             if value is not None:
                 values[field.name] = value
             elif field.must:
-                raise Odd(field.name)
+                raise MalformedData(field.name)
             elif not field.default:
                 values[field.name] = None if field.optional else field.kind.lacking
         return values
@@ -209,7 +209,7 @@ def _lenient(of: type) -> Callable[[Any], Any]:
     def read(data: Any) -> Any:
         try:
             return of(**values(data)) if isinstance(data, Mapping) else None
-        except Odd:
+        except MalformedData:
             return None
 
     return read

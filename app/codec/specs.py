@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from app.codec.values import Odd, object_
+from app.codec.values import MalformedData, object_
 from app.records import (
     ALERT_DAYS,
     AUTO,
@@ -31,14 +31,14 @@ from app.records import (
     RequestMethod,
 )
 from app.rules import text
-from app.rules.statuses import parse_statuses
+from app.rules.text import parse_statuses
 
 LONGEST_FAULT = 500  # characters of a sentence; Wakeful's own have fewer
 
 
 def spec_of(data: Any) -> CheckSpec:
-    """A check as ``packing.pack`` wrote it. Raises Odd with the name of a field whose value no
-    stored monitor has.
+    """A check as ``packing.pack`` wrote it. Raises MalformedData with the name of a field
+    whose value no stored monitor has.
     """
     sent = object_(data, "check")
     values: dict[str, Any] = {}
@@ -47,11 +47,11 @@ def spec_of(data: Any) -> CheckSpec:
             try:
                 values[name] = read(sent[name])
             except (TypeError, ValueError, AttributeError):
-                raise Odd(name) from None
+                raise MalformedData(name) from None
     try:
         return CheckSpec(**values)
     except TypeError:
-        raise Odd("url") from None  # the only field without a default
+        raise MalformedData("url") from None  # the only field without a default
 
 
 def _words(value: Any, most: int) -> str:

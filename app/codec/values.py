@@ -24,22 +24,22 @@ _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 _DATE = re.compile(r"/Date\((-?\d{1,15})\)/")
 
 
-class Odd(ValueError):
+class MalformedData(ValueError):
     """The answer is not what the base API says. ``str`` names the part, not its content."""
 
 
 def parsed(text: bytes, most: int, **hooks: Callable[[str], Any]) -> Any:
-    """JSON of a stranger with at most ``most`` values. Raises Odd, before anything is made of more:
-    ``[[],[],…]`` takes 25 times the memory of its text. ``hooks``: those of ``json.loads``.
+    """JSON of a stranger with at most ``most`` values. Raises MalformedData before anything is
+    made of more: ``[[],[],…]`` takes 25 times the memory of its text. ``hooks``: of ``json.loads``.
     """
     plain = text.replace(rb"\\", b"").replace(rb"\"", b"")
     strings = plain.count(b'"') // 2
     if strings > 2 * most or _marks_outside(plain) > most:  # a name and a text for each value
-        raise Odd("too many values")
+        raise MalformedData("too many values")
     try:
         return json.loads(text, **hooks)  # type: ignore[arg-type]
     except (ValueError, RecursionError):
-        raise Odd("JSON") from None
+        raise MalformedData("JSON") from None
 
 
 def _marks_outside(text: bytes) -> int:
@@ -52,13 +52,13 @@ def _marks_outside(text: bytes) -> int:
 
 def object_(data: Any, name: str) -> Json:
     if not isinstance(data, Mapping):
-        raise Odd(name)
+        raise MalformedData(name)
     return data
 
 
 def must(value: T | None, name: str) -> T:
     if value is None:
-        raise Odd(name)
+        raise MalformedData(name)
     return value
 
 

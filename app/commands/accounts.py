@@ -173,7 +173,7 @@ def key() -> None:
     "--network", "networks", multiple=True, metavar="CIDR",
     help=N_("Only from this network. May be repeated."),
 )  # fmt: skip
-@click.option("--tag", help=N_("Only the monitors with this tag."))
+@click.option("--tag", help=N_("Only the monitors with this tag. Leave empty for all."))
 def key_create(
     name: str,
     scope: str,

@@ -158,7 +158,7 @@ def _database(subject: Subject) -> Statements:
     version = db.session.scalar(
         text("SELECT sqlite_version()" if kind == "sqlite" else "SHOW server_version")
     )
-    yield _("%(database)s answers.", database=f"{kind} {version}")
+    yield _("%(name)s answers.", name=f"{kind} {version}")
     if sentence := schema.fault():
         yield Finding(_("tables"), sentence, fault=True)
         return

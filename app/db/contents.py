@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from app.rules.quiet_hours import parse_clock
-from app.rules.statuses import parse_statuses
+from app.rules.text import parse_statuses
 
 _INTEGER = frozenset({int})
 

@@ -66,16 +66,16 @@ def count(*, reencrypt: bool = False) -> Iterator[Counted]:
         yield counted
 
 
-def old_values() -> Iterator[unreadable.Broken]:
+def old_values() -> Iterator[unreadable.UnreadableValue]:
     """The values that only an old key reads, which nobody can read once it is removed."""
     for table, columns in unreadable.encrypted():
         for column in columns:
             for batch in _batches(table, column):
                 for id, _text in _count_batch(batch, Counted(table.name)):
-                    yield unreadable.Broken(table.name, id, column.name, Why.OTHER_KEY)
+                    yield unreadable.UnreadableValue(table.name, id, column.name, Why.OTHER_KEY)
 
 
-def lost_values() -> Iterator[unreadable.Broken]:
+def lost_values() -> Iterator[unreadable.UnreadableValue]:
     """The encrypted values that no key reads."""
     of = {
         table.name: {column.name for column in columns} for table, columns in unreadable.encrypted()

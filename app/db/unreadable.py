@@ -67,7 +67,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class UnreadableValue:
     """A value that cannot be read. ``name``: by which people know the row, if they do."""
 
     table: str
@@ -100,7 +100,7 @@ class Broken:
         return _("%(field)s of %(row)s", field=field, row=row)
 
 
-def scan(only: Iterable[str] = ()) -> Iterator[Broken]:
+def scan(only: Iterable[str] = ()) -> Iterator[UnreadableValue]:
     """Read every column that may contain unreadable values, in all tables or those in ``only``.
     Results and their sums (UNSCANNED) are left out, because there are too many.
     """
@@ -158,7 +158,7 @@ def _parsed(column: Column[Any]) -> ColumnElement[Any] | None:
     return None
 
 
-def _broken(table: Table) -> Iterator[Broken]:
+def _broken(table: Table) -> Iterator[UnreadableValue]:
     columns = {column: parsed for column in table.c if (parsed := _parsed(column)) is not None}
     if not columns:
         return
@@ -169,7 +169,7 @@ def _broken(table: Table) -> Iterator[Broken]:
         *values, name = row[len(keys) :]
         for column, value in zip(columns, values, strict=True):
             if isinstance(value, Unreadable):
-                yield Broken(table.name, id, column.name, value.why, name)
+                yield UnreadableValue(table.name, id, column.name, value.why, name)
 
 
 def _named(table: Table, query: Select[Any]) -> Select[Any]:

@@ -19,8 +19,8 @@ from app.db.statements import insert_new
 from app.db.tables import ContactRow, IncidentRow, MonitorRow, ReportMailRow, ReportMailSentRow
 from app.db.types import to_ms
 from app.records import MAX_REPORT_MONITORS
-from app.rules import report_words
 from app.rules.clocks import believable
+from app.rules.figures import month_name, report_subject, report_title
 from app.rules.time import iso
 from app.stats.report import ALL
 
@@ -100,10 +100,10 @@ def _facts(
     total = figures.pop(ALL)
     if not total["checks"]:
         return None
-    subject = report_words.subject(list(monitors.values()), row.tag, chosen=False)
+    subject = report_subject(list(monitors.values()), row.tag, chosen=False)
     worst = sorted(figures, key=lambda id: -figures[id]["downtime"])
     return {
-        "title": report_words.title(subject, report_words.month(start)),
+        "title": report_title(subject, month_name(start)),
         "month": f"{start:%Y-%m}",
         "tag": row.tag,
         "all": _said(total),

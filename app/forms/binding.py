@@ -13,7 +13,7 @@ from typing import Any
 from app.errors import Invalid
 from app.forms import queries
 from app.forms.lists import ListField
-from app.forms.schema import UNKNOWN, FormContext, SchemaField, SchemaForm, SentPairs
+from app.forms.schema import EITHER, UNKNOWN, FormContext, SchemaField, SchemaForm, SentPairs
 from app.i18n import _
 from app.records import MAX_ID, PageQuery
 from app.rules.brackets import Name, Pairs, parse
@@ -104,9 +104,7 @@ def _faulty_names(form: SchemaForm, sent: SentPairs) -> dict[str, list[str]]:
         elif len(values) > 1:
             errors[_shown(name.dotted)] = [field.twice(name)]
         elif name.index is None and name.field in with_index:
-            errors[name.field] = [
-                _("Send %(field)s either bare or with an index, not both.", field=name.field)
-            ]
+            errors[name.field] = [_(EITHER, field=name.field)]
     return errors
 
 

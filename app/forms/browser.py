@@ -50,6 +50,7 @@ from app.records import (
     Pair,
     own_alerts,
 )
+from app.rules import text
 from app.rules.brackets import parse, write
 
 ENTER_OR_DELETE = N_(
@@ -291,12 +292,7 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
         super().check_together()
         alerts, lost = self.values()["alerts"], getattr(self.record, "unreadable", ())
         if len(alerts) > MAX_ALERTS:
-            self.alerts.fault(
-                _(
-                    "Too many contacts and channels. Use %(most)s at most.",
-                    most=MAX_ALERTS,
-                )
-            )
+            self.alerts.fault(text.too_many(MAX_ALERTS))
         deletes = "alerts" in lost and not own_alerts(alerts) and not self.clone
         if deletes and "alerts" in self.fields() and not self.remove_unreadable.data:
             self.alerts.fault(_(ENTER_OR_DELETE))

@@ -34,12 +34,12 @@ class ContactForm(SchemaForm):
     )
     channels = PairList(
         N_("Channels"),
+        required=True,
         most=MAX_ALERTS,
         check=check_channel,
         key_label=N_("Channel"),
         value_label=N_("Value"),
         key_choices=CHANNEL_CHOICES,
-        missing=N_("This channel is incomplete. Send both its key and its value."),
         description=N_("Stored values are shown masked."),
     )
     min_severity = WordChoice(

@@ -290,9 +290,7 @@ class Ids(OneValue):
     def read(self, value: str) -> tuple[int, ...]:
         ids = tuple(dict.fromkeys(text.record_id(part) for part in value.split(",")))
         if len(ids) > self.most:
-            raise ValueError(
-                _("Too many ids: %(count)s. Send %(most)s at most.", count=len(ids), most=self.most)
-            )
+            raise ValueError(text.too_many(self.most))
         return ids
 
 
@@ -335,13 +333,13 @@ class Options(OneValue, SelectFieldBase):
         for value in values:
             del self.allowed[value]
         if self.data in values:
-            self.process_errors = [text.one_of(list(self.allowed))]
+            self.process_errors = [text.one_of(self.allowed)]
 
     def read(self, value: str) -> Any:
         word = str(text.one_value(value))
         if word in self.allowed:
             return self.allowed[word]
-        raise ValueError(text.one_of(list(self.allowed)))
+        raise ValueError(text.one_of(self.allowed))
 
     def iter_choices(self) -> Iterator[Choice]:
         current = self._value()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from app.checks.kinds import FIELDS, kind_of
@@ -215,15 +216,8 @@ def record_of(candidate: Candidate) -> dict[str, Any]:
         else value
         for name, value in candidate.fields.items()
     }
-    return {
-        "position": candidate.position,
-        "name": candidate.name,
-        "url": candidate.url,
-        "fields": fields,
-        "remarks": list(candidate.remarks),
-        "refusal": candidate.refusal,
-        "paused": candidate.paused,
-    }
+    names = (field.name for field in dataclass_fields(candidate))
+    return {name: getattr(candidate, name) for name in names} | {"fields": fields}
 
 
 def candidate_of(record: Mapping[str, Any]) -> Candidate:

@@ -150,13 +150,13 @@ class PairList(ListField):
         check: Callable[[Field, Pair], tuple[str | None, str | None]],
         key_label: str,
         value_label: str,
-        missing: str,
+        required: bool = False,
         key_choices: Sequence[tuple[str, str]] = (),
         hide: Callable[[Pair], Pair] = Pair.masked,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **{"default": (), **kwargs})
-        self.most, self.check, self.missing = most, check, missing
+        self.most, self.check, self.required = most, check, required
         self.hide = hide
         self.key_label, self.value_label, self.key_choices = key_label, value_label, key_choices
         self.rows: list[PairRow] = []
@@ -189,18 +189,12 @@ class PairList(ListField):
             return
         browser = form_of(self).context.browser
         if len(names) > 10 * self.most:  # a page with so many rows is of no use
-            self.process_errors = [_("Too many rows. Send %(most)s at most.", most=self.most)]
+            self.process_errors = [text.too_many(self.most)]
             return
         self.rows = self._read_rows(formdata, names)
         used = [row for row in self.rows if not (browser and self.is_unused(row))]
         if len(used) > self.most:
-            self.process_errors = [
-                _(
-                    "Too many rows: %(count)s. Send %(most)s at most.",
-                    count=f"{len(used):,}",
-                    most=self.most,
-                )
-            ]
+            self.process_errors = [text.too_many(self.most)]
         else:
             self.judge_rows(used, stored)
         if self.unclear:
@@ -258,7 +252,7 @@ class PairList(ListField):
     def note_missing(self, row: PairRow) -> None:
         for half, errors in (("key", row.key_errors), ("value", row.value_errors)):
             if half not in row.sent:
-                errors.append(_(self.missing))
+                errors.append(_(text.HALF_ROW))
 
     def _judged(self, row: PairRow) -> Pair:
         self.note_missing(row)
@@ -410,13 +404,7 @@ class Places(EntryList):
         super().process(formdata, data, extra_filters)
         self.data = self.data or DEFAULT_LOCATIONS
         if len(self.data) > MAX_LOCATIONS:
-            self.process_errors = [
-                _(
-                    "Too many places: %(count)s. Choose %(most)s at most.",
-                    count=len(self.data),
-                    most=MAX_LOCATIONS,
-                )
-            ]
+            self.process_errors = [text.too_many(MAX_LOCATIONS)]
 
     def entry(self, value: str) -> str:
         text.characters(text.length(text.one_value(value), MAX_LOCATION))
@@ -490,13 +478,7 @@ class Tags(OneValue):
         text.characters(text.length(text.one_value(value), MAX_TAGS * (MAX_TAG + 10)))
         tags = tuple(dict.fromkeys(tag for part in value.split(",") if (tag := part.strip())))
         if len(tags) > MAX_TAGS:
-            raise ValueError(
-                _(
-                    "Too many tags: %(count)s. Use %(most)s at most.",
-                    count=len(tags),
-                    most=MAX_TAGS,
-                )
-            )
+            raise ValueError(text.too_many(MAX_TAGS))
         for tag in tags:
             if len(tag) > MAX_TAG:
                 raise ValueError(

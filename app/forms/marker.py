@@ -20,5 +20,5 @@ class MarkerForm(SchemaForm):
         rule=check_link,
         description=N_("Such as the release."),
     )
-    tags = Tags(N_("Tags"), description=N_("Comma-separated. Empty: all monitors."))
-    time = DateTime(N_("Time"), description=N_("Empty: now."))
+    tags = Tags(N_("Tags"), description=N_("Comma-separated. Leave empty for all monitors."))
+    time = DateTime(N_("Time"), description=N_("Leave empty for now."))

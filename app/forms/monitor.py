@@ -64,7 +64,7 @@ from app.records import (
 from app.rules import text
 from app.rules.channel_values import CHANNELS, check_value
 from app.rules.cross_field import RULES
-from app.rules.statuses import parse_statuses
+from app.rules.text import parse_statuses
 from app.rules.url import scheme_of
 
 CONDITION_LABELS = {
@@ -145,8 +145,8 @@ def _days_labels() -> Labels:
 
 def check_header(_field: Field, pair: Pair) -> tuple[str | None, str | None]:
     return (
-        _fault(lambda: text.header_name(pair.key)),
-        _fault(lambda: text.header_value(pair.key, pair.value)),
+        text.fault_of(lambda: text.header_name(pair.key)),
+        text.fault_of(lambda: text.header_value(pair.key, pair.value)),
     )
 
 
@@ -157,7 +157,7 @@ def check_channel(field: Field, pair: Pair) -> tuple[str | None, str | None]:
 def check_alert(field: Field, pair: Pair) -> tuple[str | None, str | None]:
     """A channel, or a contact."""
     if pair.key == CONTACT:
-        return None, _fault(lambda: _check_contact(field, pair.value))
+        return None, text.fault_of(lambda: _check_contact(field, pair.value))
     return _check_channel(field, pair, [*CHANNELS, CONTACT])
 
 
@@ -176,8 +176,8 @@ def _check_channel(field: Field, pair: Pair, keys: Sequence[str]) -> tuple[str |
     if form_of(field).context.bare:
         return _check_foreign(field, pair)
     if pair.key not in CHANNELS:
-        return text.one_of([str(key) for key in keys]), None
-    fault = _fault(lambda: text.characters(pair.value))
+        return text.one_of(keys), None
+    fault = text.fault_of(lambda: text.characters(pair.value))
     return None, fault or check_value(
         str(pair.key),
         str(pair.value),
@@ -191,16 +191,8 @@ def _check_foreign(field: Field, pair: Pair) -> tuple[str | None, str | None]:
     """
     stored = [other.key for other in field.object_data]
     keys = [*(str(channel) for channel in OF_INTERFACE), *stored]
-    fault = None if pair.key in keys else text.one_of(list(dict.fromkeys(keys)))
-    return fault, _fault(lambda: text.characters(text.length(pair.value, MAX_ALERT_VALUE)))
-
-
-def _fault(rule: object) -> str | None:
-    try:
-        rule()  # type: ignore[operator]
-    except ValueError as fault:
-        return str(fault)
-    return None
+    fault = None if pair.key in keys else text.one_of(dict.fromkeys(keys))
+    return fault, text.fault_of(lambda: text.characters(text.length(pair.value, MAX_ALERT_VALUE)))
 
 
 OF_INTERFACE = [channel for channel in CHANNELS if channel != Channel.APPRISE]
@@ -215,7 +207,6 @@ def _alerts(*, contacts: bool = True) -> PairList:
         key_label=N_("Channel"),
         value_label=N_("Value"),
         key_choices=[*CHANNEL_CHOICES, *([(CONTACT, N_("Contact"))] if contacts else [])],
-        missing=N_("This alert is incomplete. Send both its key (the channel) and its value."),
         description=N_(
             "Who is alerted when it fails and recovers. Stored values are shown masked."
         ),
@@ -227,7 +218,7 @@ def quiet_hours_fields() -> tuple[ClockTime, ClockTime, Zone]:
     """The fields of quiet hours, in the order of the form."""
     start = ClockTime(
         N_("Quiet from"),
-        description=N_("Alerts wait during quiet hours. One message sums them up at the end."),
+        description=N_("During quiet hours, alerts are held and sent as one summary at the end."),
     )
     end = ClockTime(N_("Quiet until"))
     zone = Zone(
@@ -269,7 +260,9 @@ class MonitorForm(SchemaForm):
         words=AlertCondition,
         labels=CONDITION_LABELS.__getitem__,
         default=AlertCondition.URL_UNAVAILABLE,
-        description=N_("What opens an incident. An unreachable URL always does."),
+        description=N_(
+            "An unreachable URL always opens an incident. You can add a condition on the text."
+        ),
     )
     alert_text_lookup = Text(
         N_("Text to find"),
@@ -286,7 +279,6 @@ class MonitorForm(SchemaForm):
         check=check_header,
         key_label=N_("Name"),
         value_label=N_("Value"),
-        missing=N_("This header is incomplete. Send both its key and its value."),
         description=N_("Sent with every check. Stored values are shown masked."),
     )
     request_auth_username = Text(
@@ -311,7 +303,7 @@ class MonitorForm(SchemaForm):
     cache_buster = NumberSwitch(
         N_("Bypass caches"),
         default=0,
-        description=N_("Adds a new query parameter to each request, so that no cache answers."),
+        description=N_("Adds a unique query parameter to each request to get past caches."),
     )
     timeout = Number(
         N_("Time limit in seconds"),
@@ -348,7 +340,7 @@ class MonitorForm(SchemaForm):
         N_("Slow after, in milliseconds"),
         low=SLOW_AFTER_MS[0],
         high=SLOW_AFTER_MS[1],
-        description=N_("A slower answer is shown as degraded. Empty: never."),
+        description=N_("A slower answer is shown as degraded. Leave empty for never."),
     )
     confirmations = Number(
         N_("Rechecks before an incident"),
@@ -388,7 +380,9 @@ class MonitorForm(SchemaForm):
         N_("Remind every, in minutes"),
         low=REMIND_AFTER_MINUTES[0],
         high=REMIND_AFTER_MINUTES[1],
-        description=N_("While it is down and nobody has acknowledged it. Empty: never."),
+        description=N_(
+            "Repeats the alert until somebody acknowledges it. Leave empty for no reminders."
+        ),
     )
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
     tags = Tags(N_("Tags"), description=N_("Comma-separated."))

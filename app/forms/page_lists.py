@@ -11,7 +11,7 @@ from typing import Any
 
 from app.forms.fields import form_of
 from app.forms.lists import SEND_INDICES, IdList, IndexedRow, ListField, PairList, PairRow
-from app.forms.schema import TWICE
+from app.forms.schema import EITHER, TWICE
 from app.i18n import N_, _
 from app.records import MAX_GROUPS, MAX_NAME, MAX_PAGE_MONITORS, ComponentName, Group
 from app.rules import text
@@ -21,12 +21,6 @@ NAME, MONITORS = "name", "monitors"
 MOST_NAMES = 4 * (MAX_PAGE_MONITORS + MAX_GROUPS)  # names of form fields that groups are read from
 TWICE_NAMED = N_("This monitor already has a name. Send one name for each monitor.")
 IN_A_GROUP = N_("This monitor is already in a group. A monitor is in one group at most.")
-EITHER = N_("Send monitors either bare or with an index, not both.")
-NAME_MISSING = N_("Send both the monitor's id (key) and its name on the page (value).")
-
-
-def _too_many_monitors(most: int) -> str:
-    return _("Too many monitors. Use %(most)s at most.", most=most)
 
 
 class MonitorIds(IdList):
@@ -39,7 +33,7 @@ class MonitorIds(IdList):
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)
         if self.sent and len(self.data) > self.most:
-            self.process_errors = [_too_many_monitors(self.most)]
+            self.process_errors = [text.too_many(self.most)]
             self.entry_errors = {}
 
 
@@ -56,7 +50,6 @@ class NameList(PairList):
             check=lambda *_row: (None, None),  # read by ``judge_rows``
             key_label=N_("Monitor"),
             value_label=N_("Name"),
-            missing=NAME_MISSING,
             **kwargs,
         )
 
@@ -142,7 +135,7 @@ class GroupList(ListField):
         elif names is None:
             return
         elif len(names) > MOST_NAMES:
-            self.process_errors = [_("Too many groups. Send %(most)s at most.", most=self.most)]
+            self.process_errors = [text.too_many(self.most)]
         else:
             self._read(formdata, names)
 
@@ -159,13 +152,7 @@ class GroupList(ListField):
         browser = form_of(self).context.browser
         self.rows = [row for row in rows.values() if not (browser and row.is_blank)]
         if len(self.rows) > self.most:
-            self.process_errors = [
-                _(
-                    "Too many groups: %(count)s. Send %(most)s at most.",
-                    count=f"{len(rows):,}",
-                    most=self.most,
-                )
-            ]
+            self.process_errors = [text.too_many(self.most)]
             self.rows = []
             return
         grouped: set[int] = set()
@@ -179,7 +166,7 @@ class GroupList(ListField):
         elif part == NAME:
             row.name = values[0]
         elif (part == MONITORS and row.monitors) or MONITORS in row.sent:
-            row.errors[MONITORS] = _(EITHER)
+            row.errors[MONITORS] = _(EITHER, field=MONITORS)
         elif name.entry is not None:
             row.monitors.append((name.entry, values[0]))
         else:
@@ -234,7 +221,7 @@ def _raw(name: Name) -> str:
 def _group(row: GroupRow, grouped: set[int]) -> Group:
     """The group of a row. Its monitors are added to ``grouped``, those of the groups before it."""
     if len(row.monitors) > MAX_PAGE_MONITORS:
-        row.errors = {MONITORS: _too_many_monitors(MAX_PAGE_MONITORS)}
+        row.errors = {MONITORS: text.too_many(MAX_PAGE_MONITORS)}
         return Group("")
     monitors = tuple(_monitors(row, grouped))
     try:

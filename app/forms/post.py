@@ -43,7 +43,7 @@ class PostForm(SchemaForm):
 
     title = Text(N_("Title"), required=True, most=MAX_NAME)
     state = state()
-    body = body(N_("The text of the first update. URLs become links, and line breaks are kept."))
+    body = body(N_("The text of the post. URLs become links, and line breaks are kept."))
     monitors = MonitorIds(
         N_("Monitors"), description=N_("The monitors of the page that the post is about.")
     )
@@ -68,7 +68,7 @@ class PostUpdateForm(SchemaForm):
     """One more state of a post, or the correction of one."""
 
     state = state()
-    body = body(N_("URLs become links, and line breaks are kept."))
+    body = body(N_("The text of the post. URLs become links, and line breaks are kept."))
 
     def check_together(self) -> None:
         _check_family(self)

@@ -37,9 +37,9 @@ from app.records import (
     SubscriberQuery,
     Verdict,
 )
+from app.rules.text import END_BEFORE_START
 
-TOO_LONG = N_("Statistics cover %(most)s days at most. Send an earlier time.")
-REPORT_TOO_LONG = N_("A report covers %(most)s days at most. Send an earlier time.")
+TOO_LONG = N_("This covers more than %(most)s days. Send an earlier time.")
 
 
 class ListForm(SchemaForm):
@@ -228,14 +228,14 @@ def check_order(start: DateTime, end: DateTime) -> None:
         end.fault(_("This must not be earlier than from."))
 
 
-def check_span(start: DateTime, end: DateTime, too_long: str = TOO_LONG) -> None:
+def check_span(start: DateTime, end: DateTime) -> None:
     """Refuse what is not the time between two moments that figures can be of."""
     if start.data is None or end.data is None:
         (end if start.data else start).fault(_("Send from and to, or neither."))
     elif end.data <= start.data:
-        end.fault(_("This must be later than from."))
+        end.fault(_(END_BEFORE_START))
     elif end.data - start.data > timedelta(days=MAX_REPORT_DAYS):
-        end.fault(_(too_long, most=MAX_REPORT_DAYS))
+        end.fault(_(TOO_LONG, most=MAX_REPORT_DAYS))
 
 
 class ReportQueryForm(SchemaForm):
@@ -256,7 +256,7 @@ class ReportQueryForm(SchemaForm):
             if field.data and field.data.replace(minute=0, second=0, microsecond=0) != field.data:
                 field.fault(_("Send a whole hour, such as 2026-11-01T00:00:00."))
         if self.flawless(start, end):
-            check_span(start, end, REPORT_TOO_LONG)
+            check_span(start, end)
 
 
 class NoQueryForm(SchemaForm):

@@ -16,5 +16,7 @@ class ReportMailForm(SchemaForm):
         description=N_("Its name or id. The report goes to its email addresses."),
     )
     tag = Text(
-        N_("Tag"), most=MAX_TAG, description=N_("Only the monitors with this tag. Empty: all.")
+        N_("Tag"),
+        most=MAX_TAG,
+        description=N_("Only the monitors with this tag. Leave empty for all."),
     )

@@ -25,6 +25,7 @@ UNKNOWN = N_("This operation does not take this field.")
 NOT_SENT = N_("This server does not say what is stored.")
 NOT_UNDERSTOOD = N_("What this server has stored is hidden, or in a form that is not understood.")
 TWICE = N_("This field was sent more than once. Send it once.")
+EITHER = N_("Send %(field)s either bare or with an index, not both.")
 
 
 @dataclass(frozen=True, slots=True)

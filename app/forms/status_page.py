@@ -43,7 +43,9 @@ class StatusPageForm(SchemaForm):
         N_("Address"),
         most=MAX_SLUG,
         rule=slugs.check,
-        description=N_("The last part of the page's address. Empty: made from the name."),
+        description=N_(
+            "The last part of the page's address. Leave empty to derive it from the name."
+        ),
     )
     description = Text(N_("Description"), most=MAX_PAGE_DESCRIPTION)
     visibility = WordChoice(
@@ -78,7 +80,9 @@ class StatusPageForm(SchemaForm):
         N_("Automatic post after (minutes)"),
         low=AUTO_POST_MINUTES[0],
         high=AUTO_POST_MINUTES[1],
-        description=N_("Post about an incident that has been open for this long. Empty: never."),
+        description=N_(
+            "Post about an incident that has been open for this long. Leave empty for never."
+        ),
     )
     zone = Zone(
         N_("Time zone"),

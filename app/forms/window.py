@@ -8,6 +8,7 @@ from app.forms.schema import SchemaForm
 from app.i18n import N_, _
 from app.records import DEFAULT_WINDOW_ZONE, MAX_NAME
 from app.rules.recurrence import ONCE, repeat_fault
+from app.rules.text import END_BEFORE_START
 
 MAX_CRON = 255
 TO_THE_MINUTE = {"step": "60"}  # a browser then shows seconds only where they are not zero
@@ -44,7 +45,7 @@ class WindowForm(SchemaForm):
         description=N_("none, daily, weekly, monthly, or a cron expression for its starts."),
     )
     repeat_until = DateTime(
-        N_("Repeat until"), description=N_("Empty: forever."), render_kw=TO_THE_MINUTE
+        N_("Repeat until"), description=N_("Leave empty for no end."), render_kw=TO_THE_MINUTE
     )
     zone = Zone(
         N_("Time zone of repeats"),
@@ -57,6 +58,6 @@ class WindowForm(SchemaForm):
         if not self.flawless(start, end, until) or start.data is None or end.data is None:
             return
         if end.data <= start.data:
-            end.fault(_("The window must end after it starts."))
+            end.fault(_(END_BEFORE_START))
         if until.data is not None and until.data < start.data:
             until.fault(_("This is before the window starts."))

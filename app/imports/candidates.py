@@ -63,7 +63,7 @@ class Candidate:
     ``str`` or ``Pair``. They may hold secrets. ``refusal`` says why there can be no such monitor.
     """
 
-    position: str  # where it is in the file, such as "Line 3"
+    position: str  # in the file, such as "Line 3"
     name: str
     url: str
     fields: Mapping[str, Any] = field(default_factory=dict, repr=False)

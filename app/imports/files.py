@@ -19,6 +19,7 @@ from app.imports import (
 )
 from app.imports.candidates import NotReadable, Reading, at_line
 from app.imports.yaml_text import Parser
+from app.rules.text import NESTED, NOT_JSON, TOO_LARGE
 
 MOST_BYTES = 16 * 1024 * 1024  # of anything but an SQLite file, which is read where it lies
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
@@ -30,7 +31,6 @@ UNKNOWN = N_(
     "Wakeful does not know this %(kind)s. It reads those of Uptime Kuma, UptimeRobot, Better Stack,"
     " Gatus, Upptime, Kuvasz, Checkmate and Prometheus."
 )
-TOO_DEEP = N_("The JSON is nested too deeply.")
 MARKUP = N_("Wakeful does not read XML or HTML. Export JSON, YAML or CSV.")
 JSON, YAML, LINES = "JSON", "YAML", "CSV"
 Variables = Mapping[str, str]
@@ -43,9 +43,7 @@ def read_path(path: Path, format: str = "", variables: Variables | None = None) 
     if start.startswith(kuma_database.HEADER):
         return _database(lambda: kuma_database.read_path(path), format)
     if len(start) > MOST_BYTES:
-        raise NotReadable(
-            _("The file is too large. At most %(most)s MB are read.", most=MOST_BYTES // 1024**2)
-        )
+        raise NotReadable(_(TOO_LARGE, most=MOST_BYTES // 1024**2))
     return read(start, format, variables)
 
 
@@ -68,7 +66,7 @@ def read(data: bytes, format: str = "", variables: Variables | None = None) -> R
             if format in ("", name) and knows(content):
                 return reader(content, variables or {})
     except RecursionError:
-        raise NotReadable(_(TOO_DEEP)) from None
+        raise NotReadable(_(NESTED)) from None
     raise NotReadable(_(NOT_THE_FORMAT) if format else _(UNKNOWN, kind=language))
 
 
@@ -123,10 +121,10 @@ def parsed_json(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise NotReadable(_(TOO_DEEP)) from None
+        raise NotReadable(_(NESTED)) from None
     except ValueError as fault:
         line = getattr(fault, "lineno", None)
-        raise NotReadable(at_line(_("The file is not valid JSON."), line)) from None
+        raise NotReadable(at_line(_(NOT_JSON), line)) from None
 
 
 _TOOLS: Mapping[str, tuple[Callable[[object], bool], Callable[[object, Variables], Reading]]] = {

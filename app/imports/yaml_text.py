@@ -15,13 +15,13 @@ import yaml
 from app.i18n import N_, _
 from app.imports.candidates import NotReadable, at_line
 from app.imports.values import shown
+from app.rules.text import NESTED, TOO_LARGE
 
 # As fast as libyaml where the wheel has it; the slow one reads the same.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MOST_CHARACTERS = 2 * 1024 * 1024
 MOST_VALUES = 200_000
 MOST_DEPTH = 40
-TOO_DEEP = N_("The YAML is nested too deeply.")
 TOO_MANY = N_("The YAML has more values than Wakeful reads.")
 MERGE = "<<"
 
@@ -36,7 +36,7 @@ def _measure(text: str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MOST_DEPTH:
-            raise NotReadable(_(TOO_DEEP))
+            raise NotReadable(_(NESTED))
 
 
 class Parser:
@@ -49,19 +49,14 @@ class Parser:
         """The documents of ``text``, of which YAML may have several."""
         self.characters += len(text)
         if self.characters > MOST_CHARACTERS:
-            raise NotReadable(
-                _(
-                    "The YAML is too long. At most %(most)s MB are read.",
-                    most=MOST_CHARACTERS // 1024**2,
-                )
-            )
+            raise NotReadable(_(TOO_LARGE, most=MOST_CHARACTERS // 1024**2))
         try:
             _measure(text)
             roots = list(yaml.compose_all(text, Loader=LOADER))
         except yaml.YAMLError as fault:
             mark = getattr(fault, "problem_mark", None)
             line = mark.line + 1 if mark else None
-            raise NotReadable(at_line(_("The file is not valid YAML."), line)) from None
+            raise NotReadable(at_line(_("This is not valid YAML."), line)) from None
         return [self.value(root, 0) for root in roots if root is not None]
 
     def value(self, node: Any, depth: int) -> Any:
@@ -70,7 +65,7 @@ class Parser:
         if self.left < 0:
             raise NotReadable(_(TOO_MANY))
         if depth > MOST_DEPTH:
-            raise NotReadable(_(TOO_DEEP))
+            raise NotReadable(_(NESTED))
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, depth + 1) for item in node.value]
         if isinstance(node, yaml.MappingNode):

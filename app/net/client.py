@@ -248,7 +248,7 @@ def _say(fault: requests.RequestException, target: Target, expired: bool) -> str
     if "refused" in words:
         return _("%(host)s refused the connection.", host=host)
     if "reset" in words or "aborted" in words or "Aborted" in words:
-        return _("%(host)s closed the connection without an answer.", host=host)
+        return _("%(server)s closed the connection without an answer.", server=host)
     return _("The request to %(host)s failed (%(fault)s).", host=host, fault=type(fault).__name__)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from app.i18n import N_, _
+from app.i18n import N_, OR, _, listed
 from app.net.networks import (
     LOOPBACK,
     PRIVATE,
@@ -187,6 +187,6 @@ def _sentence(address: Address, judged: Address, row: Special, where: str) -> st
 
 def _way(address: Address, row: Special) -> str:
     if row.word is not None and row not in STICKY:
-        return _("%(word)s or %(network)s", word=row.word, network=row.network)
+        return listed((row.word, str(row.network)), OR)
     sentence = N_("the network %(network)s itself") if row.sticky else N_("the network %(network)s")
     return _(sentence, network=ip_network(address))

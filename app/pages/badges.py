@@ -1,13 +1,22 @@
-"""Badges: the state of one monitor as a small SVG, and as JSON for shields.io's endpoint badge."""
+"""What other sites embed. Badges: the state of one monitor as a small SVG, and as JSON for
+shields.io's endpoint badge. The widget: the state of a page in a frame.
+"""
 
 from __future__ import annotations
 
 import json
 import unicodedata
+from collections.abc import Callable
+from functools import cache
 from xml.etree import ElementTree
 
-from app.pages.text import line
-from app.records import Component, ComponentState
+from jinja2 import Environment
+
+from app.i18n import _
+from app.pages.text import base, line
+from app.paths import STATIC
+from app.records import Component, ComponentState, PageState, PublicPage
+from app.rules.page_state import SENTENCES
 
 # White text on each of them has a contrast of at least 4.5:1.
 COLOURS = {
@@ -129,3 +138,37 @@ def _rect(parent: ElementTree.Element, x: int, width: int, fill: str, **more: st
 def _text(parent: ElementTree.Element, x: float, text: str) -> None:
     attributes = {"x": f"{x:g}", "y": "14", "textLength": str(round(width(text)))}
     ElementTree.SubElement(parent, "text", attributes).text = text
+
+
+# The widget: a page that needs no script, for a frame on other sites, and a script that makes the
+# frame. Other sites may frame this address alone; no other answer of Wakeful allows it.
+
+WIDGET_SHEETS = ("css/tokens.css", "css/pages/widget.css")
+WIDGET_SCRIPT = "js/status-widget.js"
+FRESHENER = "js/widget.js"  # within the frame
+REFRESH_SECONDS = 60
+
+
+def widget(
+    page: PublicPage, templates: Environment, static: Callable[[str], str], *, away: bool = False
+) -> bytes:
+    """``static`` is the link of a file in static/. ``away``: the database does not answer."""
+    template = templates.get_template("status/widget.html")
+    text = template.render(
+        page=page,
+        name=line(page.page.name),
+        sentence=_(SENTENCES[PageState(page.state)]),
+        link=base(page) or "/",
+        sheets=WIDGET_SHEETS,
+        static=static,
+        script=FRESHENER,
+        refresh=REFRESH_SECONDS,
+        away=away,
+    )
+    return text.encode("utf-8", "replace")
+
+
+@cache
+def widget_script() -> bytes:
+    """It finds the widget beside its own address, so it is the same for every page."""
+    return (STATIC / WIDGET_SCRIPT).read_bytes()

@@ -21,7 +21,7 @@ from app.records import (
     PublicPage,
     PublicWindow,
 )
-from app.rules.report_words import MONTHS
+from app.rules.figures import MONTHS
 from app.rules.time import in_zone, zone_of
 
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from werkzeug.wrappers import Response
 
 from app.access.subscriptions import Purpose
-from app.pages import badges, calendar, feeds, subscribe, summary, widget
+from app.pages import badges, calendar, feeds, subscribe, summary
 from app.pages.addresses import HTML, PageContext, Visit
 from app.records import Component, PublicPage
 
@@ -69,11 +69,11 @@ def _of_component(make: Callable[[Component], bytes]) -> Make:
 
 
 def _widget(page: PublicPage, context: PageContext) -> bytes:
-    return widget.html(page, context.templates, context.static, away=context.away)
+    return badges.widget(page, context.templates, context.static, away=context.away)
 
 
 def _widget_script(page: PublicPage) -> bytes:
-    return widget.script()
+    return badges.widget_script()
 
 
 # Files of static/ that pages use: a page's own host name serves no others.

@@ -137,7 +137,7 @@ class StatusPageLayer(Layer):
             answer = fixed(fault.code or 400, f"{fault.name}\n")
         except Exception:
             log.exception("A status page could not be made")
-            answer = fixed(500, _line(_("Something went wrong here.")))
+            answer = fixed(500, _line(_("Something went wrong here")))
         return answer.send(environ, start_response)
 
     def _now(self) -> float:
@@ -370,7 +370,7 @@ class StatusPageLayer(Layer):
     ) -> PageAnswer:
         form = what is None and method != "POST"  # a person opens it, as the front and the history
         if not form and what is not FRONT_PAGE and what is not HISTORY:
-            return fixed(403, _line(_("This page needs a password.")))
+            return fixed(403, _line(_("This page needs a password")))
         context = self._context(way, own_host=False, away=False)
         request = _request(environ)
         if method != "POST":

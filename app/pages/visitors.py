@@ -15,7 +15,7 @@ from app.errors import Throttled
 from app.i18n import N_
 from app.records import Visibility
 from app.secret_keys import signing_keys
-from app.stores.away import DatabaseError, unavailable
+from app.stores import DatabaseError, unavailable
 from app.stores.public import Address, PublicPages
 
 COOKIE = "wakeful_page"

@@ -53,7 +53,7 @@ class DeliveryStatus(StrEnum):
 
 # How the reason of a delivery begins that was given up without an attempt: the message is lost, and
 # the channel may work.
-NOT_SENT = N_("Not sent: ")
+NOT_SENT = N_("Not sent") + ": "
 # Reasons of deliveries on hold:
 QUIET_HOURS = N_("quiet hours")  # it waits for their end, or waited
 RESTORED = N_("restored")  # it is older than a restored backup, and a person decides (decisions 16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.i18n import N_, _
+from app.i18n import N_, _, listed
 
 MASK = "••••"
 # The fields of a monitor that are kept encrypted, and so may be unreadable, as people call them.
@@ -39,8 +39,7 @@ _FIELDS = SECRET_FIELDS | CHECK_FIELDS | _WINDOW_FIELDS
 
 def words_of(fields: Sequence[str]) -> str:
     """``request headers and alerts``, of those fields."""
-    *first, last = [_(_FIELDS.get(name, name)) for name in fields] or [""]
-    return _("%(others)s and %(last)s", others=", ".join(first), last=last) if first else last
+    return listed(_(_FIELDS.get(name, name)) for name in fields)
 
 
 def mask(secret: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from app.i18n import N_, _
 from app.records import MAX_ALERT_VALUE, Channel
 from app.rules import addresses
+from app.rules.text import fault_of, length, one_of
 from app.rules.url import parse_url
 
 TELEGRAM_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
@@ -51,15 +52,12 @@ class ChannelText:
 def check_value(channel: str, value: str, *, telegram_token_set: bool) -> str | None:
     """Return a sentence that names the fault of ``value`` and how to correct it, or None."""
     if channel not in CHANNELS:
-        return _("Choose one of these channels: %(channels)s.", channels=", ".join(CHANNELS))
+        return one_of(CHANNELS)
     text = CHANNELS[Channel(channel)]
     if not value.strip():
         return _("A value is missing. %(help)s", help=_(text.help))
-    if len(value) > MAX_ALERT_VALUE:
-        return _(
-            "This value is too long. Use %(most)s characters at most.",
-            most=MAX_ALERT_VALUE,
-        )
+    if (fault := fault_of(lambda: length(value, MAX_ALERT_VALUE))) is not None:
+        return fault
     return text.check(value, telegram_token_set)
 
 
@@ -87,19 +85,11 @@ def parse_telegram(value: str) -> TelegramTarget:
 
 
 def _email(value: str, _token: bool) -> str | None:
-    try:
-        addresses.check(value)
-    except ValueError as fault:
-        return str(fault)
-    return None
+    return fault_of(lambda: addresses.check(value))
 
 
 def _url(value: str, _token: bool) -> str | None:
-    try:
-        parse_url(value)
-    except ValueError as fault:
-        return str(fault)
-    return None
+    return fault_of(lambda: parse_url(value))
 
 
 def _telegram(value: str, token_set: bool) -> str | None:

@@ -7,13 +7,19 @@ Each rule returns the fields that must change, each with a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 
-from app.i18n import _
-from app.records import METHODS_WITHOUT_TEXT, TEXT_CONDITIONS
+from app.i18n import N_, _
+from app.records import CLOCK_SKEW_SECONDS, METHODS_WITHOUT_TEXT, TEXT_CONDITIONS
+from app.rules.text import END_BEFORE_START, IN_FUTURE
 
 Faults = Sequence[tuple[str, str]]
+
+BEFORE_START = N_("This is before the incident started.")
+AFTER_END = N_("This is after the incident ended.")
+BEFORE_ACKNOWLEDGED = N_("This is before the incident was acknowledged.")
+INCIDENT_TIMES = ("started_at", "acknowledged_at", "ended_at")
 
 
 def text_condition(condition: str, lookup: str | None, method: str) -> Faults:
@@ -38,7 +44,7 @@ def maintenance(start: datetime | None, end: datetime | None) -> Faults:
         missing = "maintenance_start_at" if start is None else "maintenance_end_at"
         return [(missing, _("A maintenance window needs both its start and its end."))]
     if end <= start:
-        return [("maintenance_end_at", _("The maintenance window must end after it starts."))]
+        return [("maintenance_end_at", _(END_BEFORE_START))]
     return ()
 
 
@@ -60,3 +66,28 @@ RULES: Sequence[tuple[Sequence[str], Callable[..., Faults]]] = (
     (("maintenance_start_at", "maintenance_end_at"), maintenance),
     (("quiet_start", "quiet_end"), quiet_hours),
 )
+
+
+def incident_times(
+    times: Mapping[str, datetime | None], now: datetime, new: Collection[str] = INCIDENT_TIMES
+) -> dict[str, str]:
+    """What is wrong with the times of an incident, under the names of those that are ``new``: a
+    stored one was not in the future when it was stored, whatever the clock says now.
+    """
+    started, acknowledged, ended = (times.get(name) for name in INCIDENT_TIMES)
+    latest = now + timedelta(seconds=CLOCK_SKEW_SECONDS)
+    faults: dict[str, str] = {}
+    for name in INCIDENT_TIMES:
+        moment = times.get(name)
+        if name not in new or moment is None:
+            continue
+        if moment > latest:
+            faults[name] = _(IN_FUTURE)
+        elif started is not None and moment < started:
+            faults[name] = _(BEFORE_START)
+    if acknowledged is not None and ended is not None and acknowledged > ended:
+        if "acknowledged_at" in new:
+            faults.setdefault("acknowledged_at", _(AFTER_END))
+        elif "ended_at" in new:
+            faults.setdefault("ended_at", _(BEFORE_ACKNOWLEDGED))
+    return faults

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from app.i18n import N_, _
 from app.records import MAINTENANCE_STATES, PostState, PostTemplate
+from app.rules.text import END_BEFORE_START
 
 OF_MAINTENANCE = N_(
     "This post announces maintenance: it can be scheduled, in_progress or completed. "
@@ -22,7 +23,6 @@ OF_INCIDENT = N_(
 )
 START_NEEDED = N_("A scheduled post needs the time when it starts.")
 END_NEEDED = N_("A scheduled post needs the time when it ends.")
-ENDS_BEFORE_START = N_("The end must be later than the start.")
 NO_TIMES = N_("A scheduled post needs both times. Send starts_at and ends_at with the post first.")
 
 
@@ -44,7 +44,7 @@ def time_faults(
         if ends_at is None:
             faults["ends_at"] = _(END_NEEDED)
     if starts_at is not None and ends_at is not None and ends_at <= starts_at:
-        faults["ends_at"] = _(ENDS_BEFORE_START)
+        faults["ends_at"] = _(END_BEFORE_START)
     return faults
 
 

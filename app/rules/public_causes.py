@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from app.i18n import N_, _, _n
+from app.i18n import N_, _, _n, listed
 from app.records import Cause, PostState
 
 _NO_NAME = N_("The name of the service cannot be looked up.")
@@ -102,12 +102,7 @@ def _title(names: Sequence[str]) -> str:
     if len(names) > _NAMED:
         more = len(names) - _NAMED
         shown.append(_n("%(num)s more", "%(num)s more", more))
-    *first, last = shown
-    return (
-        _("Problems with %(names)s and %(last)s", names=", ".join(first), last=last)
-        if first
-        else _("Problems with %(name)s", name=last)
-    )
+    return _("Problems with %(names)s", names=listed(shown))
 
 
 def _cut(name: str) -> str:

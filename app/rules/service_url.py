@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
 from app.i18n import N_, _
-from app.rules.url import parse_url, scheme_of, take_apart
+from app.rules.url import either, parse_url, scheme_of, take_apart
 
 ESCAPED = N_(
     "In a user name and a password, write / ? # @ : and % as %2F %3F %23 %40 %3A and %25."
@@ -37,8 +37,7 @@ def take_apart_service(text: str, *schemes: str) -> Service:
     """Raises ValueError with a sentence."""
     scheme = scheme_of(text)
     if scheme not in schemes or not text[len(scheme) :].startswith("://"):
-        named = _(" or ").join(f"{name}://" for name in schemes)
-        raise ValueError(_("it must start with %(schemes)s.", schemes=named))
+        raise ValueError(_("it must start with %(schemes)s.", schemes=either(schemes)))
     rest, _hash, fragment = text[len(scheme) + 3 :].partition("#")
     rest, _mark, query = rest.partition("?")
     authority, slash, path = rest.partition("/")

@@ -5,8 +5,11 @@ sentence.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 
+from app.errors import no_such
 from app.i18n import N_, _
 from app.records import MAX_CREDENTIAL, MAX_HEADER_BYTES, MAX_ID, MIN_PASSWORD
 from app.rules.brackets import Typed
@@ -25,6 +28,14 @@ MOMENT = N_(
 MOMENT_PLUS = N_("The + of an offset must be written %2B in a form. A plain + is read as a space.")
 NO_SUCH_TIME = N_("This date or time does not exist.")
 FAR_TIME = N_("Send a time of the years %(first)s to %(last)s.")
+IN_FUTURE = N_("This time is in the future. Enter a past time.")
+END_BEFORE_START = N_("The end must be later than the start.")
+NOT_JSON = N_("This is not valid JSON.")
+OBJECT_NEEDED = N_('Send a JSON object, such as {"name": "value"}.')
+TOO_LARGE = N_("This is too large. At most %(most)s MiB are read.")
+HALF_ROW = N_("This row is incomplete. Send both its key and its value.")
+NESTED = N_("This is nested too deeply.")
+TAKEN = N_("This is already in use. Choose another one.")
 
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _MOMENT = re.compile(
@@ -37,6 +48,15 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)  # RFC 9110, 5.6.2
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _CONTROL_BUT_LINES = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _LONGEST_NUMBER = 25  # digits: more than any field or id has, and int() refuses thousands
+
+
+def fault_of(rule: Callable[[], object]) -> str | None:
+    """Why ``rule`` refuses a value, or None."""
+    try:
+        rule()
+    except ValueError as fault:
+        return str(fault)
+    return None
 
 
 def one_value(value: str) -> str:
@@ -91,10 +111,14 @@ def size(value: str, most: int) -> str:
     return value
 
 
+def too_many(most: int) -> str:
+    return _("There are too many. Use %(most)s at most.", most=f"{most:,}")
+
+
 def record_id(value: str) -> int:
     number = integer(value)
     if not 1 <= number <= MAX_ID:
-        raise ValueError(_("There is no record with the id %(number)s.", number=number))
+        raise ValueError(no_such(N_("record"), number))
     return number
 
 
@@ -123,7 +147,7 @@ def boolean(value: str) -> bool:
     return words[str(value)]
 
 
-def one_of(words: list[str]) -> str:
+def one_of(words: Iterable[str]) -> str:
     return _("Choose one of these: %(words)s.", words=", ".join(words))
 
 
@@ -156,7 +180,7 @@ def _offset(sign: str, hours: int, minutes: int) -> timezone:
 
 def header_name(value: str) -> str:
     if not value:
-        raise ValueError(_("The name is missing. Send both the name and the value of the header."))
+        raise ValueError(_(HALF_ROW))
     characters(value)
     if not _TOKEN.fullmatch(value):
         raise ValueError(
@@ -195,3 +219,46 @@ def one_line(value: str, most: int) -> str:
 def shortened(value: str, most: int) -> str:
     """The text, or its beginning and an ellipsis: at most ``most`` characters."""
     return value if len(value) <= most else f"{value[: most - 1]}…"
+
+
+Ranges = tuple[tuple[int, int], ...]
+
+_LEAST, _MOST = 100, 599
+
+
+@lru_cache(maxsize=1024)
+def parse_statuses(text: str) -> Ranges:
+    """Read the ranges, both ends included. Raises ValueError with a sentence that names the bad
+    part.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not any(parts):
+        raise ValueError(_("Enter at least one status code, such as 200-399."))
+    return tuple(_range(part) for part in parts)
+
+
+def _range(part: str) -> tuple[int, int]:
+    first, dash, last = part.partition("-")
+    low, high = _code(first.strip(), part), _code((last if dash else first).strip(), part)
+    if low > high:
+        raise ValueError(_("The range %(part)s ends before it begins.", part=repr(part)))
+    return low, high
+
+
+def _code(text: str, part: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) == 3 and _LEAST <= int(text) <= _MOST):
+        raise ValueError(
+            _(
+                "%(part)s is not a status code from %(least)s to %(most)s or a range such as "
+                "200-299.",
+                part=repr(part[:40]),
+                least=_LEAST,
+                most=_MOST,
+            )
+        )
+    return int(text)
+
+
+def is_accepted(status: int, text: str) -> bool:
+    """Whether the status is one of the accepted ones."""
+    return any(low <= status <= high for low, high in parse_statuses(text))

@@ -20,7 +20,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import idna
 
-from app.i18n import N_, _
+from app.i18n import N_, OR, _, listed
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -109,13 +109,13 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
     _refuse_odd_characters(text)
     shape = _SHAPE.fullmatch(text)
     if shape is None:
-        raise ValueError(_("The URL must start with %(schemes)s.", schemes=_listed(ports)))
+        raise ValueError(_("The URL must start with %(schemes)s.", schemes=either(ports)))
     scheme = shape["scheme"].lower()
     if scheme not in ports:
         raise ValueError(
             _(
                 "The URL must start with %(schemes)s, not %(scheme)s:.",
-                schemes=_listed(ports),
+                schemes=either(ports),
                 scheme=scheme[:20],
             )
         )
@@ -186,9 +186,8 @@ def _is_label(label: str) -> bool:
     return label[0] != "-" and label[-1] != "-" and _LABEL.issuperset(label)
 
 
-def _listed(schemes: Iterable[str]) -> str:
-    *first, last = (f"{scheme}://" for scheme in schemes)
-    return _("%(others)s or %(last)s", others=", ".join(first), last=last) if first else last
+def either(schemes: Iterable[str]) -> str:
+    return listed((f"{scheme}://" for scheme in schemes), OR)
 
 
 def join(base: Target, location: str) -> Target:

@@ -133,7 +133,8 @@ def _redirect(pair: _Pair) -> Iterator[Change]:
     if not _redirects_differ(pair):
         return
     before, now = _redirects(pair.good), _redirects(pair.failing)
-    texts = [_(", then ").join(path) for path in (before, now)]
+    then = _("then")
+    texts = [f", {then} ".join(path) for path in (before, now)]
     if before and now:
         sentence = N_("Redirect to %(now)s, was %(before)s")
         yield _change(ChangeKind.REDIRECT, sentence, *texts)

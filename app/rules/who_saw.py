@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.i18n import N_, _, _n
+from app.i18n import N_, _, _n, listed
 from app.records import DEFAULT_LOCATION, Ending
 
 NAMED = 3  # places that do not see it
@@ -119,7 +119,7 @@ def _seen(place: Mapping[str, Any]) -> object:
 
 
 def _others_see(status: object, titles: Sequence[str], still: bool) -> str:
-    names, count = _listed(titles), len(titles)
+    names, count = listed(titles), len(titles)
     if status == _EARLIER:
         return _("%(names)s had not checked it since", names=names)
     if status == _NOTHING:
@@ -141,10 +141,3 @@ def _others_see(status: object, titles: Sequence[str], still: bool) -> str:
         if still
         else _("%(names)s got %(status)s", names=names, status=status)
     )
-
-
-def _listed(titles: Sequence[str]) -> str:
-    """Such as "Oslo, Sydney and Bergen"."""
-    if len(titles) == 1:
-        return titles[0]
-    return _("%(names)s and %(last)s", names=", ".join(titles[:-1]), last=titles[-1])

@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from flask import current_app
+from sqlalchemy.exc import SQLAlchemyError as DatabaseError
 
+from app.db.faults import unavailable
 from app.stores.base import API_LEVEL, Extent, Store
 
 if TYPE_CHECKING:
@@ -20,12 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "API_LEVEL",
+    "DatabaseError",
     "Extent",
     "Store",
     "current_access",
     "current_mail",
     "current_store",
     "store_of_key",
+    "unavailable",
 ]
 
 

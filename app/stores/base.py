@@ -14,11 +14,14 @@ store does not have (``extent`` says so beforehand), ``Unavailable`` when it can
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import IntEnum
+from itertools import takewhile
 from typing import Any, Generic, TypeVar
+
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from app.i18n import N_
 from app.records import (
@@ -27,8 +30,10 @@ from app.records import (
     Contact,
     Delivery,
     DeliveryQuery,
+    DeliveryStatus,
     Incident,
     IncidentQuery,
+    IncidentSortBy,
     MaintenanceWindow,
     Marker,
     MarkerQuery,
@@ -52,11 +57,13 @@ from app.records import (
     Subscriber,
     SubscriberQuery,
 )
+from app.slots import LONG_WAITS
 
 Fields = Mapping[str, Any]
 Record = TypeVar("Record")
 Query = TypeVar("Query")
 EVERY_MONITOR = MonitorQuery()
+MOST_OVERLAPPING = 50  # pages of incidents that are looked through
 
 
 class Extent(IntEnum):
@@ -166,6 +173,22 @@ class Incidents(Collection[Incident, IncidentQuery]):
         """``by``: who did it, shown beside an acknowledgement. ``expected``: stored values; if one
         differs, Conflict is raised and nothing is changed; a remote server cannot promise that.
         """
+
+    def overlapping(
+        self, start: datetime, end: datetime, monitor_id: int | None = None
+    ) -> Sequence[Incident]:
+        """The incidents of this time, of one monitor or of all, the newest first. The list has no
+        such filter: it is read by the ends, open ones first, until one ended before ``start``.
+        """
+        query = IncidentQuery(
+            monitor_id=monitor_id, sort_by=IncidentSortBy.ENDED_AT, per_page=100, brief=True
+        )
+        recent = takewhile(
+            lambda incident: incident.ended_at is None or incident.ended_at > start,
+            self.every(query, MOST_OVERLAPPING),
+        )
+        begun = [incident for incident in recent if incident.started_at < end]
+        return sorted(begun, key=lambda incident: (incident.started_at, incident.id), reverse=True)
 
 
 class Results(ABC):
@@ -426,3 +449,37 @@ class Store(ABC):
     @abstractmethod
     def now(self) -> datetime:
         """The store's clock, in UTC."""
+
+
+def until_tried(
+    read: Callable[[int], Delivery], ids: Sequence[int], seconds: float, pause: float
+) -> list[Delivery]:
+    """The deliveries once each has been attempted, or as they are after ``seconds``; as they are
+    now if too many requests wait already. ``read`` is called every ``pause`` seconds.
+    """
+    with LONG_WAITS.taken() as free:
+        return _until_tried(read, ids, seconds if free else 0.0, pause)
+
+
+def _until_tried(
+    read: Callable[[int], Delivery], ids: Sequence[int], seconds: float, pause: float
+) -> list[Delivery]:
+    deliveries: dict[int, Delivery] = {}
+
+    def are_tried() -> bool:
+        waiting = [id for id in ids if id not in deliveries or not _tried(deliveries[id])]
+        deliveries.update({id: read(id) for id in waiting})
+        return all(map(_tried, deliveries.values()))
+
+    polling = Retrying(
+        retry=retry_if_result(lambda tried: not tried),
+        wait=wait_fixed(pause),
+        stop=stop_after_delay(seconds),
+        retry_error_callback=lambda _state: False,
+    )
+    polling(are_tried)
+    return list(deliveries.values())
+
+
+def _tried(delivery: Delivery) -> bool:
+    return bool(delivery.attempts) or delivery.status != DeliveryStatus.PENDING

@@ -159,7 +159,7 @@ class PersonForm(BrowserForm):
         description=N_("They cannot log in, and are logged out at once."),
     )
     keys = WordChoice(
-        N_("Their API keys"), words=KeysOf, labels=KEYS_OF.__getitem__, none=N_("Choose")
+        N_("Their API keys"), words=KeysOf, labels=KEYS_OF.__getitem__, none=N_("Choose…")
     )
 
     def fields(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class PersonDeletionForm(BrowserForm):
         N_("Their API keys"),
         words=KeysOf,
         labels=KEYS_OF.__getitem__,
-        none=N_("Choose"),
+        none=N_("Choose…"),
         required=True,
     )
 
@@ -182,7 +182,7 @@ class PersonDeletionForm(BrowserForm):
 class NewPasswordForm(BrowserForm):
     """An admin gives somebody a new password."""
 
-    password = new_password_field(N_("New password"), N_("It logs them out everywhere."))
+    password = new_password_field(N_("New password"), N_("This logs them out on all devices."))
 
 
 class ProfileForm(BrowserForm):
@@ -208,7 +208,7 @@ class KeyEditForm(BrowserForm):
         most=MAX_NAME,
         description=N_("What uses the key, such as CI or Terraform."),
     )
-    expires_at = DateTime(N_("Expires"), description=N_("Empty: never."))
+    expires_at = DateTime(N_("Expires"), description=N_("Leave empty for never."))
     networks = Text(
         N_("Networks"),
         most=2000,
@@ -226,8 +226,8 @@ class KeyForm(KeyEditForm):
         N_("Tag"),
         most=MAX_TAG,
         description=N_(
-            "It sees and changes only the monitors with this tag, their incidents, results and"
-            " messages. Empty: everything."
+            "Limits the key to the monitors with this tag, their incidents, results and messages. "
+            "Leave empty for everything."
         ),
     )
 
@@ -240,7 +240,9 @@ class WallLinkForm(BrowserForm):
         description=N_("Where the screen is, such as Lobby."),
     )
     tag = Text(
-        N_("Tag"), most=MAX_TAG, description=N_("Only the monitors with this tag. Empty: all.")
+        N_("Tag"),
+        most=MAX_TAG,
+        description=N_("Only the monitors with this tag. Leave empty for all."),
     )
     zone = Zone(N_("Time zone"), required=True)
 

@@ -27,6 +27,7 @@ from app.records import (
     MAX_TAG,
     LocationRule,
 )
+from app.rules.text import REQUIRED
 
 BULK_ACTIONS = {
     "pause": N_("Pause"),
@@ -45,6 +46,12 @@ BULK_ACTIONS = {
 }
 CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
 PLACE_ACTIONS = ("place", "unplace")
+# The field that an action needs besides the monitors.
+_NEEDED = (
+    {"interval": "interval", "rule": "rule", "tag": "tag", "untag": "tag"}
+    | dict.fromkeys(CONTACT_ACTIONS, "contact")
+    | dict.fromkeys(PLACE_ACTIONS, "place")
+)
 
 
 class BulkForm(BrowserForm):
@@ -62,7 +69,7 @@ class BulkForm(BrowserForm):
     place = Text(N_("Place"), most=MAX_LOCATION)
     places: Mapping[str, str]  # the choices: titles by name
     rule = WordChoice(
-        N_("Rule"), words=LocationRule, labels=RULE_LABELS.__getitem__, none=N_("Rule…")
+        N_("Rule"), words=LocationRule, labels=RULE_LABELS.__getitem__, none=N_("Rule")
     )
 
     def leave_out_places(self) -> None:
@@ -84,16 +91,10 @@ class BulkForm(BrowserForm):
     def check_together(self) -> None:
         if not self.ids.data and not self.everything.data and not self.rest.data:
             self.ids.fault(_("Select the monitors first."))
-        if self.action.data in ("tag", "untag") and self.flawless(self.tag) and not self.tag.data:
-            self.tag.fault(_("Enter the tag."))
-        if self.action.data in CONTACT_ACTIONS and not self.contact.data:
-            self.contact.fault(_("Choose the contact."))
-        if self.action.data in PLACE_ACTIONS and not self.place.data:
-            self.place.fault(_("Choose the place."))
-        if self.action.data == "rule" and not self.rule.data:
-            self.rule.fault(_("Choose the rule."))
-        if self.action.data == "interval" and self.interval.data is None:
-            self.interval.fault(_("Choose the new interval."))
+        name = _NEEDED.get(self.action.data or "")
+        needed: Any = self[name] if name else None
+        if needed and self.flawless(needed) and needed.data in (None, ""):
+            needed.fault(_(REQUIRED))
 
 
 class Upload(OneValue):

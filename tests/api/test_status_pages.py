@@ -139,7 +139,7 @@ def test_section_1_an_unknown_page_post_or_update_is_404_before_422(api, page):
         for method in methods:
             assert api(method, path, data=wrong).status_code == 404, (method, path)
     for path in (f"{posts}/0{post}", f"{posts}/{post}/updates/", f"{posts}/new", f"{posts}/-1"):
-        assert api("GET", path).json["message"] == "Nothing exists at this path.", path
+        assert api("GET", path).json["message"] == "Nothing exists at this address.", path
 
 
 def test_section_12_a_draft_is_for_the_public(api, page):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.rules.statuses import is_accepted, parse_statuses
+from app.rules.text import is_accepted, parse_statuses
 from app.rules.url import join, parse_url
 
 

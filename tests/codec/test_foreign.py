@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.codec import Odd, foreign, json_of
+from app.codec import MalformedData, foreign, json_of
 from app.codec.values import moment
 from app.records import MASK
 from app.stores.remote.monitors import read
@@ -284,7 +284,7 @@ def test_an_incident_names_its_monitor_in_several_ways() -> None:
 
 @pytest.mark.parametrize("sent", [None, [], "x", {}, {"id": 7}, {"id": "a", "name": "Shop"}])
 def test_what_is_no_monitor_is_refused(sent: Any) -> None:
-    with pytest.raises(Odd):
+    with pytest.raises(MalformedData):
         foreign.monitor(sent, lambda: False)
 
 

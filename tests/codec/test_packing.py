@@ -9,7 +9,7 @@ import pytest
 from app.codec.evidence import LARGEST
 from app.codec.packing import outcome_of, pack
 from app.codec.specs import spec_of
-from app.codec.values import Odd
+from app.codec.values import MalformedData
 from app.records import CheckSpec, Outcome, Pair, Result, Timings, Verdict
 
 LISTS = ("resolved", "redirects", "refused", "headers", "tls")
@@ -102,7 +102,7 @@ def test_an_outcome_arrives_as_it_was_sent(outcome):
 def test_an_outcome_that_no_check_can_bring_is_refused(wrong):
     data = sent(OUTCOMES[1])
     data["result"] |= wrong
-    with pytest.raises(Odd):
+    with pytest.raises(MalformedData):
         outcome_of(data)
 
 
@@ -115,7 +115,7 @@ def test_an_outcome_that_no_check_can_bring_is_refused(wrong):
     ],
 )
 def test_evidence_that_cannot_be_stored_is_refused(evidence):
-    with pytest.raises(Odd):
+    with pytest.raises(MalformedData):
         outcome_of(sent(OUTCOMES[1]) | {"evidence": evidence})
 
 

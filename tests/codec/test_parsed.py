@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from app.codec.values import Odd, parsed
+from app.codec.values import MalformedData, parsed
 
 BOMBS = {
     "lists": b"[" + b"[]," * 1_000_000 + b"[]]",
@@ -23,7 +23,7 @@ def test_many_values_are_refused_before_they_are_made(bomb):
     text = BOMBS[bomb]
     tracemalloc.start()
     try:
-        with pytest.raises(Odd, match="too many values"):
+        with pytest.raises(MalformedData, match="too many values"):
             parsed(text, 100_000)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -33,7 +33,7 @@ def test_many_values_are_refused_before_they_are_made(bomb):
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[" * 99_000, b"nonsense"])
 def test_what_is_no_json_is_odd(text):
-    with pytest.raises(Odd):
+    with pytest.raises(MalformedData):
         parsed(text, 100_000)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from app.codec.specs import LONGEST_FAULT, spec_of
-from app.codec.values import Odd
+from app.codec.values import MalformedData
 from app.records import CheckSpec, RequestMethod
 
 URL = "https://example.com/"
@@ -55,14 +55,14 @@ def refused(data):
     """The field that is named; None if the check is taken."""
     try:
         spec_of(data)
-    except Odd as field:
+    except MalformedData as field:
         return str(field)
     return None
 
 
 @pytest.mark.parametrize("data", [None, 5, "x", [], {}])
 def test_what_is_no_check_is_refused(data):
-    with pytest.raises(Odd):
+    with pytest.raises(MalformedData):
         spec_of(data)
 
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from app.codec import Odd
+from app.codec import MalformedData
 from app.codec.sealing import ABOUT_ASSIGNED, new_private_key, public_key_of, seal_to
 from app.engine.agent import assigned_file
 from app.engine.agent import link as links
@@ -225,7 +225,7 @@ def test_a_list_of_too_many_values_takes_no_memory(player, tmp_path, monkeypatch
     monkeypatch.setattr(links, "MOST_VALUES", 1_000)
     player.assigned = lambda: answer
     with linked(player, tmp_path) as (link, _buffer):
-        with pytest.raises(Odd, match="too many values"):
+        with pytest.raises(MalformedData, match="too many values"):
             link._turn()
         monkeypatch.setattr(links, "MOST_VALUES", 2_010)
         link._turn()
@@ -237,7 +237,7 @@ def test_a_list_of_too_many_values_takes_no_memory(player, tmp_path, monkeypatch
 def test_a_place_that_would_forge_lines_of_the_log_is_odd(player, tmp_path, location):
     player.hello = lambda: {"location": location, "confirm_seconds": 5}
     with linked(player, tmp_path) as (link, _buffer):
-        with pytest.raises(Odd, match="location"):
+        with pytest.raises(MalformedData, match="location"):
             link._turn()
         assert heard(link) == []
 

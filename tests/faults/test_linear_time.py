@@ -51,7 +51,6 @@ from app.rules import (
     posts,
     recurrence,
     slugs,
-    statuses,
     url,
 )
 from app.rules import text as rules
@@ -269,7 +268,7 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("codings: names", lambda s: codings([s]), times("gzip,"), 30_000),
     ("codings: empty frames", lambda n: Decoder(["zstd"], BODY_CAP_BYTES).feed(EMPTY_ZSTD * n),
      lambda n: n, 8_000),
-    ("statuses: commas", statuses.parse_statuses, around("200", ","), 30_000),
+    ("statuses: commas", rules.parse_statuses, around("200", ","), 30_000),
     *(
         (f"receiver: {unit[:12]}", check_answer, times(unit), 8_000)
         for unit in ("<a ", '<a x="', "<a\t/", "<!--", "<!", "</", "<script", "&", "&#9", "[",

@@ -26,7 +26,7 @@ from app.db.tables import CounterRow, DeviceRow
 from app.errors import Throttled
 from app.pages.visitors import WRONG_MOST
 from app.records import Client
-from app.stores.local.subscribing import SIGN_UPS
+from app.stores.local.subscribers import SIGN_UPS
 from tests.factories import PASSWORD, make_person
 from tests.pages.made import make_page
 from tests.support.clock import clock_of

@@ -193,7 +193,7 @@ def test_the_set_up_page_names_the_database(app, file):
         token = app.extensions["wakeful.access"].setup.token()
     page = Visitor(app).open(f"/setup/{token}")
     assert f"The database has no account yet: {file}" in page.text
-    assert "check that its disk is mounted" in page.text
+    assert "Check that its disk is mounted" in page.text
 
 
 def test_every_command_refuses_a_lost_database_with_a_sentence(environ):

@@ -25,8 +25,8 @@ from app.commands.web.connection import ClientConnection
 from app.db import faults
 from app.records import MAX_FORM_BYTES, DeliveryStatus
 from app.slots import LONG_WAITS, REMOTE_ANSWERS, REPEATED_FORMS
+from app.stores.base import until_tried
 from app.stores.health import CHECKER_SILENT
-from app.stores.waiting import until_tried
 from tests.factories import PASSWORD, make_key, make_person
 from tests.support.web_process import Installation, Web, installation, web_process
 

@@ -289,7 +289,7 @@ ROWS = [
     (
         {"alerts[7][key]": "webhook", "alerts[7][value]": "https://x.test/" + "a" * 2034},
         "alerts.7.value",
-        "2048",
+        "2,048",
     ),
     ({"alerts[7]": "email"}, "alerts.7", "[key]"),
     ({"alerts[7][name]": "email"}, "alerts.7.name", "[key]"),
@@ -301,7 +301,7 @@ ROWS = [
     ({"request_headers[0][key]": "a b", "request_headers[0][value]": "1"},
      "request_headers.0.key", "letters, digits"),
     ({"request_headers[0][key]": "", "request_headers[0][value]": "1"},
-     "request_headers.0.key", "missing"),
+     "request_headers.0.key", "incomplete"),
     ({"request_headers[0][key]": "a:", "request_headers[0][value]": "1"},
      "request_headers.0.key", "colon"),
     ({"request_headers[0][key]": "A", "request_headers[0][value]": "1\r\nB: 2"},

@@ -74,7 +74,7 @@ def test_deep_json_of_a_known_shape_is_refused():
 
 def test_long_yaml_is_refused_before_it_is_read(monkeypatch):
     monkeypatch.setattr(yaml_text, "MOST_CHARACTERS", 100)
-    refused(b"endpoints:\n" + b"- name: a\n" * 20, "YAML is too long")
+    refused(b"endpoints:\n" + b"- name: a\n" * 20, "This is too large")
 
 
 def test_large_files_and_long_lists_are_refused(monkeypatch, tmp_path):

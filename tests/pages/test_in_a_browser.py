@@ -79,11 +79,11 @@ def test_axe_finds_nothing(app: Flask, site: str, chromium: Browser):
 def test_arrow_keys_lead_through_the_days_and_enter_opens_one(site: str, chromium: Browser):
     with opened(chromium) as page:
         page.goto(f"{site}/status/example")
-        days = page.get_by_role("link", name="Shop, last 90 days")
+        days = page.get_by_role("link", name="Shop, Last 90 days")
         days.focus()
         page.keyboard.press("Tab")  # the days of a monitor are one stop
         label = page.evaluate("document.activeElement.getAttribute('aria-label')")
-        assert label.startswith("Mail, last 90 days")
+        assert label.startswith("Mail, Last 90 days")
         days.focus()
         for _ in range(6):
             page.keyboard.press("ArrowLeft")
@@ -113,7 +113,7 @@ def test_without_a_script_all_of_it_is_there(site: str, chromium: Browser):
     with opened(chromium, java_script_enabled=False) as page:
         page.goto(f"{site}/status/example")
         assert "UTC" in page.locator(".post time").first.inner_text()
-        page.get_by_role("link", name="Shop, last 90 days").click()
+        page.get_by_role("link", name="Shop, Last 90 days").click()
         expect(page.get_by_role("heading", name="Day by day")).to_be_visible()
 
 

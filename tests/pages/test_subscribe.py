@@ -13,7 +13,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from app.stores.local.public import SIGN_UP_TAKES
-from app.stores.local.subscribing import SIGN_UPS
+from app.stores.local.subscribers import SIGN_UPS
 from tests.pages.made import change_page, make_page, make_shown
 from tests.support.loopback import serving
 from tests.support.pages import Pages

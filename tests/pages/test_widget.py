@@ -8,7 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pytest_httpserver import HTTPServer
 
 from app import i18n
-from app.pages import widget
+from app.pages import badges
 from app.paths import STATIC, TEMPLATES
 from app.records import PageState
 from app.rules.page_state import SENTENCES
@@ -34,7 +34,7 @@ class Reader(HTMLParser):
 
 
 def make(of, **more):
-    return widget.html(of, TEMPLATE, lambda name: f"../../static/{name}?v=1", **more)
+    return badges.widget(of, TEMPLATE, lambda name: f"../../static/{name}?v=1", **more)
 
 
 def read(data):
@@ -58,7 +58,7 @@ def test_it_has_one_script_and_no_style_of_its_own():
     assert script["src"].startswith("../../static/js/widget.js")
     for _, attributes in found.tags:
         assert not [name for name in attributes if name == "style" or name.startswith("on")]
-    assert all((STATIC / name).is_file() for name in widget.SHEETS)
+    assert all((STATIC / name).is_file() for name in badges.WIDGET_SHEETS)
 
 
 def test_it_says_that_it_may_be_old_while_the_database_is_away():
@@ -77,8 +77,8 @@ TAGS = [tag for tag, _ in read(make(a_page())).tags]
 
 
 def test_the_script_is_small_and_the_same_for_every_page():
-    assert widget.script() == (STATIC / widget.SCRIPT).read_bytes()
-    assert len(widget.script()) < 2_000
+    assert badges.widget_script() == (STATIC / badges.WIDGET_SCRIPT).read_bytes()
+    assert len(badges.widget_script()) < 2_000
 
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; frame-ancestors *"
@@ -95,8 +95,8 @@ def site_server():
 @pytest.mark.parametrize("floating", [False, True])
 def test_the_script_shows_the_widget_on_another_site(site_server, page, floating):
     """The other site is another host name, which the browser knows as another origin."""
-    sheets = b"".join((STATIC / name).read_bytes() for name in widget.SHEETS)
-    serve(site_server, "/status/acme/widget.js", widget.script(), "text/javascript")
+    sheets = b"".join((STATIC / name).read_bytes() for name in badges.WIDGET_SHEETS)
+    serve(site_server, "/status/acme/widget.js", badges.widget_script(), "text/javascript")
     serve(site_server, "/status/acme/widget", make(a_page()), "text/html")
     serve(site_server, "/static/css/tokens.css", sheets, "text/css")
     serve(site_server, "/static/css/pages/widget.css", b"", "text/css")

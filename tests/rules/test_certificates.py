@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.records import AUTO
-from app.rules.certificates import alert_days, warns
+from app.rules.time import alert_days, warns
 
 ISSUED = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 

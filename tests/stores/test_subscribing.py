@@ -17,7 +17,7 @@ from app.db.tables import StatusPageRow
 from app.errors import Invalid, NotFound, Throttled
 from app.records import DeliveryQuery, SubscriberEvent
 from app.stores.local import LocalStore
-from app.stores.local.subscribing import QUESTIONS, SIGN_UPS, Subscribing
+from app.stores.local.subscribers import QUESTIONS, SIGN_UPS, Subscribing
 from tests.support.pages import Pages
 
 T = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)

@@ -314,7 +314,7 @@ LIVING = {
     "incident-comment-faults": Sight("/incidents/1", then=press("Add comment"), brief=True),
     "incident-new": Sight("/incidents/new?monitor_id=3"),
     "incident-new-faults": Sight(
-        "/incidents/new", then=press("Report incident", started_at=""), brief=True
+        "/incidents/new", then=press("Report an incident", started_at=""), brief=True
     ),
     "incident-edit": Sight("/incidents/2/edit"),
     "incident-delete": Sight("/incidents/2/delete", brief=True),

@@ -317,7 +317,7 @@ def test_an_admin_adds_a_person_changes_their_role_and_locks_them_out(app, admin
     admin.open("/people/new").press(
         "Add person", email="EVE@example.org", password=PASSWORD, role="viewer"
     )
-    assert "Somebody already has this email address." in admin.text
+    assert "This is already in use. Choose another one." in admin.text
     eve = Visitor(app).log_in("eve@example.org")
     assert eve.open("/monitors/new").status == 200
     admin.open("/people/2").press("Save", role="viewer")
@@ -359,7 +359,7 @@ def test_reloading_the_page_with_a_new_key_makes_no_second_one(app, editor):
     sent = {**dict(form.values), "name": "CI"}
     assert editor.client.post("/keys", data=sent).status_code == 201
     editor._take(editor.client.post("/keys", data=sent, follow_redirects=True))
-    assert "That key was created already. Its secret is shown only once." in editor.text
+    assert "This was created already. Its secret is shown only once;" in editor.text
     made = access_of(app).keys.all()
     assert [key.name for key in made] == ["CI"]
     editor.press("Create key", name="CI again")

@@ -153,7 +153,7 @@ def test_quiet_hours_and_reminders_are_typed_into_the_form_and_come_as_messages(
     )
     assert f"{around[0]} to {around[1]}, UTC" in editor.text
     assert "every 10 min while it is down" in editor.text
-    editor.open("/incidents/new?monitor_id=1").press("Report incident", cause="It burns")
+    editor.open("/incidents/new?monitor_id=1").press("Report an incident", cause="It burns")
     assert "It was due in quiet hours. One message at their end covers it." in editor.text
     assert "Held" in editor.open("/deliveries").text
     assert not sink.requests

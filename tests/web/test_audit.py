@@ -99,7 +99,7 @@ def test_what_a_filter_cannot_read_is_named_and_no_id_is_too_large(admin):
     assert admin.open("/audit?before=nonsense").status == 422
     for id in ("99999999999999999999", "0"):
         assert admin.open(f"/audit?object_kind=monitor&object_id={id}").status == 200
-        assert "No line matches" in admin.text
+        assert "Nothing matches" in admin.text
 
 
 def test_pages_go_back_line_by_line_without_a_gap_or_a_repetition(app, admin):

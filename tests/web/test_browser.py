@@ -77,7 +77,7 @@ def test_the_keyboard_alone_leads_from_set_up_to_a_resolved_incident(app, page):
     tab_to(page, "Report an incident")
     press(page, "Enter")
     page.wait_for_url("**/incidents/new?**")
-    tab_to(page, "Report incident")
+    tab_to(page, "Report an incident")
     press(page, "Enter")
     page.wait_for_url(re.compile(r"/incidents/\d+$"))
     tab_to(page, "Acknowledge")
@@ -144,12 +144,12 @@ def test_ticks_that_came_back_with_a_fault_outlive_a_refresh(app, visit):
     page.get_by_role("button", name="Apply").click()
     summary = page.get_by_role("alert")
     expect(summary).to_be_focused()
-    expect(summary).to_contain_text("Nothing was changed")
+    expect(summary).to_contain_text("Nothing was changed.")
     make_monitor(app, name="Newcomer")
     page.evaluate(REFRESHED)
     expect(page.get_by_label("Select Shop")).to_be_checked()
     expect(page.get_by_label("Action")).to_have_value("interval")
-    summary.get_by_role("link", name="Choose the new interval.").click()
+    summary.get_by_role("link", name="This field is required.").click()
     expect(page.get_by_label("Interval", exact=True)).to_be_focused()
 
 
@@ -230,7 +230,7 @@ def test_the_jump_list_says_when_the_session_has_ended(app, visit):
     page = visit("/monitors")
     access_of(app).people.change_password(1, PASSWORD)
     press(page, "Control+k")
-    expect(page.get_by_text("You are logged out.")).to_be_visible()
+    expect(page.get_by_text("You are logged out")).to_be_visible()
     expect(page.get_by_text("The server does not answer.")).to_be_hidden()
 
 
@@ -241,7 +241,7 @@ def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit, path)
     page = visit(path)
     access_of(app).people.change_password(1, PASSWORD)
     page.evaluate(REFRESH)
-    notice = page.get_by_role("status").filter(has_text="You are logged out.")
+    notice = page.get_by_role("status").filter(has_text="You are logged out")
     expect(notice).to_be_visible()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -416,7 +416,7 @@ def test_a_report_prints_without_the_dashboard_around_it(app, visit):
     expect(page.get_by_role("navigation").first).to_be_hidden()
     expect(page.get_by_role("button", name="Print")).to_be_hidden()
     expect(page.get_by_role("rowheader", name="Shop")).to_be_visible()
-    expect(page.get_by_text("How this is counted")).to_be_visible()
+    expect(page.get_by_text("How is this counted?")).to_be_visible()
 
 
 def test_the_days_of_a_month_are_a_table_that_is_read_out(app, visit):

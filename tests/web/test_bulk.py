@@ -65,12 +65,12 @@ def test_what_was_ticked_and_typed_stays_when_something_is_missing(app, editor):
     for name in ("Alpha", "Beta", "Gamma"):
         make_monitor(app, name=name)
     for action, typed, missing in (
-        ("interval", {}, "Choose the new interval."),
-        ("tag", {}, "Enter the tag."),
-        ("interval", {"tag": "prod"}, "Choose the new interval."),
+        ("interval", {}, "This field is required."),
+        ("tag", {}, "This field is required."),
+        ("interval", {"tag": "prod"}, "This field is required."),
     ):
         apply(editor, [1, 3], action, **typed)
-        assert "Nothing was changed" in editor.text
+        assert "Nothing was changed." in editor.text
         assert missing in editor.text
         form, _ = editor.form_with("Apply")
         assert [value for name, value in form.values if name == "ids"] == ["1", "3"]
@@ -107,10 +107,10 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(app, editor):
     for ids, action, fields, sentence in (
         ([], "pause", {}, "Monitors: Select the monitors first."),
         ([1], "", {}, "Action: Choose what to do."),
-        ([1], "tag", {}, "Tag: Enter the tag."),
-        ([1], "interval", {}, "Interval: Choose the new interval."),
+        ([1], "tag", {}, "Tag: This field is required."),
+        ([1], "interval", {}, "Interval: This field is required."),
     ):
-        assert f"Nothing was changed {sentence}" in apply(editor, ids, action, **fields).text
+        assert f"Nothing was changed. {sentence}" in apply(editor, ids, action, **fields).text
     apply(editor, [2, 77], "pause")  # somebody else has deleted one of them
     assert "1 monitor paused." in editor.text
 
@@ -122,7 +122,7 @@ def test_each_link_in_the_summary_of_faults_leads_to_something_on_the_page(app, 
     assert linked == ["tick-all", "action"]
     for id in linked:
         assert f'id="{id}"' in editor.page.text
-    assert "Nothing was changed" not in editor.open("/monitors").text, "of another time"
+    assert "Nothing was changed." not in editor.open("/monitors").text, "of another time"
 
 
 def test_one_monitor_is_deleted_with_its_own_things(app, editor):

@@ -150,5 +150,5 @@ def test_a_finger_reads_and_a_button_zooms(site, chromium, app, path):
 def test_an_empty_chart_does_not_ask_to_be_read(visit, app):
     page = visit(f"/monitors/{make_monitor(app).id}")
     expect(page.locator("html.reads-charts")).to_have_count(1)
-    expect(page.locator("figure.chart")).to_contain_text("No response times in this range")
+    expect(page.locator("figure.chart")).to_contain_text("No response times in this range.")
     expect(page.locator(".reading [aria-live]")).to_be_hidden()

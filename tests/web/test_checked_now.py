@@ -11,7 +11,7 @@ import pytest
 from app.codec import reader
 from app.records import MAX_CAUSE, MAX_LOCATION_LABEL, CheckedNow, PlaceChecked, Result
 from app.stores.local import LocalStore
-from app.stores.local.checks import LocalChecks
+from app.stores.local.results import LocalChecks
 from app.web.shown import checked
 from tests.factories import make_monitor, make_outcome
 from tests.lab.http import serve

@@ -65,7 +65,7 @@ def test_values_are_shown_masked_and_stay_when_the_mask_is_sent_back(app, editor
     ("typed", "said"),
     [
         ({"name": "4711"}, "A name of digits alone could be mistaken for an id."),
-        ({"name": "Night SHIFT"}, "Another contact has this name."),
+        ({"name": "Night SHIFT"}, "This is already in use. Choose another one."),
         ({"quiet_start": "22:00"}, "Quiet hours need both their start and their end."),
         ({"channels[0][value]": "nobody"}, "This is not an email address."),
     ],
@@ -144,7 +144,7 @@ def test_many_monitors_get_lose_and_replace_a_contact_at_once(app, editor):
     editor.press("Replace all alerts")
     assert apply("uncontact", "Shop team") == [["Night shift"]] * 3
     editor.open("/monitors").press("Apply", ids=ids, action="contact", contact="")
-    assert "Choose the contact." in editor.text
+    assert "This field is required." in editor.text
 
 
 def test_without_contacts_the_list_offers_none(app, editor):

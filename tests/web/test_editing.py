@@ -246,7 +246,7 @@ def test_a_change_of_somebody_elses_that_was_replaced_is_named(opened):
     opened.change({text: "Theirs"})
     opened.send(**{text: "Mine"})
     assert opened.stored(text) == "Mine"
-    assert "Somebody else changed this after you opened the page." in opened.page.text
+    assert "This was changed after you opened the page." in opened.page.text
 
 
 @each_resource
@@ -272,7 +272,7 @@ NEW = {
     "status page": ("/status-pages/new", "Save", {"name": "Shop"}),
     "post": ("/status-pages/1/posts/new", "Publish", {"title": "Slow", "body": "Soon."}),
     "update of a post": ("/status-pages/1/posts/1", "Publish update", {"body": "It was the disk."}),
-    "incident": ("/incidents/new", "Report incident", {"monitor_id": "1"}),
+    "incident": ("/incidents/new", "Report an incident", {"monitor_id": "1"}),
     "marker": ("/markers", "Add marker", {"name": "Release 7"}),
     "person": (
         "/people/new", "Add person", {"email": "a@b.test", "password": PASSWORD, "role": "viewer"}

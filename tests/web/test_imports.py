@@ -174,7 +174,7 @@ def test_no_page_and_no_log_shows_a_secret_of_a_file(
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b'{"monitorList": [', "File: The file is not valid JSON."),
+        (b'{"monitorList": [', "File: This is not valid JSON."),
         (b"SQLite format 3\0" + b"\1" * 4096, "File: The SQLite file is damaged"),
         (b"\x1f\x8b\x08", "File: The file is compressed."),
         (b"", "File: The file is empty."),

@@ -81,17 +81,17 @@ def test_a_comment_that_does_not_fit_is_refused_and_kept_in_the_form(app, editor
 
 def test_an_incident_is_reported_by_hand(app, editor):
     make_monitor(app, name="Shop")
-    editor.open("/incidents/new?monitor_id=1").press("Report incident", cause="Customers call")
+    editor.open("/incidents/new?monitor_id=1").press("Report an incident", cause="Customers call")
     assert editor.path == "/incidents/1"
     assert "Reported manually" in editor.text
-    editor.open("/incidents/new").press("Report incident", monitor_id="1", cause="Again")
+    editor.open("/incidents/new").press("Report an incident", monitor_id="1", cause="Again")
     assert editor.status == 409
     assert "Open that incident" in editor.text
-    assert dict(editor.form_with("Report incident")[0].values)["cause"] == "Again", "it is kept"
-    editor.open("/incidents/new").press("Report incident", cause="Which one?")
+    assert dict(editor.form_with("Report an incident")[0].values)["cause"] == "Again", "it is kept"
+    editor.open("/incidents/new").press("Report an incident", cause="Which one?")
     assert editor.status == 422
     later = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
-    editor.press("Report incident", monitor_id="1", started_at=later)
+    editor.press("Report an incident", monitor_id="1", started_at=later)
     assert "in the future" in editor.text
 
 

@@ -114,7 +114,7 @@ def test_an_address_has_one_invitation_and_none_once_it_has_an_account(app, admi
     assert Visitor(app).open(second).status == 404
     admin.open("/people/invite").press("Create link", email="eve@example.org", role="viewer")
     assert admin.status == 422
-    assert "Somebody already has this email address." in admin.text
+    assert "This is already in use. Choose another one." in admin.text
 
 
 def test_a_link_is_mailed_where_that_works_and_shown_in_any_case(app, admin, mail):

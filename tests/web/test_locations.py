@@ -114,7 +114,7 @@ def test_a_reload_of_the_page_of_a_new_agent_says_that_it_was_added(app, admin):
     typed = dict(form.values) | {"name": "oslo", "carrier": "agent"}
     assert admin.client.post(f"{PAGE}/new", data=typed).status_code == 201
     assert admin.client.post(f"{PAGE}/new", data=typed).status_code == 302
-    assert "This place was added already." in admin.open(PAGE).text
+    assert "This was created already." in admin.open(PAGE).text
 
 
 def test_a_form_that_was_sent_in_vain_adds_its_place_when_it_is_sent_again(app, admin, monkeypatch):
@@ -180,7 +180,7 @@ def test_faults_stand_beside_their_fields(app, editor):
     assert editor.status == 422
     assert "Use lower-case letters a to z, digits and hyphens only." in editor.text
     editor.press("Save", name="default")
-    assert "Another place has this name." in editor.text
+    assert "This is already in use. Choose another one." in editor.text
     assert len(stored(app)) == 1
 
 
@@ -315,7 +315,7 @@ def test_many_monitors_get_and_lose_a_place_and_change_their_rule(app, editor):
     assert apply("unplace", place="oslo") == {(("oslo",), "all")}
     assert "Shop 0 was not changed. It is checked from no other place." in editor.text
     apply("place", place="")
-    assert "Choose the place." in editor.text
+    assert "This field is required." in editor.text
 
 
 def test_the_page_of_an_agent_says_which_secrets_it_gets(app, admin, editor):

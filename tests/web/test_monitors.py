@@ -335,7 +335,7 @@ def test_who_changes_what_somebody_else_has_just_changed_is_told(app, editor):
     assert "Somebody else" not in other.text
     editor.press("Save", name="Boutique")
     assert "Boutique saved." in editor.text
-    assert "Your values replaced theirs: Name." in editor.text
+    assert "Your values replaced these: Name." in editor.text
     kept = store_of(app).monitors.get(1)
     assert (kept.name, kept.timeout) == ("Boutique", 7)
 

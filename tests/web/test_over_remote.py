@@ -212,7 +212,7 @@ def test_the_first_use_is_as_over_the_local_store(app, remote):
     assert "alert when a third of its lifetime remains" in remote.text
     assert "3 monitors use this Slack webhook. Create a contact from it" in remote.text
     link = next(part for part in remote.page.text.split('"') if "/from-channel?" in part)
-    remote.open(link.replace("&amp;", "&")).press("Create contact", name="Shop team")
+    remote.open(link.replace("&amp;", "&")).press("Create a contact", name="Shop team")
     monitors = store_of(app).monitors.list(MonitorQuery()).items
     assert [one.alerts for one in monitors] == [(Pair("contact", "Shop team"),)] * 3
     assert [one.ssl_alert_days for one in monitors] == ["auto", None, None]

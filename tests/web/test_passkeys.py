@@ -81,7 +81,7 @@ def test_a_passkey_is_added_logs_in_and_is_removed(app, ada, site, chromium):
         with app.app_context():
             stored = db.session.query(PasskeyRow).one()
             assert (stored.host, stored.verifies) == ("localhost", True)
-        page.get_by_role("link", name="I have kept them").click()
+        page.get_by_role("link", name="I have saved them").click()
         page.get_by_role("button", name="Log out").click()
 
         type_password(page)

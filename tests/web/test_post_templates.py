@@ -86,7 +86,7 @@ def test_what_is_wrong_with_a_template_stands_beside_its_field(app, editor):
     make_template(app)
     editor.open(f"{PAGE}/new").press("Save", name="SLOW", title="Kept", body="Kept too")
     assert editor.status == 422
-    assert "Name: Another template has this name." in editor.text
+    assert "Name: This is already in use. Choose another one." in editor.text
     assert dict(editor.form_with("Save")[0].values)["title"] == "Kept"
     editor.open(f"{PAGE}/new").press("Save")
     assert editor.status == 422

@@ -171,14 +171,14 @@ def test_an_update_is_added_with_the_next_state_offered(app, editor, shop):
 def test_a_correction_is_marked(app, editor, shop):
     write(app, monitors=(shop,))
     editor.open("/status-pages/1/posts/1/edit").press("Save", title="Very slow")
-    assert "Post edited." in editor.text
+    assert "Saved. The page shows that this was edited." in editor.text
     post = stored(app)
     assert (post.title, post.body, post.monitors) == ("Very slow", "We look into it.", (shop,))
     assert post.corrected_at is not None
     assert "Edited" in editor.text
     update = post.updates[0].id
     editor.open(f"/status-pages/1/posts/1/updates/{update}").press("Save", body="We looked.")
-    assert "Update edited." in editor.text
+    assert "Saved. The page shows that this was edited." in editor.text
     post = stored(app)
     assert post.updates[0].body == "We looked."
     assert post.updates[0].corrected_at is not None

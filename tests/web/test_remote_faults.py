@@ -126,7 +126,7 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
         *((f"{post}/edit", "Save", {"title": "Slower"}) for post in posts),
         (posts[0], "Publish update", {"body": "It was the disk."}),
         (f"{posts[0]}/updates/1", "Save", {"body": "We looked into it."}),
-        ("/incidents/new", "Report incident", {"monitor_id": str(monitor.id), "cause": "Smoke"}),
+        ("/incidents/new", "Report an incident", {"monitor_id": str(monitor.id), "cause": "Smoke"}),
         (f"/incidents/{incident.id}", "Add comment", {"text": "On it."}),
         (f"/incidents/{incident.id}/edit", "Save", {"cause": "It burns"}),
     ]  # fmt: skip
@@ -420,7 +420,7 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(over):
     for lacking in ("Uptime, 24 hours", "Not checked yet", "Recent checks", "Check now"):
         assert lacking not in editor.text
     editor.open(f"/incidents/new?monitor_id={monitor.rpartition('/')[2]}")
-    editor.press("Report incident", cause="It burns")
+    editor.press("Report an incident", cause="It burns")
     assert "Status pages" not in editor.text
     assert "Post on a status page" not in editor.text
     for path in ("/status-pages", "/status-pages/new", "/status-pages/1"):

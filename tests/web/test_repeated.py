@@ -15,11 +15,11 @@ from app.access.sent_forms import SentForms
 from app.errors import Unavailable
 from app.records import PostQuery, ResultQuery
 from app.stores import current_store
-from app.stores.local.channels import LocalChannels
-from app.stores.local.checks import LocalChecks
+from app.stores.local.deliveries import LocalChannels
 from app.stores.local.incidents import LocalIncidents
 from app.stores.local.monitors import LocalMonitors
 from app.stores.local.posts import LocalPosts
+from app.stores.local.results import LocalChecks
 from app.web.frame import repeated
 from app.web.views import channel_tests
 from tests.factories import PASSWORD, make_incident, make_monitor, make_person
@@ -29,7 +29,7 @@ from tests.support.store import store_of
 from tests.support.web_process import installation, web_process
 
 MONITOR = ("/monitors/new", "Save", {"url": "https://example.com/"}, LocalMonitors, "create")
-REPORT = ("/incidents/new", "Report incident", {"monitor_id": "1"}, LocalIncidents, "create")
+REPORT = ("/incidents/new", "Report an incident", {"monitor_id": "1"}, LocalIncidents, "create")
 RESOLVE = ("/incidents/1", "Resolve", {}, LocalIncidents, "update")
 POST = (
     "/status-pages/1/posts/new",

@@ -17,7 +17,7 @@ from flask import Flask
 from app.db import rollups, writing
 from app.db.journal import keep, known_numbers, row_of
 from app.records import Location, PageQuery, Pair, Result, Verdict
-from app.rules import report_words
+from app.rules.figures import report_subject
 from app.stats.report import ALL, figures
 from app.stats.tally import Sums
 from app.stores import current_store
@@ -133,7 +133,7 @@ def test_the_page_tells_figures_and_how_they_are_counted(app, viewer):
     assert viewer.status == 200
     for words in ("Availability of all 2 monitors, October 2026", "Shop", "Blog", "Total"):
         assert words in viewer.text, words
-    for words in ("2 h", "99.728%", "How this is counted", "Maintenance counts neither", "Gaps"):
+    for words in ("2 h", "99.728%", "How is this counted?", "Maintenance counts neither", "Gaps"):
         assert words in viewer.text, words
     viewer.open(f"/reports?month=2026-10&monitors={blog}")
     assert "Availability of Blog, October 2026" in viewer.text
@@ -196,7 +196,7 @@ def test_without_the_library_there_is_no_link_and_a_sentence(app, viewer, monkey
     ],
 )
 def test_a_report_is_titled_by_what_it_is_of(names, tag, chosen, expected):
-    assert report_words.subject(names, tag, chosen=chosen) == expected
+    assert report_subject(names, tag, chosen=chosen) == expected
 
 
 def test_the_file_holds_the_same_for_a_spreadsheet(app, viewer):
@@ -219,7 +219,7 @@ def test_without_a_month_it_is_the_last_one_that_has_something_to_say(app, viewe
     make_monitor(app)
     this = f"{now():%B %Y}"
     assert f"Availability of Shop, {this}" in viewer.open("/reports").text
-    assert "So far" in viewer.text
+    assert "Month to date" in viewer.text
     assert "has not begun" in viewer.open("/reports?month=2190-01").text
 
 

@@ -43,7 +43,7 @@ def test_the_third_monitor_with_a_hook_offers_a_contact_that_replaces_it_in_all(
     editor.open(link.replace("&amp;", "&"))
     assert "3 monitors use the Slack webhook ••••1234 ." in editor.text
     assert HOOK not in editor.page.text
-    editor.press("Create contact", name="Shop team")
+    editor.press("Create a contact", name="Shop team")
     assert "Shop team created. 3 monitors use it in place of the channel." in editor.text
     contact = Pair("contact", "Shop team")
     assert alerts_of(app, first) == (Pair(*mail), contact)
@@ -77,10 +77,13 @@ def test_a_taken_name_and_a_channel_that_has_changed_are_said_on_the_page(app, e
     [shared] = store_of(app).contacts.shared(1)
     store_of(app).contacts.create({"name": "Shop team", "channels": (Pair("slack", HOOK),)})
     editor.open(f"/contacts/from-channel?monitor=1&mark={shared.mark}")
-    editor.press("Create contact", name="shop TEAM")
-    assert (editor.status, "Another contact has this name." in editor.text) == (422, True)
+    editor.press("Create a contact", name="shop TEAM")
+    assert (editor.status, "This is already in use. Choose another one." in editor.text) == (
+        422,
+        True,
+    )
     store_of(app).monitors.update(1, {"alerts": ()})
-    editor.press("Create contact", name="Night shift")
+    editor.press("Create a contact", name="Night shift")
     assert "This channel was changed or removed meanwhile." in editor.text
     assert list(store_of(app).contacts.names()) == ["Shop team"]
     assert alerts_of(app, 2) == (Pair("slack", HOOK),)

@@ -229,7 +229,7 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
     for typed, sentence in (
         ({"name": ""}, "Name: This field is required."),
         ({"slug": "Not good"}, "Use lower-case letters"),
-        ({"slug": "first"}, "Another status page has this address."),
+        ({"slug": "first"}, "This is already in use. Choose another one."),
         ({"visibility": "password"}, "Enter a password for this page."),
         ({"domain": "https://x.example/"}, "Send a host name alone"),
         ({"domain": "wakeful.test"}, "Custom domain: This host name leads to Wakeful's dashboard."),

@@ -44,7 +44,7 @@ def test_an_incident_from_the_first_day_of_all_is_shown_to_somebody_in_the_west(
 def test_what_was_written_with_the_report_stays_at_its_beginning(app, editor):
     make_monitor(app)
     editor.open("/incidents/new?monitor_id=1").press(
-        "Report incident", comment="The shop is on fire"
+        "Report an incident", comment="The shop is on fire"
     )
     assert "editor@wakeful.test wrote" in editor.text
     for button in ("Acknowledge", "Resolve"):

@@ -324,7 +324,7 @@ def admin(
         ("/monitors/new", "Save", {"name": "x" * 300, "timeout": "99", "url": "ftp://x"}),
         ("/contacts/new", "Save", {"name": "4711"}),
         ("/maintenance/new", "Save", {"name": ""}),
-        ("/incidents/new", "Report incident", {"started_at": ""}),
+        ("/incidents/new", "Report an incident", {"started_at": ""}),
         ("/status-pages/new", "Save", {"name": "", "slug": "Not good"}),
         ("/people/new", "Add person", {"email": "nobody", "password": "short"}),
         ("/settings/email", "Save", {"host": "a b", "sender": "nobody"}),

@@ -108,7 +108,7 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
     editor.open("/maintenance/new")
     for typed, sentence in (
         ({"name": ""}, "This field is required."),
-        ({"end_at": "2020-01-01T00:00"}, "The window must end after it starts."),
+        ({"end_at": "2020-01-01T00:00"}, "The end must be later than the start."),
         ({"often": "cron", "repeat": ""}, "Enter a cron expression such as"),
         ({"often": "cron", "repeat": "daily"}, "Enter a cron expression such as"),
         ({"often": "cron", "repeat": "99 3 * * 1"}, "or send a cron expression"),

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from app.alerts import words
-from app.alerts.messages.message import MessageContext, MessageLink
-from app.i18n import N_, _
+from app.alerts.messages.message import Message, MessageContext, MessageLink, Tone
+from app.i18n import N_, _, listed
 from app.records import Ending
 from app.rules.who_saw import how_it_ended
 
@@ -32,6 +32,18 @@ def notified_at(facts: Facts) -> datetime:
     return datetime.fromisoformat(facts["at"])
 
 
+def message_of(facts: Facts, tone: Tone, title: str, summary: str, **parts: Any) -> Message:
+    """The message of one event, at its moment."""
+    return Message(
+        event=facts["event"],
+        tone=tone,
+        title=title,
+        summary=summary,
+        at=notified_at(facts),
+        **parts,
+    )
+
+
 def address_of(facts: Facts) -> tuple[str, str]:
     return (_(ADDRESS), words.shorten(facts["monitor"]["url"], words.MAX_URL_SHOWN))
 
@@ -49,7 +61,7 @@ def lasted(facts: Facts, until: datetime) -> str:
     """How long it was down by ``until``; "at most" if nothing was checked for some of that time."""
     length = words.duration((until - started_at(facts["incident"])).total_seconds())
     unwatched = facts["incident"]["unwatched"]
-    return _("at most %(length)s", length=length) if unwatched else length
+    return _("at most %(span)s", span=length) if unwatched else length
 
 
 def what_ended(facts: Facts) -> str | None:
@@ -81,10 +93,10 @@ def ending_of(facts: Facts) -> str:
 
 def unwatched(facts: Facts) -> str:
     """A sentence about the times in which nothing was checked, with a leading space; or empty."""
-    times = _(", and ").join(
+    times = listed(
         _(
-            "from %(begin)s to %(end)s",
-            begin=words.clock_time(datetime.fromisoformat(gap["from"])),
+            "from %(start)s to %(end)s",
+            start=words.clock_time(datetime.fromisoformat(gap["from"])),
             end=words.clock_time(datetime.fromisoformat(gap["to"])),
         )
         for gap in (facts["incident"]["unwatched"] or [])[-GAPS_NAMED:]

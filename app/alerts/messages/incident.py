@@ -15,6 +15,7 @@ from app.alerts.messages.facts import (
     incident_data,
     incident_links,
     lasted,
+    message_of,
     name_of,
     notified_at,
     recovered,
@@ -66,7 +67,7 @@ def acknowledged(facts: Facts, context: MessageContext) -> Message:
     details = [(_("Cause"), cause_of(incident)), _down_since(incident)]
     summary = _("Somebody is looking at it.")
     if person := incident.get("acknowledged_by"):
-        summary = _("Acknowledged by %(person)s.", person=words.shorten(person, 100))
+        summary = _("Acknowledged by %(name)s", name=words.shorten(person, 100)) + "."
     title = _("Acknowledged: %(name)s", name=name_of(facts))
     return _about_incident(facts, context, Tone.PLAIN, title, summary, details)
 
@@ -79,7 +80,7 @@ def resolved(facts: Facts, context: MessageContext) -> Message:
         # While nothing was checked, it may have been up.
         (
             _("At most") if incident.get("unwatched") else _("Down"),
-            _("%(begin)s to %(end)s", begin=begin, end=end),
+            _("%(start)s to %(end)s", start=begin, end=end),
         ),
         address_of(facts),
         *_others(_("Still down"), facts, context),
@@ -106,7 +107,7 @@ def _ending(facts: Facts, length: str) -> tuple[str, str]:
     if name := (facts.get("extra") or {}).get("resolved_by"):
         name = words.shorten(name, words.MAX_NAME_SHOWN)
         return title, _("Resolved by %(name)s after %(length)s.", name=name, length=length)
-    return title, _("Resolved manually after %(length)s.", length=length)
+    return title, _("Resolved manually after %(length)s", length=length) + "."
 
 
 def _about_incident(
@@ -117,12 +118,11 @@ def _about_incident(
     summary: str,
     details: Sequence[Detail],
 ) -> Message:
-    return Message(
-        event=facts["event"],
-        tone=tone,
-        title=title,
-        summary=summary,
-        at=notified_at(facts),
+    return message_of(
+        facts,
+        tone,
+        title,
+        summary,
         details=tuple(details),
         links=incident_links(facts, context),
         thread=f"incident-{facts['incident']['id']}",
@@ -183,5 +183,5 @@ def _others(label: str, facts: Facts, context: MessageContext) -> Iterator[Detai
     shown = ", ".join(words.shorten(name, 40) for name in names[:OTHERS_NAMED])
     more = len(names) - OTHERS_NAMED
     if more > 0:
-        shown = _n("%(shown)s and %(num)s more", "%(shown)s and %(num)s more", more, shown=shown)
+        shown = _n("%(names)s and %(num)s more", "%(names)s and %(num)s more", more, names=shown)
     yield label, shown

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from app.alerts import words
-from app.alerts.messages.facts import Facts, address_of, name_of, notified_at
+from app.alerts.messages.facts import Facts, address_of, message_of, name_of, notified_at
 from app.alerts.messages.message import Message, MessageContext, MessageLink, Tone
 from app.i18n import N_, _, _n
 from app.records import Event
@@ -29,12 +29,11 @@ def trial(facts: Facts, context: MessageContext) -> Message:
     else:
         title, link = _("Test: %(name)s", name=name_of(facts)), _monitor_link(facts, context)
         summary = _("This is a test. Alerts of this monitor arrive here.")
-    return Message(
-        event=facts["event"],
-        tone=Tone.PLAIN,
-        title=title,
-        summary=summary,
-        at=notified_at(facts),
+    return message_of(
+        facts,
+        Tone.PLAIN,
+        title,
+        summary,
         details=(address_of(facts),) if monitor else (),
         links=(link,),
         data={"monitor": monitor and dict(monitor)},
@@ -59,12 +58,11 @@ def _expiring(facts: Facts, context: MessageContext, what: str) -> Message:
         details.insert(0, (_("Expires"), words.clock_time(expires)))
     if host := extra.get("host"):  # differs from the URL's if that redirects
         details.insert(0, (_("Host"), words.shorten(str(host), 100)))
-    return Message(
-        event=facts["event"],
-        tone=Tone.WARNING,
-        title=title,
-        summary=advice + " " + _("This alert is not repeated for this date."),
-        at=at,
+    return message_of(
+        facts,
+        Tone.WARNING,
+        title,
+        advice + " " + _("This alert is not repeated for this date."),
         details=tuple(details),
         links=(_monitor_link(facts, context),),
         data={"monitor": dict(facts["monitor"]), **extra},
@@ -115,12 +113,11 @@ def _about_place(
     summary: str,
     details: Sequence[tuple[str, str]],
 ) -> Message:
-    return Message(
-        event=facts["event"],
-        tone=tone,
-        title=title,
-        summary=summary,
-        at=notified_at(facts),
+    return message_of(
+        facts,
+        tone,
+        title,
+        summary,
         details=((_("Monitors"), str(facts["extra"]["monitors"])), *details),
         links=(MessageLink(_("Places"), f"{context.base_url}/settings/locations"),),
         footer=_(FOOTER),

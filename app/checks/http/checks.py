@@ -18,7 +18,7 @@ from app.checks.http.failures import is_untrusted
 from app.checks.http.outcome import Outcomes
 from app.checks.lookup import LookUp, Resolution
 from app.checks.redact import Redactor
-from app.checks.tools import Broken, CheckTools, Done, guarded
+from app.checks.tools import CheckTools, Done, OnError, guarded
 from app.i18n import _
 from app.net.families import routed
 from app.net.policy import Policy
@@ -28,7 +28,7 @@ from app.rules.url import Target, join
 
 
 class HttpCheck:
-    """A running check. ``done`` is called once, on the loop; an exception goes to ``broken``
+    """A running check. ``done`` is called once, on the loop; an exception goes to ``on_error``
     instead.
     """
 
@@ -39,14 +39,14 @@ class HttpCheck:
         spec: CheckSpec,
         policy: Policy,
         done: Callable[[Trace], None],
-        broken: Broken,
+        on_error: OnError,
     ) -> None:
         self._tools = tools
         self._curls = curls
         self._spec = spec
         self._policy = policy
         self._done = done
-        self._broken = broken
+        self._on_error = on_error
         self._deadline = 0.0
         self._carried = Carried(spec)
         self._visited: set[tuple[object, ...]] = set()
@@ -67,7 +67,7 @@ class HttpCheck:
             self._deadline,
             self._spec.timeout,
             partial(self._guarded, self._found),
-            self._broken,
+            self._on_error,
         ).start()
 
     def _found(self, resolution: Resolution) -> None:
@@ -109,7 +109,7 @@ class HttpCheck:
             asks_body=self._spec.alert_condition in TEXT_CONDITIONS,
             refusal=self._policy.refusal,
         )
-        self._curls.start(request, partial(self._guarded, self._seen), self._broken)
+        self._curls.start(request, partial(self._guarded, self._seen), self._on_error)
 
     def _seen(self, exchange: Exchange) -> None:
         self.trace.hops[-1].exchange = exchange
@@ -191,7 +191,7 @@ class HttpCheck:
         self._done(self.trace)
 
     def _guarded(self, step: Callable[..., None], *arguments: Any) -> None:
-        guarded(self._broken, step, *arguments)
+        guarded(self._on_error, step, *arguments)
 
 
 def _as_sent(location: str) -> str:
@@ -220,12 +220,12 @@ class HttpChecks:
         self.outcomes = Outcomes(TrustStore(tools.ca_bundle), tools.location)
 
     def start(
-        self, spec: CheckSpec, target: Target, policy: Policy, done: Done, broken: Broken
+        self, spec: CheckSpec, target: Target, policy: Policy, done: Done, on_error: OnError
     ) -> None:
         def finished(trace: Trace) -> None:
             done(self.outcomes.make(trace))
 
-        HttpCheck(self._tools, self._curls, spec, policy, finished, broken).start(target)
+        HttpCheck(self._tools, self._curls, spec, policy, finished, on_error).start(target)
 
     def close(self) -> None:
         self._curls.close()

@@ -15,9 +15,8 @@ from app.checks.redact import Redactor
 from app.i18n import N_, _
 from app.net.charset import decode
 from app.records import TEXT_CONDITIONS, Cause, Verdict, Warn
-from app.rules.certificates import warns
-from app.rules.statuses import is_accepted
-from app.rules.text import shortened
+from app.rules.text import is_accepted, shortened
+from app.rules.time import warns
 
 # Faults of the body, which are less specific than a status that is not accepted.
 _BEHIND_THE_STATUS = frozenset({Cause.BODY_TRUNCATED, Cause.TIMEOUT_BODY, Cause.INVALID_HTTP})

@@ -13,7 +13,7 @@ from functools import partial
 from app.checks.lookup import LookUp, Resolution
 from app.checks.outcome import GoodEvidence
 from app.checks.tcp.outcome import TcpTrace, make_outcome
-from app.checks.tools import Broken, CheckTools, Done, guarded
+from app.checks.tools import CheckTools, Done, OnError, guarded
 from app.net.families import routed
 from app.net.loop import READ, Timer
 from app.net.policy import Policy
@@ -25,7 +25,7 @@ BANNER_BYTES = 1024  # decision 3
 
 
 class TcpCheck:
-    """A running check. ``done`` is called once, on the loop; an exception goes to ``broken``
+    """A running check. ``done`` is called once, on the loop; an exception goes to ``on_error``
     instead.
     """
 
@@ -36,12 +36,12 @@ class TcpCheck:
         target: Target,
         policy: Policy,
         done: Callable[[TcpTrace], None],
-        broken: Broken,
+        on_error: OnError,
     ) -> None:
         self._tools = tools
         self._policy = policy
         self._done = done
-        self._broken = broken
+        self._on_error = on_error
         self._deadline = 0.0
         self._began = 0.0  # when the current phase began
         self._race: Race | None = None
@@ -54,7 +54,7 @@ class TcpCheck:
         self._deadline = time.monotonic() + spec.timeout
         done = self._step(self._found)
         LookUp(
-            self._tools, target, self._policy, self._deadline, spec.timeout, done, self._broken
+            self._tools, target, self._policy, self._deadline, spec.timeout, done, self._on_error
         ).start()
 
     def cancel(self) -> None:
@@ -64,7 +64,7 @@ class TcpCheck:
         self._hang_up()
 
     def _step(self, step: Callable[..., None]) -> Callable[..., None]:
-        return partial(guarded, self._broken, step)
+        return partial(guarded, self._on_error, step)
 
     def _found(self, resolution: Resolution) -> None:
         self.trace.resolution = resolution
@@ -148,7 +148,7 @@ class TcpChecks:
         self._runs: set[TcpCheck] = set()
 
     def start(
-        self, spec: CheckSpec, target: Target, policy: Policy, done: Done, broken: Broken
+        self, spec: CheckSpec, target: Target, policy: Policy, done: Done, on_error: OnError
     ) -> None:
         def finished(trace: TcpTrace) -> None:
             outcome = make_outcome(trace, self._tools.location, self._good)
@@ -158,7 +158,7 @@ class TcpChecks:
         def failed(error: Exception) -> None:
             self._runs.discard(run)
             run.cancel()
-            broken(error)
+            on_error(error)
 
         run = TcpCheck(self._tools, spec, target, policy, finished, failed)
         self._runs.add(run)

@@ -131,7 +131,7 @@ def _not_connected(trace: TcpTrace) -> Failure:
     address = _("%(host)s port %(port)s", host=", ".join(trace.tried[:3]), port=trace.target.port)
     number, error = trace.raced.error, os.strerror(trace.raced.error)
     if trace.raced.ours is not None:
-        return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(error)s.", error=error))
+        return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(fault)s.", fault=error))
     if trace.raced.silent:
         sentence = N_("No TCP connection to %(address)s within the limit of %(limit)s s.")
         limit = f"{trace.spec.timeout:g}"

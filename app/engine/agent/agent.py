@@ -19,7 +19,7 @@ from typing import Any
 
 from app.codec.packing import pack
 from app.codec.specs import spec_of
-from app.codec.values import Json, Odd, moment, must, object_, own_id, whole
+from app.codec.values import Json, MalformedData, moment, must, object_, own_id, whole
 from app.config import PREFIX, SettingError, Settings
 from app.engine import schedule
 from app.engine.agent.buffer import Buffer, InUse, MadeResult
@@ -196,17 +196,17 @@ class Agent:
     def _assign(self, news: AssignedNews) -> None:
         now = self._clock.now()
         assigned: set[int] = set()
-        odd: list[str] = []
+        malformed: list[str] = []
         for item in news.assigned:
             try:
                 job = self._job(item)
-            except Odd as fault:
-                odd.append(str(fault))
+            except MalformedData as fault:
+                malformed.append(str(fault))
                 continue
             assigned.add(job.monitor_id)
             self._jobs[job.monitor_id] = job
             self._plan.put(job, now)
-        self._tell_odd(odd, whole=news.whole)
+        self._note_malformed(malformed, whole=news.whole)
         gone = (self._jobs.keys() - assigned) if news.whole else set(news.gone)
         self._plan.drop(gone)
         for monitor_id in gone:
@@ -214,13 +214,13 @@ class Agent:
             self._done.pop(monitor_id, None)
             self._started.pop(monitor_id, None)
 
-    def _tell_odd(self, odd: list[str], *, whole: bool) -> None:
+    def _note_malformed(self, malformed: list[str], *, whole: bool) -> None:
         """Log once that monitors cannot be read: a server may send the same each second."""
-        fields = ", ".join(sorted({*odd}))
-        if odd:
+        fields = ", ".join(sorted({*malformed}))
+        if malformed:
             self._log.error(
                 "%d monitors that the server sent cannot be read and are not checked (%s).",
-                len(odd),
+                len(malformed),
                 fields,
                 cause=fields,
             )
@@ -229,14 +229,14 @@ class Agent:
 
     def _job(self, item: Json) -> Job:
         """Read strictly: what cannot be computed with would end the agent, at each start again.
-        Raises Odd.
+        Raises MalformedData.
         """
         spec = spec_of(item.get("spec"))
         monitor_id = must(own_id(spec.monitor_id), "monitor_id")
         version = must(whole(item.get("version")), "version")
         interval = must(whole(item.get("interval")), "interval")
         if not 1 <= interval <= LONGEST_INTERVAL:
-            raise Odd("interval")
+            raise MalformedData("interval")
         standing = _standing(object_(item.get("standing"), "standing"), version)
         done_version, at = self._done.get(monitor_id, (version, None))
         if at is not None and done_version == version and _is_news(at, standing):

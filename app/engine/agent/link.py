@@ -19,7 +19,7 @@ from typing import Any
 import requests
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from app.codec import Odd
+from app.codec import MalformedData
 from app.codec.sealing import ABOUT_ASSIGNED, key_of, new_private_key, public_key_of, unseal_text
 from app.codec.values import Json, moment, must, object_, own_id, parsed, text, whole
 from app.config import SettingError
@@ -260,11 +260,11 @@ class ServerLink:
         data = self._send("hello", {"public_key": key, "version": __version__})
         confirm = data.get("confirm_seconds")
         if not isinstance(confirm, int | float) or not 0 <= confirm <= LONGEST_CONFIRM:
-            raise Odd("confirm_seconds")
+            raise MalformedData("confirm_seconds")
         location = must(text(data.get("location")), "location")
         # It goes to the log, and to a line of a file.
         if not location or location != one_line(location, MAX_LOCATION):
-            raise Odd("location")
+            raise MalformedData("location")
         self._location = location
         self._tell(Greeted(self._location, timedelta(seconds=confirm)))
 
@@ -329,7 +329,7 @@ class ServerLink:
         return reply
 
     def _opened(self, location: str, sealed: str) -> AssignedNews:
-        """Raises Odd and Forged."""
+        """Raises MalformedData and Forged."""
         about = ABOUT_ASSIGNED.format(location)
         plain = unseal_text(self._private, _from_base64(sealed), about)
         data = object_(parsed(plain, MOST_VALUES), "sealed")
@@ -380,7 +380,7 @@ def _read(status: int, body: bytes) -> dict[str, Any]:
     """What the server's API says; raises Foreign if something else answers."""
     try:
         decoded = parsed(body, MOST_IN_ANSWER)
-    except Odd:
+    except MalformedData:
         decoded = None
     wanted = "data" if status == 200 else "message"
     if not isinstance(decoded, dict) or wanted not in decoded:
@@ -404,7 +404,7 @@ def _from_base64(sealed: str) -> bytes:
     try:
         return base64.b64decode(sealed)
     except ValueError:
-        raise Odd("sealed") from None
+        raise MalformedData("sealed") from None
 
 
 def _change(data: Json) -> int:
@@ -414,7 +414,7 @@ def _change(data: Json) -> int:
 def _list(data: Json, name: str) -> list[Any]:
     items = data.get(name)
     if not isinstance(items, list):
-        raise Odd(name)
+        raise MalformedData(name)
     return items
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import requests
 
-from app.codec import Odd
+from app.codec import MalformedData
 from app.codec.sealing import Forged
 
 # What OpenSSL calls an answer that is no TLS; which of them depends on its version.
@@ -43,7 +43,15 @@ class Foreign(Exception):
 
 
 # Those that ``sentence_of`` has words for: all others are faults of the agent, or of its machine.
-KNOWN = (AgentRefused, ServerFault, Later, Foreign, Odd, Forged, requests.RequestException)
+KNOWN = (
+    AgentRefused,
+    ServerFault,
+    Later,
+    Foreign,
+    MalformedData,
+    Forged,
+    requests.RequestException,
+)
 
 
 def sentence_of(server: str, fault: Exception) -> str:
@@ -60,7 +68,7 @@ def sentence_of(server: str, fault: Exception) -> str:
         )
     if isinstance(fault, Foreign):
         return f"The server {server} cannot be reached: {fault}."
-    if isinstance(fault, Odd):
+    if isinstance(fault, MalformedData):
         return (
             f"The agent cannot read what the server {server} answers ({fault}). If their versions"
             " of Wakeful differ, run the same on both."

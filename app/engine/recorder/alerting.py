@@ -23,9 +23,8 @@ from app.engine.recorder.rows import lock, open_incident, remark
 from app.errors import NotFound
 from app.i18n import _
 from app.records import Event, Outcome, Verdict
-from app.rules.certificates import warns
 from app.rules.clocks import believable
-from app.rules.time import days_left
+from app.rules.time import days_left, warns
 from app.rules.unreadable import NOBODY_TOLD
 
 log = logging.getLogger(__name__)

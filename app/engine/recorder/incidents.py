@@ -18,7 +18,7 @@ from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.engine.recorder import gaps
 from app.engine.recorder.alerting import notify_opened
 from app.engine.recorder.rows import lock, open_incident, start_afresh, whole
-from app.errors import Conflict, Invalid, NotFound, existing
+from app.errors import Conflict, Invalid, NotFound, existing, no_such
 from app.i18n import _
 from app.records import Ending, Event
 
@@ -31,7 +31,7 @@ def store_incident(session: AnySession, fields: Mapping[str, Any], now: datetime
     """
     id = fields["monitor_id"]
     if session.get(MonitorRow, id) is None:
-        raise Invalid({"monitor_id": [_("There is no monitor with this id.")]})
+        raise Invalid({"monitor_id": [no_such("monitor", id)]})
     state = lock(session, id)
     # Read again under the lock: somebody may have changed whom it alerts meanwhile.
     monitor = session.get_one(MonitorRow, id, populate_existing=True)

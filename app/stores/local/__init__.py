@@ -8,10 +8,8 @@ from app.config import Settings
 from app.db import tables
 from app.records import resources
 from app.stores.base import Extent, Store
-from app.stores.local.channels import LocalChannels
-from app.stores.local.checks import LocalChecks
 from app.stores.local.contacts import LocalContacts
-from app.stores.local.deliveries import LocalDeliveries
+from app.stores.local.deliveries import LocalChannels, LocalDeliveries
 from app.stores.local.incidents import LocalIncidents
 from app.stores.local.locations import LocalLocations
 from app.stores.local.markers import Markers
@@ -19,7 +17,7 @@ from app.stores.local.monitors import LocalMonitors
 from app.stores.local.post_templates import PostTemplates
 from app.stores.local.posts import LocalPosts
 from app.stores.local.report_mails import ReportMails
-from app.stores.local.results import LocalResults
+from app.stores.local.results import LocalChecks, LocalResults
 from app.stores.local.status_pages import LocalStatusPages
 from app.stores.local.subscribers import LocalSubscribers
 from app.stores.local.windows import LocalWindows

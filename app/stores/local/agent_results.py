@@ -24,7 +24,7 @@ from sqlalchemy import select
 
 from app.access.agents import AgentPlace
 from app.codec.packing import outcome_of
-from app.codec.values import Odd
+from app.codec.values import MalformedData
 from app.db import db, journal, shards, writing
 from app.db.faults import passes
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow
@@ -88,7 +88,7 @@ def read(data: Any) -> tuple[list[AgentResult], int]:
             made_for = entry["made_for"]
             outcome = outcome_of(entry["outcome"])
             if not isinstance(made_for, int) or outcome.result.monitor_id is None:
-                raise Odd("made_for")
+                raise MalformedData("made_for")
             at = from_ms(to_ms(outcome.result.checked_at))  # as it will be stored
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
             sent.append(AgentResult(placed, made_for))

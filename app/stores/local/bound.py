@@ -19,7 +19,7 @@ from app.access.keys import BOUND
 from app.db import DbSession, db, writing
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.tags import tagged
-from app.errors import Denied, Invalid, NotFound
+from app.errors import Denied, Invalid, NotFound, no_such
 from app.i18n import N_, _
 from app.records import (
     CertificateChain,
@@ -40,7 +40,6 @@ from app.stores.base import Extent, Fields, Store
 from app.stores.local.search import fits
 
 TAG_STAYS = N_("This API key is bound to the tag %(tag)s, so the tags must include it.")
-NO_MONITOR = N_("There is no monitor with this id.")
 
 
 class _Tag:
@@ -171,7 +170,7 @@ class _Incidents(_BoundPart):
     def create(self, fields: Fields) -> Incident:
         with writing() as session:
             if not self._tag.keeps(session, fields["monitor_id"]):
-                raise Invalid({"monitor_id": [_(NO_MONITOR)]})
+                raise Invalid({"monitor_id": [no_such("monitor", fields["monitor_id"])]})
             return self._inner.incidents.create(fields)
 
     def update(

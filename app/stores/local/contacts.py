@@ -23,11 +23,10 @@ from app.rules.cross_field import quiet_hours
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local import shared_channels
-from app.stores.local.part import Rows, locked_row, named_once
+from app.stores.local.part import LocalCollection, locked_row, named_once
 from app.stores.local.rows import pairs_of
 from app.stores.local.search import fits
 
-NAME_TAKEN = N_("Another contact has this name.")
 IN_USE = N_(
     "Monitors use this contact. Replace it with another one (replace_with), or delete it anyway "
     "(force)."
@@ -39,7 +38,7 @@ COLUMNS = (
 MOST_NAMED = 500  # monitors that a refusal names
 
 
-class LocalContacts(Rows[Contact, PageQuery], base.Contacts):
+class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
     @property
     def order(self) -> Sequence[Any]:
         return (ContactRow.name_folded, ContactRow.id)
@@ -48,13 +47,25 @@ class LocalContacts(Rows[Contact, PageQuery], base.Contacts):
         counts = _counts(ids)
         return [_record(row, counts[row.id]) for row in self.rows(ids)]
 
+    def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
+        columns = dict(fields)
+        if "name" in columns:
+            columns["name"] = columns["name"].strip()
+            columns["name_folded"] = columns["name"].casefold()
+        if "channels" in columns:
+            columns["channels"] = [[pair.key, pair.value] for pair in columns["channels"]]
+        return columns
+
+    def check(self, session: DbSession, row: ContactRow) -> None:
+        """Two updates at once, each valid by itself, may together be invalid."""
+        if faults := quiet_hours(row.quiet_start, row.quiet_end):
+            raise Invalid({name: [sentence] for name, sentence in faults})
+
     def create(self, fields: Fields) -> Contact:
-        id: int = named_once(partial(self._create, fields), NAME_TAKEN)
-        return self.get(id)
+        return named_once(lambda: super(LocalContacts, self).create(fields))
 
     def update(self, id: int, fields: Fields) -> Contact:
-        named_once(partial(self._update, id, fields), NAME_TAKEN)
-        return self.get(id)
+        return named_once(lambda: super(LocalContacts, self).update(id, fields))
 
     def delete(self, id: int) -> None:
         self.remove(id)
@@ -80,7 +91,7 @@ class LocalContacts(Rows[Contact, PageQuery], base.Contacts):
         return shared_channels.shared(monitor_id) if fits(monitor_id) else ()
 
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
-        id: int = named_once(partial(self._from_channel, name, monitor_id, mark), NAME_TAKEN)
+        id: int = named_once(partial(self._from_channel, name, monitor_id, mark))
         return self.get(id)
 
     def _from_channel(self, name: str, monitor_id: int, mark: str) -> int:
@@ -89,8 +100,8 @@ class LocalContacts(Rows[Contact, PageQuery], base.Contacts):
             id = monitor_id if fits(monitor_id) else -1
             target, ids = shared_channels.locked(session, id, mark)
             _take_turns(session)
-            row = ContactRow(created_at=now, updated_at=now)
-            _set(row, {"name": name, "channels": (Pair(*target),)})
+            columns = self.columns(session, None, {"name": name, "channels": (Pair(*target),)})
+            row = ContactRow(**columns, created_at=now, updated_at=now)
             session.add(row)
             session.flush()
             shared_channels.replace(session, row, target, ids, now)
@@ -105,25 +116,6 @@ class LocalContacts(Rows[Contact, PageQuery], base.Contacts):
     def defaults(self) -> Sequence[str]:
         chosen = select(ContactRow.name).where(ContactRow.default)
         return list(db.session.scalars(chosen.order_by(ContactRow.name_folded)))
-
-    def _create(self, fields: Fields) -> int:
-        now = self.now()
-        with writing() as session:
-            row = ContactRow(created_at=now, updated_at=now)
-            _set(row, fields)
-            session.add(row)
-            session.flush()
-            return row.id
-
-    def _update(self, id: int, fields: Fields) -> None:
-        with writing() as session:
-            row = locked_row(session, ContactRow, "contact", id)
-            _set(row, fields)
-            # Two updates at once, each valid by itself, may together be invalid.
-            if faults := quiet_hours(row.quiet_start, row.quiet_end):
-                raise Invalid({name: [sentence] for name, sentence in faults})
-            row.updated_at = self.now()
-            session.flush()
 
 
 # --- The contacts of monitors ---------------------------------------------------------------------
@@ -217,17 +209,6 @@ def _find(session: Any, value: str, *, lock: bool = False) -> int | None:
         if id is not None:
             return int(id)
     return None
-
-
-def _set(row: ContactRow, fields: Fields) -> None:
-    for name in COLUMNS:
-        if name in fields:
-            setattr(row, name, fields[name])
-    if "name" in fields:
-        row.name = fields["name"].strip()
-        row.name_folded = row.name.casefold()
-    if "channels" in fields:
-        row.channels = [[pair.key, pair.value] for pair in fields["channels"]]
 
 
 def _users(session: DbSession, id: int) -> list[int]:

@@ -1,25 +1,29 @@
-"""The delivery log: each message, its target, and whether it arrived."""
+"""The delivery log: each message, its target, and whether it arrived. Alert channels: their tests,
+and those that fail.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from flask import current_app
 from sqlalchemy import Select, select
 
 from app.access import audit
 from app.alerts import by_hand
-from app.alerts.log import IS_ALERT, covered_ids, to_record
-from app.alerts.targets import contact_names
+from app.alerts.channels import not_set_up
+from app.alerts.log import IS_ALERT, covered_ids, failed_channels, lost_messages, to_record
+from app.alerts.targets import contact_names, unreadable_alerts
 from app.db import db, writing
 from app.db.tables import DeliveryRow, MonitorRow
 from app.db.tags import tagged
 from app.errors import NotFound
-from app.records import Action, Delivery, DeliveryQuery, ObjectKind, Thing
+from app.records import Action, Delivery, DeliveryQuery, MonitorRef, ObjectKind, Pair, Thing
 from app.stores import base
-from app.stores.local.part import Rows
+from app.stores.base import until_tried
+from app.stores.local.part import LocalPart, Rows, require_monitor
 from app.stores.local.search import fits
-from app.stores.waiting import until_tried
 
 POLL_SECONDS = 0.15
 
@@ -73,3 +77,26 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
             by_hand.give_up(id, self.now())
             audit.note(session, Action.GIVEN_UP, Thing(ObjectKind.DELIVERY, id))
         return self.get(id)
+
+
+class LocalChannels(LocalPart, base.Channels):
+    def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
+        targets = [(str(pair.key), pair.value) for pair in alerts]
+        id = monitor_id if monitor_id is None or fits(monitor_id) else -1
+        return by_hand.send_test_to(targets, self.now(), monitor_id=id)
+
+    def test_all(self, monitor_id: int) -> tuple[int, ...]:
+        require_monitor(monitor_id)
+        return by_hand.send_test(monitor_id, self.now())
+
+    def not_set_up(self) -> Mapping[str, str]:
+        return not_set_up(current_app.extensions["wakeful.settings"])
+
+    def failed(self) -> Sequence[Delivery]:
+        return failed_channels(db.session)
+
+    def lost(self) -> Sequence[Delivery]:
+        return lost_messages(db.session, self.now())
+
+    def unreadable_alerts(self) -> Sequence[MonitorRef]:
+        return unreadable_alerts(db.session)

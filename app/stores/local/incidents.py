@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -14,10 +14,9 @@ from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.tags import tagged
 from app.engine import recorder
 from app.engine.recorder.rows import lock
-from app.errors import Conflict, Invalid, NotFound
-from app.i18n import N_, _
+from app.errors import CHANGED_MEANWHILE, Conflict, Invalid, NotFound
+from app.i18n import _
 from app.records import (
-    CLOCK_SKEW_SECONDS,
     Classification,
     Incident,
     IncidentQuery,
@@ -28,18 +27,14 @@ from app.records import (
     Page,
     Sort,
 )
+from app.rules import text
+from app.rules.cross_field import INCIDENT_TIMES, incident_times
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.part import LocalPart, found_monitor
 from app.stores.local.rows import incident_record
 from app.stores.local.search import Asking, Order, asking, contains, fits, ordered
 
-CHANGED_MEANWHILE = N_("Somebody changed this incident at the same moment. Try again.")
-IN_FUTURE = N_("This time is in the future.")
-BEFORE_START = N_("This is before the incident started.")
-AFTER_END = N_("This is after the incident ended.")
-BEFORE_ACKNOWLEDGED = N_("This is before the incident was acknowledged.")
-TIMES = ("started_at", "acknowledged_at", "ended_at")
 OF_MONITORS: Mapping[IncidentSearchBy, Sequence[Order]] = {
     IncidentSearchBy.MONITOR: [MonitorRow.name_folded],
     IncidentSearchBy.URL: [MonitorRow.name_folded, MonitorRow.url_folded],
@@ -87,13 +82,12 @@ class LocalIncidents(LocalPart, base.Incidents):
     def create(self, fields: Fields) -> Incident:
         now, fields = self.now(), whole_seconds(fields)
         with writing() as session:
-            errors = time_faults(fields, now)
+            faults = incident_times(fields, now)
             try:
                 found_monitor(session, fields["monitor_id"])
             except NotFound as missing:
-                errors["monitor_id"] = [str(missing)]
-            if errors:
-                raise Invalid(errors)
+                faults["monitor_id"] = str(missing)
+            _refuse(faults)
             row = recorder.store_incident(session, fields, now)
             id = row.id
             rollups.reroll(row.monitor_id, row.started_at, row.ended_at)
@@ -109,10 +103,8 @@ class LocalIncidents(LocalPart, base.Incidents):
             if any(getattr(row, name) != value for name, value in (expected or {}).items()):
                 raise Conflict(_(CHANGED_MEANWHILE))
             before = row.ended_at, row.classification
-            merged = {name: fields.get(name, getattr(row, name)) for name in TIMES}
-            errors = time_faults(merged, now, sent=fields.keys())
-            if errors:
-                raise Invalid(errors)
+            merged = {name: fields.get(name, getattr(row, name)) for name in INCIDENT_TIMES}
+            _refuse(incident_times(merged, now, fields.keys()))
             _classify(row, fields)
             recorder.change_incident(session, id, fields, now, by=by)
             if before != (row.ended_at, row.classification):
@@ -135,30 +127,9 @@ def whole_seconds(fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def time_faults(
-    fields: Mapping[str, Any], now: datetime, sent: Collection[str] = TIMES
-) -> dict[str, list[str]]:
-    """What is wrong with the order of an incident's times, under the names of those in ``sent``.
-
-    ``fields``: the times of the whole incident, of which ``sent`` are new.
-    """
-    started, acknowledged, ended = (fields.get(name) for name in TIMES)
-    latest = now + timedelta(seconds=CLOCK_SKEW_SECONDS)
-    errors: dict[str, list[str]] = {}
-    for name in TIMES:
-        moment = fields.get(name)
-        if name not in sent or moment is None:
-            continue
-        if moment > latest:
-            errors[name] = [_(IN_FUTURE)]
-        elif started is not None and moment < started:
-            errors[name] = [_(BEFORE_START)]
-    if acknowledged is not None and ended is not None and acknowledged > ended:
-        if "acknowledged_at" in sent:
-            errors.setdefault("acknowledged_at", [_(AFTER_END)])
-        elif "ended_at" in sent:
-            errors.setdefault("ended_at", [_(BEFORE_ACKNOWLEDGED)])
-    return errors
+def _refuse(faults: Mapping[str, str]) -> None:
+    if faults:
+        raise Invalid({name: [sentence] for name, sentence in faults.items()})
 
 
 def _classify(row: IncidentRow, fields: Mapping[str, Any]) -> None:
@@ -166,16 +137,7 @@ def _classify(row: IncidentRow, fields: Mapping[str, Any]) -> None:
         return
     value = fields["classification"]
     if value is not None and value not in list(Classification):
-        raise Invalid(
-            {
-                "classification": [
-                    _(
-                        "Choose one of: %(classification)s.",
-                        classification=", ".join(Classification),
-                    )
-                ]
-            }
-        )
+        raise Invalid({"classification": [text.one_of(Classification)]})
     row.classification = value
 
 

@@ -21,7 +21,6 @@ from app.stores.base import Fields
 from app.stores.local.part import Rows, found_monitor, locked_row, named_once
 from app.stores.local.search import fits
 
-NAME_TAKEN = N_("Another place has this name.")
 NAME_STAYS = N_("The name of a place cannot be changed. Change its label.")
 DEFAULT_HAS_NO_AGENT = N_("Only other places than default can have an agent.")
 NOT_AN_AGENT = N_("Only a place with the carrier agent has a token.")
@@ -36,7 +35,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         return (LocationRow.id,)
 
     def create(self, fields: Fields) -> Place:
-        return self._whole(*named_once(lambda: self._create(fields), NAME_TAKEN))
+        return self._whole(*named_once(lambda: self._create(fields)))
 
     def update(self, id: int, fields: Fields) -> Place:
         with writing() as session:

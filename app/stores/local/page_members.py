@@ -19,13 +19,12 @@ from app.db.tables import (
     StatusPageMonitorRow,
     StatusPageRow,
 )
-from app.errors import Invalid
+from app.errors import Invalid, no_such
 from app.i18n import N_, _
 from app.records import ComponentName, Group
 from app.stores.base import Fields
 from app.stores.local.search import fits
 
-NO_MONITOR = N_("There is no monitor with the id %(id)s.")
 NOT_ON_PAGE = N_("The monitor %(id)s is not on the page.")
 IN_TWO_GROUPS = N_("The monitor %(id)s is in two groups.")
 MEMBERS = ("monitors", "names", "groups")
@@ -97,7 +96,7 @@ def _change(session: DbSession, page_id: int, fields: Fields) -> None:
     if "monitors" in fields:
         for id in wanted:
             if id not in existing:
-                raise Invalid({"monitors": [_(NO_MONITOR, id=id)]})
+                raise Invalid({"monitors": [no_such("monitor", id)]})
         present = _set_monitors(session, page_id, present, wanted)
     if "names" in fields:
         _set_names(present, fields["names"] or ())

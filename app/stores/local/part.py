@@ -15,11 +15,13 @@ from app.db.tables import MonitorRow
 from app.errors import Invalid, NotFound
 from app.i18n import _
 from app.records import Page, Resource
+from app.rules.text import TAKEN
 from app.stores import base
 from app.stores.base import Fields, Query, Record
 from app.stores.local.search import fits, ids_of_page
 
 R = TypeVar("R", bound=Model)
+T = TypeVar("T")
 
 
 class LocalPart:
@@ -103,11 +105,12 @@ class LocalCollection(Rows[Record, Query], base.Collection[Record, Query]):
     def update(self, id: int, fields: Fields) -> Record:
         with writing() as session:
             columns = self.columns(session, id, fields)
-            row = found_row(session, self.row, self.resource.singular, id)
+            row = locked_row(session, self.row, self.resource.singular, id)
             for name, value in columns.items():
                 setattr(row, name, value)
             self.check(session, row)
             row.updated_at = self.now()
+            session.flush()
         return self.get(id)
 
     def delete(self, id: int) -> None:
@@ -145,13 +148,13 @@ def locked_row(
     return row
 
 
-def named_once(write: Callable[[], Any], taken: str) -> Any:
-    """Call ``write``. If another record has the name, raise Invalid with the sentence ``taken``."""
+def named_once(write: Callable[[], T]) -> T:
+    """Call ``write``. Raise Invalid if another record has the name."""
     try:
         return write()
     except IntegrityError:
         db.session.rollback()
-        raise Invalid({"name": [_(taken)]}) from None
+        raise Invalid({"name": [_(TAKEN)]}) from None
 
 
 def require_monitor(id: int) -> Any:

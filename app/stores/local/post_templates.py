@@ -10,13 +10,12 @@ from sqlalchemy import func, select
 from app.db import DbSession, turns
 from app.db.tables import PostTemplateRow
 from app.errors import Invalid
-from app.i18n import N_, _
+from app.i18n import _
 from app.records import PageQuery, PostTemplate
 from app.rules.posts import folded
+from app.rules.text import TAKEN
 from app.stores.base import Fields
 from app.stores.local.part import LocalCollection
-
-NAME_TAKEN = N_("Another template has this name.")
 
 
 class PostTemplates(LocalCollection[PostTemplate, PageQuery]):
@@ -33,5 +32,5 @@ class PostTemplates(LocalCollection[PostTemplate, PageQuery]):
             wanted = folded(fields["name"])
             for other, name in session.execute(select(PostTemplateRow.id, PostTemplateRow.name)):
                 if other != id and folded(name) == wanted:
-                    raise Invalid({"name": [_(NAME_TAKEN)]})
+                    raise Invalid({"name": [_(TAKEN)]})
         return dict(fields)

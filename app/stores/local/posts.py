@@ -24,7 +24,7 @@ from app.db.tables import (
     StatusPageMonitorRow,
 )
 from app.db.types import readable
-from app.errors import Invalid, NotFound
+from app.errors import Invalid, NotFound, no_such
 from app.i18n import N_, _
 from app.records import ENDED_STATES, Page, Post, PostQuery, PostState, PostUpdate
 from app.rules import posts as rules
@@ -37,7 +37,6 @@ from app.stores.local.part import LocalPart
 from app.stores.local.search import fits, ids_of_page
 from app.stores.local.status_pages import locked_page
 
-NO_INCIDENT = N_("There is no incident with the id %(id)s.")
 OF_ANOTHER = N_("The incident %(id)s is of a monitor that is not on the page.")
 COLUMNS = ("title", "incident_id", "starts_at", "ends_at")
 
@@ -268,7 +267,7 @@ def _incident_fault(session: DbSession, id: int, shown: Sequence[int]) -> str | 
         session.scalar(statement.with_for_update(read=True, key_share=True)) if fits(id) else None
     )
     if monitor_id is None:
-        return _(NO_INCIDENT, id=id)
+        return no_such("incident", id)
     return None if monitor_id in shown else _(OF_ANOTHER, id=id)
 
 

@@ -63,7 +63,7 @@ from app.stores.local.posts import records_of_posts
 from app.stores.local.public_windows import windows_of
 from app.stores.local.search import fits
 from app.stores.local.status_pages import link_of
-from app.stores.local.subscribing import Subscribing
+from app.stores.local.subscribers import Subscribing
 from app.stores.local.windows import active_windows
 from app.stores.public import Address, PublicPages
 

@@ -1,15 +1,18 @@
-"""Results, statistics of them, and the certificates that checks have seen."""
+"""Results, statistics of them, the certificates that checks have seen, and checks on demand."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, func, or_, select, tuple_
 
+from app.checks.kinds import is_elsewhere, spec_of
 from app.codec import reader
 from app.db import by_place, db, rollups
+from app.db.assignments import not_checked
 from app.db.journal import decode
 from app.db.tables import (
     IncidentRow,
@@ -19,7 +22,7 @@ from app.db.tables import (
     MonitorStateRow,
     ResultRow,
 )
-from app.db.types import from_ms, readable, to_ms
+from app.db.types import Unreadable, from_ms, readable, to_ms
 from app.engine.recorder.evidence import good_checks
 from app.errors import Invalid
 from app.i18n import _
@@ -28,15 +31,19 @@ from app.records import (
     MAX_ID,
     Certificate,
     CertificateChain,
+    CheckedNow,
+    Outcome,
     Page,
     Result,
     ResultQuery,
     Verdict,
 )
+from app.rules import text
 from app.stats import RANGES, series
 from app.stats.tally import DAY_MS, HOUR_MS
 from app.stores import base
-from app.stores.local.part import LocalPart, require_monitor
+from app.stores.base import Fields
+from app.stores.local.part import LocalPart, found_monitor, require_monitor
 from app.stores.local.search import fits
 
 _certificate = reader(Certificate, "certificate")
@@ -91,7 +98,7 @@ class LocalResults(LocalPart, base.Results):
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
         """``range_`` is a key of ``app.stats.RANGES``."""
         if range_ not in RANGES:
-            raise Invalid({"range": [_("Choose one of: %(words)s.", words=", ".join(RANGES))]})
+            raise Invalid({"range": [text.one_of(RANGES)]})
         monitor = require_monitor(monitor_id)
         now = self.now()
         start, end = series.start_of(range_, to_ms(now)), to_ms(now)
@@ -113,7 +120,7 @@ class LocalResults(LocalPart, base.Results):
         monitor = require_monitor(monitor_id)
         now = self.now()
         if start >= now:
-            raise Invalid({"from": [_("This time is in the future.")]})
+            raise Invalid({"from": [_(text.IN_FUTURE)]})
         begin, stop = to_ms(start), to_ms(end)
         span = series.span_of(begin, stop, to_ms(now))
         if span.width < HOUR_MS and rollups.only_summed(monitor_id, *span[:2]):
@@ -202,3 +209,24 @@ def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:
     good = good_checks(readable(kept.last_good)) if kept else []
     checks = [*failing, (readable(opened) or {}).get("failing"), *good]
     return [check for check in checks if check]
+
+
+class LocalChecks(LocalPart, base.Checks):
+    def run(self, monitor_id: int) -> CheckedNow:
+        from app.engine import now
+
+        require_monitor(monitor_id)
+        return now.check_now(monitor_id)
+
+    def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
+        from app.engine import now
+
+        password = fields.get("request_auth_password")
+        if secrets_from is not None and password is None:
+            monitor = found_monitor(db.session, secrets_from)
+            if not is_elsewhere(monitor, fields):
+                password = monitor.request_auth_password
+        spec = spec_of(fields, readable(password))
+        if spec.auth is not None and isinstance(password, Unreadable):
+            spec = replace(spec, fault=not_checked({"request_auth_password": password.why}))
+        return now.check_fields(spec)

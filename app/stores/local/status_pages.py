@@ -18,12 +18,13 @@ from app.access.dashboard_hosts import is_used
 from app.config import Settings
 from app.db import DbSession, db, writing
 from app.db.tables import StatusPageMonitorRow, StatusPageRow, SubscriberRow
-from app.errors import Conflict, Invalid
+from app.errors import CHANGED_MEANWHILE, Conflict, Invalid
 from app.i18n import N_, _
 from app.records import PageQuery, StatusPage, Visibility
 from app.records.resources import STATUS_PAGES
 from app.rules import slugs
 from app.rules.page_state import page_link
+from app.rules.text import TAKEN
 from app.rules.url import host_of
 from app.stores import base
 from app.stores.base import Fields
@@ -34,15 +35,12 @@ from app.stores.local.part import Rows, locked_row
 from app.stores.local.search import fits
 from app.stores.mail import base_here
 
-SLUG_TAKEN = N_("Another status page has this address.")
-DOMAIN_TAKEN = N_("Another status page has this host name.")
 OWN_HOST = N_("This host name leads to Wakeful's dashboard. Enter another one.")
 USED_HOST = N_(
     "People use Wakeful's dashboard at this host name. Enter another one. If the dashboard has"
     " moved, set WAKEFUL_PUBLIC_URL first."
 )
 PASSWORD_NEEDED = N_("Enter a password for this page.")
-BUSY = N_("Somebody else saved a status page at the same moment. Try again.")
 COLUMNS = (
     "name", "description", "visibility", "domain", "show_urls", "show_response_times",
     "auto_post_after", "zone", "theme",
@@ -122,13 +120,13 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
         slug, domain = merged.get("slug"), merged.get("domain")
         errors = {}
         if slug and _is_taken(session, StatusPageRow.slug, slug, id):
-            errors["slug"] = [_(SLUG_TAKEN)]
+            errors["slug"] = [_(TAKEN)]
         if domain and domain in self._own_hosts():
             errors["domain"] = [_(OWN_HOST)]
         elif domain and (row is None or domain != row.domain) and self._is_used(domain):
             errors["domain"] = [_(USED_HOST)]
         elif domain and _is_taken(session, StatusPageRow.domain, domain, id):
-            errors["domain"] = [_(DOMAIN_TAKEN)]
+            errors["domain"] = [_(TAKEN)]
         if merged["visibility"] == Visibility.PASSWORD and secret is None:
             errors["password"] = [_(PASSWORD_NEEDED)]
         if errors:
@@ -197,7 +195,7 @@ def _unraced(write: Callable[[], Any]) -> Any:
             return write()
         except IntegrityError:
             db.session.rollback()
-    raise Conflict(_(BUSY))
+    raise Conflict(_(CHANGED_MEANWHILE))
 
 
 def _is_taken(session: DbSession, column: Any, value: str, but: int | None) -> bool:

@@ -15,10 +15,11 @@ from app.db import DbSession, db, windows, writing
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
 from app.db.tags import tagged, tags_text
 from app.db.windows import in_own_window, with_monitors
-from app.errors import Invalid
-from app.i18n import N_, _
+from app.errors import Invalid, no_such
+from app.i18n import _
 from app.records import MaintenanceWindow, Page, PageQuery
 from app.rules import recurrence as calendar
+from app.rules import text
 from app.stores.base import Collection, Fields
 from app.stores.local.cancelling import (
     cancel_window,
@@ -29,7 +30,6 @@ from app.stores.local.cancelling import (
 from app.stores.local.part import LocalPart, found_row
 from app.stores.local.search import Asking, asking, fits
 
-END_BEFORE_START = N_("The end must be later than the start.")
 _MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
 _ORDER = (MaintenanceWindowRow.start_at.desc(), MaintenanceWindowRow.id.desc())
 
@@ -137,7 +137,7 @@ def _set_members(session: DbSession, row: MaintenanceWindowRow, monitors: Iterab
     existing = set(session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(possible))))
     missing = [monitor for monitor in wanted if monitor not in existing]
     if missing:
-        raise Invalid({"monitors": [_("There is no monitor with the id %(id)s.", id=missing[0])]})
+        raise Invalid({"monitors": [no_such("monitor", missing[0])]})
     before = list(_record(session, id).monitors)
     audit.changed(session, audit.thing(row), {"monitors": (before, sorted(wanted))})
     session.execute(
@@ -150,7 +150,7 @@ def _checked(window: MaintenanceWindow) -> MaintenanceWindow:
     """Validate the merged record: two updates that are valid alone may be invalid together."""
     errors = {}
     if window.end_at <= window.start_at:
-        errors["end_at"] = [_(END_BEFORE_START)]
+        errors["end_at"] = [_(text.END_BEFORE_START)]
     sentence = calendar.repeat_fault(window.repeat)
     if sentence:
         errors["repeat"] = [sentence]

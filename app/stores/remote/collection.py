@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast
 
-from app.codec import Odd, reader
+from app.codec import MalformedData, reader
 from app.codec.values import own_id
 from app.errors import Accepted, NotFound, Unavailable
 from app.i18n import N_, _
@@ -54,10 +54,10 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
         self._reader = reader(cast("type[Record]", resource.record), resource.singular, **readers)
 
     def read(self, data: Any) -> Record:
-        """The record in this JSON. Raises Odd."""
+        """The record in this JSON. Raises MalformedData."""
         record = self._reader(data)
         if self._has_name and not cast(Any, record).name:
-            raise Odd("name")
+            raise MalformedData("name")
         return record
 
     def parameters(self, query: Query) -> brackets.Pairs:
@@ -87,9 +87,9 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
         try:
             record = self.read(envelope.record(answer.body, self.kind))
             if record.id != (id or record.id):
-                raise Odd("id")
-        except Odd as odd:
-            raise self._not_understood(odd, answer) from None
+                raise MalformedData("id")
+        except MalformedData as fault:
+            raise self._not_understood(fault, answer) from None
         return self.complete([record])[0]
 
 

@@ -30,7 +30,7 @@ from tenacity import (
 )
 from urllib3.exceptions import HTTPError, NewConnectionError
 
-from app.codec.values import Odd, own_id, parsed
+from app.codec.values import MalformedData, own_id, parsed
 from app.errors import Unavailable
 from app.i18n import N_, _
 from app.net.client import Adapter, Network
@@ -241,7 +241,7 @@ class RemoteConnection:
             body = parsed(
                 text, MOST_VALUES, parse_int=_int, parse_float=_float, parse_constant=_none
             )
-        except Odd:
+        except MalformedData:
             return None, False
         return self._plain(body) if _ESCAPED.search(text) else body, True
 

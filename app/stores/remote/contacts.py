@@ -11,8 +11,8 @@ from app.codec.values import object_
 from app.records import Contact, PageQuery, SharedChannel
 from app.stores import base
 from app.stores.base import Extent
-from app.stores.remote.channels import delivery_ids
 from app.stores.remote.collection import RemoteCollection
+from app.stores.remote.deliveries import delivery_ids
 from app.stores.remote.part import stored
 
 MOST_PAGES = 10  # of a hundred: more than anybody has

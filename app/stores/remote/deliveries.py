@@ -1,14 +1,19 @@
-"""The delivery log of another server."""
+"""The delivery log and the alert channels of another server."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
-from app.records import Delivery, DeliveryQuery
+from app.codec import MalformedData, reader
+from app.codec.values import each, object_, pairs
+from app.records import MASK, Delivery, DeliveryQuery, DeliveryStatus, MonitorRef, Pair
 from app.stores import base
+from app.stores.base import Extent, until_tried
 from app.stores.remote.collection import RemoteReadable
-from app.stores.remote.part import stored
-from app.stores.waiting import until_tried
+from app.stores.remote.part import RemotePart, stored
 
 POLL_SECONDS = 0.5
 
@@ -27,3 +32,126 @@ class RemoteDeliveries(RemoteReadable[Delivery, DeliveryQuery], base.Deliveries)
 
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
         return until_tried(self.get, ids, seconds, POLL_SECONDS)
+
+
+ASKED_AGAIN_SECONDS = 60.0
+RECENT = timedelta(hours=24)
+
+
+class RemoteChannels(RemotePart, base.Channels):
+    _setup: Mapping[str, str] = {}
+    _setup_at = float("-inf")
+
+    def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
+        fields: dict[str, Any] = {"alerts": tuple(alerts)}
+        if monitor_id is not None:
+            fields["monitor_id"] = monitor_id
+        answer = self._write("POST", "/alerts/test", fields)
+        ids = self._content(answer, delivery_ids)
+        if len(ids) != len(alerts):
+            raise self._not_understood(MalformedData("deliveries"), answer)
+        return ids
+
+    def test_all(self, monitor_id: int) -> tuple[int, ...]:
+        path = f"/monitors/{monitor_id}/test-alert"
+        answer = self._write("POST", path, monitor_id=monitor_id)
+        return self._content(answer, delivery_ids)
+
+    def not_set_up(self) -> Mapping[str, str]:
+        """Cached for some minutes, because each form reads it."""
+        if self.me.extent < Extent.WHOLE:
+            return {}
+        if time.monotonic() - self._setup_at > ASKED_AGAIN_SECONDS:
+            answer = self._read("/alerts/channels")
+            self._setup = self._content(answer, _not_set_up)
+            self._setup_at = time.monotonic()
+        return self._setup
+
+    def failed(self) -> Sequence[Delivery]:
+        if self.me.extent == Extent.BARE:
+            return ()
+        return _failed(self.store.deliveries, self.store.now() - RECENT)
+
+    def lost(self) -> Sequence[Delivery]:
+        if self.me.extent == Extent.BARE:
+            return ()
+        since = self.store.now() - RECENT
+        return [
+            delivery
+            for status in (DeliveryStatus.FAILED, DeliveryStatus.HELD)
+            for delivery in _newest(self.store.deliveries, status, since)
+            if delivery.is_lost
+        ]
+
+    def unreadable_alerts(self) -> Sequence[MonitorRef]:
+        if self.me.extent < Extent.WHOLE:
+            return ()
+        answer = self._read("/alerts/unreadable")
+        return self._content(answer, _monitors)
+
+
+def delivery_ids(data: Any) -> tuple[int, ...]:
+    ids = data.get("deliveries") if isinstance(data, Mapping) else data
+    if not isinstance(ids, list) or not all(isinstance(id, int) for id in ids):
+        raise MalformedData("deliveries")
+    return tuple(ids)
+
+
+def _not_set_up(data: Any) -> Mapping[str, str]:
+    listed = pairs(object_(data, "channels").get("not_set_up"))
+    return {pair.key: pair.value for pair in listed if pair.value}
+
+
+_monitor = reader(MonitorRef, "monitor")
+
+
+def _monitors(data: Any) -> tuple[MonitorRef, ...]:
+    return each(object_(data, "monitors").get("monitors"), _monitor)
+
+
+def _failed(deliveries: base.Deliveries, since: datetime) -> Sequence[Delivery]:
+    """The newest failure of each channel after ``since`` that has delivered nothing after it."""
+    failures: dict[object, Delivery] = {}
+    for delivery in _newest(deliveries, DeliveryStatus.FAILED, since):
+        if not delivery.is_lost:
+            failures.setdefault(_lane(delivery), delivery)
+    return [
+        delivery
+        for lane, delivery in failures.items()
+        if not _works_again(deliveries, lane, delivery)
+    ]
+
+
+def _newest(deliveries: base.Deliveries, status: str, since: datetime) -> Sequence[Delivery]:
+    newest = deliveries.list(DeliveryQuery(status=status, per_page=25)).items
+    return [
+        delivery for delivery in newest if (at := _last_at(delivery)) is not None and at > since
+    ]
+
+
+def _works_again(deliveries: base.Deliveries, lane: object, failed: Delivery) -> bool:
+    query = DeliveryQuery(channel=failed.channel, status=DeliveryStatus.DELIVERED, per_page=50)
+    failed_at = _last_at(failed)
+    return any(
+        _lane(delivery) == lane
+        and delivery.delivered_at
+        and failed_at
+        and delivery.delivered_at > failed_at
+        for delivery in deliveries.list(query).items
+    )
+
+
+def _lane(delivery: Delivery) -> object:
+    """The key that identifies a channel value. A short value is masked completely, so the monitor
+    is part of the key.
+    """
+    short = delivery.target == MASK
+    return delivery.channel, delivery.target, delivery.monitor_id if short else None
+
+
+def _last_at(delivery: Delivery) -> datetime | None:
+    try:
+        attempts = [datetime.fromisoformat(str(attempt.get("at"))) for attempt in delivery.attempts]
+    except ValueError:
+        attempts = []
+    return attempts[-1] if attempts else delivery.created_at

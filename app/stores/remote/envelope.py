@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from flask import g, has_request_context
 
-from app.codec import Odd, foreign
+from app.codec import MalformedData, foreign
 from app.codec.values import flag, text, whole
 from app.rules.brackets import Pairs
 from app.rules.text import one_line
@@ -86,11 +86,11 @@ def record(body: Any, kind: str) -> Any:
 
 
 def part(body: Any, headers: Mapping[str, str], kind: str, many: str) -> ListPart:
-    """The records of a list's answer, and what it says of its pages. Raises Odd without a list."""
+    """The records of a list's answer, and what it says of its pages. Raises MalformedData."""
     scopes: list[Mapping[str, Any]] = []
     listed = _list(body, many, scopes)
     if listed is None:
-        raise Odd("list")
+        raise MalformedData("list")
     items = [record(entry, kind) for entry in listed]
     about = [inner for scope in scopes for inner in _about(scope)]
     link, is_told = _next(about, headers)
@@ -122,30 +122,30 @@ def each(data: Sequence[Any], read: Callable[[Any], T]) -> list[T]:
     for entry in data:
         try:
             items.append(read(entry))
-        except Odd as odd:
+        except MalformedData as fault:
             if has_request_context():
-                g.setdefault("set_aside", {})[_called(entry, odd)] = True
+                g.setdefault("set_aside", {})[_called(entry, fault)] = True
     return items
 
 
 def sorted_out(
     data: Sequence[Any], read: Callable[[Any], T]
 ) -> tuple[list[tuple[T, Any]], list[Any]]:
-    """The records that are understood, each with what it was read from, and the odd entries."""
-    understood, odd = [], []
+    """The records that can be read, each with its JSON, and the malformed entries."""
+    understood, malformed = [], []
     for entry in data:
         try:
             understood.append((read(entry), entry))
-        except Odd:
-            odd.append(entry)
-    return understood, odd
+        except MalformedData:
+            malformed.append(entry)
+    return understood, malformed
 
 
-def _called(entry: Any, odd: Odd) -> str:
+def _called(entry: Any, fault: MalformedData) -> str:
     """What a record that cannot be read is called: ``7 Shop (started_at)``."""
     fields = foreign.record_fields(entry, "record") if isinstance(entry, Mapping) else {}
     names = [text(fields.get(name)) for name in ("id", "name", "cause")]
-    return one_line(" ".join(filter(None, [*names, f"({odd})"])), MAX_CALLED)
+    return one_line(" ".join(filter(None, [*names, f"({fault})"])), MAX_CALLED)
 
 
 def _holds(value: Any, identified: bool) -> bool:

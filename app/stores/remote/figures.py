@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.codec import Odd
+from app.codec import MalformedData
 from app.codec.evidence import phases
 from app.codec.values import Json, length, must, object_, own_id, percent, time, whole
 from app.stats.report import ALL, COUNTS, MEASURES
@@ -24,7 +24,7 @@ def statistics(data: Any, range_: str | None) -> Mapping[str, Any]:
     data = object_(data, "statistics")
     buckets = data.get("buckets")
     if not isinstance(buckets, list) or not buckets:
-        raise Odd("buckets")
+        raise MalformedData("buckets")
     return {
         "range": range_,
         "from": time(data.get("from")),
@@ -61,7 +61,7 @@ def report(data: Any) -> dict[int, dict[str, Any]]:
     """Figures by monitor id, and of all, as ``app.stats.report`` gives them."""
     data = object_(data, "report")
     if not isinstance(data.get("monitors"), list):
-        raise Odd("monitors")
+        raise MalformedData("monitors")
     monitors = [object_(entry, "monitor") for entry in data["monitors"]]
     by_monitor = {must(own_id(entry.get("id")), "id"): _figures(entry) for entry in monitors}
     return {**by_monitor, ALL: _figures(object_(data.get("all"), "all"))}
@@ -78,7 +78,7 @@ def _figures(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _days(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
-        raise Odd("days")
+        raise MalformedData("days")
     days = [object_(day, "day") for day in value]
     return [
         {

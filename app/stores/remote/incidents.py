@@ -52,13 +52,13 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
             monitor_id=int(id) if id else None, status=IncidentStatus(status) if status else None
         )
         by = "started_at" if asked.get("sort_by") == "started_at" else "ended_at"
-        understood, odd = envelope.sorted_out(items, self.read)
+        understood, malformed = envelope.sorted_out(items, self.read)
         understood = [entry for entry in understood if _is_asked_for(entry[0], query)]
         understood.sort(
             key=lambda entry: getattr(entry[0], by) or datetime.max.replace(tzinfo=UTC),
             reverse=asked.get("sort") != "asc",
         )
-        return [*(data for _incident, data in understood), *odd]
+        return [*(data for _incident, data in understood), *malformed]
 
     def newest(self, fields: Fields) -> int | None:
         started = fields["started_at"].replace(microsecond=0)

@@ -261,7 +261,7 @@ def read(data: Any, own: Callable[[], bool] = lambda: False) -> Monitor:
 
 
 def _hours(value: Any) -> tuple[dict[str, Any], ...]:
-    """The last hours of a monitor as ``app.stats.series`` gives them; none, where any is odd."""
+    """The last hours of a monitor as ``app.stats.series`` gives them; none if one is malformed."""
     hours = each(value, _hour)
     complete = all(hour[state] is not None for hour in hours for state in _HOUR_STATES)
     return hours if complete and len(hours) == STRIP_HOURS else ()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, TypeVar
 
-from app.codec import Odd
+from app.codec import MalformedData
 from app.errors import Invalid, Unavailable, Unsupported
 from app.i18n import N_, _
 from app.records import Page
@@ -172,19 +172,19 @@ class RemotePart:
         name = path.rpartition("/")[2]
         try:
             return envelope.part(answer.body, answer.headers, name.removesuffix("s"), name)
-        except Odd as odd:
+        except MalformedData as fault:
             if answer.status == 204 or (answer.body is None and answer.is_json):
                 return envelope.NOTHING
-            raise self._not_understood(odd, answer) from None
+            raise self._not_understood(fault, answer) from None
 
     def _content(self, answer: ServerAnswer, read: Callable[[Any], T]) -> T:
         """What a Wakeful answers beside records."""
         try:
             return envelope.content(answer.body, read)
-        except Odd as odd:
-            raise self._not_understood(odd, answer) from None
+        except MalformedData as fault:
+            raise self._not_understood(fault, answer) from None
 
-    def _not_understood(self, odd: Odd, answer: ServerAnswer) -> Unavailable:
+    def _not_understood(self, fault: MalformedData, answer: ServerAnswer) -> Unavailable:
         """The error of a read, which changed nothing; ``stored`` is around reads after a write."""
         if not answer.is_json and answer.status != 204:
             return self.connection.unavailable(
@@ -194,8 +194,8 @@ class RemotePart:
             message := read_answer(answer).message
         ) is not None:  # a fault, with a status of success
             return self.connection.unavailable(ANSWERS, unsent=True, message=message)
-        sentence = N_("The server %(server)s sent an answer that is not valid (%(odd)s).")
-        return self.connection.unavailable(sentence, unsent=True, odd=odd)
+        sentence = N_("The server %(server)s sent an answer that is not valid (%(part)s).")
+        return self.connection.unavailable(sentence, unsent=True, part=fault)
 
 
 @contextmanager

@@ -1,4 +1,6 @@
-"""Results of another server, the figures over them, and the certificates that its checks saw."""
+"""Results of another server, figures over them, the certificates that its checks saw, and checks
+on demand.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,14 @@ from datetime import datetime
 from typing import Any
 
 from app.codec import reader
-from app.records import CertificateChain, Page, Result, ResultQuery
+from app.records import CertificateChain, CheckedNow, Outcome, Page, Result, ResultQuery
 from app.rules import brackets
 from app.stats import report
 from app.stores import base
+from app.stores.base import Fields
 from app.stores.remote import figures
+from app.stores.remote.connection import CHECK_SECONDS
+from app.stores.remote.monitors import refuse_hidden_password
 from app.stores.remote.part import RemotePart, parameters
 
 
@@ -57,3 +62,19 @@ class RemoteResults(RemotePart, base.Results):
 
 read = reader(Result, "result")
 _certificates = reader(CertificateChain, "certificates")
+
+
+read_answer = reader(CheckedNow, "the result")
+
+
+class RemoteChecks(RemotePart, base.Checks):
+    def run(self, monitor_id: int) -> CheckedNow:
+        path = f"/monitors/{monitor_id}/check"
+        answer = self._write("POST", path, monitor_id=monitor_id, seconds=CHECK_SECONDS)
+        return self._content(answer, read_answer)
+
+    def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
+        refuse_hidden_password(self.store.monitors, fields, secrets_from)
+        sent = {name: value for name, value in fields.items() if value not in (None, ())}
+        answer = self._write("POST", "/checks", sent, seconds=CHECK_SECONDS)
+        return Outcome(self._content(answer, read))

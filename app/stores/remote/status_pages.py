@@ -1,13 +1,27 @@
-"""Status pages of another server."""
+"""Status pages of another server, their posts, and who subscribed to them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from app.records import PageQuery, StatusPage
+from app.codec import MalformedData, reader
+from app.codec.values import each, length, object_, own_id, text, word
+from app.records import (
+    Page,
+    PageQuery,
+    Post,
+    PostQuery,
+    PostState,
+    StatusPage,
+    Subscriber,
+    SubscriberQuery,
+)
 from app.stores import base
-from app.stores.base import Extent
+from app.stores.base import Extent, Fields
 from app.stores.remote.collection import RemoteCollection
+from app.stores.remote.connection import ServerAnswer
+from app.stores.remote.part import RemotePart, parameters, stored
 
 MOST_PAGES = 10  # of a hundred: more than anybody has
 
@@ -19,3 +33,95 @@ class RemoteStatusPages(RemoteCollection[StatusPage, PageQuery], base.StatusPage
         every = self.every(PageQuery(per_page=100), MOST_PAGES)
         pages = [page for page in every if monitor_id in page.monitors]
         return sorted(pages, key=lambda page: (page.name.casefold(), page.id))
+
+
+class RemotePosts(RemotePart, base.Posts):
+    def list(self, query: PostQuery) -> Page[Post]:
+        sent = parameters(query, leave=("status_page_id",))
+        id = query.status_page_id
+        return self._page(_path(id), query, _post, sent=sent, kind="status page", id=id)
+
+    def get(self, page_id: int, id: int) -> Post:
+        return self._whole(id, self._read(f"{_path(page_id)}/{id}", kind="post", id=id))
+
+    def create(self, page_id: int, fields: Fields) -> Post:
+        sent = {name: value for name, value in fields.items() if value not in (None, ())}
+        answer = self._write("POST", _path(page_id), sent, kind="status page", id=page_id)
+        with stored():
+            return self._content(answer, _post)
+
+    def update(self, page_id: int, id: int, fields: Fields) -> Post:
+        if not fields:
+            return self.get(page_id, id)
+        answer = self._write("PATCH", f"{_path(page_id)}/{id}", fields, kind="post", id=id)
+        with stored():
+            return self._whole(id, answer)
+
+    def delete(self, page_id: int, id: int) -> None:
+        self._write("DELETE", f"{_path(page_id)}/{id}", kind="post", id=id)
+
+    def add_update(self, page_id: int, id: int, fields: Fields) -> Post:
+        path = f"{_path(page_id)}/{id}/updates"
+        self._write("POST", path, fields, kind="post", id=id)
+        with stored():
+            return self.get(page_id, id)
+
+    def correct_update(self, page_id: int, id: int, update_id: int, fields: Fields) -> Post:
+        if fields:
+            path = f"{_path(page_id)}/{id}/updates/{update_id}"
+            self._write("PATCH", path, fields, kind="update", id=update_id)
+        with stored():
+            return self.get(page_id, id)
+
+    def draft(self, page_id: int, incident_id: int) -> Fields:
+        asked = [("incident_id", str(incident_id))]
+        path = f"/status-pages/{page_id}/draft"
+        return self._content(self._read(path, asked, kind="incident", id=incident_id), _draft)
+
+    def _whole(self, id: int, answer: ServerAnswer) -> Post:
+        """The post of an answer; one with another id is refused, or the next change would go to
+        another post.
+        """
+        post = self._content(answer, _post)
+        if post.id != id:
+            raise self._not_understood(MalformedData("id"), answer)
+        return post
+
+
+def _path(page_id: int) -> str:
+    return f"/status-pages/{page_id}/posts"
+
+
+def _draft(data: Any) -> dict[str, Any]:
+    data = object_(data, "draft")
+    return {
+        "title": text(data.get("title")) or "",
+        "state": word(PostState, data.get("state")) or PostState.INVESTIGATING,
+        "body": text(data.get("body")) or "",
+        "monitors": each(data.get("monitors"), own_id),
+    }
+
+
+_post = reader(Post, "post")
+
+
+class RemoteSubscribers(RemotePart, base.Subscribers):
+    def list(self, query: SubscriberQuery) -> Page[Subscriber]:
+        sent = parameters(query, leave=("status_page_id",))
+        id = query.status_page_id
+        return self._page(
+            _subscribers_path(id), query, _subscriber, sent=sent, kind="status page", id=id
+        )
+
+    def clear(self, page_id: int) -> int:
+        body = self._write(
+            "DELETE", _subscribers_path(page_id), kind="status page", id=page_id
+        ).body
+        return length(body.get("count")) if isinstance(body, Mapping) else 0
+
+
+def _subscribers_path(page_id: int) -> str:
+    return f"/status-pages/{page_id}/subscribers"
+
+
+_subscriber = reader(Subscriber, "subscriber")

@@ -7,35 +7,31 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from app.codec import Odd
+from app.codec import MalformedData
 from app.codec.values import text
 from app.records import MaintenanceWindow, PageQuery, resources
 from app.rules.recurrence import repeat_fault
 from app.rules.url import is_link
 from app.stores.base import Extent, Store
-from app.stores.remote.channels import RemoteChannels
-from app.stores.remote.checks import RemoteChecks
 from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.connection import RemoteConnection
 from app.stores.remote.contacts import RemoteContacts
-from app.stores.remote.deliveries import RemoteDeliveries
+from app.stores.remote.deliveries import RemoteChannels, RemoteDeliveries
 from app.stores.remote.incidents import RemoteIncidents
 from app.stores.remote.locations import RemoteLocations
 from app.stores.remote.me import Me
 from app.stores.remote.monitors import RemoteMonitors
-from app.stores.remote.posts import RemotePosts
-from app.stores.remote.results import RemoteResults
-from app.stores.remote.status_pages import RemoteStatusPages
-from app.stores.remote.subscribers import RemoteSubscribers
+from app.stores.remote.results import RemoteChecks, RemoteResults
+from app.stores.remote.status_pages import RemotePosts, RemoteStatusPages, RemoteSubscribers
 
 
 class RemoteWindows(RemoteCollection[MaintenanceWindow, PageQuery]):
     def read(self, data: Any) -> MaintenanceWindow:
         window = super().read(data)
         if window.end_at <= window.start_at:
-            raise Odd("end_at")
+            raise MalformedData("end_at")
         if repeat_fault(window.repeat):
-            raise Odd("repeat")
+            raise MalformedData("repeat")
         return window
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from flask import request
 
 from app.forms.browser import BrowserForm
-from app.i18n import _, _n
+from app.i18n import _, _n, listed
 from app.records import Channel, Contact, MonitorRef, PageQuery
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
@@ -90,5 +90,5 @@ def _note(channels: Sequence[str]) -> str:
         "%(channels)s is not set up",
         "%(channels)s are not set up",
         len(channels),
-        channels=_(" and ").join(channels),
+        channels=listed(channels),
     )

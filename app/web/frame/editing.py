@@ -38,7 +38,7 @@ R = TypeVar("R")
 F = TypeVar("F", bound=BrowserForm)
 
 OVERWRITTEN = N_(
-    "Somebody else changed this after you opened the page. Your values replaced theirs: %(fields)s."
+    "This was changed after you opened the page. Your values replaced these: %(fields)s."
 )
 NOT_KEPT = N_("The server answered that it saved this, and did not keep: %(fields)s.")
 
@@ -174,9 +174,10 @@ class Editing(Generic[R, F]):
         return url_for(".index")
 
     @classmethod
-    def register(cls, blueprint: Blueprint) -> None:
-        """Give ``blueprint`` the pages of a new record, an edited and a deleted one."""
-        methods = ["GET", "POST"]
+    def register(cls, blueprint: Blueprint, *pages: str) -> None:
+        """Give ``blueprint`` the pages of a new record, an edited and a deleted one, or those of
+        them that ``pages`` names.
+        """
 
         def new(**parents: int) -> Response:
             return cls(None, *parents.values()).answer()
@@ -187,10 +188,12 @@ class Editing(Generic[R, F]):
         def delete(id: int, **parents: int) -> str | Response:
             return cls(id, *parents.values()).delete()
 
-        blueprint.add_url_rule("/new", "new", new, methods=methods)
-        blueprint.add_url_rule("/<int:id>/edit", "edit", edit, methods=methods)
-        if cls.deletion_template:
-            blueprint.add_url_rule("/<int:id>/delete", "delete", delete, methods=methods)
+        views: dict[str, Any] = {"/new": new, "/<int:id>/edit": edit, "/<int:id>/delete": delete}
+        if not cls.deletion_template:
+            del views["/<int:id>/delete"]
+        for path, view in views.items():
+            if not pages or view.__name__ in pages:
+                blueprint.add_url_rule(path, view.__name__, view, methods=["GET", "POST"])
 
 
 class DeleteForm(BrowserForm):

@@ -23,7 +23,7 @@ from app.forms import browser
 from app.forms.browser import BrowserForm
 from app.forms.fields import Switch
 from app.i18n import N_, _
-from app.stores.away import DatabaseError, unavailable
+from app.stores import DatabaseError, unavailable
 from app.web import forms
 from app.web.frame import servers
 from app.web.frame.security import UPLOADS
@@ -34,14 +34,14 @@ log = logging.getLogger(__name__)
 Answer = tuple[str, int, dict[str, str]]
 
 TITLES = {
-    400: N_("This request cannot be read"),
+    400: N_("Request not understood"),
     403: N_("Not allowed"),
     404: N_("Not found"),
     405: N_("This page does not accept that request"),
     409: N_("That is not possible now"),
     413: N_("That is too large"),
     415: N_("This form cannot be read"),
-    422: N_("This cannot be accepted"),
+    422: N_("Not accepted"),
     429: N_("Too many requests"),
     500: N_("Something went wrong here"),
     503: N_("The server behind this dashboard cannot be used now"),

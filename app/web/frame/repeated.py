@@ -41,15 +41,13 @@ STILL_BUSY = N_(
     "This form was sent twice. The first one is still being carried out. Reload the page to see"
     " what came of it."
 )
+SHOWN_ONCE = N_("This was created already. Its secret is shown only once; you can make a new one.")
 # Endpoints whose sentence says more than SENT_TWICE.
 DONE_ALREADY = {
-    "keys.index": N_("That key was created already. Its secret is shown only once."),
-    "wall_links.index": N_("That link was created already. It is shown only once."),
-    "locations.token": N_("That token was made already. It is shown only once."),
-    "locations.new": N_(
-        "This place was added already. Its token is shown only once: if you did not copy it, make"
-        " a new one."
-    ),
+    "keys.index": SHOWN_ONCE,
+    "wall_links.index": SHOWN_ONCE,
+    "locations.token": SHOWN_ONCE,
+    "locations.new": SHOWN_ONCE,
     "imports.create": N_(
         "This import was started already. If monitors are missing from the list, preview it again:"
         " it leaves out those that were created."

@@ -45,8 +45,8 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Each role has the rights of those after it in records.Role.
 RANKS = {role: rank for rank, role in enumerate(reversed(Role))}
 NOT_ALLOWED = {
-    Role.EDITOR: N_("Only editors can do this. Ask an admin for the role."),
-    Role.ADMIN: N_("Only admins can open this page. Ask an admin."),
+    Role.EDITOR: N_("You need the editor role for this. Ask an admin."),
+    Role.ADMIN: N_("You need the admin role for this. Ask an admin."),
 }
 SET_UP_FIRST = N_("Your role requires a second factor. Set one up first. Nothing was changed.")
 

@@ -40,6 +40,7 @@ UNSENT = N_("Your change did not arrive. Send it again when the server answers."
 NOT_STORED = N_("Your change was not saved. Send it again when the database works.")
 MAYBE_STORED = N_("Your change may or may not have been saved. Check before you send it again.")
 UNCHANGED = N_("Nothing was changed.")
+NOT_TAKEN_UP = N_("The server accepted this but changed nothing.")
 
 
 def status_of(fault: WakefulError) -> int:

@@ -61,7 +61,7 @@ def _lines(checks: Sequence[PlaceChecked]) -> list[str]:
     ordered = [check for check in checks if check not in good] + good
     lines = [_cut(_line(check)) for check in ordered[:MOST_NAMED]]
     if (more := len(ordered) - MOST_NAMED) > 0:
-        lines.append(_n("And %(num)s more.", "And %(num)s more.", more))
+        lines.append(_n("and %(num)s more", "and %(num)s more", more))
     return lines
 
 

@@ -13,8 +13,7 @@ from markupsafe import Markup
 from app.forms.monitor import days_label
 from app.i18n import N_, _, _n
 from app.records import AUTO, Monitor, words_of
-from app.rules.certificates import alert_days
-from app.rules.time import days_left, expiry
+from app.rules.time import alert_days, days_left, expiry
 from app.web.shown import charts, times
 
 LASTED = {

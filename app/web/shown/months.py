@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from app.errors import Invalid
 from app.i18n import N_, _
-from app.rules.report_words import MONTHS
+from app.rules.figures import MONTHS
 
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)
 YEARS = range(1971, 2200)

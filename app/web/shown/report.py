@@ -19,13 +19,13 @@ from app.records import (
     MonitorQuery,
     MonitorRef,
 )
-from app.rules import report_words
+from app.rules.figures import report_subject, report_title
 from app.rules.text import record_id
 from app.stats.report import ALL
 from app.stats.series import day_state
 from app.stores import current_store
 from app.web.frame import servers
-from app.web.shown import charts, monitor_rows, months, overlapping, times
+from app.web.shown import charts, monitor_rows, months, times
 from app.web.shown.months import Month
 
 INCIDENTS_SHOWN = 200
@@ -63,8 +63,8 @@ class Report:
     @property
     def title(self) -> str:
         names = [monitor.name for monitor in self.monitors]
-        subject = report_words.subject(names, self.tag, chosen=bool(self.chosen) or self.cut)
-        return report_words.title(subject, self.month.label)
+        subject = report_subject(names, self.tag, chosen=bool(self.chosen) or self.cut)
+        return report_title(subject, self.month.label)
 
     @property
     def file_name(self) -> str:
@@ -97,7 +97,7 @@ class Report:
         ids = {monitor.id for monitor in self.monitors}
         only = next(iter(ids)) if len(ids) == 1 else None
         start, end = self.month.span()
-        overlaps = overlapping.incidents(start, end, only)
+        overlaps = current_store().incidents.overlapping(start, end, only)
         mine = [
             incident
             for incident in overlaps

@@ -25,6 +25,7 @@ from app.records import (
     ResultQuery,
 )
 from app.rules.figures import DAY
+from app.rules.text import one_of
 from app.stats import RANGES
 from app.stores import current_store
 from app.web.frame import servers
@@ -60,9 +61,7 @@ def of(monitor: Monitor) -> dict[str, Any]:
     zoomed = zoom.asked()
     chosen = None if zoomed else request.args.get("range") or DEFAULT_RANGE
     if chosen and chosen not in RANGES:
-        raise Invalid(
-            {"range": [_("Choose one of these: %(choices)s.", choices=", ".join(RANGES))]}
-        )
+        raise Invalid({"range": [one_of(RANGES)]})
     store = current_store()
     incidents = store.incidents.list(
         IncidentQuery(

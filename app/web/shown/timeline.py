@@ -123,7 +123,7 @@ def _gaps(incident: Incident) -> Iterator[TimelineStep]:
 def _people(incident: Incident) -> Iterator[TimelineStep]:
     if incident.acknowledged_at is not None:
         by = incident.acknowledged_by
-        title = _("Acknowledged by %(who)s", who=by) if by else _("Acknowledged")
+        title = _("Acknowledged by %(name)s", name=by) if by else _("Acknowledged")
         yield TimelineStep(incident.acknowledged_at, PERSON, title, "seen", "degraded")
     if incident.ended_at is not None:
         look = looks.ended(incident)

@@ -78,7 +78,7 @@ def _throttled(form: LoginForm, fault: Throttled) -> Answer:
 @blueprint.post("/logout")
 def logout() -> Response:
     sessions.end()
-    flash(_("You are logged out."), "info")
+    flash(_("You are logged out"), "info")
     return redirect(url_for("auth.login"))
 
 

@@ -22,6 +22,7 @@ from app.stores.importing import sentences
 from app.web.frame import links, progress, servers
 from app.web.frame.editing import is_kept
 from app.web.frame.session import guarded, safe_next
+from app.web.frame.store_errors import NOT_TAKEN_UP
 from app.web.many_forms import CONTACT_ACTIONS, BulkForm
 from app.web.views import monitors, windows
 
@@ -52,7 +53,6 @@ DOING = {
 # What cannot be undone: the page that asks first.
 ASKED = {"delete": "monitors/bulk_delete.html", "recontact": "monitors/bulk_recontact.html"}
 ALERTS_UNREADABLE = N_("Its stored alerts cannot be read. Edit it and enter them again.")
-NOT_TAKEN_UP = N_("The server took the request, and the monitor is as it was.")
 ONLY_PLACE = N_("It is checked from no other place.")
 CHOOSE = N_("Choose what to do.")
 TICKS = "tick-all"  # the id of what stands above the boxes

@@ -19,10 +19,11 @@ from app.records import (
     ResultQuery,
     Verdict,
 )
+from app.rules.text import END_BEFORE_START
 from app.stores import current_store
 from app.web.frame import links, servers
 from app.web.frame.session import guarded
-from app.web.shown import looks, overlapping, places, statistics, times
+from app.web.shown import looks, places, statistics, times
 
 blueprint = guarded("checks", __name__, "/monitors/<int:id>")
 
@@ -53,7 +54,7 @@ def index(id: int) -> str | tuple[str, int]:
     monitor = store.monitors.get(id)
     form = _filter_form(monitor)
     if form.validate() and form.from_.data and form.to.data and form.to.data <= form.from_.data:
-        form.to.fault(_("This must be later than the start."))
+        form.to.fault(_(END_BEFORE_START))
     faulty = bool(form.error_summary())
     page = None if faulty else store.results.list(_query(id, form))
     shown = render_template(
@@ -116,7 +117,7 @@ def day(id: int, day: str) -> str:
         raise NotFound(N_("day"), day) from None
     query = ResultQuery(id, from_=start, to=after, per_page=PER_PAGE, page=_whole("page", 1))
     results = changes = drawn = None
-    incidents = overlapping.incidents(start, after, id)
+    incidents = store.incidents.overlapping(start, after, id)
     if not servers.is_bare():
         results = store.results.list(query)
         changes = store.results.list(replace(query, changes=True, per_page=CHANGES_SHOWN, page=1))

@@ -37,7 +37,7 @@ from app.stores import current_store
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.editing import Editing, is_kept, not_saved
 from app.web.frame.session import guarded
-from app.web.frame.store_errors import NOT_TAKEN
+from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
 from app.web.shown import hour, markers, timeline, times
 
 OPENS_AGAIN = N_("Resolved. If checks still fail, a new incident opens.")
@@ -52,7 +52,6 @@ REPLACES_COMMENT = N_(
     "This would replace the comment that this server has stored, which is not known here. Select"
     " the box to replace it."
 )
-NOT_TAKEN_UP = N_("The server took the request, and the incident is as it was.")
 # A sentence for each classification: how it changed the figures.
 CLASSIFIED: Mapping[str | None, str] = {
     Classification.MAINTENANCE: N_(
@@ -198,14 +197,8 @@ class IncidentEditing(Editing[Incident, BrowserIncidentForm]):
         return {"unread": not self.is_read}
 
 
-@blueprint.route("/new", methods=["GET", "POST"])
-def new() -> Response:
-    return IncidentReporting().answer()
-
-
-@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
-def edit(id: int) -> Response:
-    return IncidentEditing(id).answer()
+IncidentReporting.register(blueprint, "new")
+IncidentEditing.register(blueprint, "edit", "delete")
 
 
 @blueprint.post("/<int:id>/acknowledge")
@@ -227,7 +220,7 @@ def resolve(id: int) -> Response:
         at = current_store().now()
         changed = _update(id, {"ended_at": at})
         if is_kept("ended_at", at, changed):
-            flash(_("Resolved.") if servers.is_bare() else _(OPENS_AGAIN), "success")
+            flash(_("Incident resolved") if servers.is_bare() else _(OPENS_AGAIN), "success")
         else:
             flash(_(NOT_TAKEN_UP), "warning")
     return redirect(url_for(".show", id=id))
@@ -281,11 +274,6 @@ def _comment_alone(id: int, form: CommentForm, fault: WakefulError) -> Answer:
     """The form without the incident around it, which would have to be read."""
     status = not_saved(form, fault)
     return render_template("incidents/comment.html", form=form, id=id), status
-
-
-@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(id: int) -> str | Response:
-    return IncidentEditing(id).delete()
 
 
 def _comment(incident: Incident, text: str) -> None:

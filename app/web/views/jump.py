@@ -139,7 +139,7 @@ def _when(incident: Incident) -> str:
 def _incidents(query: str) -> list[Hit]:
     """The newest, by monitor; those of every monitor are a page."""
     asked = IncidentQuery(search=query, brief=True)
-    no_cause = _("no cause given")
+    no_cause = _("No cause given")
     return [
         Hit(
             f"{looks.monitor_of(incident)}: {incident.cause or no_cause}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import url_for
 from werkzeug.wrappers import Response
 
 from app.forms import binding
@@ -14,18 +13,17 @@ from app.i18n import _
 from app.records import Marker
 from app.stores import current_store
 from app.web.frame import links
-from app.web.frame.editing import Editing, confirmed
+from app.web.frame.editing import Editing
 from app.web.frame.session import guarded
 
 blueprint = guarded("markers", __name__, "/markers")
-
-Answer = str | Response | tuple[str, int]
 
 
 class MarkerAdding(Editing[Marker, BrowserForm]):
     """The form stands above the list."""
 
-    collection, template = "markers", "markers/index.html"
+    collection, template, subject = "markers", "markers/index.html", "marker"
+    deletion_template = "markers/delete.html"
 
     def notice(self, record: Marker) -> str:
         return _("%(name)s added.", name=record.name)
@@ -37,23 +35,10 @@ class MarkerAdding(Editing[Marker, BrowserForm]):
         return {"page": current_store().markers.list(query), "link": links.page_link}
 
 
-@blueprint.get("")
+@blueprint.get("", endpoint="index")
+@blueprint.post("", endpoint="add")
 def index() -> Response:
     return MarkerAdding().answer()
 
 
-@blueprint.post("")
-def add() -> Response:
-    return MarkerAdding().answer()
-
-
-@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(id: int) -> str | Response:
-    marker = current_store().markers.get(id)
-    return confirmed(
-        "markers/delete.html",
-        lambda: current_store().markers.delete(id),
-        _("%(name)s deleted.", name=marker.name),
-        url_for(".index"),
-        marker=marker,
-    )
+MarkerAdding.register(blueprint, "delete")

@@ -42,7 +42,7 @@ from app.stores import Extent, current_store, same_url
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.editing import Editing, is_kept
 from app.web.frame.session import SAFE_METHODS, guarded
-from app.web.frame.store_errors import NOT_TAKEN
+from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
 from app.web.many_forms import BulkForm
 from app.web.shown import checked, form_sums, monitor_rows, planned, statistics, times
 from app.web.shown.places import title as place_title
@@ -67,8 +67,6 @@ CHECKED_ELSEWHERE = N_(
 )
 DELETED = N_("%(name)s deleted.")
 DELETED_WITH_ALL = N_("%(name)s deleted, with its incidents and results.")
-NOT_PAUSED = N_("The server took the request, and %(name)s is still not paused.")
-NOT_RESUMED = N_("The server took the request, and %(name)s is still paused.")
 LIST_UPTIME = ("30d",)  # the range that the list shows
 # The direction that a click on a column's head begins with: the worst, the slowest, and A to Z.
 FIRST_DIRECTION = {
@@ -390,7 +388,7 @@ def pause(id: int) -> Response:
         sentence = _("%(name)s paused. It is not checked until you resume it.", name=monitor.name)
         flash(sentence, "success")
     else:
-        flash(_(NOT_PAUSED, name=monitor.name), "warning")
+        flash(_(NOT_TAKEN_UP), "warning")
     return redirect(_back(id))
 
 
@@ -398,7 +396,7 @@ def pause(id: int) -> Response:
 def resume(id: int) -> Response:
     monitor = current_store().monitors.update(id, {"pause": False})
     if not is_kept("pause", False, monitor):
-        flash(_(NOT_RESUMED, name=monitor.name), "warning")
+        flash(_(NOT_TAKEN_UP), "warning")
     elif servers.is_bare():  # a bare server does not say when it checks
         flash(_("%(name)s resumed.", name=monitor.name), "success")
     else:

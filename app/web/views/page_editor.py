@@ -41,6 +41,7 @@ from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import page_lines, times
 from app.web.shown.page_lines import Line
+from app.web.views import status_pages
 
 blueprint = guarded("page_editor", __name__, "/status-pages")
 
@@ -104,7 +105,8 @@ class Done:
 
 class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
     collection, template, subject = "status_pages", "status_pages/form.html", "shown_page"
-    leads = "status_pages.show"
+    deletion_template, leads = "status_pages/delete.html", "status_pages.show"
+    deleted = N_("%(name)s deleted. Its address no longer works.")
     refs: Mapping[int, MonitorRef] = {}
 
     def load(self) -> StatusPage | None:
@@ -160,7 +162,8 @@ def _asked_for() -> list[Line]:
     return page_lines.of_monitors([MonitorRef(monitor.id, monitor.name, monitor.url)])
 
 
-StatusPageEditing.register(blueprint)
+StatusPageEditing.register(blueprint, "new", "edit")
+StatusPageEditing.register(status_pages.blueprint, "delete")
 
 
 def _pressed() -> str:

@@ -124,7 +124,7 @@ class PostEditing(Editing[Post, BrowserForm]):
     def notice(self, record: Post) -> str:
         if self.record is None:
             return _("%(name)s published.", name=record.title)
-        return _("Post edited. The page shows that it was edited.")
+        return _("Saved. The page shows that this was edited.")
 
     def next(self, record: Post) -> str:
         if self.record is None:
@@ -267,7 +267,7 @@ class UpdateEditing(Editing[PostUpdate, BrowserForm]):
     def notice(self, record: PostUpdate) -> str:
         if self.id is None:
             return _("Update published.")
-        return _("Update edited. The page shows that it was edited.")
+        return _("Saved. The page shows that this was edited.")
 
     def next(self, record: PostUpdate) -> str:
         return url_for(".show", page_id=self.status_page.id, id=self.post.id)

@@ -55,7 +55,7 @@ def _present_password() -> Any:
 
 
 class CodeForm(BrowserForm):
-    second_code = code_field(N_("The 6 digits that your authenticator app shows now."))
+    second_code = code_field(N_("The 6 digits that the app shows now."))
 
 
 class RecoveryCodeForm(BrowserForm):

@@ -123,7 +123,8 @@ def require_second_factor() -> Response:
     if form.validate_on_submit():
         current_access().factors.require(form.roles())
         flash(
-            _("Saved. Whoever has such a role and no second factor sets one up first."), "success"
+            _("Saved. People without a second factor must set it up before they can continue."),
+            "success",
         )
     return redirect(url_for(".show", _anchor="people"))
 

@@ -26,7 +26,7 @@ from app.records import (
 from app.rules.time import iso
 from app.stores import current_store
 from app.web.frame import fragments, links, servers
-from app.web.frame.editing import DeleteForm, confirmed
+from app.web.frame.editing import DeleteForm
 from app.web.frame.session import guarded, needs
 from app.web.shown.page_lines import names_on
 from app.web.shown.paper import plain
@@ -80,18 +80,6 @@ def show(id: int) -> Response:
         posts=current_store().posts.list(PostQuery(id, per_page=POSTS, page=asked.page)),
         link=links.page_link,
         links=StatusPageLinks(page, request.args.get("badge", ""), names),
-    )
-
-
-@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
-def delete(id: int) -> str | Response:
-    page = current_store().status_pages.get(id)
-    return confirmed(
-        "status_pages/delete.html",
-        lambda: current_store().status_pages.delete(id),
-        _("%(name)s deleted. Its address no longer works.", name=page.name),
-        url_for(".index"),
-        shown=page,
     )
 
 

@@ -28,6 +28,7 @@ from app.records import (
     Sort,
     WallLink,
 )
+from app.rules import text
 from app.stores import current_access, current_store
 from app.web.forms import WallLinkForm
 from app.web.frame import fragments, links, notices, servers
@@ -96,11 +97,9 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
     """
     theme = request.args.get("theme") or THEMES[0]
     if theme not in THEMES:
-        raise Invalid(
-            {"theme": [_("Choose one of these: %(choices)s.", choices=", ".join(THEMES))]}
-        )
-    if len(tag or "") > MAX_TAG:
-        raise Invalid({"tag": [_("A tag has at most %(most)s characters.", most=MAX_TAG)]})
+        raise Invalid({"theme": [text.one_of(THEMES)]})
+    if (fault := text.fault_of(lambda: text.length(tag or "", MAX_TAG))) is not None:
+        raise Invalid({"tag": [fault]})
     monitors, counters, total = _monitors(tag)
     incidents, open_ = _open_incidents()
     shown = [*monitors, *_beyond(monitors, incidents, tag)]
@@ -116,7 +115,7 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
         counters=counters,
         more=total - len(tiles),
         total=total,
-        sentence=_("No monitor has the tag %(tag)s", tag=tag) if tag and not total else sentence,
+        sentence=_("No monitor has the tag %(tag)s.", tag=tag) if tag and not total else sentence,
         look=look,
         here=links.here,
         theme=theme,

@@ -30,7 +30,7 @@ from app.checks.prober import Prober
 from app.codec.packing import pack
 from app.codec.sealing import BatchKey
 from app.codec.specs import spec_of
-from app.codec.values import Odd, own_id
+from app.codec.values import MalformedData, own_id
 from app.config import PREFIX, Settings
 from app.engine.carriers import Finished
 from app.engine.carriers.queue.broker import (
@@ -295,7 +295,7 @@ def _spec(packed: Any) -> CheckSpec:
     """
     try:
         return spec_of(packed)
-    except Odd as field:
+    except MalformedData as field:
         id = own_id(packed.get("monitor_id")) if isinstance(packed, Mapping) else None
         why = _("Not checked: the prober cannot use what it was sent (%(field)s).", field=field)
         return CheckSpec(url="", monitor_id=id, fault=why)

@@ -15,7 +15,7 @@ from typing import Any
 
 from app.codec.packing import outcome_of, pack
 from app.codec.sealing import BatchKey
-from app.codec.values import Odd
+from app.codec.values import MalformedData
 from app.config import PREFIX, Settings
 from app.engine.carriers import Done, ProberReport, RemoteNetwork
 from app.engine.carriers.queue.broker import (
@@ -374,7 +374,7 @@ class QueueCarrier:
     def _finish(self, check: _Check, packed: Any, offset: timedelta, now: datetime) -> None:
         try:
             outcome = outcome_of(packed)
-        except Odd as fault:
+        except MalformedData as fault:
             log.error("An outcome of monitor %s is wrong: %s", check.spec.monitor_id, fault)
             return
         result = outcome.result
