@@ -402,7 +402,8 @@ def _public_url(raw: str) -> str:
         raise ValueError(
             _("its folder may have letters, digits and the signs - . _ ~, such as /wakeful.")
         )
-    # As browsers write it: whoever compares it with the address of a request need not know how.
+    # The origin as browsers write it: whoever compares it with the address of a request need not
+    # know how.
     host = f"[{target.ascii_host}]" if ":" in target.ascii_host else target.ascii_host
     port = "" if target.port == DEFAULT_PORTS[target.scheme] else f":{target.port}"
     return f"{target.scheme}://{host}{port}{folder}"

@@ -62,8 +62,8 @@ class Hosts(Layer):
         return None if own else _refuse(path, 400, _(FOREIGN))
 
     def _is_own(self, host: str) -> bool:
-        """Also this machine's own names: whoever comes through a tunnel uses them, and no page of a
-        stranger can have them.
+        """This machine's own names are answered too: whoever comes through a tunnel uses them, and
+        no page of a stranger can have them.
         """
         return host in self._own or _is_loopback(host)
 

@@ -69,9 +69,10 @@ REMOTE_ANSWERS = Slots(5, patience=0.5)  # of the servers behind a dashboard
 # Being hashed, and waiting for that: app/access/passwords.py. An office logs in at nine o'clock.
 PASSWORDS = Slots(18)
 TRUSTED_PASSWORDS = Slots(2)  # more, for people whom we know: strangers cannot use them up
-# Of the long waits, for checks that other places make. Those may bring nothing for over a minute.
+# How many threads may wait for checks that other places make. They may bring nothing for over a
+# minute.
 WAITS_ELSEWHERE = SharedSlots(3, each=2)  # a double click on a monitor is two
-# Of the long waits, for the same form sent before. The rest is left to what that form waits for.
+# How many may wait for the same form sent before. The rest is left to what that form waits for.
 REPEATED_FORMS = Slots(2)
 assert REPEATED_FORMS.most < LONG_WAITS.most  # noqa: S101 - of constants
 assert WAITS_ELSEWHERE.each < WAITS_ELSEWHERE.most < LONG_WAITS.most  # noqa: S101 - of constants

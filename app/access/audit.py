@@ -48,7 +48,7 @@ MOST_NAME = 255
 _PENDING = "wakeful.audit"
 # Fields with such a name are recorded as CHANGED, also where a caller gives their values.
 _SECRET = re.compile(r"password(?!_set)|secret|token|digest|hash|recovery_code")
-# Of several actions on one object in a transaction, its line has the first of these.
+# A line names one action: of several on one object in a transaction, the first in this order.
 _STRONGEST = (Action.DELETED, Action.CREATED)
 
 

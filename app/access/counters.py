@@ -85,7 +85,7 @@ class Counters:
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self.clock = clock
         self._guard = threading.Lock()
-        # Of each name: the window, and the numbers of this process's share that are left.
+        # For each name: the window, and the numbers of this process's share that are left.
         self._left: dict[str, tuple[int, Iterator[int]]] = {}
 
     def attempt(self, sentence: str, *limits: Limit) -> None:

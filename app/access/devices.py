@@ -45,7 +45,7 @@ def remember(
     """
     new = make_token()
     if token:
-        # Those of others who share the browser too: it has one cookie.
+        # Also the marks of others who share the browser: it has one cookie.
         session.execute(
             update(DeviceRow)
             .where(DeviceRow.digest == digest_of(token))

@@ -89,14 +89,14 @@ class HalfLogins:
         return self._try(person, client, lambda: self._complete(token, self._code_use(code)))
 
     def by_recovery_code(self, token: str, code: str, client: Client = NOWHERE) -> Person:
-        """As ``by_code``, with faults of ``recovery_code``, which is used up."""
+        """Log in as ``by_code`` does, with faults of ``recovery_code``, which is used up."""
         person = self._waiting(token)
         return self._try(person, client, lambda: self._complete(token, _recovery_use(code)))
 
     def by_passkey(
         self, token: str, site: Site, credential: str, client: Client = NOWHERE
     ) -> Person:
-        """As ``by_code``, with faults of ``credential``."""
+        """Log in as ``by_code`` does, with faults of ``credential``."""
         person = self._waiting(token)
 
         def prove() -> Person:

@@ -77,7 +77,7 @@ class Invitations:
         check_account(invitation.email, invitation.role, password, name=name, time_zone=time_zone)
         hash_ = passwords.hashed(password)
         with actors.acting_as(actors.named(invitation.email)), writing() as session:
-            # Of two who accept at once, the second finds it gone. So does who comes after a
+            # If two accept at once, the second finds it gone. So does who comes after a
             # renewal or a revocation.
             deletion = delete(InvitationRow).where(InvitationRow.digest == digest_of(token))
             if session.execute(deletion.returning(InvitationRow.id)).first() is None:

@@ -188,7 +188,8 @@ class _Owner(NamedTuple):
         return None if row.email is None else cls(row.email, row.role, row.disabled)
 
 
-# Of tables, not of classes: each request of the API asks this, and the ORM would double its cost.
+# A statement of tables, not of classes: each request of the API asks this, and the ORM would double
+# its cost.
 _KEY, _PERSON = ApiKeyRow.__table__.c, PersonRow.__table__.c
 _WITH_OWNERS = select(*_KEY, *(_PERSON[name] for name in _Owner._fields)).select_from(
     outerjoin(ApiKeyRow.__table__, PersonRow.__table__, _PERSON.id == _KEY.owner_id)

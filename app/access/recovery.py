@@ -91,7 +91,7 @@ class Recovery:
         address = (actors.actor() or actors.WAKEFUL).address
         who = Actor(ActorKind.LINK, person.email, address=address)
         with actors.acting_as(who), writing() as session:
-            # Of two who use it at once, the second finds it gone.
+            # If two use it at once, the second finds it gone.
             deletion = delete(RecoveryRow).where(RecoveryRow.digest == digest_of(token))
             row = session.get(PersonRow, person.id, with_for_update=True)
             if session.execute(deletion.returning(RecoveryRow.id)).first() is None or row is None:

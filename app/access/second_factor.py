@@ -107,7 +107,7 @@ class SecondFactors:
             return self._remove(session, row, app)
 
     def remove_passkey(self, id: int, passkey_id: int, *, current: str) -> Person:
-        """As ``remove_app``."""
+        """Remove a passkey, as ``remove_app`` does the app."""
         with self.changing(id, current) as (session, row):
             passkey = session.get(PasskeyRow, passkey_id)
             if passkey is None or passkey.person_id != id:

@@ -89,7 +89,7 @@ class SentForms:
                 session.execute(update(SentFormRow).where(*ours).values(values))
 
     def get(self, digest: str) -> SentForm | None:
-        """None if it was not carried out."""
+        """What came of the form; None if it was not carried out."""
         db.session.rollback()  # what another process wrote after this transaction began counts
         row = db.session.execute(
             select(SentFormRow.location).where(SentFormRow.digest == digest)

@@ -108,7 +108,7 @@ class LoginSessions:
         return person, record
 
     def of(self, person_id: int) -> list[Session]:
-        """Those that are not over, the last used first."""
+        """The sessions that are not over, the last used first."""
         rows = db.session.scalars(
             select(SessionRow)
             .where(SessionRow.person_id == person_id)
@@ -216,7 +216,7 @@ def _end(session: DbSession, row: SessionRow, *, forget: bool) -> None:
 
 
 def _is_over(row: SessionRow, now: datetime) -> bool:
-    """Also of a session from the future, which would last until then and 30 days more."""
+    """A session from the future is over too: it would last until then and 30 days more."""
     return now - row.last_used_at >= IDLE or not runs(row.created_at, now, IN_ALL)
 
 

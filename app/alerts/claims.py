@@ -81,7 +81,7 @@ _PENDING = (
     .order_by(DeliveryRow.id)
     .limit(bindparam("most"))
 )  # fmt: skip
-# Of columns of the table: the ORM would double the time of thousands of rows.
+# Statements of columns, not of classes: the ORM would double the time of thousands of rows.
 _ROWS: Any = DeliveryRow.__table__
 _SINCE = (
     select(_ROWS.c.event, _ROWS.c.created_at, _ROWS.c.monitor_id)
@@ -103,7 +103,7 @@ def due_lanes(session: AnySession, now: datetime, skip: Collection[str]) -> list
 def due_subscribers(
     session: AnySession, now: datetime, skip: Collection[str], *, webhooks: bool
 ) -> list[str]:
-    """The same of subscribers, by webhook or by mail, as many as may be of use."""
+    """Claim messages to subscribers, by webhook or by mail, as many as may be of use."""
     query = _DUE_BY_WEBHOOK if webhooks else _DUE_BY_MAIL
     due = session.scalars(query, {"now": now, "skip": list(skip)[:MOST_SKIPPED]})
     return [lane for lane in due if lane not in skip]
@@ -395,7 +395,7 @@ def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
 
 
 def _give_up_unreadable(session: AnySession, decision: Decision) -> set[int]:
-    """Of the rows whose content is needed to carry out a decision."""
+    """Give up the rows that the decision sends and whose content cannot be read; their ids."""
     if isinstance(decision, Send):
         return give_up_unreadable(session, [decision.row.id])
     if isinstance(decision, Combine):

@@ -97,7 +97,7 @@ def enqueue(
     now: datetime,
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
-    """As ``enqueue_all``, of one alert; its rows, with their ids."""
+    """Enqueue one alert as ``enqueue_all`` does; returns its rows, with their ids."""
     return _store(session, _rows_of(session, [Alert(event, monitor, incident, extra)], now)[0])
 
 

@@ -76,7 +76,7 @@ def targets_of(session: AnySession, monitor: MonitorRow) -> Targets:
 
 
 def targets_among(monitor: Any, contacts: Contacts) -> Targets:
-    """As ``targets_of``, of a monitor whose contacts are known; it has ``alerts``."""
+    """The targets of a monitor with these ``alerts``, whose contacts are read already."""
     targets: dict[Target, list[Source]] = defaultdict(list)
     own = () if isinstance(monitor.alerts, Unreadable) else monitor.alerts or ()
     for entry in in_order([tuple(pair) for pair in own], contacts):

@@ -53,8 +53,8 @@ MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
 MAX_SUBSCRIBERS = 16  # threads beside them, for mails to the subscribers of status pages
 # Threads for their webhooks. Strangers choose these, and many that hang must delay no mail.
 MAX_WEBHOOKS = 8
-# Of subscribers fewer, and after each such turn a pause at least as long as it took: SQLite has one
-# writer, and an outage is recorded before a post goes to thousands.
+# Fewer messages to subscribers, and after each such turn a pause at least as long as it took:
+# SQLite has one writer, and an outage is recorded before a post goes to thousands.
 MAX_SUBSCRIBERS_CLAIMED, MAX_WEBHOOKS_CLAIMED = 4, 2
 SHORTEST_REST = 0.02  # seconds
 CHORES_EVERY = timedelta(seconds=5)  # quiet hours end on a minute, so this is soon enough

@@ -84,7 +84,7 @@ def results(call: Call) -> Response:
 
 @operation("GET", PATH + "/certificates", "Show the certificate chain", "CertificateChain")
 def certificates(call: Call) -> Response:
-    """As the last check over TLS saw them, the server's own certificate first."""
+    """The certificates that the last check over TLS saw, the server's own certificate first."""
     call.store.monitors.require(call.id)
     call.without_input()
     return record_answer(json_of(call.store.results.certificates(call.id)))
@@ -92,8 +92,8 @@ def certificates(call: Call) -> Response:
 
 @operation("GET", PATH + "/statistics", "Show statistics", "Statistics", query=StatisticsQueryForm)
 def statistics(call: Call) -> Response:
-    """Of the range up to now, or of the time between `from` and `to`: uptime in percent, response
-    times in ms, and buckets for a chart.
+    """The figures of the range up to now, or of the time between `from` and `to`: uptime in
+    percent, response times in ms, and buckets for a chart.
     """
     call.store.monitors.require(call.id)
     asked = binding.query_values(StatisticsQueryForm, call.query)

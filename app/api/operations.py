@@ -204,7 +204,7 @@ _OPTIONS: Mapping[ObjectKind, Mapping[str, Any]] = {
     ObjectKind.MARKER: {"query": MarkerQueryForm},
     ObjectKind.STATUS_PAGE: {"refusals": {"store": (409,), "update": (409,)}},
 }
-# Those with a module here, which registers them and has operations besides.
+# Resources with a module here, which registers them and has operations besides.
 _OWN = {ObjectKind.MONITOR, ObjectKind.INCIDENT, ObjectKind.CONTACT, ObjectKind.LOCATION}
 
 for _resource in RESOURCES:

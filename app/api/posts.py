@@ -130,7 +130,7 @@ def subscribers(call: Call) -> Response:
     "DELETE", SUBSCRIBERS, "Delete all subscribers of a page", "Cleared", name="subscribers_clear"
 )
 def clear_subscribers(call: Call) -> Response:
-    """Also those who have not confirmed yet. Nobody is notified."""
+    """Deletes also those who have not confirmed yet. Nobody is notified."""
     call.store.status_pages.get(call.id)
     call.without_input()
     return cleared("subscribers", call.id, call.store.subscribers.clear(call.id))

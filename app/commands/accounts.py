@@ -152,7 +152,7 @@ def _person(access: Access, email: str) -> Person:
 
 
 def _new_password() -> str:
-    """Of a new account: typed twice by people, sent once by programs."""
+    """Read the password of a new account: typed twice by people, sent once by programs."""
     if sys.stdin.isatty():
         typed: str = click.prompt(_("Password"), hide_input=True, confirmation_prompt=True)
         return typed

@@ -120,7 +120,7 @@ def check(url: str, method: str, timeout: int, text: str | None, no_text: str | 
     try:
         spec = spec_of(bind(CheckForm, pairs), None)
     except Invalid as fault:
-        # As a monitor's form would say it.
+        # The sentences that a monitor's form would show.
         raise click.BadParameter(
             " ".join(sentence for sentences in fault.errors.values() for sentence in sentences),
             param_hint=", ".join(OPTIONS_OF.get(name, name) for name in fault.errors),

@@ -99,7 +99,7 @@ def last_of(part: Sequence[Assigned]) -> int | None:
 
 
 def of_monitors(place: int, monitor_ids: Iterable[int]) -> list[Assigned]:
-    """Those of these monitors that are watched from the place."""
+    """The assignments of these monitors that are watched from the place."""
     ids = sorted(monitor_ids)
     parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
     return [

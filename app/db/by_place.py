@@ -90,7 +90,7 @@ def newest(session: AnySession, monitor_id: int, since: datetime) -> list[Seen]:
 def newest_of(
     session: AnySession, monitor_ids: Sequence[int], since: datetime
 ) -> dict[int, list[Seen]]:
-    """As ``newest``, of each of these monitors."""
+    """The newest check of each place, as ``newest`` reads it, by monitor id."""
     by_monitor: dict[int, list[Seen]] = {id: [] for id in monitor_ids}
     rows = session.execute(_NEWEST, {"ids": list(monitor_ids), "since": to_ms(since)})
     for monitor_id, *columns in rows:

@@ -67,7 +67,7 @@ def newest() -> int:
 
 
 def newest_of(session: AnySession) -> int:
-    """As ``newest``, in the caller's transaction."""
+    """The newest change, as ``newest`` reads it, in the caller's transaction."""
     return session.scalar(select(func.max(ChangeRow.id))) or 0
 
 

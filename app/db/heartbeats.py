@@ -113,7 +113,8 @@ def _lives(role: str, now: datetime) -> ColumnElement[bool]:
 
 def forget_old(now: datetime) -> None:
     """Delete the heartbeats of dead processes."""
-    # Also those from the future: a clock that was ahead wrote them, and they would never expire.
+    # Heartbeats from the future go too: a clock that was ahead wrote them, and they would never
+    # expire.
     kept = HeartbeatRow.at.between(now - KEPT, now + KEPT)
     with writing() as session:
         session.execute(delete(HeartbeatRow).where(~kept))

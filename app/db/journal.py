@@ -140,9 +140,7 @@ def keep(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def stored(times: Collection[tuple[int, int]], location: int) -> set[tuple[int, int]]:
-    """Those of these pairs of a monitor and a time (ms) of which a result of this location is
-    stored.
-    """
+    """The pairs of a monitor and a time (ms) for which a result of this location is stored."""
     if not times:
         return set()
     key = tuple_(ResultRow.monitor_id, ResultRow.at)

@@ -73,8 +73,8 @@ def suspected(session: AnySession, moments: Collection[datetime]) -> Sequence[Ma
 def shortly_before(
     markers: Sequence[MarkerRow], tags: str, moment: datetime
 ) -> Sequence[MarkerRow]:
-    """Those of ``suspected`` that may have to do with what began at ``moment`` in a monitor with
-    these ``tags``, the nearest first.
+    """The markers of ``suspected`` that may have to do with what began at ``moment`` in a monitor
+    with these ``tags``, the nearest first.
     """
     wanted = [tags_text([tag]) for tag in tags_of(tags)]
     near = (

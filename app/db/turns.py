@@ -47,7 +47,8 @@ def share_turn(session: Session | scoped_session[Any], what: Turn) -> None:
 
 
 class Pauses:
-    """Those of one process on SQLite, whose threads share them. ``clock`` is monotonic, in seconds.
+    """The turns of one process on SQLite, whose threads share them. ``clock`` is monotonic, in
+    seconds.
 
     Whoever waits for SQLite's lock looks again after up to 0.1 s. Between two transactions of a
     busy process, as when thousands of monitors fail at once, the lock is free for some

@@ -85,7 +85,7 @@ def readable(value: T | Unreadable) -> T | None:
 
 
 def unreadable_in(row: Any, names: Iterable[str]) -> dict[str, Why]:
-    """Those of these fields of a row that cannot be read, and why."""
+    """The fields of a row, of ``names``, that cannot be read, and why."""
     values = ((name, getattr(row, name)) for name in names)
     return {name: value.why for name, value in values if isinstance(value, Unreadable | Replaced)}
 
@@ -242,7 +242,7 @@ class Word(Checked):
     ) -> None:
         super().__init__(most)
         self.most, self.words, self.instead = most, words, instead
-        # Of every monitor that a checker reads, so it has to be fast.
+        # Called for every monitor that a checker reads, so it has to be fast.
         listed = isinstance(words, tuple | EnumType)
         self._fits: Any = frozenset[Any](words).__contains__ if listed else words  # type: ignore[arg-type]
 

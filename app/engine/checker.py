@@ -339,7 +339,7 @@ class Checker:
         if not self._shards.may_start(now) or self._returns.full:
             return LEAST_PAUSE_SECONDS
         room = min(AT_ONCE, self._bucket.available(now)) if self._paced else AT_ONCE
-        # Of two results at the same turn, the second would be dropped.
+        # If two results had the same turn, the second would be dropped.
         self._bucket.take(len(self.checks.start_due(room, without=self._returns.kept())))
         left = self.checks.until_due()
         if left is not None and left <= 0:

@@ -148,7 +148,7 @@ class _Signs:
         self._look_at = request.began + SIGN_SECONDS
 
     def silent(self, clock: float) -> Mapping[int, CheckingPlace]:
-        """Those of which nothing new was heard for ``SIGN_SECONDS``, as they were last seen."""
+        """The places of which nothing new was heard for ``SIGN_SECONDS``, as last seen."""
         if clock >= self._look_at:
             self._look(clock)
             self._look_at = clock + SIGNS_SECONDS

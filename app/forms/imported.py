@@ -143,7 +143,7 @@ def _drop_own_fields(values: dict[str, Any]) -> list[str]:
 
 
 def _drop_channels(values: dict[str, Any]) -> list[str]:
-    """Those that the base API does not have."""
+    """The fields that the base API does not have."""
     keys = (CONTACT, *map(str, OF_INTERFACE))
     kept = tuple(pair for pair in values["alerts"] if pair.key in keys)
     lost = dict.fromkeys(pair.key for pair in values["alerts"] if pair.key not in keys)

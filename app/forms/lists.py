@@ -180,7 +180,7 @@ class PairList(ListField):
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         names = self.begin(formdata, data)
-        # Of a list that was not understood no row can be sent back.
+        # A list that was not understood has no row that can be sent back.
         stored: tuple[Pair, ...] = () if self.unclear else self.object_data
         self.data = stored
         if names is None:

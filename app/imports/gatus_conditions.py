@@ -17,7 +17,7 @@ _COMPARED = {"<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": ope
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _CODES = range(100, 600)
 _CODE = re.compile(r"[0-9]{1,6}")
-# As Go reads spans; a number alone is in milliseconds.
+# A span as Go reads it; a number alone is in milliseconds.
 UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 0.001, "s": 1, "m": 60, "h": 3600}
 ANY_STATUS = N_("Its conditions name no status code. Wakeful accepts 200-399.")
 NEVER = N_("The condition %(condition)s is never true, in Gatus too.")

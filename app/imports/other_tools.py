@@ -296,7 +296,7 @@ def _jobs(data: object) -> list[Mapping[str, Any]]:
 
 
 def _target_groups(data: object) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Of a list for ``file_sd``, and of the jobs of a configuration, each with its job."""
+    """The targets of a ``file_sd`` list, and those of a configuration, each with its job."""
     usual = mapping(mapping(data).get("global"))
     for job in ({}, *_jobs(data)):
         groups = listed(job.get("static_configs")) if job else listed(data)

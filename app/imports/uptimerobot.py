@@ -38,9 +38,9 @@ KINDS = {
     "keyword": "keyword", "3": "ping", "ping": "ping", "4": "port", "port": "port",
     "5": "heartbeat", "heartbeat": "heartbeat", "dns": "dns",
 }  # fmt: skip
-# Of the port monitors that name a service in place of a port.
+# The ports of the services that a monitor may name instead.
 PORTS = {"1": 80, "2": 443, "3": 21, "4": 25, "5": 110, "6": 143}
-# As version 2 of the API numbers them.
+# The methods, as version 2 of the API numbers them.
 METHODS = {
     "1": "HEAD", "2": "GET", "3": "POST", "4": "PUT", "5": "PATCH", "6": "DELETE", "7": "OPTIONS",
 }  # fmt: skip
@@ -50,7 +50,7 @@ KEYWORDS = {
     "1": TEXT_FOUND, "exists": TEXT_FOUND, "2": NO_TEXT_FOUND, "not exists": NO_TEXT_FOUND,
     "": NO_TEXT_FOUND,
 }  # fmt: skip
-# Of alert contacts, as version 2 of the API numbers them.
+# The types of alert contacts, as version 2 of the API numbers them.
 CONTACTS = {
     "1": "SMS", "2": "email", "3": "Twitter", "4": "Boxcar", "5": "webhook", "6": "Pushbullet",
     "7": "Zapier", "8": "SMS", "9": "Pushover", "10": "HipChat", "11": "Slack",

@@ -17,7 +17,7 @@ from app.imports.candidates import NotReadable, at_line
 from app.imports.values import shown
 from app.rules.text import NESTED, TOO_LARGE
 
-# As fast as libyaml where the wheel has it; the slow one reads the same.
+# This is as fast as libyaml where the wheel has it; the slow one reads the same.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MOST_CHARACTERS = 2 * 1024 * 1024
 MOST_VALUES = 200_000

@@ -418,7 +418,7 @@ def step(rules: Rules, before: Situation, check: PlaceCheck) -> Decision:
     vote = rules.vote(check.place, check.at, check.verdict, failures)
     votes = {**before.votes, check.place: vote}
     if len(votes) == 1 and rules.places_since.keys() <= votes.keys():
-        # Of one place alone, each result counts: what follows says the same, and takes longer.
+        # With one place alone, each result counts: what follows says the same, and takes longer.
         alone = Decision(Situation(state, votes), check.verdict, check.at, (vote,))
         return _advanced(rules, state, alone, check)
     at = _moment(before, check)

@@ -111,7 +111,7 @@ class Network:
         Unreachable.
         """
         target = parse_url(url)
-        # As bytes: requests would encode text as Latin-1, and raise for other letters.
+        # The login as bytes: requests would encode text as Latin-1, and raise for other letters.
         login = None if auth is None else (auth[0].encode(), auth[1].encode())
         request = requests.Request("POST", target.url, _headers(headers), data=body, auth=login)
         return self._send(request, target, own_setting=own_setting)

@@ -226,7 +226,7 @@ class StatusPageLayer(Layer):
         if line is None and asked is None:
             return not_found(address.theme)
         method = environ["REQUEST_METHOD"]
-        # Also somebody who was admitted may send the form again.
+        # Somebody who was admitted may send the form again, too.
         sends_form = method == "POST" and line is FRONT_PAGE
         if not admitted or (sends_form and address.visibility == Visibility.PASSWORD):
             return self._ask_password(environ, address, way, method, line)

@@ -296,6 +296,6 @@ def _of_window(page: PublicPage, window: PublicWindow, by_id: Components) -> Jso
 
 
 def _stamp(moment: datetime) -> str:
-    """As Statuspage writes it: ``2026-11-21T08:00:00.000Z``."""
+    """A time as Statuspage writes it: ``2026-11-21T08:00:00.000Z``."""
     stamp = moment.astimezone(UTC).isoformat(timespec="milliseconds")
     return stamp.removesuffix("+00:00") + "Z"

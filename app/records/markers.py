@@ -11,7 +11,7 @@ from app.records.paging import DEFAULT_PAGE_SIZE
 
 MAX_LINK = 2048
 MARKERS_KEPT_DAYS = 400
-# Of an incident: a change earlier than this is no likely cause, and so many are named.
+# A marker earlier than this is no likely cause of an incident, and so many are named.
 SUSPECTED = timedelta(hours=1)
 MARKERS_NAMED = 3
 

@@ -33,7 +33,7 @@ class TelegramTarget:
 
     @property
     def value(self) -> str:
-        """As ``parse_telegram`` reads it."""
+        """The text that ``parse_telegram`` reads."""
         return "/".join(str(part) for part in (self.token, self.chat, self.thread) if part)
 
 

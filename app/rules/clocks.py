@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 # How far the clocks of two machines may differ before one treats the other's times as wrong.
 SKEW = timedelta(seconds=10)
 
-# Of so many messages, those that took least time measure a clock best.
+# From so many messages, those that took least time measure a clock best.
 MEASURED = 20
 # In seconds. A difference that is smaller is noise of the network.
 LEAST = 0.1

@@ -19,7 +19,7 @@ from app.rules.text import shortened
 
 Check = Mapping[str, Any]
 
-# Those that say another program answers, or another answer is meant. Others differ each time.
+# The headers that say another program answers, or another answer is meant. Others differ each time.
 HEADERS = ("server", "x-powered-by", "content-type", "content-encoding", "location")
 NEW_HEADERS = ("retry-after", "www-authenticate")  # whose values differ each time
 PHASES = {

@@ -39,9 +39,9 @@ def named_places(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, An
 
 
 def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | None:
-    """Such as "3 of 4 places; Sydney still gets 200", or "1 of 3 places (Oslo); ..." where fewer
-    see it than not, or "Oslo" if that is the only place. None if only the server's own place saw
-    the failure. ``still``: the incident is open.
+    """A phrase such as "3 of 4 places; Sydney still gets 200", or "1 of 3 places (Oslo); ..." where
+    fewer see it than not, or "Oslo" if that is the only place. None if only the server's own place
+    saw the failure. ``still``: the incident is open.
     """
     places = named_places(evidence)
     voters = [place for place in places if place.get("verdict") != "unknown"]
@@ -81,7 +81,7 @@ def fell_silent(titles: Sequence[str]) -> str:
 
 
 def seen_from(titles: Sequence[str]) -> str | None:
-    """The same in a few words for a list; None where no place is named."""
+    """Who saw it, in a few words for a list; None where no place is named."""
     if not titles:
         return None
     if len(titles) > NAMED:

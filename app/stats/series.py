@@ -97,7 +97,7 @@ def between(
         "mttr": mttr(counted, end),
         "response_time": _response(total),
         "bucket_seconds": width // 1000,
-        # Also those without data, so that they show as gaps in the chart.
+        # Buckets without data stay, so that they show as gaps in the chart.
         "buckets": [
             _bucket(begin, width, buckets.get(begin))
             for begin in range(start - start % width, end, width)

@@ -284,8 +284,8 @@ class Channels(ABC):
 
     @abstractmethod
     def failed(self) -> Sequence[Delivery]:
-        """Of each channel value that has delivered nothing since, the newest delivery that was
-        given up; the newest first. None if the store cannot read them.
+        """Deliveries that were given up: the newest of each channel value that has delivered
+        nothing since; the newest first. None if the store cannot read them.
         """
 
     @abstractmethod

@@ -126,7 +126,7 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         away, silent = remote_servers.faults(current_app._get_current_object())  # type: ignore[attr-defined]
         return Health((*([stuck] if stuck else ()), *away), idle=silent)
     sentences = []
-    # Also if none has ever run, or its heartbeat was so old that it was deleted.
+    # This is a fault too if none has ever run, or its heartbeat was so old that it was deleted.
     if signs.silent and (signs.ever or waits):
         sentences.append(_(CHECKER_SILENT))
     if senders.silent and (senders.ever or alerts):

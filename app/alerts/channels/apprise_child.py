@@ -70,7 +70,7 @@ class Guard:
         self.policy = Policy()
         self.refused: str | None = None
         self.serving = False
-        # Of this process alone. That of all others has files of others.
+        # The folder of this process alone: the system's has files of others.
         self.folder = os.path.realpath(tempfile.gettempdir())
 
     def begin(self, policy: Policy) -> None:

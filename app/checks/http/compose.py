@@ -107,7 +107,7 @@ class Carried:
         own = self._own_cookies if self._is_first(target) else ()
         cookies = [("/", text.encode("utf-8", "surrogatepass")) for text in own if text]
         for cookie in self._jar.matching(target):
-            # As it came: header bytes are read as Latin-1.
+            # The value as it came: header bytes are read as Latin-1.
             cookies.append((cookie.path, f"{cookie.name}={cookie.value}".encode("latin-1")))
         return b"; ".join(text for _path, text in sorted(cookies, key=lambda c: -len(c[0])))
 

@@ -50,7 +50,7 @@ REFUSED = {
     "414": N_("The address is too long. Send long values in the body."),
     "431": N_("The header is too large."),
 }
-# Of gunicorn's lines in the log about such requests.
+# How gunicorn's lines in the log about such requests begin.
 BEGINS = "Invalid request from ip="
 MOST_CHARACTERS = 300
 UNREADABLE = N_("The request cannot be read: it is not valid HTTP.")

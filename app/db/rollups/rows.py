@@ -72,7 +72,7 @@ _INCIDENTS = (
 
 
 def _reading(*columns: Any) -> Any:
-    # As the driver gives them: a day of a monitor has 16,000 values (``_numbers``).
+    # Values as the driver gives them: a day of a monitor has 16,000 values (``_numbers``).
     return (
         select(*(type_coerce(column, NullType()) for column in columns))
         .where(

@@ -94,7 +94,7 @@ class SessionRow(Model):
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_used_at: Mapped[datetime] = mapped_column(Moment)
     password_at: Mapped[datetime | None] = mapped_column(Moment)  # when it was last typed here
-    # Of the token before that: requests that were already on their way still send it.
+    # The digest of the token before that: requests that were already on their way still send it.
     former_digest: Mapped[str | None] = mapped_column(String(64), index=True)
     address: Mapped[str | None] = mapped_column(String(64))
     # Words of app.access.sessions

@@ -17,14 +17,15 @@ Id = BigInteger().with_variant(db.Integer(), "sqlite")
 # A damaged time of day counts as none: an alert in quiet hours is better than no alert.
 Clock = Word(5, is_clock, "")
 NEVER_REUSED = {"sqlite_autoincrement": True}  # an id is never given out twice (decision 1)
-# Of a column that the audit log does not show: it follows from others, or is Wakeful's own.
+# The mark of a column that the audit log does not show: it follows from others, or is Wakeful's
+# own.
 UNSEEN: dict[str, Any] = {"audit": "unseen"}
 # Byte order in PostgreSQL too: its locale would sort names otherwise than SQLite does.
 Folded = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 def secret(name: str) -> dict[str, Any]:
-    """Of a column that the audit log never shows, and calls ``name`` where it has changed."""
+    """The mark of a column that the audit log never shows, but names where it has changed."""
     return {"audit": "secret", "audit_name": name}
 
 

@@ -312,7 +312,8 @@ class MaintenanceWindowRow(Model):
         default=DEFAULT_WINDOW_ZONE,
         server_default=DEFAULT_WINDOW_ZONE,
     )
-    # As a monitor's: "\nprod\napi\n". The window is for the monitors that have one of them now.
+    # Tags in the form of a monitor's: "\nprod\napi\n". The window is for the monitors that have
+    # one of them now.
     tags: Mapped[str] = mapped_column(Text, default="", server_default="")
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)

@@ -33,7 +33,7 @@ class SentFormRow(Model):
     # A keyed hash of person, address and fields
     digest: Mapped[str] = mapped_column(String(64), primary_key=True)
     sent_at: Mapped[datetime] = mapped_column(Moment)
-    # None while it is being carried out
+    # It is None while the form is being carried out
     ended_at: Mapped[datetime | None] = mapped_column(Moment)
     # Where the answer led
     location: Mapped[str | None] = mapped_column(Text)
@@ -53,10 +53,10 @@ class LeftOutRow(Model):
     first_at: Mapped[datetime] = mapped_column(Moment)
     last_at: Mapped[datetime] = mapped_column(Moment)
     actor_kind: Mapped[str] = mapped_column(String(16))
-    # None if they differ
+    # It is None if they differ
     address: Mapped[str | None] = mapped_column(String(64))
     object_name: Mapped[str | None] = mapped_column(Text)
-    # None if the account does not exist
+    # It is None if the account does not exist
     object_id: Mapped[int | None] = mapped_column(Id)
 
 

@@ -138,7 +138,7 @@ class PostUpdateRow(Model):
 
     @property
     def title(self) -> str | None:
-        """That of its post."""
+        """The title of its post."""
         session = object_session(self)
         post = session and session.get(PostRow, self.post_id)
         return post.title if post else None

@@ -272,8 +272,8 @@ class Buffer:
         self._file = None
 
     def _set_aside(self) -> None:
-        """Also a new one, if the disk damages it too; but it does not replace the one that was set
-        aside, which has results.
+        """A new file is set aside too, if the disk damages it too; but it does not replace the one
+        that was set aside, which has results.
         """
         self._shut()
         aside = self._path.with_name("agent.db.damaged")
@@ -328,7 +328,7 @@ def _all_done(file: sqlite3.Connection) -> list[Any]:
 
 
 def _text(data: bytes) -> str:
-    """As far as it can be read: one damaged row would hide all others."""
+    """The rows that can be read: one damaged row would hide all others."""
     return data.decode(errors="replace")
 
 

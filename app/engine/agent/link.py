@@ -45,7 +45,8 @@ LONGEST_ASKED = 60.0  # seconds to wait because the server says so
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 AT_ONCE = 200  # results in one request
 WHOLE_SECONDS = 300.0  # for all of an answer, of which parts keep coming
-# Of a list of monitors, in bytes: a monitor takes 1 KB, or 90 with the longest body in ASCII.
+# The size of a list of monitors, in bytes: a monitor takes 1 KB, or 90 with the longest body in
+# ASCII.
 LARGEST_LIST = 64 * 1024 * 1024
 MOST_VALUES = 1_000_000  # in it; a monitor has some 20, or 110 with all headers
 LARGEST_ANSWER = 1024 * 1024  # any other; that to 200 results takes 50 KB

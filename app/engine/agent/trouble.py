@@ -42,7 +42,8 @@ class Foreign(Exception):
     """What answers is not Wakeful's API. The text is the end of a sentence."""
 
 
-# Those that ``sentence_of`` has words for: all others are faults of the agent, or of its machine.
+# The faults that ``sentence_of`` has words for: all others are faults of the agent, or of its
+# machine.
 KNOWN = (
     AgentRefused,
     ServerFault,
@@ -84,7 +85,9 @@ def sentence_of(server: str, fault: Exception) -> str:
 
 
 def _own(fault: Exception) -> str:
-    """Of a fault on this machine, as of its disk; or of an answer that nobody expected."""
+    """The sentence for a fault on this machine, as of its disk, or for an answer that nobody
+    expected.
+    """
     return (_of_system(fault) if isinstance(fault, OSError) else "") or _name(fault)
 
 

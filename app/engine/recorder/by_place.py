@@ -26,7 +26,7 @@ def of_monitor(session: AnySession, monitor: Any, now: datetime) -> list[Seen]:
 def of_monitors(
     session: AnySession, monitors: Iterable[Any], now: datetime
 ) -> dict[int, list[Seen]]:
-    """As ``of_monitor``, by monitor id."""
+    """What ``of_monitor`` reads, by monitor id."""
     by_since: dict[datetime, list[int]] = defaultdict(list)
     for monitor in monitors:
         by_since[now - vote_lasts(monitor)].append(monitor.id)

@@ -144,7 +144,9 @@ class Failing:
         return any(check.get("location") == location for check in self.aside(monitor_id))
 
     def take(self, monitor_id: int) -> list[Any]:
-        """Those that were not kept aside, for the incident that opens: nothing is kept from now."""
+        """The failing checks that were not stored yet, for the incident that opens: nothing is
+        stored from now on.
+        """
         checks = [check for check in self._of(monitor_id) if ASIDE not in check]
         self._set(monitor_id, None)
         return checks

@@ -123,7 +123,7 @@ def find(
 
 
 def needed(session: AnySession, looks: Sequence[JudgedSpan]) -> list[JudgedSpan]:
-    """Those that may find something, with what is ``stored`` of their time."""
+    """The spans that may show an incident, with what is ``stored`` of their time."""
     if not looks:
         return []
     by_id = {look.monitor.id: look for look in looks}
@@ -326,7 +326,7 @@ def _read_group(
 
 
 def _outage(span: Span, look: JudgedSpan, title: str) -> Outage | None:
-    """None if no late result shows it: a failure in time has an ordinary incident."""
+    """Returns None if no late result shows it: a failure in time has an ordinary incident."""
     start, end = span
     incidents = [row for row in look.stored if row.started_at < end and _end_of(row) > start]
     down = [result for result in look.down if start <= whole(result.checked_at) < end]

@@ -176,7 +176,7 @@ def _fill_gaps(session: AnySession, results: Iterable[Result], monitors: Mapping
 
 
 def _with_gaps(session: AnySession, ids: Collection[int]) -> set[int]:
-    """Those of these monitors that have an incident with a gap: mostly none."""
+    """The monitors, of these, that have an incident with a gap: mostly none."""
     row = IncidentRow
     query = select(row.monitor_id).where(row.monitor_id.in_(ids), row.unwatched.is_not(None))
     return set(session.scalars(query))

@@ -237,7 +237,7 @@ def _make_due(session: AnySession, monitor_id: int, now: datetime, **values: Any
     session.execute(
         updating(AssignmentRow)
         .where(AssignmentRow.monitor_id == monitor_id)
-        # As of a new place (``assignments.assign``): its vote is awaited from now on.
+        # A new place gets this turn too (``assignments.assign``): its vote is awaited from now on.
         .values(turn=case((turn > now_ms, turn), else_=now_ms), slot=None, **values)
     )
     changes.note(session, monitor_id)

@@ -79,7 +79,7 @@ def last_pause(monitor: Any) -> tuple[datetime, datetime] | None:
     """
     if not monitor.paused and monitor.resumed_at is None:
         return None
-    # Of a monitor that was created paused, or paused by an older version, the begin is not stored.
+    # The begin is not stored for a monitor that was created paused, or paused by an older version.
     return monitor.paused_at or monitor.created_at, EVER if monitor.paused else monitor.resumed_at
 
 

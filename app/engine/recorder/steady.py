@@ -122,7 +122,7 @@ def steady_of(
 
 
 def steady_as_read(claim: Claim, standing: Standing, read: Assigned) -> SteadyMonitor | None:
-    """As ``steady_of``, of a monitor as its rows and its newest result are."""
+    """What ``steady_of`` makes of a monitor's rows and its newest result."""
     row = read.row
     if row.verdict_here != Verdict.UP or row.failures_here:
         return None  # the next good check says in the place's row that it is up

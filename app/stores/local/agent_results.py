@@ -177,7 +177,8 @@ class Taking:
 
     def _correct(self) -> None:
         """Correct the figures by late results."""
-        # Also those that were judged before: the server may have been stopped just then.
+        # Results that were judged before are among them: the server may have been stopped just
+        # then.
         judged = [*self._judged, *self._counting]
         late = [(result, True) for result in self._late] + [(result, False) for result in judged]
         late.sort(key=lambda pair: pair[0].monitor_id)  # parts have all results of a monitor
@@ -236,7 +237,7 @@ class Taking:
     def _judge_at_once(
         self, some: Sequence[AgentResult], turns: dict[int, int], tokens: Mapping[int, int]
     ) -> list[AgentResult]:
-        """As ``_judge``, in one transaction."""
+        """Judge as ``_judge`` does, in one transaction."""
         claims = [_claim(result.monitor_id, turns[result.monitor_id], tokens) for result in some]
         outcomes = [(claim, result.outcome) for claim, result in zip(claims, some, strict=True)]
         standings = recorder.record_claimed(outcomes, self._now, location=self._place.name)

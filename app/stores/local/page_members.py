@@ -118,7 +118,7 @@ def _audited(members: Sequence[Any]) -> list[Any]:
 
 
 def locked_monitors(session: DbSession, ids: Iterable[int]) -> set[int]:
-    """Those of these monitors that exist; none of them is deleted before the transaction ends."""
+    """The monitors, of these, that exist; none of them is deleted before the transaction ends."""
     statement = (
         select(MonitorRow.id)
         .where(MonitorRow.id.in_([id for id in ids if fits(id)]))

@@ -119,7 +119,7 @@ def _standing(row: Any, in_maintenance: bool, good_before: bool) -> CountedState
 
 
 def _good_before(ids: Collection[int]) -> set[int]:
-    """Those of these monitors that were up in a check before the last one. They are new, so there
+    """The monitors, of these, that were up in a check before the last one. They are new, so there
     are few results.
     """
     if not ids:

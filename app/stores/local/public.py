@@ -367,7 +367,7 @@ _SHOWN = (
         (StatusPageGroupRow.id == StatusPageMonitorRow.group_id)
         & (StatusPageGroupRow.status_page_id == StatusPageMonitorRow.status_page_id),
     )
-    # Those without a group come first, then the groups.
+    # Monitors without a group come first, then the groups.
     .order_by(
         StatusPageGroupRow.id.is_not(None),
         StatusPageGroupRow.position,

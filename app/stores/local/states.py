@@ -68,7 +68,7 @@ def during(windows: tuple[MaintenanceWindow, ...]) -> States:
 
 
 class _Part(NamedTuple):
-    """Of the monitors in some states, in their order: ``limit`` from ``offset`` on."""
+    """A part of the monitors in some states, in their order: ``limit`` from ``offset`` on."""
 
     is_few: bool
     states: tuple[str, ...]

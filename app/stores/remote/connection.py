@@ -75,7 +75,7 @@ class ServerAnswer:
 
     @property
     def is_success(self) -> bool:
-        """Also where a write leads to a page about what was written, as after a browser's form."""
+        """A write may also lead to a page about what was written, as after a browser's form."""
         if self.status in (301, 302):
             return self.id is not None
         return 200 <= self.status < 300 or (self.status == SEE_OTHER and not self.is_elsewhere)

@@ -89,7 +89,9 @@ def init_app(app: Flask) -> None:
 
 
 def _log_crash(exc_info: Any) -> None:
-    """As Flask does, without the path: those of set-up, acknowledge and wall links are secrets."""
+    """Log the fault as Flask does, without the path: those of set-up, acknowledge and wall links
+    are secrets.
+    """
     log.error("Exception in %s %s", request.method, request.endpoint, exc_info=exc_info)
 
 

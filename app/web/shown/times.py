@@ -181,7 +181,7 @@ def planned(moment: datetime) -> Markup:
 
 
 def due(moment: datetime) -> Markup:
-    """As ``planned``, with how far away it is."""
+    """The time as ``planned`` shows it, with how far away it is."""
     at = now().astimezone(zone())
     days = (moment - at).days
     away = _n("in %(num)s day", "in %(num)s days", days) if days >= 30 else relative(moment, at)

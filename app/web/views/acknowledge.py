@@ -76,7 +76,7 @@ def _is_waiting(incident: Incident) -> bool:
 
 
 def _who(link: Acknowledgement, name: str | None) -> str:
-    """As others read it: the name that was given, else the person's, else the message."""
+    """The name that others read: the one that was given, else the person's, else the message."""
     if name and name.strip():
         return _("%(name)s, from %(service)s", name=name.strip(), service=_service(link))
     label: str | None = current_user.person.label if current_user.is_authenticated else None

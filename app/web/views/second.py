@@ -99,7 +99,9 @@ class PasskeyForm(BrowserForm):
 
 
 def show_faults(form: BrowserForm, fault: Invalid) -> None:
-    """As ``show_errors``. What is wrong with a passkey stands above: its field is hidden."""
+    """Show the errors as ``show_errors`` does. What is wrong with a passkey stands above: its field
+    is hidden.
+    """
     of_passkey = fault.errors.pop(CREDENTIAL, [])
     if fault.errors:
         show_errors(form, fault)

@@ -162,7 +162,9 @@ def _monitors(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], in
 
 
 def _unsorted(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:
-    """As ``_monitors``, from a server that cannot count: only what is shown is counted."""
+    """The monitors as ``_monitors`` reads them, from a server that cannot count: only what is shown
+    is counted.
+    """
     monitors: list[Monitor] = []
     for number in range(1, TILES // PAGE + 1):
         page = current_store().monitors.list(_query(number, tag))

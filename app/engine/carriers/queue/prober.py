@@ -208,7 +208,9 @@ class Desk:
                     del state.batches[batch_id]
 
     def _packed(self, outcome: Outcome) -> Any:
-        """None if it cannot be packed. The checker logs that, and does not send the check again."""
+        """Returns None if it cannot be packed. The checker logs that, and does not send the check
+        again.
+        """
         try:
             return pack(outcome)
         except Exception as fault:

@@ -255,7 +255,7 @@ class QueueCarrier:
         return self._send(tickets[:half])
 
     def _packed(self, spec: CheckSpec) -> Any:
-        """None if it cannot be packed: that check is left out, and the others are sent."""
+        """Returns None if it cannot be packed: that check is left out, and the others are sent."""
         try:
             return pack(spec)
         except Exception as fault:
